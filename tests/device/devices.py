@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+import numpy as np
 import pytest
 from configured import CONF
 from contract.partners import Run, runs, runs_of
+from exported_families import HOUSES, TEXTS, TRAIN, fit
 from matplotlib.figure import Figure
 
 from components import registry
 from components.errors import NumericalError
 from components.figures import attempts
+from runner import FittedModel, load_model
 from runner.compose.config import Job
 from runner.errors import ConfigError, RunFailure
 from runner.execution import artefacts
@@ -116,3 +120,40 @@ def short_run(family: str, overrides: Sequence[str]) -> list[str]:
     """Overrides of a run of six steps; an attacker of filters needs a run over the whole series."""
     whole = ["dataset.n_steps=6"] if family.endswith("-spoofing") else []
     return [*overrides, *whole, *SHORT]
+
+
+def compare_exports(folder: Path, family: str, device: str, tolerance: float) -> None:
+    """A family's model, trained on the CPU and on a device, predicts on both what the CPU's
+    predicts on the CPU.
+
+    Raises:
+        AssertionError: they differ."""
+    found = {}
+    for trained in ("cpu", device):
+        home = folder / trained
+        home.mkdir()
+        file = fit(home, family, device=trained).export(home / "model.zip")
+        for loaded in ("cpu", device):
+            model = load_model(file, device=loaded)
+            found[trained, loaded] = model.predict(new_rows(home, model))
+    whole = found.pop(("cpu", "cpu"))
+    for where, frame in found.items():
+        assert list(frame) == list(whole), where
+        numbers = whole.select_dtypes("number")
+        values = frame[list(numbers)].to_numpy()
+        np.testing.assert_allclose(values, numbers, tolerance, tolerance, err_msg=str(where))
+        others = [name for name in whole if name not in numbers]
+        assert (frame[others] == whole[others]).all(axis=None), where
+
+
+def new_rows(folder: Path, model: FittedModel) -> Path | None:
+    """Rows that a model has not seen, in the form that its family asks for."""
+    if model.answers == "forecasts":
+        return None
+    if model.answers == "topics":
+        return folder / "data" / TEXTS
+    lines = (folder / "data" / HOUSES).read_text().splitlines()
+    cells = [line.split(",")[:3] for line in [lines[0], *lines[1 + TRAIN :]]]
+    rows = folder / "rows.csv"
+    rows.write_text("\n".join(",".join(row) for row in cells) + "\n")
+    return rows

@@ -13,6 +13,7 @@ import pytest
 import torch
 from contract.partners import runs_of
 from device.devices import (
+    compare_exports,
     draw_strictly,
     every_experiment,
     every_run,
@@ -21,11 +22,13 @@ from device.devices import (
     score,
     short_run,
 )
+from exported_families import FAMILIES
 from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
 
 from components import registry
 from components.maths.compiled import loops
 from runner.execution import execute
+from runner.python.export import restored
 
 HERE = torch.cuda.is_available()
 NONE = "no GPU was found (torch.cuda.is_available() is False): nothing was compared with the CPU"
@@ -57,6 +60,7 @@ LOOSE = {
         "cost": 0.1,  # of a search that ends by rounding
     },
 }
+DTYPES = {family: "float32" for family, keys in FAMILIES.items() if "dtype=float32" in keys}
 UNSTEADY = {
     # the candidates of an email are the first of words with equal odds, in any order
     "acra": 1e-2,
@@ -126,9 +130,20 @@ def test_a_run_draws_on_the_gpu(make_job, monkeypatch, family):
         pytest.skip(found)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not HERE, reason=NONE)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_exported_model_of_a_gpu_predicts_what_the_cpus_does(tmp_path, monkeypatch, family):
+    use_cpu_numbers(monkeypatch)
+    with CpuNoise():
+        compare_exports(tmp_path, family, "cuda", CLOSE[DTYPES.get(family, "float64")])
+
+
 def use_cpu_numbers(monkeypatch) -> None:
     """Both devices draw the CPU's numbers of torch, and no figure is written."""
-    monkeypatch.setattr(execute, "Streams", CpuStreams)
+    for module in (execute, restored):
+        monkeypatch.setattr(module, "Streams", CpuStreams)
     monkeypatch.setattr(torch, "Generator", CpuGenerator)
     # compiled loops draw other numbers than torch, on the CPU only
     monkeypatch.setattr(loops, "is_on_cpu", lambda _: False)
