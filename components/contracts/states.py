@@ -5,7 +5,7 @@ dataclasses, modules, optimizers and traces (``contracts.traces``: they gain a r
 step), so that a checkpoint can keep it.  Fields that ``init`` reproduces from the
 config, bit for bit (a model without parameters of its own, the training set, a threat),
 are declared ``rebuilt()``: a checkpoint leaves them out, and a resumed run takes them
-from its fresh state.
+from its fresh state.  What is learned in one go, and goes along to another device, is ``placed()``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,20 @@ from typing import Any, Protocol, runtime_checkable
 from components.old_names import answer_old_names
 
 REBUILT = "rebuilt"
+PLACED = "placed"
 
 
 def rebuilt() -> Any:
     """A field of a state that a checkpoint leaves out."""
     return field(metadata={REBUILT: True})
+
+
+def placed() -> Any:
+    """A field that is None before something is learned, and whose tensors lie where the run is.
+
+    Other tensors that a fresh state does not have go back to the CPU, where a run on the CPU left
+    them: draws, say, are kept there on any device."""
+    return field(default=None, metadata={PLACED: True})
 
 
 @runtime_checkable

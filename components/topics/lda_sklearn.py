@@ -13,7 +13,7 @@ from components.contracts.capabilities import TopicModel
 from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import placed, rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.registry import register
 from components.topics.corpus import Corpus
@@ -25,7 +25,7 @@ class LdaSklearnState:
     """Parameters of the topics that the library found."""
 
     model: TopicModel = rebuilt()
-    lam: Tensor | None = None  # of q(B) [K, V]; None: nothing yet
+    lam: Tensor | None = placed()  # of q(B) [K, V]
 
 
 @register("inference", "lda_sklearn")

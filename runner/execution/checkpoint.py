@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from components.contracts.states import REBUILT, InPlaceLoadable
+from components.contracts.states import PLACED, REBUILT, InPlaceLoadable
 from components.contracts.traces import Trace
 from runner.disk.atomic import write_bytes, write_text
 from runner.execution.blocks import PREFIX, BlockFile, RowBlocks
@@ -87,7 +87,7 @@ def unpack(
     place.
 
     A tensor goes to where the fresh state has it; one that it has not yet, and that lay on an
-    accelerator, to ``device``."""
+    accelerator or is of a field that is ``placed``, to ``device``."""
     ((kind, content),) = skeleton.items()
     if kind == "r":
         return Trace(tensors.get(content))  # missing: it had no row
@@ -148,6 +148,15 @@ def _trace(kind: str, content: Any, tensors: dict[str, Tensor]) -> Trace:
     return Trace(torch.stack([unpack(row, tensors, None) for row in content]) if content else None)
 
 
+def _placed(skeleton: Any) -> Any:
+    """The skeleton of a value whose tensors all lay on an accelerator."""
+    if isinstance(skeleton, list):
+        return [_placed(part) for part in skeleton]
+    if not isinstance(skeleton, dict):
+        return skeleton
+    return {"g" if kind == "t" else kind: _placed(part) for kind, part in skeleton.items()}
+
+
 def _to_dataclass(
     parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device
 ) -> Any:
@@ -156,10 +165,11 @@ def _to_dataclass(
 
     Fields that a checkpoint leaves out, or that came later, stay as the fresh state has them."""
     values = {}
-    for name in (f.name for f in _stored_fields(template) if f.init):
-        fresh = vars(template)[name]
+    for spec in (f for f in _stored_fields(template) if f.init):
+        name, fresh = spec.name, vars(template)[spec.name]
         if name in parts:
-            values[name] = unpack(parts[name], tensors, fresh, device)
+            part = _placed(parts[name]) if PLACED in spec.metadata else parts[name]
+            values[name] = unpack(part, tensors, fresh, device)
         elif dataclasses.is_dataclass(fresh):  # was once stored among the other fields
             values[name] = _to_dataclass(parts, tensors, fresh, device)
     return dataclasses.replace(template, **values)

@@ -13,8 +13,10 @@ import subprocess
 import types
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import nn
 from torch.utils.cpp_extension import include_paths, library_paths
 
 NAME = "standin"
@@ -83,8 +85,21 @@ def load() -> torch.device:
     torch._register_device_module(NAME, _make_module())
     # module.to(device) would else make new parameters, and weights that layers share would part
     torch.__future__.set_swap_module_params_on_conversion(True)
+    nn.Module.load_state_dict = _load_in_place  # type: ignore[method-assign]
     torch.utils.generate_methods_for_privateuse1_backend()
     return torch.device(NAME)
+
+
+LOAD = nn.Module.load_state_dict
+
+
+def _load_in_place(self: nn.Module, *args: Any, **keys: Any) -> Any:
+    """Without swaps, which nn.LSTM's weak references forbid."""
+    torch.__future__.set_swap_module_params_on_conversion(False)
+    try:
+        return LOAD(self, *args, **keys)
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(True)
 
 
 def waits() -> dict[str, int]:

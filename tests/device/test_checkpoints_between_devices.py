@@ -58,7 +58,7 @@ def test_a_run_goes_on_on_another_device(device, make_job, monkeypatch, name, fi
     else:
         pytest.skip("it ends before it can be stopped")
     second = device if first == "cpu" else "cpu"
-    assert resume.main(["resume", str(job.folder), "--device", second]) == 0
+    assert resume.main(["resume", str(job.folder), "--device", second, "--trust"]) == 0
     facts = read(job.folder)
     assert facts is not None
     assert facts["state"] == "done"

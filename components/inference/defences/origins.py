@@ -176,7 +176,8 @@ class OriginsDefence(Inference[Generative, Supervised, Batch, FitState]):
     ) -> AdversaryAwareClassifier:
         """The aware classifier on what ``fit`` learnt."""
         assert isinstance(state.estimator, Generative)  # ``requires``
-        unaware = is_utility_sensitive(state.estimator, state.learnt, self.utilities)
+        assert state.fitted is not None, "nothing is learnt before the first step"
+        unaware = is_utility_sensitive(state.estimator, state.fitted, self.utilities)
         return AdversaryAwareClassifier(unaware, attack, direction, self.changes, self.idle)
 
 

@@ -156,4 +156,5 @@ class Randomised(Fit):
         return attainable
 
     def posterior(self, state: FitState) -> RandomisedClassifier:  # type: ignore[override]
-        return RandomisedClassifier(state.estimator, state.learnt)
+        assert state.fitted is not None
+        return RandomisedClassifier(state.estimator, state.fitted)

@@ -16,7 +16,7 @@ from components.contracts.costs.counts import count
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import placed, rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
@@ -52,7 +52,7 @@ class DpSklearnState:
     """State that holds the library's fitted mixture."""
 
     model: DirichletProcess = rebuilt()
-    found: dict[str, Tensor] | None = None  # None: nothing yet
+    found: dict[str, Tensor] | None = placed()
 
 
 @register("inference", "dp_sklearn")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Estimator
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import placed, rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.posteriors.fitted import FittedEstimator
 from components.problems.supervised import Supervised
@@ -24,14 +23,7 @@ class FitState:
     """An estimator, and what it has learnt."""
 
     estimator: Estimator = rebuilt()
-    device: torch.device = rebuilt()  # of the run, which may go on elsewhere than it began
-    fitted: dict[str, Tensor] | None = None  # None: nothing yet
-
-    @property
-    def learnt(self) -> dict[str, Tensor]:
-        """What the estimator has learned, where the run is."""
-        assert self.fitted is not None, "nothing is learnt before the first step"
-        return {name: part.to(self.device) for name, part in self.fitted.items()}
+    fitted: dict[str, Tensor] | None = placed()
 
 
 @register("inference", "fit")
@@ -47,7 +39,7 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
     provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
 
     def init(self, model: Estimator, problem: Supervised, rng: Rng) -> FitState:
-        return FitState(estimator=model, device=problem.train.x.device)
+        return FitState(estimator=model)
 
     def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
         if state.fitted is not None:  # a further step has nothing to add
@@ -56,4 +48,5 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
         return replace(state, fitted=state.estimator.fit(batch, seed)), {}
 
     def posterior(self, state: FitState) -> FittedEstimator:
-        return FittedEstimator(state.estimator, state.learnt)
+        assert state.fitted is not None
+        return FittedEstimator(state.estimator, state.fitted)

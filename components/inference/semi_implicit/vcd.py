@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import placed, rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
@@ -41,7 +41,7 @@ class VCDState:
     seed: int
     step_size: float  # ε of the chain
     # C, the running mean of the values of improved draws []; None: there was no step
-    control: Tensor | None = None
+    control: Tensor | None = placed()
     model: LogJoint = rebuilt()
     train: ModelBatch = rebuilt()  # None: a density
 
