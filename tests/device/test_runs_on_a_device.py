@@ -33,6 +33,9 @@ UNSTEADY = {
     "cvae_vis": 0.1,
 }
 
+# float32 has another parent than float64 in multinomial resampling where rounding moves its number
+IN_FLOAT64 = {"tan_as_released"}
+
 
 def compare(make_job, monkeypatch, device: str, overrides: list[str], tolerance: float) -> None:
     """One run on both, equal or refused alike.
@@ -75,7 +78,8 @@ def test_a_run_in_float32_on_a_device_is_that_of_the_cpu(device, make_job, monke
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, name):
     tolerance = UNSTEADY.get(name, CLOSE_FLOAT32)  # some are in float32
-    compare(make_job, monkeypatch, device, EXPERIMENTS[name], tolerance)
+    dtype = ["dtype=float64"] if name in IN_FLOAT64 else []
+    compare(make_job, monkeypatch, device, [*EXPERIMENTS[name], *dtype], tolerance)
 
 
 def test_the_fast_runs_have_every_family():

@@ -123,9 +123,22 @@ def test_an_experiment_on_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, name):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", sorted(EVERY))
 def test_a_run_draws_on_the_gpu(make_job, monkeypatch, family):
-    draw_strictly(monkeypatch)
     EVERY[family].skip_without_packages()
-    found = score(make_job, *short_run(family, EVERY[family].overrides), "device=cuda")
+    draw_on_gpu(make_job, monkeypatch, short_run(family, EVERY[family].overrides))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not HERE, reason=NONE)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_draws_on_the_gpu(make_job, monkeypatch, name):
+    draw_on_gpu(make_job, monkeypatch, EXPERIMENTS[name])
+
+
+def draw_on_gpu(make_job, monkeypatch, keys: list[str]) -> None:
+    """A run with random numbers of the GPU, finished or refused in a line."""
+    draw_strictly(monkeypatch)
+    found = score(make_job, *keys, "device=cuda")
     if isinstance(found, str):  # six steps are too many for some games
         pytest.skip(found)
 

@@ -19,6 +19,7 @@ from torch.nn.functional import pad
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_uniform
 from components.maths.particles.draws import standard_normal_like
 from components.maths.particles.resampling import ancestors
 from components.series.filtering import generalised_particle_filter as particles
@@ -67,7 +68,7 @@ class TwistedNormal:
         """A draw for the parent ``rows`` [R, N] of each particle; [R, N, dx]."""
         index = rows.unsqueeze(2).expand_as(self.mu)
         z = standard_normal_like(self.mu, generator)
-        u = torch.rand(rows.shape, generator=generator, device=z.device, dtype=z.dtype)
+        u = standard_uniform(rows.shape, generator, z)
         follows = (u < self.share.gather(1, rows)).unsqueeze(2)
         scaled = torch.linalg.solve_triangular(self.root, z, upper=False, left=False)
         noise = torch.where(follows, self.centre.gather(1, index) + scaled, z)

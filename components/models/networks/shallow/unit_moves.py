@@ -41,7 +41,7 @@ def walk(
     """γ̃_j ~ N(γ_j, s²) with one of the scales s = c C_γ^½, and log p(γ̃_j | ν)/p(γ_j | ν) [K]; −∞ where j is left out."""
     old = weights.gamma
     K, _, r = old.shape
-    picks = torch.randint(len(scales), (K,), generator=generator).to(old.device)
+    picks = torch.randint(len(scales), (K,), generator=generator, device=old.device)
     gamma = old.clone()
     gamma[:, j] += scales[picks, None] * standard_normal((K, r), generator, old)
     log_density = prior.log_gamma_weights
