@@ -5,11 +5,15 @@ The gradient is backpropagated at K weight vectors.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from components.contracts.problems import Batch
 from components.models.networks.feed_forward import FeedForward
+
+CACHE = 2**21  # bytes of one layer's activations
 
 
 class DenseNetwork(FeedForward):
@@ -50,7 +54,25 @@ class DenseNetwork(FeedForward):
         """N/B Σ_b log p(y_b|x_b) [K], empty without ``value``, and its slope by log σ² [K, T].
 
         Its gradient by the weights goes into the first columns of ``gradient`` [K, P'], θ [K,
-        P']."""
+        P'].  Networks are taken in blocks whose activations a core's cache holds."""
+        x = batch.x
+        of_one = max(n for n, _ in self.shapes) * x.shape[-2] * x.element_size()
+        size = max(1, CACHE // max(1, of_one))
+        if len(theta) <= size:
+            return self._pull(theta, batch, log_noise, gradient, value)
+        found = []
+        for start in range(0, len(theta), size):
+            rows = slice(start, start + size)
+            part = batch if x.ndim == 2 else replace(batch, x=x[rows])
+            noise = log_noise if len(log_noise) == 1 else log_noise[rows]
+            found.append(self._pull(theta[rows], part, noise, gradient[rows], value))
+        likelihoods, by_noise = zip(*found, strict=True)
+        return torch.cat(likelihoods), torch.cat(by_noise)
+
+    def _pull(
+        self, theta: Tensor, batch: Batch, log_noise: Tensor, gradient: Tensor, value: bool
+    ) -> tuple[Tensor, Tensor]:
+        """``pull`` of networks at once."""
         layers = self.layers(self._weights(theta))
         slopes = self.layers(self._weights(gradient))
         x = batch.x.mT

@@ -15,6 +15,7 @@ from components.inference.log_joint import (
     log_joint_gradient,
     value_and_gradient,
 )
+from components.models.networks import dense_network
 from components.models.networks.activations import ACTIVATION_FUNCTIONS
 from components.models.networks.dense_network import DenseNetwork
 from components.models.own.begun import InitialisedDenseNetwork, InitialisedNetwork
@@ -96,6 +97,26 @@ def test_prior_of_the_noise(options):
 @pytest.mark.parametrize("scaling", ["none", "fan_in"])
 def test_priors_of_the_bayesian_network(precision, scaling):
     agrees("bnn", PROBLEMS["real"], BNN | {"precision": precision, "scaling": scaling})
+
+
+@pytest.mark.parametrize("name", ["mlp", "bnn"])
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+@pytest.mark.parametrize("noise", ["learned", 0.4])
+@pytest.mark.parametrize("of", ["all", "own"])
+def test_networks_in_blocks(monkeypatch, name, problem, noise, of):
+    """One, four and all of six networks at once give the same, on shared rows and on rows of
+    their own."""
+    keys = MLP if name == "mlp" else BNN
+    model = component("model", name, **keys | {"noise": noise}).build(problem, Streams(0))
+    theta = model.sample_prior(6, torch.Generator().manual_seed(1))
+    batch = problem.train
+    if of == "own":
+        batch = replace(batch, x=batch.x + torch.arange(6.0).double()[:, None, None])
+    of_one = 5 * batch.x.shape[-2] * batch.x.element_size()
+    whole = model.score(theta, batch, True)
+    for size in (1, 4 * of_one):
+        monkeypatch.setattr(dense_network, "CACHE", size)
+        torch.testing.assert_close(model.score(theta, batch, True), whole, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["mbnn2", "mbnn3"])
