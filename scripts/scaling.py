@@ -113,7 +113,8 @@ def floor(line: Line, times: list[float]) -> float | None:
     low, high = line.sizes[0] ** line.power, line.sizes[-1] ** line.power
     b = (times[-1] - times[0]) / (high - low)
     a = times[0] - b * low
-    return (a / b) ** (1 / line.power) if a > 0 and b > 0 else None
+    at = (a / b) ** (1 / line.power) if a > 0 and b > 0 else 0.0
+    return at if at >= 1 else None
 
 
 def measure(line: Line, folder: Path) -> str:
