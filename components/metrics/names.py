@@ -351,6 +351,7 @@ LOWER_IS_BETTER = frozenset(
         "distance",
         "distance_mean",
         "distance_sd",
+        "distance_tv",
         "exploitability",
         "expected_loss",
         *_DECISION_LOSSES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from components.contracts.checks import check_shape
 
@@ -20,6 +21,10 @@ def predictive_distances(
         distance_sd     (s − s*) / s*
         distance        √((m − m*)² + (s − s*)²) / s*, the Wasserstein-2 distance of Gaussians with these moments
 
+    and the mean over the inputs of the total variation of these Gaussians, in [0, 1]:
+
+        distance_tv     ½ ∫ |N(y; m, s²) − N(y; m*, s*²)| dy
+
     The third is what "nearest" is judged by: it is √(distance_mean² + distance_sd²).  Predictives
     hold the noise of the observations, so that what counts is what a forecast is told, not how a
     function wanders far below that noise."""
@@ -35,4 +40,22 @@ def predictive_distances(
         "distance_mean": root_mean(shift**2),
         "distance_sd": root_mean(spread**2),
         "distance": root_mean(shift**2 + spread**2),
+        "distance_tv": float(total_variation(shift, sd / gold_sd).mean()),
     }
+
+
+def total_variation(d: Values, r: Values) -> Values:
+    """Total variation of N(d, r²) and N(0, 1): the difference of their probabilities of the interval
+    between the two points where their densities are equal,
+
+        (r² − 1) x² + 2 d x − d² − 2 r² log r = 0
+
+    one of which is infinite for r = 1.  The root that does not cancel is taken first."""
+    square = d**2 + 2 * (r**2 - 1) * np.log(r)
+    q = -d - np.where(d < 0, -1.0, 1.0) * r * np.sqrt(np.maximum(square, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = q / (r**2 - 1), -(d**2 + 2 * r**2 * np.log(r)) / q
+        ours, gold = (
+            ndtr((ends[1] - m) / s) - ndtr((ends[0] - m) / s) for m, s in ((d, r), (0, 1))
+        )
+    return np.where(q == 0, 0.0, np.abs(ours - gold))

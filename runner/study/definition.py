@@ -47,7 +47,7 @@ from runner.study.figure_specs import (
 )
 
 # metrics of predictions that two runs have kept
-DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})
+DISTANCES = frozenset({"distance", "distance_mean", "distance_sd", "distance_tv"})
 POOLED_KEY = "seed"  # a grid key; its runs are more replicates of the same cell
 PROBLEM_KEY = "problem"  # a grid key; each value stands for the overrides of that problem
 
@@ -230,7 +230,7 @@ class StudyDefinition(StrictModel):
     spreads: list[SpreadSpec] = []
     ranks: list[RankSpec] = []
     reference: str | None = None  # row with which the others are compared, replicate by replicate
-    # reference row for the metrics distance, distance_mean and distance_sd
+    # reference row for the metrics distance, distance_mean, distance_sd and distance_tv
     gold: str | None = None
     # data that are split anew in each replicate; null: replicates share no rows
     splits: Splits | None = None

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from components.metrics.predictive_distance import predictive_distances
+from components.metrics.predictive_distance import predictive_distances, total_variation
 
 MEAN, SD = np.array([1.0, 4.0]), np.array([2.0, 0.5])  # of gold
 
@@ -15,6 +16,26 @@ def test_root_mean_squares_in_deviations_of_gold():
     assert found["distance_mean"] == pytest.approx(math.sqrt((0.5**2 + 0) / 2))
     assert found["distance_sd"] == pytest.approx(math.sqrt((0 + 0.5**2) / 2))
     assert found["distance"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e-9, 0.3, -2.0, 9.0])
+@pytest.mark.parametrize("ratio", [1.0, 1 + 1e-9, 0.999, 1.3, 0.05, 40.0])
+def test_total_variation_is_the_integral(shift, ratio):
+    edge = 12 * max(1.0, ratio) + abs(shift)
+    # finer where the narrower one is
+    around = [np.linspace(c - 12 * s, c + 12 * s, 400_001) for c, s in ((0, 1), (shift, ratio))]
+    y = np.unique(np.concatenate([*around, [-edge, edge]]))
+    gap = np.abs(norm.pdf(y, shift, ratio) - norm.pdf(y))
+    found = total_variation(np.array([shift]), np.array([ratio]))[0]
+    assert found == pytest.approx(0.5 * np.trapezoid(gap, y), abs=2e-6)
+
+
+def test_total_variation_is_a_mean_over_inputs_and_symmetric():
+    mean, sd = MEAN + np.array([0.3, -0.1]), SD * np.array([1.5, 0.9])
+    found = predictive_distances(mean, sd, MEAN, SD)["distance_tv"]
+    each = [predictive_distances(mean[[i]], sd[[i]], MEAN[[i]], SD[[i]]) for i in (0, 1)]
+    assert found == pytest.approx(sum(one["distance_tv"] for one in each) / 2)
+    assert found == pytest.approx(predictive_distances(MEAN, SD, mean, sd)["distance_tv"])
 
 
 def test_gold_itself_is_at_distance_0_and_units_cancel():
@@ -27,8 +48,6 @@ def test_gold_itself_is_at_distance_0_and_units_cancel():
 def test_it_is_the_transport_of_gaussians():
     """W₂² of N(m, s²) and N(m*, s*²), the mean square difference of their quantiles, at one
     input."""
-    from scipy.stats import norm
-
     levels = (np.arange(200_000) + 0.5) / 200_000
     difference = norm.ppf(levels) * 1.7 + 0.4 - (norm.ppf(levels) * 1.2 - 0.1)
     found = predictive_distances(
