@@ -113,7 +113,7 @@ class JobPool:
     Runs that are already going, of this study or started by hand, are not started again:
     they count towards the parallel jobs, and are waited for; of them, only the runs of a
     study that is no longer alive get a signal.  ``stopped_by`` is the signal that ended the
-    pool, if one did.  A second Ctrl-C kills the processes immediately.
+    pool, if one did.  ``drop_late`` takes runs out of those that wait.  A second Ctrl-C kills the processes immediately.
     """
 
     def __init__(
@@ -134,6 +134,7 @@ class JobPool:
         self.going: list[RunningProcess] = []
         self.waiting: list[FrozenRun] = []
         self.stopped_by: int | None = None
+        self.drop_late: Callable[[list[FrozenRun]], None] = lambda waiting: None
         self._hard = False
 
     def _note(self, signum: int, _frame: Any) -> None:
@@ -223,6 +224,7 @@ class JobPool:
         self.waiting = list(runs)
         try:
             while (self.waiting or self.going) and self.stopped_by is None:
+                self.drop_late(self.waiting)
                 while (run := self._pop_next_run()) is not None:
                     self._start(run)
                 self.on_poll(self.going)

@@ -1,0 +1,150 @@
+"""``--budget 8h`` of a study: the rows that fit, the most important first.
+
+    rows by importance, ties in their order;   row taken  ⇔  T(taken ∪ row) ≤ budget
+
+T is the time by the clock until the last run ends, some runs at a time.  A row that does not fit is
+left out, and a later one that does is taken.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from runner.errors import ConfigError
+from runner.study.definition import StudyDefinition
+from runner.study.forecast import makespan
+from runner.study.price_list import PriceList, describe_seconds, price_runs, show_search
+from runner.study.snapshot import FrozenRun, Snapshot
+from runner.terminal.printer import out
+
+UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+BUDGET_HELP = (
+    "time by the clock on this machine, such as 30m, 8h or 2d: runs the rows that fit, "
+    "by the key importance of a row"
+)
+SHOWN = 8  # runs that a line names
+OVERRUN = 1.1  # share of the budget up to which a further run is started
+
+
+def parse_budget(text: str) -> float:
+    """Seconds of ``30m``, ``8h``, ``1.5h`` or ``2d``.
+
+    Raises:
+        ConfigError: it is none of these, or not positive.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*([a-z]+)", text.strip().lower())
+    seconds = float(match[1]) * UNITS.get(match[2], 0.0) if match else 0.0
+    if not seconds > 0.0:
+        raise ConfigError(
+            f"--budget {text}: must be a number above 0 with a unit: s, m, h or d; such as 30m, 8h or 2d"
+        )
+    return seconds
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Runs that a budget pays for, and rows that it leaves out, with the reason."""
+
+    runs: list[FrozenRun]
+    seconds: float  # expected, by the clock
+    left_out: dict[str, str] = field(default_factory=dict)  # row -> why
+
+
+def _by_importance(study: StudyDefinition) -> list[str]:
+    """Names of rows, the most important first, ties in their order."""
+    return [row.name for row in sorted(study.rows, key=lambda row: -row.importance)]
+
+
+def choose_rows(
+    study: StudyDefinition,
+    runs: Sequence[FrozenRun],
+    listed: PriceList,
+    jobs: int,
+    budget: float,
+) -> Choice:
+    """Rows that fit into a budget of seconds; runs keep their order."""
+
+    def total(names: set[str]) -> float:
+        return makespan([], [listed.seconds_of(run) for run in runs if run.row in names], jobs)
+
+    taken: set[str] = set()
+    left_out: dict[str, str] = {}
+    for name in _by_importance(study):
+        members = [run for run in runs if run.row == name]
+        errors = [error for run in members if (error := listed.prices[run.signature].error)]
+        if errors:
+            left_out[name] = f"no price: {errors[0]}"
+        elif members and total({*taken, name}) > budget:
+            left_out[name] = f"about {describe_seconds(total({name}))}"
+        elif members:
+            taken.add(name)
+    return Choice([run for run in runs if run.row in taken], total(taken), left_out)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Time that a study may take, and how prices are found."""
+
+    seconds: float
+    probe_seconds: float | None  # None: from records alone
+    rest: str  # command that runs what is left out
+
+
+class Deadline:
+    """End of a budget: runs that wait and would end too late are not started."""
+
+    def __init__(self, ends: float, seconds: Mapping[str, float], rest: str):
+        """``ends``: of the monotonic clock; ``seconds``: by signature, the expected time of a run;
+        ``rest``: the command that goes on."""
+        self.ends = ends
+        self.seconds = seconds
+        self.rest = rest
+        self.dropped: list[FrozenRun] = []
+
+    def drop_late(self, waiting: list[FrozenRun]) -> None:
+        """Take out of ``waiting`` the runs that would end after the budget."""
+        now = time.monotonic()
+        for run in list(waiting):
+            if now + self.seconds.get(run.signature, 0.0) > self.ends:
+                waiting.remove(run)
+                self.dropped.append(run)
+
+
+def spend(
+    budget: Budget, snapshot: Snapshot, runs: list[FrozenRun], jobs: int
+) -> tuple[list[FrozenRun], Deadline]:
+    """Runs that a budget pays for, and its end; says what is left out and how to run it.
+
+    Probes are paid for, too.
+    """
+    began = time.monotonic()
+    listed = price_runs(snapshot, runs, jobs, budget.probe_seconds)
+    show_search(listed)
+    remaining = budget.seconds - (time.monotonic() - began)
+    choice = choose_rows(snapshot.study, runs, listed, jobs, remaining)
+    rows = len({run.row for run in choice.runs})
+    out.print(
+        f"budget   {describe_seconds(budget.seconds)}, of which {describe_seconds(max(0.0, remaining))} "
+        f"are left: {rows} rows, {len(choice.runs)} runs, about {describe_seconds(choice.seconds)} "
+        f"with {jobs} at a time"
+    )
+    for name, why in choice.left_out.items():
+        out.print(f"left out {name}: {why}")
+    if choice.left_out:
+        out.print(f"the rest {budget.rest}")
+    ends = began + OVERRUN * budget.seconds
+    seconds = {run.signature: listed.seconds_of(run) for run in choice.runs}
+    return choice.runs, Deadline(ends, seconds, budget.rest)
+
+
+def report_late(deadline: Deadline) -> None:
+    """Name runs that were not started, as others took longer than expected."""
+    late = deadline.dropped
+    if late:
+        names = "; ".join(run.name for run in late[:SHOWN])
+        more = f"; {len(late) - SHOWN} more" if len(late) > SHOWN else ""
+        out.print(f"left out {len(late)} runs for which no time was left: {names}{more}")
+        out.print(f"the rest {deadline.rest}")

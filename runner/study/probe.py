@@ -1,0 +1,273 @@
+"""``python -m runner.study.probe``: measures runs in miniature, each in a child process.
+
+A line of JSON on standard input is a request: ``{"id", "experiment", "config", "seconds",
+"timeout"}``; lines on standard output answer it, the last with ``end``.  Modules are imported once;
+a child is a fork, so that memory is its own.  What a miniature writes is in a temporary folder.
+
+A probe takes up to three miniatures: a small first one, which pays for imports, compilation and
+caches; then two lengths n₁ < n₂, chosen so that the training of the last takes a share of
+``seconds``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import select
+import shutil
+import signal
+import sys
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from tempfile import TemporaryDirectory
+from typing import IO, TYPE_CHECKING, Any
+
+from components.metrics.names import COST_PREFIX
+from runner.execution import usage
+from runner.study.miniature import FEWEST_STEPS, can_shrink_steps, shrink_steps
+
+if TYPE_CHECKING:
+    from runner.compose.config import Job
+
+TRAINING_SHARE = 0.4  # of a probe's seconds: training of its longest miniature
+WHOLE_SHARE = 0.8  # of a probe's seconds: a training that is shorter is not shortened
+# of a probe's seconds: figures, or an evaluation on the way, that take more are made once
+ONCE_SHARE = 0.3
+BUSY = 4.0  # time by the clock over CPU time, on a machine that others use too
+MIDDLE = 4  # the miniature in the middle trains for that part of the longest one's time
+FEW_REPLICATES = 4  # computed together: they are not shortened
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Measurements of one miniature."""
+
+    steps: int
+    replicates: int  # computed together, or 1
+    usage: dict[str, float]  # of run.json
+    disk: int  # bytes of its folder, without its lines
+    repeated: int  # bytes among these that each replicate writes
+    checkpoint: int  # bytes of its newest checkpoint
+    lines: int  # recorded lines
+    line_bytes: int
+    costs: dict[str, float]  # of a replicate's training, by kind
+    figures: bool  # figures were drawn
+    evaluations: int  # on the way
+
+
+def measure(config: dict[str, Any], experiment: str, seconds: float, tell: IO[str]) -> None:
+    """Measures miniatures of a run, and writes a line about each to ``tell``."""
+    import torch
+
+    from runner.execution.assembly import load_problem, total_steps
+    from runner.execution.rng import Streams
+
+    def say(**facts: Any) -> None:
+        tell.write(json.dumps(facts) + "\n")
+        tell.flush()
+
+    mib = usage.resident_mib()
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        config = config | {"output_dir": folder, "tracking": False, "keep_diff": False}
+        job = _prepare(config, experiment)
+        start = usage.cpu_now()
+        R = job.settings.replicates if job.is_vectorised else 1
+        rng = Streams(job.settings.seed, 0, torch.device(job.settings.device))
+        total = total_steps(job, load_problem(job, rng, R))
+        axis = _axis(job, total)
+        say(total=total, vectorised=job.is_vectorised, axis=axis, start=start, mib=mib)
+        done: list[Sample] = []
+        size = {"steps": FEWEST_STEPS, "replicates": max(1, R // 8)}.get(axis, total)
+        whole = R if axis == "replicates" else total
+        while size:
+            done.append(_run(_shrink(config, axis, size, total, R), experiment))
+            say(sample=asdict(done[-1]))
+            if done[-1].usage["files"] > ONCE_SHARE * seconds:
+                config = config | {"figures": False}
+            if done[-1].usage["evaluations"] > ONCE_SHARE * seconds:
+                config = config | {"eval_every": None}
+            size = _next_size(done, whole, axis, seconds, job.settings.replicates > R)
+
+
+def _prepare(config: dict[str, Any], experiment: str) -> Job:
+    from omegaconf import OmegaConf
+
+    from runner.compose.config import prepare
+
+    cfg = OmegaConf.create(config)
+    cfg.pop("experiment", None)
+    return prepare(cfg, experiment, None)
+
+
+def _axis(job: Job, total: int) -> str:
+    """What of a run is shortened: steps, replicates that are computed together, or nothing."""
+    from components.contracts.attackers import Injection
+
+    if can_shrink_steps(total, isinstance(job.attacker, Injection)):
+        return "steps"
+    return (
+        "replicates"
+        if job.is_vectorised and job.settings.replicates > FEW_REPLICATES
+        else "nothing"
+    )
+
+
+def _shrink(config: dict[str, Any], axis: str, size: int, total: int, R: int) -> dict[str, Any]:
+    """Config of a miniature; ``size``: its steps or its replicates."""
+    if axis == "steps":
+        return shrink_steps(config, size, total) | {"replicates": R}
+    return config | {"replicates": size if axis == "replicates" else R}
+
+
+def _next_size(done: list[Sample], whole: int, axis: str, seconds: float, again: bool) -> int:
+    """Size of the next miniature; 0: enough is known.
+
+    ``again``: replicates come one after the other, so that a second one is worth a measurement.
+    """
+    last = done[-1]
+    size = _size(last, axis)
+    if size == whole:
+        is_worth = again and len(done) == 1 and last.usage["cpu_seconds"] < seconds
+        return whole if is_worth else 0
+    if len(done) > 2:
+        return 0
+    target = seconds * TRAINING_SHARE / (MIDDLE if len(done) == 1 else 1)
+    each = max(_growing(last, axis) / size, 1e-7)
+    if whole * each < seconds * WHOLE_SHARE:
+        return whole
+    if len(done) == 2 and (2 * size * each > 2 * target or not _is_worth(last, whole * each)):
+        return 0
+    chosen = max(int(target / each), 2 * size)
+    return min(whole, chosen + chosen % 2)
+
+
+def _size(sample: Sample, axis: str) -> int:
+    return sample.replicates if axis == "replicates" else sample.steps
+
+
+def _growing(sample: Sample, axis: str) -> float:
+    """CPU seconds that grow with a miniature's size."""
+    phases = ("set_up", "training", "final") if axis == "replicates" else ("training",)
+    return sum(sample.usage[phase] for phase in phases)
+
+
+def _is_worth(sample: Sample, training: float) -> bool:
+    """True if a further miniature tells more than it costs: the run trains for longer than it
+    takes to set up and evaluate a miniature."""
+    fixed = sum(sample.usage[phase] for phase in ("set_up", "evaluations", "final", "files"))
+    return training > fixed / 2
+
+
+def _run(config: dict[str, Any], experiment: str) -> Sample:
+    """Runs a miniature from its record to its end, and removes what it wrote."""
+    from components.errors import NumericalError
+    from runner.execution.execute import Run
+
+    run = Run(_prepare(config | {"fresh": True}, experiment))
+    try:
+        run.go(signals=False)
+    except NumericalError:  # scores of so few steps need not be finite
+        if not run.record.facts["finished"]:
+            raise
+    folder = run.record.folder
+    lines = (folder / "metrics.jsonl").read_bytes()
+    checkpoints = sorted((folder / "checkpoints").glob("*"), key=lambda path: path.stat().st_mtime)
+    metrics = next(iter(run.record.facts["finished"].values()))
+    sample = Sample(
+        steps=config["steps"] or 1,
+        replicates=run.settings.replicates,
+        usage=run.record.facts["usage"],
+        disk=usage.folder_bytes(folder) - len(lines),
+        repeated=sum(usage.folder_bytes(folder / name) for name in ("outcomes", "predictions")),
+        checkpoint=sum(p.stat().st_size for p in checkpoints if p.stem == checkpoints[-1].stem),
+        lines=lines.count(b"\n"),
+        line_bytes=len(lines),
+        costs=_costs(metrics),
+        figures=run.settings.figures,
+        evaluations=lines.count(b'"phase": "evaluation"'),
+    )
+    shutil.rmtree(folder)
+    return sample
+
+
+def _costs(metrics: dict[str, Any]) -> dict[str, float]:
+    """Costs of a replicate's training among its scores, by kind."""
+    costs = {
+        k.removeprefix(COST_PREFIX): v for k, v in metrics.items() if k.startswith(COST_PREFIX)
+    }
+    return {kind: float(v[0] if isinstance(v, list) else v) for kind, v in costs.items()}
+
+
+# ---- the server
+# --------------------------------------------------------------------------------------------------
+def _answer(request: dict[str, Any], tell: IO[str]) -> None:
+    """Measures one run in this process; a mistake is an answer of one line."""
+    try:
+        measure(request["config"], request["experiment"], request["seconds"], tell)
+    except Exception as error:
+        line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+        tell.write(json.dumps({"error": line}) + "\n")
+    tell.flush()
+
+
+def _serve(request: dict[str, Any], tell: IO[str]) -> None:
+    """Measures one run in a child process, which is killed after ``timeout`` CPU seconds, or after
+    four times as long by the clock."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        limit = math.ceil(request["timeout"])
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        with os.fdopen(writing, "w") as pipe:
+            _answer(request, pipe)
+        os._exit(0)
+    os.close(writing)
+    ends = time.monotonic() + BUSY * request["timeout"]
+    with os.fdopen(reading) as pipe:
+        while True:
+            ready, _, _ = select.select([pipe], [], [], max(0.0, ends - time.monotonic()))
+            if not ready:
+                os.kill(child, signal.SIGKILL)
+                break
+            line = pipe.readline()
+            if not line:
+                break
+            _say(tell, request, **json.loads(line))
+    _, status, spent = os.wait4(child, 0)
+    is_late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGXCPU)
+    late = f"took more than {request['timeout']:.0f} s" if is_late else ""
+    _say(tell, request, end=True, late=late, seconds=spent.ru_utime + spent.ru_stime)
+
+
+def _say(tell: IO[str], request: dict[str, Any], **facts: Any) -> None:
+    tell.write(json.dumps({"id": request["id"], **facts}) + "\n")
+    tell.flush()
+
+
+def main() -> None:
+    """Answers requests until standard input ends."""
+    from runner.execution.memory import keep_freed_memory
+
+    keep_freed_memory()
+    import runner.commands.app
+    import runner.compose.config
+    import runner.execution.execute  # noqa: F401  # a fork has them
+
+    tell = os.fdopen(os.dup(1), "w")
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    warnings.simplefilter("ignore")
+    ready = {"start": usage.cpu_now(), "mib": usage.resident_mib()}
+    tell.write(json.dumps(ready) + "\n")
+    tell.flush()
+    for line in sys.stdin:
+        _serve(json.loads(line), tell)
+
+
+if __name__ == "__main__":
+    main()

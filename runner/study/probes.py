@@ -1,0 +1,128 @@
+"""Probes of many runs: processes of ``runner.study.probe`` that measure one run at a time each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any
+
+from runner.study.job_pool import THREAD_VARIABLES
+from runner.study.price import Probe
+from runner.study.probe import Sample
+from runner.study.snapshot import FrozenRun
+
+PATIENCE = 6.0  # CPU time that a probe may take, over the seconds that it aims at
+LEAST_TIMEOUT = 20.0  # CPU seconds
+
+
+class Prober:
+    """A process that measures runs, one at a time."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "runner.study.probe"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            text=True,
+            start_new_session=True,  # Ctrl-C reaches only us
+        )
+        self.ready: dict[str, float] | None = None  # what its imports took
+
+    def measure(self, run: FrozenRun) -> Probe:
+        """Measures miniatures of a run."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        request = {
+            "id": run.signature,
+            "experiment": run.experiment,
+            "config": run.config,
+            "seconds": self.seconds,
+            "timeout": max(LEAST_TIMEOUT, PATIENCE * self.seconds),
+        }
+        probe = Probe(error="its probe ended without a word")
+        try:
+            if self.ready is None:
+                self.ready = json.loads(self.process.stdout.readline())
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+            for line in self.process.stdout:
+                answer = json.loads(line)
+                read_answer(probe, answer, self.ready)
+                if "end" in answer:
+                    break
+        except (OSError, ValueError):  # it was killed from outside
+            pass
+        return probe
+
+    def stop(self) -> None:
+        """Ends the process, in the middle of a probe too."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+def read_answer(probe: Probe, answer: dict[str, Any], ready: dict[str, float]) -> None:
+    """Adds a line of an answer to a probe; ``ready``: what imports took."""
+    if "total" in answer:
+        probe.total, probe.vectorised = answer["total"], answer["vectorised"]
+        probe.axis = answer["axis"]
+        probe.start = ready["start"] + answer["start"]
+        probe.base_mib = max(0.0, ready["mib"] - answer["mib"])
+    elif "sample" in answer:
+        probe.samples.append(Sample(**answer["sample"]))
+        probe.error = ""
+    elif "error" in answer:
+        probe.error = answer["error"]
+    elif "end" in answer:
+        probe.late, probe.seconds = answer["late"], answer["seconds"]
+
+
+@contextmanager
+def _probers(number: int, seconds: float) -> Iterator[SimpleQueue[Prober]]:
+    """Processes that measure, as many at once; they are ended with what goes on inside."""
+    idle: SimpleQueue[Prober] = SimpleQueue()
+    probers = [Prober(seconds) for _ in range(number)]
+    for prober in probers:
+        idle.put(prober)
+    try:
+        yield idle
+    finally:
+        for prober in probers:
+            prober.stop()
+
+
+def measure_runs(
+    runs: Sequence[FrozenRun], jobs: int, seconds: float, told: Callable[[int, int], None]
+) -> list[Probe]:
+    """Probes of runs, in their order, ``jobs`` at a time; ``told`` of how many are done."""
+    if not runs:
+        return []
+    done: list[None] = []
+
+    with _probers(min(jobs, len(runs)), seconds) as idle, ThreadPoolExecutor(jobs) as executor:
+
+        def measure(run: FrozenRun) -> Probe:
+            prober = idle.get()
+            try:
+                return prober.measure(run)
+            finally:
+                idle.put(prober)
+                done.append(None)
+                told(len(done), len(runs))
+
+        try:
+            return list(executor.map(measure, runs))
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            raise
