@@ -126,10 +126,10 @@ def spend(
     remaining = budget.seconds - (time.monotonic() - began)
     choice = choose_rows(snapshot.study, runs, listed, jobs, remaining)
     rows = len({run.row for run in choice.runs})
+    left = describe_seconds(max(0.0, remaining))
     out.print(
-        f"budget   {describe_seconds(budget.seconds)}, of which {describe_seconds(max(0.0, remaining))} "
-        f"are left: {rows} rows, {len(choice.runs)} runs, about {describe_seconds(choice.seconds)} "
-        f"with {jobs} at a time"
+        f"budget   {describe_seconds(budget.seconds)}, {left} left: rows that fit: {rows}, "
+        f"runs: {len(choice.runs)}, about {describe_seconds(choice.seconds)} with {jobs} at a time"
     )
     for name, why in choice.left_out.items():
         out.print(f"left out {name}: {why}")

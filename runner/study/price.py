@@ -174,9 +174,10 @@ class Forecaster:
     def cpu(self) -> float:
         """CPU seconds of the run."""
         last = self.warm[-1]
-        # figures of an earlier miniature, where they were drawn once
-        drawn = next(s for s in reversed(self.probe.samples) if s.figures == self.first.figures)
-        files = drawn.usage["files"]
+        # figures of an earlier miniature, where the last one drew none
+        drawn = [s for s in self.warm if s.figures == self.first.figures] or [self.first]
+        draws = [(self._draws(s, s.steps), s.usage["files"]) for s in drawn]
+        files = fit_line(draws, GROWTH)
         end = self._line("final", lambda s: self._draws(s, s.steps))
         middle = self._evaluations()
         set_up = self._line("set_up", self._size if self.is_by_replicates else lambda s: 0.0)
@@ -198,11 +199,12 @@ class Forecaster:
             "evaluations": first.evaluations * middle(self._draws(first, max(1, first.steps // 2))),
             "saving": saving * self._saves(first),
             "final": end(self._draws(first, first.steps)),
-            "files": files,
+            "files": files(self._draws(first, first.steps)),
         }
         cold = sum(max(0.0, first.usage[phase] - seconds) for phase, seconds in warm.items())
         rest = first.usage["cpu_seconds"] - sum(first.usage[phase] for phase in PHASES)
-        once: float = self.probe.start + rest + cold + files
+        written = files(self._all_draws(self.steps))
+        once: float = self.probe.start + rest + cold + written
         return once + self.passes * sum(each.values())
 
     def mib(self) -> float:

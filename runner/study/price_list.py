@@ -97,7 +97,7 @@ class PricedRow:
             "cpu_seconds_high": round(price.cpu * price.spread, 1),
             "wall_seconds": round(self.wall, 1),
             "peak_mib": None if price.mib is None else round(price.mib),
-            "disk_mb": None if price.megabytes is None else round(price.megabytes, 1),
+            "disk_mb": None if price.megabytes is None else round(price.megabytes, 3),
             "source": price.source,
             "note": price.note,
             "error": price.error,

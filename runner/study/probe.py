@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 TRAINING_SHARE = 0.4  # of a probe's seconds: training of its longest miniature
 WHOLE_SHARE = 0.8  # of a probe's seconds: a training that is shorter is not shortened
 # of a probe's seconds: figures, or an evaluation on the way, that take more are made once
-ONCE_SHARE = 0.3
+ONCE_SHARE = 0.4
 BUSY = 4.0  # time by the clock over CPU time, on a machine that others use too
 MIDDLE = 4  # the miniature in the middle trains for that part of the longest one's time
 FEW_REPLICATES = 4  # computed together: they are not shortened
@@ -85,10 +85,7 @@ def measure(config: dict[str, Any], experiment: str, seconds: float, tell: IO[st
         while size:
             done.append(_run(_shrink(config, axis, size, total, R), experiment))
             say(sample=asdict(done[-1]))
-            if done[-1].usage["files"] > ONCE_SHARE * seconds:
-                config = config | {"figures": False}
-            if done[-1].usage["evaluations"] > ONCE_SHARE * seconds:
-                config = config | {"eval_every": None}
+            config = config | _without_costly(done, seconds)
             size = _next_size(done, whole, axis, seconds, job.settings.replicates > R)
 
 
@@ -120,6 +117,17 @@ def _shrink(config: dict[str, Any], axis: str, size: int, total: int, R: int) ->
     if axis == "steps":
         return shrink_steps(config, size, total) | {"replicates": R}
     return config | {"replicates": size if axis == "replicates" else R}
+
+
+def _without_costly(done: list[Sample], seconds: float) -> dict[str, Any]:
+    """Keys of the next miniature that leave out what is known and takes long: an evaluation on the
+    way after the first miniature, figures after two of them."""
+    small: dict[str, Any] = {}
+    if done[-1].usage["evaluations"] > ONCE_SHARE * seconds:
+        small["eval_every"] = None
+    if len(done) > 1 and done[-1].usage["files"] > ONCE_SHARE * seconds:
+        small["figures"] = False
+    return small
 
 
 def _next_size(done: list[Sample], whole: int, axis: str, seconds: float, again: bool) -> int:

@@ -1,0 +1,122 @@
+"""``runner price`` and ``runner study --budget`` through their command lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import yaml
+
+from runner.errors import ConfigError
+from runner.study import budget, price_command, study
+from runner.study.job_pool import JobPool
+from runner.study.price import Price
+from runner.study.price_list import PriceList
+from runner.study.snapshot import FrozenRun, Snapshot
+
+DEFINITION = {
+    "name": "small",
+    "description": "Two samplers of a mixture, and one with a mistake that only its start shows.",
+    "overrides": ["smoke=true", "tracking=false", "offline=true", "figures=false"],
+    "rows": [
+        {"label": "SGLD", "model": "sgld", "preset": "", "experiment": "mog"},
+        {"label": "HMC", "model": "hmc", "preset": "", "experiment": "mog", "importance": 2,
+         "overrides": ["inference=hmc"]},
+        {"label": "wrong", "model": "sgld", "preset": "", "experiment": "mog", "importance": 0.5,
+         "overrides": ["dataset.means=[[0.0,0.0,0.0]]"]},
+    ],
+    "tables": [{"name": "mean", "title": "Error", "columns": {"error": "error_mean"}}],
+}  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "small.yaml"
+    rows = DEFINITION["rows"][:2]  # type: ignore[index]
+    file.write_text(yaml.safe_dump(DEFINITION | {"rows": rows}))
+    return file
+
+
+def test_a_price_of_each_row_and_nothing_is_written(path, tmp_path, capfd):
+    outputs = tmp_path / "outputs"
+    words = [str(path), "--output-dir", str(outputs), "--jobs", "1", "--probe-seconds", "0.5"]
+    assert price_command.main(["price", *words, "--json"]) == 0
+    assert not outputs.exists()
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines() if line[:1] == "{"]
+    assert [line["row"] for line in lines] == ["SGLD", "HMC", "all"]
+    for line in lines:
+        assert line["source"] == "probe"
+        assert 0.5 < line["cpu_seconds_low"] < line["cpu_seconds"] < line["cpu_seconds_high"] < 120
+        assert 100 < line["peak_mib"] < 2000
+        assert 0 < line["disk_mb"] < 50
+    assert lines[2]["cpu_seconds"] == pytest.approx(
+        lines[0]["cpu_seconds"] + lines[1]["cpu_seconds"], abs=0.3
+    )
+
+
+def test_without_probes_nothing_is_known_of_runs_without_records(path, tmp_path, capsys):
+    words = [str(path), "--output-dir", str(tmp_path / "outputs"), "--no-probe"]
+    assert price_command.main(["price", *words]) == 1
+    assert "error: no record is like it; leave --no-probe out" in capsys.readouterr().out
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Runs that a study would start; its prices are 100 s of SGLD and 50 s of HMC."""
+    started: list[str] = []
+
+    def launch(_snapshot: Snapshot, runs: list[FrozenRun], *_: object) -> int:
+        started[:] = [run.row for run in runs]
+        return 0
+
+    def price(_snapshot: Snapshot, runs: list[FrozenRun], *_: object) -> PriceList:
+        seconds = {"SGLD": 100.0, "HMC": 50.0}
+        return PriceList({run.signature: Price(cpu=seconds[run.row]) for run in runs})
+
+    monkeypatch.setattr(study, "launch", launch)
+    monkeypatch.setattr(budget, "price_runs", price)
+    return started
+
+
+def test_a_budget_takes_the_important_row_and_says_what_is_left_out(
+    path, tmp_path, launched, capsys
+):
+    words = ["study", str(path), "--output-dir", str(tmp_path), "--jobs", "1", "--budget"]
+    assert study.main([*words, "2m"]) == 0
+    told = capsys.readouterr().out
+    assert launched == ["HMC"]
+    assert "rows that fit: 1, runs: 1, about 50 s with 1 at a time" in told
+    assert "left out SGLD: about 2 min" in told
+    assert f"the rest runner study {path} --output-dir {tmp_path}" in told
+    assert study.main([*words, "1h"]) == 0
+    assert launched == ["SGLD", "HMC"], "runs keep the order of the study"
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_a_wrong_budget_is_refused_before_anything_is_frozen(path, tmp_path):
+    outputs = tmp_path / "outputs"
+    words = ["study", str(path), "--output-dir", str(outputs)]
+    with pytest.raises(ConfigError, match=r"--budget tonight: .* such as 30m, 8h or 2d"):
+        study.main([*words, "--budget", "tonight"])
+    with pytest.raises(ConfigError, match="is time on this machine, and hydra/launcher=slurm"):
+        study.main([*words, "--budget", "8h", "hydra/launcher=slurm"])
+    with pytest.raises(ConfigError, match="--probe-seconds 0: must be > 0"):
+        price_command.main(["price", str(path), "--probe-seconds", "0"])
+    assert not outputs.exists()
+
+
+def test_a_pool_leaves_out_what_is_taken_from_those_that_wait(tmp_path):
+    runs = [FrozenRun(name, name, {}, [], "e", name, "d", {"threads": 1}) for name in "ab"]
+    definition = study.load_study  # the snapshot needs no study here
+    frozen = Snapshot("s", definition, "now", "", [], runs, tmp_path)  # type: ignore[arg-type]
+    ended = []
+    pool = JobPool(
+        frozen,
+        1,
+        lambda run, *_: ended.append(run.name),
+        command=lambda *_: [sys.executable, "-c", ""],
+    )
+    pool.drop_late = lambda waiting: waiting.remove(runs[1]) if runs[1] in waiting else None
+    pool.go(runs)
+    assert ended == ["a"]
