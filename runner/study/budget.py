@@ -8,6 +8,7 @@ left out, and a later one that does is taken.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -96,11 +97,13 @@ class Budget:
 class Deadline:
     """End of a budget: runs that wait and would end too late are not started."""
 
-    def __init__(self, ends: float, seconds: Mapping[str, float], rest: str):
+    def __init__(
+        self, ends: float = math.inf, seconds: Mapping[str, float] | None = None, rest: str = ""
+    ):
         """``ends``: of the monotonic clock; ``seconds``: by signature, the expected time of a run;
         ``rest``: the command that goes on."""
         self.ends = ends
-        self.seconds = seconds
+        self.seconds = seconds or {}
         self.rest = rest
         self.dropped: list[FrozenRun] = []
 
@@ -120,6 +123,8 @@ def spend(
 
     Probes are paid for, too.
     """
+    if not runs:
+        return [], Deadline()
     began = time.monotonic()
     listed = price_runs(snapshot, runs, jobs, budget.probe_seconds)
     show_search(listed)

@@ -6,20 +6,44 @@ frozen.
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
+from runner.errors import ConfigError
 from runner.study.choice import refused_among, select_runs
 from runner.study.display import state
 from runner.study.price_list import HEADER, list_rows, price_runs, show_search, to_cells
 from runner.study.study import UNFINISHED, find_snapshot
-from runner.study.study_arguments import parse_price
+from runner.study.study_arguments import add_runs, parse_words
+from runner.terminal.arguments import Parser
 from runner.terminal.printer import out
 from runner.terminal.tables import print_json, print_table
 
 
+def _parse(argv: list[str]) -> argparse.Namespace:
+    """Words of ``runner price``.
+
+    Raises:
+        ConfigError: one of them is wrong.
+    """
+    parser = Parser(
+        prog="runner price",
+        description="What the runs of a study that are not done will take of this machine: "
+        "CPU time, time by the clock, memory and disk, from records of equal runs or from probes. "
+        "Nothing is recorded.",
+    )
+    add_runs(parser)
+    arguments, launcher = parse_words(parser, argv)
+    if launcher.engine is not None:
+        raise ConfigError(
+            f"price: is of this machine, and hydra/launcher={launcher.engine} has others; leave it out"
+        )
+    return arguments
+
+
 def main(argv: list[str]) -> int:
     """Shows the price of each row of a study and of all; 1: some runs have none."""
-    arguments = parse_price(argv)
+    arguments = _parse(argv)
     snapshot = find_snapshot(arguments, Path(arguments.output_dir).resolve(), reads_only=True)
     runs = select_runs(snapshot, arguments.only)
     remaining = [run for run in runs if state(snapshot, run) in UNFINISHED]

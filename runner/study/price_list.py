@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from runner.study.forecast import Forecast, makespan, words
@@ -16,6 +16,7 @@ from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out, show_count
 
 SOURCES = {"record": "from records", "probe": "from probes", "rough": "rough"}
+NO_TIME = 1e-9  # seconds
 KEPT_APART = 1.5  # a spread from which a range is shown
 
 
@@ -105,25 +106,35 @@ class PricedRow:
         }
 
 
+def _join(texts: Iterable[str], separator: str = "; ") -> str:
+    """Distinct texts in a line."""
+    return separator.join(dict.fromkeys(filter(None, texts)))
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _add(prices: Sequence[Price]) -> Price:
+    """Price of runs together: CPU time and disk add up, memory is the largest."""
+    cpu = sum(price.cpu for price in prices)
+    memory = _known(price.mib for price in prices)
+    disk = _known(price.megabytes for price in prices)
+    return Price(
+        cpu=cpu,
+        mib=max(memory, default=None),
+        megabytes=sum(disk) if disk else None,
+        source=_join((price.source for price in prices), ", "),
+        spread=sum(price.cpu * price.spread for price in prices) / max(cpu, NO_TIME),
+        note=_join(price.note for price in prices),
+    )
+
+
 def sum_prices(name: str, runs: Sequence[FrozenRun], listed: PriceList, jobs: int) -> PricedRow:
-    """A line for several runs: CPU time and disk add up, memory is the largest."""
+    """A line for several runs, of which some may have no price."""
     prices = [listed.prices[run.signature] for run in runs]
     good = [price for price in prices if not price.error]
-    if not good:
-        return PricedRow(name, len(runs), Price(error=prices[0].error), 0.0, len(runs))
-    cpu = sum(price.cpu for price in good)
-    spread = sum(price.cpu * price.spread for price in good) / cpu if cpu else 1.0
-    memory = [price.mib for price in good if price.mib is not None]
-    disk = [price.megabytes for price in good if price.megabytes is not None]
-    price = Price(
-        cpu=cpu,
-        mib=max(memory) if memory else None,
-        megabytes=sum(disk) if disk else None,
-        source=", ".join(dict.fromkeys(price.source for price in good)),
-        spread=spread,
-        note="; ".join(dict.fromkeys(price.note for price in good if price.note)),
-        error="; ".join(dict.fromkeys(price.error for price in prices if price.error)),
-    )
+    price = replace(_add(good), error=_join(price.error for price in prices))
     seconds = [s for run in runs if not math.isnan(s := listed.seconds_of(run))]
     return PricedRow(name, len(runs), price, makespan([], seconds, jobs), len(runs) - len(good))
 

@@ -1,7 +1,7 @@
 """``python -m runner.study.probe``: measures runs in miniature, each in a child process.
 
-A line of JSON on standard input is a request: ``{"id", "experiment", "config", "seconds",
-"timeout"}``; lines on standard output answer it, the last with ``end``.  Modules are imported once;
+A line of JSON on standard input is a request: ``{"id", "experiment", "config", "seconds"}``;
+lines on standard output answer it, the last with ``end``.  Modules are imported once;
 a child is a fork, so that memory is its own.  What a miniature writes is in a temporary folder.
 
 A probe takes up to three miniatures: a small first one, which pays for imports, compilation and
@@ -36,8 +36,14 @@ TRAINING_SHARE = 0.4  # of a probe's seconds: training of its longest miniature
 WHOLE_SHARE = 0.8  # of a probe's seconds: a training that is shorter is not shortened
 # of a probe's seconds: figures, or an evaluation on the way, that take more are made once
 ONCE_SHARE = 0.4
+PATIENCE = 6.0  # CPU time after the first miniature that a probe may take, over its seconds
+COLD_SECONDS = 30.0  # CPU seconds more that the first one may take, to compile
+COLD_SHARE = (
+    0.3  # of a probe's seconds: a first miniature that compiled for longer is measured again
+)
 BUSY = 4.0  # time by the clock over CPU time, on a machine that others use too
 MIDDLE = 4  # the miniature in the middle trains for that part of the longest one's time
+REPEATED = ("checkpoints", "outcomes", "predictions")  # folders to which each replicate adds
 FEW_REPLICATES = 4  # computed together: they are not shortened
 
 
@@ -58,8 +64,11 @@ class Sample:
     evaluations: int  # on the way
 
 
-def measure(config: dict[str, Any], experiment: str, seconds: float, tell: IO[str]) -> None:
-    """Measures miniatures of a run, and writes a line about each to ``tell``."""
+def measure(
+    config: dict[str, Any], experiment: str, seconds: float, tell: IO[str], again: bool = False
+) -> None:
+    """Measures miniatures of a run, and writes a line about each to ``tell``; ``again``: only the
+    first, which now finds compiled code on disk."""
     import torch
 
     from runner.execution.assembly import load_problem, total_steps
@@ -84,7 +93,10 @@ def measure(config: dict[str, Any], experiment: str, seconds: float, tell: IO[st
         whole = R if axis == "replicates" else total
         while size:
             done.append(_run(_shrink(config, axis, size, total, R), experiment))
-            say(sample=asdict(done[-1]))
+            say(sample=asdict(done[-1]), again=again)
+            if again:
+                return
+            _limit_cpu(PATIENCE * seconds)
             config = config | _without_costly(done, seconds)
             size = _next_size(done, whole, axis, seconds, job.settings.replicates > R)
 
@@ -189,7 +201,7 @@ def _run(config: dict[str, Any], experiment: str) -> Sample:
         replicates=run.settings.replicates,
         usage=run.record.facts["usage"],
         disk=usage.folder_bytes(folder) - len(lines),
-        repeated=sum(usage.folder_bytes(folder / name) for name in ("outcomes", "predictions")),
+        repeated=sum(usage.folder_bytes(folder / name) for name in REPEATED),
         checkpoint=sum(p.stat().st_size for p in checkpoints if p.stem == checkpoints[-1].stem),
         lines=lines.count(b"\n"),
         line_bytes=len(lines),
@@ -211,44 +223,72 @@ def _costs(metrics: dict[str, Any]) -> dict[str, float]:
 
 # ---- the server
 # --------------------------------------------------------------------------------------------------
-def _answer(request: dict[str, Any], tell: IO[str]) -> None:
+def _answer(request: dict[str, Any], tell: IO[str], again: bool) -> None:
     """Measures one run in this process; a mistake is an answer of one line."""
     try:
-        measure(request["config"], request["experiment"], request["seconds"], tell)
+        measure(request["config"], request["experiment"], request["seconds"], tell, again)
     except Exception as error:
         line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
         tell.write(json.dumps({"error": line}) + "\n")
     tell.flush()
 
 
+def _limit_cpu(seconds: float) -> None:
+    """Have this process killed when it has taken as many CPU seconds more."""
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    limit = math.ceil(spent.ru_utime + spent.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+
+
 def _serve(request: dict[str, Any], tell: IO[str]) -> None:
-    """Measures one run in a child process, which is killed after ``timeout`` CPU seconds, or after
-    four times as long by the clock."""
+    """Measures one run; where the first miniature compiled for long, it is measured a second
+    time."""
+    seconds = request["seconds"]
+    late, spent, samples = _fork(request, tell, again=False)
+    if not late and _compiled(samples) > COLD_SHARE * seconds:
+        spent += _fork(request, tell, again=True)[1]
+    told = f"took more than {PATIENCE * seconds:.0f} s" if late else ""
+    _say(tell, request, end=True, late=told, seconds=spent)
+
+
+def _compiled(samples: list[dict[str, float]]) -> float:
+    """CPU seconds that a first miniature took over a longer one, which found what it compiled."""
+    if len(samples) < 2:
+        return 0.0
+    first, second = samples[:2]
+    phases = [phase for phase in ("set_up", "training", "evaluations", "final") if second[phase]]
+    return sum(first[phase] - second[phase] for phase in phases)
+
+
+def _fork(
+    request: dict[str, Any], tell: IO[str], again: bool
+) -> tuple[bool, float, list[dict[str, float]]]:
+    """Measures one run in a child process and passes its lines on: whether it was killed for its
+    time, its CPU seconds, and the usage of its miniatures."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        limit = math.ceil(request["timeout"])
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        _limit_cpu(COLD_SECONDS + PATIENCE * request["seconds"])
         with os.fdopen(writing, "w") as pipe:
-            _answer(request, pipe)
+            _answer(request, pipe, again)
         os._exit(0)
     os.close(writing)
-    ends = time.monotonic() + BUSY * request["timeout"]
+    ends = time.monotonic() + BUSY * (COLD_SECONDS + PATIENCE * request["seconds"])
+    samples = []
     with os.fdopen(reading) as pipe:
-        while True:
-            ready, _, _ = select.select([pipe], [], [], max(0.0, ends - time.monotonic()))
-            if not ready:
-                os.kill(child, signal.SIGKILL)
-                break
+        while select.select([pipe], [], [], max(0.0, ends - time.monotonic()))[0]:
             line = pipe.readline()
             if not line:
                 break
-            _say(tell, request, **json.loads(line))
+            facts = json.loads(line)
+            samples += [facts["sample"]["usage"]] if "sample" in facts else []
+            _say(tell, request, **facts)
+        else:
+            os.kill(child, signal.SIGKILL)
     _, status, spent = os.wait4(child, 0)
-    is_late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGXCPU)
-    late = f"took more than {request['timeout']:.0f} s" if is_late else ""
-    _say(tell, request, end=True, late=late, seconds=spent.ru_utime + spent.ru_stime)
+    late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGXCPU)
+    return late, spent.ru_utime + spent.ru_stime, samples
 
 
 def _say(tell: IO[str], request: dict[str, Any], **facts: Any) -> None:

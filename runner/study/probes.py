@@ -17,9 +17,6 @@ from runner.study.price import Probe
 from runner.study.probe import Sample
 from runner.study.snapshot import FrozenRun
 
-PATIENCE = 6.0  # CPU time that a probe may take, over the seconds that it aims at
-LEAST_TIMEOUT = 20.0  # CPU seconds
-
 
 class Prober:
     """A process that measures runs, one at a time."""
@@ -46,7 +43,6 @@ class Prober:
             "experiment": run.experiment,
             "config": run.config,
             "seconds": self.seconds,
-            "timeout": max(LEAST_TIMEOUT, PATIENCE * self.seconds),
         }
         probe = Probe(error="its probe ended without a word")
         try:
@@ -80,7 +76,11 @@ def read_answer(probe: Probe, answer: dict[str, Any], ready: dict[str, float]) -
         probe.start = ready["start"] + answer["start"]
         probe.base_mib = max(0.0, ready["mib"] - answer["mib"])
     elif "sample" in answer:
-        probe.samples.append(Sample(**answer["sample"]))
+        sample = Sample(**answer["sample"])
+        if answer.get("again"):  # compiled code is on disk by now, as it will be for the run
+            probe.samples[0] = sample
+        else:
+            probe.samples.append(sample)
         probe.error = ""
     elif "error" in answer:
         probe.error = answer["error"]

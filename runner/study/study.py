@@ -11,7 +11,7 @@ from typing import Any
 
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
-from runner.study.budget import Budget, Deadline, report_late, spend
+from runner.study.budget import BUDGET_HELP, Budget, Deadline, parse_budget, report_late, spend
 from runner.study.choice import refused_among, select_runs
 from runner.study.definition import load_study
 from runner.study.display import FAILED, StudyDisplay, describe_states, state, status
@@ -21,7 +21,13 @@ from runner.study.job_queue import JobQueue, submitted_jobs, words
 from runner.study.launcher import Launcher
 from runner.study.left_going import runs_to_await
 from runner.study.snapshot import FrozenRun, Snapshot
-from runner.study.study_arguments import list_named_plugins, parse_study, repeat_flags
+from runner.study.study_arguments import (
+    add_runs,
+    list_named_plugins,
+    parse_words,
+    repeat_flags,
+)
+from runner.terminal.arguments import Parser
 from runner.terminal.printer import announce, out, show_count
 from runner.terminal.tables import print_json, print_table
 
@@ -42,6 +48,7 @@ def launch(
 
     ``deadline``: runs that would end after it are not started.
     """
+    deadline = deadline or Deadline()
     forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
     if forecast:
         out.print(f"ahead    {forecast.before()}")
@@ -49,8 +56,7 @@ def launch(
     executor: JobPool | JobQueue
     if launcher.engine is None:
         executor = JobPool(snapshot, jobs, display.report_end, display.poll, per_gpu=per_gpu)
-        if deadline is not None:
-            executor.drop_late = deadline.drop_late
+        executor.drop_late = deadline.drop_late
     else:
         executor = JobQueue(snapshot, launcher, display.report_end, display.poll)
     if display.live:
@@ -62,8 +68,7 @@ def launch(
             display.live.stop()
     counts = ", ".join(f"{n} {name}" for name, n in display.counts.items())
     out.print(f"study {snapshot.name}: {counts or 'nothing was run'}")
-    if deadline is not None:
-        report_late(deadline)
+    report_late(deadline)
     if isinstance(executor, JobQueue) and executor.left:
         see = f"see them with: runner study {snapshot.name} --status"
         out.print(f"{executor.left} go on in the queue of {launcher.engine}; {see}")
@@ -143,6 +148,47 @@ def watch_composing(runs: list[Any]) -> Iterator[Any]:
         yield run
 
 
+def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
+    """Words of ``runner study`` and ``runner rerun``, and the launcher that they name.
+
+    Raises:
+        ConfigError: one of them is wrong.
+    """
+    parser = Parser(
+        prog=f"runner {argv[0]}",
+        description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
+    )
+    add_runs(parser)
+    parser.add_argument(
+        "--jobs-per-gpu",
+        type=int,
+        default=1,
+        help="runs with device=cuda at once on each GPU (default: 1)",
+    )
+    parser.add_argument(
+        "--failed", action="store_true", help="only runs that failed, diverged or crashed"
+    )
+    parser.add_argument("--budget", metavar="TIME", help=BUDGET_HELP)
+    parser.add_argument(
+        "--status",
+        action="store_true",
+        help="show the state of every run and stop; piped, a line each",
+    )
+    arguments, launcher = parse_words(parser, argv)
+    if argv[0] == "rerun" and not arguments.failed:
+        raise ConfigError("rerun: say which runs with --failed")
+    if arguments.jobs_per_gpu < 1:
+        raise ConfigError(f"--jobs-per-gpu {arguments.jobs_per_gpu}: must be ≥ 1")
+    if arguments.budget is not None:
+        arguments.budget = parse_budget(arguments.budget)
+        if launcher.engine is not None:
+            raise ConfigError(
+                f"--budget: is time on this machine, and hydra/launcher={launcher.engine} has others; "
+                "leave one of them out"
+            )
+    return arguments, launcher
+
+
 def _show_status(snapshot: Snapshot, runs: list[FrozenRun], as_json: bool) -> None:
     """Show the state of runs, and of those that cannot be composed."""
     jobs = submitted_jobs(snapshot)
@@ -163,7 +209,7 @@ def _show_status(snapshot: Snapshot, runs: list[FrozenRun], as_json: bool) -> No
 
 def main(argv: list[str]) -> int:
     """Runs a study (``study``), or the failed runs of one (``rerun --failed``)."""
-    arguments, launcher = parse_study(argv)
+    arguments, launcher = _parse(argv)
     output_dir = Path(arguments.output_dir).resolve()
     name = arguments.name or Path(arguments.study).stem
     if argv[0] == "rerun" and snapshots.load(name, output_dir) is None:
@@ -199,6 +245,16 @@ def main(argv: list[str]) -> int:
     return code or int(refused > 0)
 
 
+def _report_others(going: int, diverged: int, again: str) -> None:
+    """Numbers of runs that go on from before, and of those that ``again`` tries again."""
+    if going:
+        out.print(
+            f"         {going} still going from before: they count among these, and are waited for"
+        )
+    if diverged:
+        out.print(f"         {diverged} diverged before: {again} tries them again")
+
+
 def run_remaining(
     snapshot: Snapshot,
     runs: list[FrozenRun],
@@ -227,18 +283,11 @@ def run_remaining(
     where = f"as jobs of {launcher.engine}" if launcher.engine else f"{jobs} at a time"
     told = ", ".join(f"{n} {name}" for name, n in counts.items())
     out.print(f"study    {snapshot.name}: {told}; running {len(remaining)}, {where}")
-    if before:
-        out.print(
-            f"         {len(before)} still going from before: they count among these, and are waited for"
-        )
-    if counts["diverged"] and not failed:
-        command = again or f"runner rerun --failed {snapshot.name}"
-        out.print(f"         {counts['diverged']} diverged before: {command} tries them again")
+    diverged = 0 if failed else counts["diverged"]
+    _report_others(len(before), diverged, again or f"runner rerun --failed {snapshot.name}")
+    deadline = None
+    if budget is not None:
+        remaining, deadline = spend(budget, snapshot, remaining, jobs)
     if not before and not remaining:
         return 0
-    if budget is None:
-        return launch(snapshot, [*before, *remaining], jobs, launcher, per_gpu)
-    chosen, deadline = spend(budget, snapshot, remaining, jobs)
-    if not before and not chosen:
-        return 0
-    return launch(snapshot, [*before, *chosen], jobs, launcher, per_gpu, deadline)
+    return launch(snapshot, [*before, *remaining], jobs, launcher, per_gpu, deadline)

@@ -10,11 +10,10 @@ from runner.catalogue import plugins
 from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError
-from runner.study.budget import BUDGET_HELP, parse_budget
 from runner.study.choice import ONLY_HELP
 from runner.study.launcher import Launcher
 from runner.study.launcher import split_launcher as chosen_launcher
-from runner.terminal.arguments import Parser, add_json, add_output_dir
+from runner.terminal.arguments import add_json, add_output_dir
 
 PROBE_SECONDS = 5.0  # of a probe's training and evaluation, about
 
@@ -43,7 +42,7 @@ def list_named_plugins(given: argparse.Namespace) -> list[str]:
     ]
 
 
-def _add_runs(parser: argparse.ArgumentParser) -> None:
+def add_runs(parser: argparse.ArgumentParser) -> None:
     """Add the words that say which runs, and where they are recorded."""
     parser.add_argument("study", help="name of a file in conf/study, or a path to one")
     parser.add_argument(
@@ -86,69 +85,9 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
     plugins.add_option(parser, "a module of yours that every run imports")
 
 
-def parse_price(argv: list[str]) -> argparse.Namespace:
-    """Words of ``runner price``.
-
-    Raises:
-        ConfigError: one of them is wrong.
-    """
-    parser = Parser(
-        prog="runner price",
-        description="What the runs of a study that are not done will take of this machine: "
-        "CPU time, time by the clock, memory and disk, from records of equal runs or from probes. "
-        "Nothing is recorded.",
-    )
-    _add_runs(parser)
-    arguments, launcher = _parse(parser, argv)
-    if launcher.engine is not None:
-        raise ConfigError(
-            f"price: is of this machine, and hydra/launcher={launcher.engine} has others; leave it out"
-        )
-    return arguments
-
-
-def parse_study(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
-    """Words of ``runner study`` and ``runner rerun``, and the launcher that they name.
-
-    Raises:
-        ConfigError: one of them is wrong.
-    """
-    parser = Parser(
-        prog=f"runner {argv[0]}",
-        description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
-    )
-    _add_runs(parser)
-    parser.add_argument(
-        "--jobs-per-gpu",
-        type=int,
-        default=1,
-        help="runs with device=cuda at once on each GPU (default: 1)",
-    )
-    parser.add_argument(
-        "--failed", action="store_true", help="only runs that failed, diverged or crashed"
-    )
-    parser.add_argument("--budget", metavar="TIME", help=BUDGET_HELP)
-    parser.add_argument(
-        "--status",
-        action="store_true",
-        help="show the state of every run and stop; piped, a line each",
-    )
-    arguments, launcher = _parse(parser, argv)
-    if argv[0] == "rerun" and not arguments.failed:
-        raise ConfigError("rerun: say which runs with --failed")
-    if arguments.jobs_per_gpu < 1:
-        raise ConfigError(f"--jobs-per-gpu {arguments.jobs_per_gpu}: must be ≥ 1")
-    if arguments.budget is not None:
-        arguments.budget = parse_budget(arguments.budget)
-        if launcher.engine is not None:
-            raise ConfigError(
-                f"--budget: is time on this machine, and hydra/launcher={launcher.engine} has others; "
-                "leave one of them out"
-            )
-    return arguments, launcher
-
-
-def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
+def parse_words(
+    parser: argparse.ArgumentParser, argv: list[str]
+) -> tuple[argparse.Namespace, Launcher]:
     """The words of a command line, checked, and the launcher that they name.
 
     Raises:

@@ -15,7 +15,6 @@ from pathlib import Path
 from runner.report.context import EARLIER_SCORES_PREFIX
 from runner.report.exchange.score_files import origin_path
 from runner.report.origin import read_origin
-from scripts.prose.pages import NOTICE
 from scripts.prose.scores import list_scores
 
 NAME = "cost.md"
@@ -70,7 +69,7 @@ def make_costs(folder: Path) -> str:
     costs = sorted(read_costs(folder), key=lambda cost: -(cost.hours or 0.0))
     total = sum(cost.hours or 0.0 for cost in costs)
     lines = [
-        NOTICE.format(name="the provenance of all scores"),
+        "<!-- made by make results from the provenance kept with all scores -->\n",
         "# What each page cost\n",
         "Hours are those of all runs of a page by the clock, one after the other, one thread each unless the page "
         "says otherwise; CPU hours are there for runs that recorded them. 0.0 is less than three minutes. "
