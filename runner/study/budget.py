@@ -3,7 +3,7 @@
     rows by importance, ties in their order;   row taken  ⇔  T(taken ∪ row) ≤ budget
 
 T is the time by the clock until the last run ends, some runs at a time.  A row that does not fit is
-left out, and a later one that does is taken.
+left out, and a later one that does is taken.  Important rows are run first.
 """
 
 from __future__ import annotations
@@ -66,23 +66,26 @@ def choose_rows(
     jobs: int,
     budget: float,
 ) -> Choice:
-    """Rows that fit into a budget of seconds; runs keep their order."""
+    """Rows that fit into a budget of seconds, and their runs, the most important first."""
 
-    def total(names: set[str]) -> float:
-        return makespan([], [listed.seconds_of(run) for run in runs if run.row in names], jobs)
+    def members(names: Sequence[str]) -> list[FrozenRun]:
+        return [run for name in names for run in runs if run.row == name]
 
-    taken: set[str] = set()
+    def total(names: Sequence[str]) -> float:
+        return makespan([], [listed.seconds_of(run) for run in members(names)], jobs)
+
+    taken: list[str] = []
     left_out: dict[str, str] = {}
     for name in _by_importance(study):
-        members = [run for run in runs if run.row == name]
-        errors = [error for run in members if (error := listed.prices[run.signature].error)]
+        prices = [listed.prices[run.signature] for run in members([name])]
+        errors = [price.error for price in prices if price.error]
         if errors:
             left_out[name] = f"no price: {errors[0]}"
-        elif members and total({*taken, name}) > budget:
-            left_out[name] = f"about {describe_seconds(total({name}))}"
-        elif members:
-            taken.add(name)
-    return Choice([run for run in runs if run.row in taken], total(taken), left_out)
+        elif prices and total([*taken, name]) > budget:
+            left_out[name] = f"about {describe_seconds(total([name]))}"
+        elif prices:
+            taken.append(name)
+    return Choice(members(taken), total(taken), left_out)
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,10 @@ class Budget:
 
 
 class Deadline:
-    """End of a budget: runs that wait and would end too late are not started."""
+    """End of a budget: runs that wait and would end too late are not started.
+
+    Runs that ended tell how much longer than expected they take, as on a machine that others use.
+    """
 
     def __init__(
         self, ends: float = math.inf, seconds: Mapping[str, float] | None = None, rest: str = ""
@@ -106,12 +112,24 @@ class Deadline:
         self.seconds = seconds or {}
         self.rest = rest
         self.dropped: list[FrozenRun] = []
+        self.expected = 0.0  # seconds of the runs that ended
+        self.taken = 0.0
+
+    def note_end(self, run: FrozenRun, seconds: float) -> None:
+        """Compare the time of a run that ended with its price."""
+        self.expected += self.seconds.get(run.signature, seconds)
+        self.taken += seconds
+
+    @property
+    def pace(self) -> float:
+        """Time that runs take over their price, at least 1."""
+        return max(1.0, self.taken / self.expected) if self.expected else 1.0
 
     def drop_late(self, waiting: list[FrozenRun]) -> None:
         """Take out of ``waiting`` the runs that would end after the budget."""
         now = time.monotonic()
         for run in list(waiting):
-            if now + self.seconds.get(run.signature, 0.0) > self.ends:
+            if now + self.pace * self.seconds.get(run.signature, 0.0) > self.ends:
                 waiting.remove(run)
                 self.dropped.append(run)
 

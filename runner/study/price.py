@@ -221,7 +221,10 @@ class Forecaster:
         alike = [s for s in self.probe.samples if s.figures == self.first.figures]
         points = [(self._draws(s, s.steps), float(s.disk)) for s in alike]
         files = max(fit_line(points)(self._all_draws(self.steps)), float(alike[-1].disk))
-        files += last.repeated * (self.passes - 1)
+        checkpoints = fit_line([(self._draws(s, s.steps), float(s.checkpoint)) for s in alike])
+        saves = self.passes * _count_saves(self.config, self.steps)
+        files += min(last.kept, saves) * checkpoints(self._all_draws(self.steps))
+        files += alike[-1].pictures + last.repeated * (self.passes - 1)
         lines = self.steps // int(self.config["record_every"]) + len(self.evaluations) + 2
         return (files + last.line_bytes / max(1, last.lines) * lines * self.passes) / MB
 
@@ -233,7 +236,7 @@ def price_from_probe(probe: Probe, config: Mapping[str, Any]) -> Price:
     forecaster = Forecaster(probe, config)
     changes = _changes(probe)
     note = "" if changes < STEADY else "the cost of a step changes with the state"
-    spread = PROBE_SPREAD * (1.0 if changes < STEADY else min(changes, ROUGH_SPREAD))
+    spread = max(PROBE_SPREAD, min(changes, ROUGH_SPREAD))
     if len(probe.samples) == 1 and (probe.late or probe.error):
         note = f"its probe {probe.late or probe.error}"
         spread = max(spread, ROUGH_SPREAD)

@@ -43,7 +43,7 @@ COLD_SHARE = (
 )
 BUSY = 4.0  # time by the clock over CPU time, on a machine that others use too
 MIDDLE = 4  # the miniature in the middle trains for that part of the longest one's time
-REPEATED = ("checkpoints", "outcomes", "predictions")  # folders to which each replicate adds
+REPEATED = ("outcomes", "predictions")  # folders to which each replicate adds
 FEW_REPLICATES = 4  # computed together: they are not shortened
 
 
@@ -54,9 +54,11 @@ class Sample:
     steps: int
     replicates: int  # computed together, or 1
     usage: dict[str, float]  # of run.json
-    disk: int  # bytes of its folder, without its lines
+    disk: int  # bytes of its folder, without its lines, pictures and checkpoints
+    pictures: int  # bytes of its figures
     repeated: int  # bytes among these that each replicate writes
     checkpoint: int  # bytes of its newest checkpoint
+    kept: int  # checkpoints that a record keeps
     lines: int  # recorded lines
     line_bytes: int
     costs: dict[str, float]  # of a replicate's training, by kind
@@ -184,6 +186,7 @@ def _is_worth(sample: Sample, training: float) -> bool:
 def _run(config: dict[str, Any], experiment: str) -> Sample:
     """Runs a miniature from its record to its end, and removes what it wrote."""
     from components.errors import NumericalError
+    from runner.execution.checkpoint import KEPT
     from runner.execution.execute import Run
 
     run = Run(_prepare(config | {"fresh": True}, experiment))
@@ -194,15 +197,20 @@ def _run(config: dict[str, Any], experiment: str) -> Sample:
             raise
     folder = run.record.folder
     lines = (folder / "metrics.jsonl").read_bytes()
-    checkpoints = sorted((folder / "checkpoints").glob("*"), key=lambda path: path.stat().st_mtime)
+    pictures = usage.folder_bytes(folder / "figures")
+    checkpoints = sorted((folder / "checkpoints").glob("r*.json"))
+    files = [p for path in checkpoints for p in path.parent.glob(f"{path.stem}.*")]
+    sizes = sum(path.stat().st_size for path in files)
     metrics = next(iter(run.record.facts["finished"].values()))
     sample = Sample(
         steps=config["steps"] or 1,
         replicates=run.settings.replicates,
         usage=run.record.facts["usage"],
-        disk=usage.folder_bytes(folder) - len(lines),
+        disk=usage.folder_bytes(folder) - len(lines) - pictures - sizes,
+        pictures=pictures,
         repeated=sum(usage.folder_bytes(folder / name) for name in REPEATED),
-        checkpoint=sum(p.stat().st_size for p in checkpoints if p.stem == checkpoints[-1].stem),
+        checkpoint=sizes // max(1, len(checkpoints)),
+        kept=KEPT,
         lines=lines.count(b"\n"),
         line_bytes=len(lines),
         costs=_costs(metrics),

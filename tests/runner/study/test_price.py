@@ -41,9 +41,11 @@ def sample(steps: int, replicates: int = 1, **seconds: float) -> Sample:
         steps=steps,
         replicates=replicates,
         usage=usage,
-        disk=1_000_000,
+        disk=500_000,
+        pictures=300_000,
         repeated=0,
-        checkpoint=1000,
+        checkpoint=100_000,
+        kept=2,
         lines=10,
         line_bytes=1000,
         costs={"gradients": float(steps)},
@@ -251,8 +253,8 @@ def priced(**seconds: float) -> tuple[list[FrozenRun], PriceList]:
 @pytest.mark.parametrize(
     ("budget", "taken", "left_out"),
     [
-        (100.0, "abcd", ""),
-        (45.0, "abc", "d"),  # ties in the order of the study
+        (100.0, "bcad", ""),
+        (45.0, "bca", "d"),  # ties in the order of the study
         (30.0, "bd", "ca"),  # c does not fit beside b; a cheaper row does
         (9.0, "", "bcad"),
     ],
@@ -283,6 +285,12 @@ def test_runs_that_would_end_after_the_budget_are_not_started():
     deadline.drop_late(waiting)
     assert [run.row for run in waiting] == ["a"]
     assert [run.row for run in deadline.dropped] == ["b"]
+    deadline.note_end(runs[0], 25.0)
+    assert deadline.pace == 1.0, "sooner than expected"
+    deadline.note_end(runs[0], 175.0)  # 200 s in place of 100 s
+    waiting = list(runs[:1])
+    deadline.drop_late(waiting)
+    assert not waiting, "a run of 50 s takes 100 s"
 
 
 @pytest.mark.parametrize(
