@@ -15,16 +15,16 @@ from typing import Any
 
 from runner.execution.usage import MB, MIB, PHASES
 from runner.study.miniature import count_draws, shrink_steps
-from runner.study.probe import Sample
+from runner.study.probe import GROWTH, Sample
 
 BY_PASS = ("set_up", "training", "evaluations", "saving", "final")  # phases of each replicate
-# growth of an evaluation, relative to itself, that is more than noise
-GROWTH = 0.2
-COPIES = 2.0  # of the draws in memory when they are evaluated
+# bytes in memory, at least and at most, for a byte of the draws that a record keeps
+COPIES = (2.0, 8.0)
 TOUCHED = 0.5  # share of the imported code that a run reads again, about
 # factors by which the CPU time of a run may differ from its price
 RECORD_SPREAD = 1.2
 PROBE_SPREAD = 1.3
+LATE_SPREAD = 2.0
 ROUGH_SPREAD = 3.0
 STEADY = 1.1  # ratio of two costs of a step, by counts, that is no change
 COUNTS = ("gradients", "densities", "forwards", "environment_steps")
@@ -156,7 +156,9 @@ class Forecaster:
         return count_draws(self.config["inference"], steps) if self.probe.axis == "steps" else 0.0
 
     def _line(self, phase: str, x: Callable[[Sample], float]) -> Line:
-        return fit_line([(x(s), s.usage[phase]) for s in self.warm], GROWTH)
+        """Line of a phase; next to a single warm miniature the first one is its other point."""
+        samples = self.warm if len(self.warm) > 1 else [self.first, *self.warm]
+        return fit_line([(x(s), s.usage[phase]) for s in samples], GROWTH)
 
     def _evaluations(self) -> Line:
         """Line of the evaluations on the way; costly ones were done once."""
@@ -210,10 +212,17 @@ class Forecaster:
     def mib(self) -> float:
         """Peak memory of the run's process."""
         last = self.warm[-1]
-        points = [(self._draws(s, s.steps), float(s.checkpoint)) for s in self.probe.samples]
-        growth = fit_line(points).b * (self._all_draws(self.steps) - points[-1][0])
+        places = [self._draws(s, s.steps) for s in self.probe.samples]
+
+        def grow(sizes: list[float]) -> float:
+            return max(0.0, fit_line(list(zip(places, sizes, strict=True))).b)
+
+        kept = grow([(s.disk + s.checkpoint) / MIB for s in self.probe.samples])
+        peaks = grow([s.usage["peak_mib"] for s in self.probe.samples])
+        growth = min(max(peaks, COPIES[0] * kept), COPIES[1] * kept)
+        more = max(0.0, self._all_draws(self.steps) - places[-1])
         peak: float = last.usage["peak_mib"] + TOUCHED * self.probe.base_mib
-        return peak + COPIES * max(0.0, growth) / MIB
+        return peak + growth * more
 
     def megabytes(self) -> float:
         """Disk that the run's record takes."""
@@ -237,9 +246,9 @@ def price_from_probe(probe: Probe, config: Mapping[str, Any]) -> Price:
     changes = _changes(probe)
     note = "" if changes < STEADY else "the cost of a step changes with the state"
     spread = max(PROBE_SPREAD, min(changes, ROUGH_SPREAD))
-    if len(probe.samples) == 1 and (probe.late or probe.error):
+    if probe.late or probe.error:
         note = f"its probe {probe.late or probe.error}"
-        spread = max(spread, ROUGH_SPREAD)
+        spread = max(spread, ROUGH_SPREAD if len(probe.samples) == 1 else LATE_SPREAD)
     return Price(
         cpu=forecaster.cpu(),
         mib=forecaster.mib(),

@@ -36,12 +36,17 @@ TRAINING_SHARE = 0.4  # of a probe's seconds: training of its longest miniature
 WHOLE_SHARE = 0.8  # of a probe's seconds: a training that is shorter is not shortened
 # of a probe's seconds: figures, or an evaluation on the way, that take more are made once
 ONCE_SHARE = 0.4
+LEAST_PATIENCE = 15.0  # CPU seconds
 PATIENCE = 6.0  # CPU time after the first miniature that a probe may take, over its seconds
 COLD_SECONDS = 30.0  # CPU seconds more that the first one may take, to compile
 COLD_SHARE = (
     0.3  # of a probe's seconds: a first miniature that compiled for longer is measured again
 )
 BUSY = 4.0  # time by the clock over CPU time, on a machine that others use too
+LEAP = 32  # the second miniature has at most that many times the steps of the first
+NO_TIME = 1e-7  # seconds
+# growth of an evaluation, relative to itself, that is more than noise
+GROWTH = 0.2
 MIDDLE = 4  # the miniature in the middle trains for that part of the longest one's time
 REPEATED = ("outcomes", "predictions")  # folders to which each replicate adds
 FEW_REPLICATES = 4  # computed together: they are not shortened
@@ -98,7 +103,7 @@ def measure(
             say(sample=asdict(done[-1]), again=again)
             if again:
                 return
-            _limit_cpu(PATIENCE * seconds)
+            _limit_cpu(_patience(seconds))
             config = config | _without_costly(done, seconds)
             size = _next_size(done, whole, axis, seconds, job.settings.replicates > R)
 
@@ -156,24 +161,31 @@ def _next_size(done: list[Sample], whole: int, axis: str, seconds: float, again:
         return whole if is_worth else 0
     if len(done) > 2:
         return 0
-    target = seconds * TRAINING_SHARE / (MIDDLE if len(done) == 1 else 1)
-    each = max(_growing(last, axis) / size, 1e-7)
-    if whole * each < seconds * WHOLE_SHARE:
+    each = max(_rate(done, axis), NO_TIME)
+    largest = min(whole, LEAP * size) if len(done) == 1 else whole
+    if whole == largest and whole * each < seconds * WHOLE_SHARE:
         return whole
-    if len(done) == 2 and (2 * size * each > 2 * target or not _is_worth(last, whole * each)):
+    target = seconds * TRAINING_SHARE / (MIDDLE if len(done) == 1 else 1)
+    if len(done) == 2 and (size * each > target or not _is_worth(last, whole * each)):
         return 0
     chosen = max(int(target / each), 2 * size)
-    return min(whole, chosen + chosen % 2)
+    return min(largest, chosen + chosen % 2)
 
 
 def _size(sample: Sample, axis: str) -> int:
     return sample.replicates if axis == "replicates" else sample.steps
 
 
-def _growing(sample: Sample, axis: str) -> float:
-    """CPU seconds that grow with a miniature's size."""
+def _rate(done: list[Sample], axis: str) -> float:
+    """CPU seconds of a training by its size, and of an evaluation if it has grown."""
+    last = done[-1]
     phases = ("set_up", "training", "final") if axis == "replicates" else ("training",)
-    return sum(sample.usage[phase] for phase in phases)
+    rate = sum(last.usage[phase] for phase in phases) / _size(last, axis)
+    if axis == "steps" and len(done) > 1:
+        growth = last.usage["final"] - done[-2].usage["final"]
+        if growth > GROWTH * last.usage["final"]:
+            rate += growth / (last.steps - done[-2].steps)
+    return rate
 
 
 def _is_worth(sample: Sample, training: float) -> bool:
@@ -241,6 +253,11 @@ def _answer(request: dict[str, Any], tell: IO[str], again: bool) -> None:
     tell.flush()
 
 
+def _patience(seconds: float) -> float:
+    """CPU seconds that a probe may take after its first miniature."""
+    return max(LEAST_PATIENCE, PATIENCE * seconds)
+
+
 def _limit_cpu(seconds: float) -> None:
     """Have this process killed when it has taken as many CPU seconds more."""
     spent = resource.getrusage(resource.RUSAGE_SELF)
@@ -255,7 +272,7 @@ def _serve(request: dict[str, Any], tell: IO[str]) -> None:
     late, spent, samples = _fork(request, tell, again=False)
     if not late and _compiled(samples) > COLD_SHARE * seconds:
         spent += _fork(request, tell, again=True)[1]
-    told = f"took more than {PATIENCE * seconds:.0f} s" if late else ""
+    told = f"took more than {_patience(seconds):.0f} s" if late else ""
     _say(tell, request, end=True, late=told, seconds=spent)
 
 
@@ -273,16 +290,17 @@ def _fork(
 ) -> tuple[bool, float, list[dict[str, float]]]:
     """Measures one run in a child process and passes its lines on: whether it was killed for its
     time, its CPU seconds, and the usage of its miniatures."""
+    allowed = COLD_SECONDS + _patience(request["seconds"])
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _limit_cpu(COLD_SECONDS + PATIENCE * request["seconds"])
+        _limit_cpu(allowed)
         with os.fdopen(writing, "w") as pipe:
             _answer(request, pipe, again)
         os._exit(0)
     os.close(writing)
-    ends = time.monotonic() + BUSY * (COLD_SECONDS + PATIENCE * request["seconds"])
+    ends = time.monotonic() + BUSY * allowed
     samples = []
     with os.fdopen(reading) as pipe:
         while select.select([pipe], [], [], max(0.0, ends - time.monotonic()))[0]:
