@@ -27,6 +27,8 @@ BUDGET_HELP = (
     "by the key importance of a row"
 )
 SHOWN = 8  # runs that a line names
+PROBE_SHARE = 0.05  # of a budget that all probes may aim at
+SHORT_PROBE = 0.5  # seconds that a probe aims at, at least
 OVERRUN = 1.1  # share of the budget up to which a further run is started
 
 
@@ -144,23 +146,29 @@ def spend(
     if not runs:
         return [], Deadline()
     began = time.monotonic()
-    listed = price_runs(snapshot, runs, jobs, budget.probe_seconds)
+    seconds = budget.probe_seconds
+    if seconds is not None:
+        seconds = min(seconds, max(SHORT_PROBE, PROBE_SHARE * budget.seconds * jobs / len(runs)))
+    listed = price_runs(snapshot, runs, jobs, seconds)
     show_search(listed)
     remaining = budget.seconds - (time.monotonic() - began)
     choice = choose_rows(snapshot.study, runs, listed, jobs, remaining)
     rows = len({run.row for run in choice.runs})
-    left = describe_seconds(max(0.0, remaining))
-    out.print(
-        f"budget   {describe_seconds(budget.seconds)}, {left} left: rows that fit: {rows}, "
-        f"runs: {len(choice.runs)}, about {describe_seconds(choice.seconds)} with {jobs} at a time"
+    fits = (
+        f"rows that fit: {rows}, runs: {len(choice.runs)}, "
+        f"about {describe_seconds(choice.seconds)} with {jobs} at a time"
+        if rows
+        else "no row fits"
     )
+    left = describe_seconds(remaining) if remaining > 0.0 else "nothing"
+    out.print(f"budget   {describe_seconds(budget.seconds)}, {left} left: {fits}")
     for name, why in choice.left_out.items():
         out.print(f"left out {name}: {why}")
     if choice.left_out:
         out.print(f"the rest {budget.rest}")
     ends = began + OVERRUN * budget.seconds
-    seconds = {run.signature: listed.seconds_of(run) for run in choice.runs}
-    return choice.runs, Deadline(ends, seconds, budget.rest)
+    expected = {run.signature: listed.seconds_of(run) for run in choice.runs}
+    return choice.runs, Deadline(ends, expected, budget.rest)
 
 
 def report_late(deadline: Deadline) -> None:

@@ -241,7 +241,8 @@ class Forecaster:
 def price_from_probe(probe: Probe, config: Mapping[str, Any]) -> Price:
     """Price of a run from its miniatures."""
     if not probe.samples:
-        return Price(error=probe.error or f"its probe {probe.late or 'ended without a word'}")
+        late = f"its probe {probe.late}; a larger --probe-seconds gives it longer"
+        return Price(error=late if probe.late else probe.error)
     forecaster = Forecaster(probe, config)
     changes = _changes(probe)
     note = "" if changes < STEADY else "the cost of a step changes with the state"

@@ -272,7 +272,8 @@ def _serve(request: dict[str, Any], tell: IO[str]) -> None:
     late, spent, samples = _fork(request, tell, again=False)
     if not late and _compiled(samples) > COLD_SHARE * seconds:
         spent += _fork(request, tell, again=True)[1]
-    told = f"took more than {_patience(seconds):.0f} s" if late else ""
+    allowed = _patience(seconds) if samples else COLD_SECONDS + _patience(seconds)
+    told = f"took more than {allowed:.0f} s" if late else ""
     _say(tell, request, end=True, late=told, seconds=spent)
 
 

@@ -120,6 +120,10 @@ def test_a_probe_without_an_answer_is_an_error_and_a_late_one_a_rough_price():
     assert price_from_probe(Probe(error="inference.lr: too large"), CONFIG).error == (
         "inference.lr: too large"
     )
+    stopped = price_from_probe(Probe(error="no word", late="took more than 60 s"), CONFIG)
+    assert stopped.error == (
+        "its probe took more than 60 s; a larger --probe-seconds gives it longer"
+    )
     late = Probe()
     ready = {"start": 1.0, "mib": 300.0}
     for answer in (
