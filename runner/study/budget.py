@@ -28,7 +28,7 @@ BUDGET_HELP = (
 )
 SHOWN = 8  # runs that a line names
 PROBE_SHARE = 0.05  # of a budget that all probes may aim at
-SHORT_PROBE = 0.5  # seconds that a probe aims at, at least
+SHORT_PROBE = 1.0  # seconds that a probe aims at, at least
 OVERRUN = 1.1  # share of the budget up to which a further run is started
 
 
@@ -177,5 +177,5 @@ def report_late(deadline: Deadline) -> None:
     if late:
         names = "; ".join(run.name for run in late[:SHOWN])
         more = f"; {len(late) - SHOWN} more" if len(late) > SHOWN else ""
-        out.print(f"left out {len(late)} runs for which no time was left: {names}{more}")
+        out.print(f"left out as no time was left: {names}{more}")
         out.print(f"the rest {deadline.rest}")

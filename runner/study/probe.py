@@ -157,7 +157,8 @@ def _next_size(done: list[Sample], whole: int, axis: str, seconds: float, again:
     last = done[-1]
     size = _size(last, axis)
     if size == whole:
-        is_worth = again and len(done) == 1 and last.usage["cpu_seconds"] < seconds
+        is_cheap = last.usage["cpu_seconds"] < max(seconds, LEAST_PATIENCE / 2)
+        is_worth = again and len(done) == 1 and is_cheap
         return whole if is_worth else 0
     if len(done) > 2:
         return 0
