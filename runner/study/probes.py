@@ -110,7 +110,7 @@ def measure_runs(
         return []
     done: list[None] = []
 
-    with _probers(min(jobs, len(runs)), seconds) as idle, ThreadPoolExecutor(jobs) as executor:
+    with ThreadPoolExecutor(jobs) as executor, _probers(min(jobs, len(runs)), seconds) as idle:
 
         def measure(run: FrozenRun) -> Probe:
             prober = idle.get()

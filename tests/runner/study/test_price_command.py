@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from runner.errors import ConfigError
+from runner.execution.usage import PHASES
 from runner.study import budget, price_command, study
 from runner.study.job_pool import JobPool
 from runner.study.price import Price
@@ -59,6 +60,27 @@ def test_without_probes_nothing_is_known_of_runs_without_records(path, tmp_path,
     words = [str(path), "--output-dir", str(tmp_path / "outputs"), "--no-probe"]
     assert price_command.main(["price", *words]) == 1
     assert "error: no record is like it; leave --no-probe out" in capsys.readouterr().out
+
+
+def test_a_run_that_is_done_is_the_price_of_its_like(path, tmp_path, capfd):
+    outputs = tmp_path / "outputs"
+    words = [str(path), "--output-dir", str(outputs)]
+    assert study.main(["study", *words, "--only", "label=SGLD"]) == 0
+    (record,) = outputs.glob("mog/*/run.json")
+    usage = json.loads(record.read_text())["usage"]
+    assert usage["passes"] == 1
+    assert sum(usage[phase] for phase in PHASES) <= usage["cpu_seconds"] + 0.01
+    assert usage["start"] > 0.5, "imports of a process of its own"
+    assert price_command.main(["price", *words, "--only", "label=SGLD"]) == 0
+    assert "nothing is left to run" in capfd.readouterr().out
+    words += ["--as", "again", "seed=5", "--no-probe", "--json", "--only", "label=SGLD"]
+    assert price_command.main(["price", *words]) == 0
+    line = json.loads(capfd.readouterr().out.splitlines()[0])
+    assert (line["source"], line["row"]) == ("record", "SGLD")
+    assert line["cpu_seconds"] == pytest.approx(usage["cpu_seconds"], abs=0.1)
+    assert line["peak_mib"] == round(usage["peak_mib"])
+    size = sum(p.stat().st_size for p in record.parent.rglob("*") if p.is_file())
+    assert line["disk_mb"] == pytest.approx(size / 1e6, abs=0.001)
 
 
 @pytest.fixture
