@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from runner.errors import RunFailure
 from runner.study.job_pool import THREAD_VARIABLES
 from runner.study.price import Probe
 from runner.study.probe import Sample
@@ -23,7 +26,10 @@ class Prober:
 
     def __init__(self, seconds: float):
         self.seconds = seconds
-        environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
+        # what a killed probe leaves is in here, too
+        self.folder = TemporaryDirectory(prefix="runner-price-", ignore_cleanup_errors=True)
+        threads = dict.fromkeys(THREAD_VARIABLES, "1")
+        environment = {**os.environ, **threads, "TMPDIR": self.folder.name}
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "runner.study.probe"],
             stdin=subprocess.PIPE,
@@ -60,12 +66,15 @@ class Prober:
         return probe
 
     def stop(self) -> None:
-        """Ends the process, in the middle of a probe too."""
-        self.process.kill()
+        """Ends the process, in the middle of a probe too, and removes what it wrote."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # and the fork that measures
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(BrokenPipeError):
+                    stream.close()
+        self.folder.cleanup()
 
 
 def read_answer(probe: Probe, answer: dict[str, Any], ready: dict[str, float]) -> None:
@@ -105,7 +114,11 @@ def _probers(number: int, seconds: float) -> Iterator[SimpleQueue[Prober]]:
 def measure_runs(
     runs: Sequence[FrozenRun], jobs: int, seconds: float, told: Callable[[int, int], None]
 ) -> list[Probe]:
-    """Probes of runs, in their order, ``jobs`` at a time; ``told`` of how many are done."""
+    """Probes of runs, in their order, ``jobs`` at a time; ``told`` of how many are done.
+
+    Raises:
+        RunFailure: Ctrl-C.
+    """
     if not runs:
         return []
     done: list[None] = []
@@ -123,6 +136,8 @@ def measure_runs(
 
         try:
             return list(executor.map(measure, runs))
-        except BaseException:
+        except BaseException as error:
             executor.shutdown(wait=False, cancel_futures=True)
+            if isinstance(error, KeyboardInterrupt):
+                raise RunFailure("interrupted while runs were probed; nothing was run") from None
             raise

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
 
 from runner.errors import ConfigError
 from runner.execution.usage import PHASES
-from runner.study import budget, price_command, study
+from runner.study import budget, price_command, snapshot, study
 from runner.study.job_pool import JobPool
 from runner.study.price import Price
 from runner.study.price_list import PriceList
+from runner.study.probes import Prober
 from runner.study.snapshot import FrozenRun, Snapshot
 
 DEFINITION = {
@@ -54,6 +58,19 @@ def test_a_price_of_each_row_and_nothing_is_written(path, tmp_path, capfd):
     assert lines[2]["cpu_seconds"] == pytest.approx(
         lines[0]["cpu_seconds"] + lines[1]["cpu_seconds"], abs=0.3
     )
+
+
+def test_a_probe_that_is_killed_is_an_error_of_its_run_and_leaves_no_folder(path, tmp_path):
+    definition = study.load_study(str(path))
+    frozen = snapshot.take(definition, "small", [], tmp_path, [])
+    prober = Prober(0.5)
+    folder = Path(prober.folder.name)
+    os.killpg(prober.process.pid, signal.SIGKILL)
+    probe = prober.measure(frozen.runs[0])
+    assert (probe.samples, probe.error) == ([], "its probe ended without a word")
+    (folder / "left").mkdir()
+    prober.stop()
+    assert not folder.exists()
 
 
 def test_without_probes_nothing_is_known_of_runs_without_records(path, tmp_path, capsys):
