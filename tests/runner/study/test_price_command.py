@@ -20,17 +20,19 @@ from runner.study.price_list import PriceList
 from runner.study.probes import Prober
 from runner.study.snapshot import FrozenRun, Snapshot
 
+ROWS: list[dict[str, object]] = [
+    {"label": "SGLD", "model": "sgld", "preset": "", "experiment": "mog"},
+    {"label": "HMC", "model": "hmc", "preset": "", "experiment": "mog", "importance": 2,
+     "overrides": ["inference=hmc"]},
+    {"label": "wrong", "model": "sgld", "preset": "", "experiment": "mog", "importance": 0.5,
+     "overrides": ["inference.step_size=1e30"]},
+]  # fmt: skip
+
 DEFINITION = {
     "name": "small",
-    "description": "Two samplers of a mixture, and one with a mistake that only its start shows.",
+    "description": "Two samplers of a mixture, and one that diverges.",
     "overrides": ["smoke=true", "tracking=false", "offline=true", "figures=false"],
-    "rows": [
-        {"label": "SGLD", "model": "sgld", "preset": "", "experiment": "mog"},
-        {"label": "HMC", "model": "hmc", "preset": "", "experiment": "mog", "importance": 2,
-         "overrides": ["inference=hmc"]},
-        {"label": "wrong", "model": "sgld", "preset": "", "experiment": "mog", "importance": 0.5,
-         "overrides": ["dataset.means=[[0.0,0.0,0.0]]"]},
-    ],
+    "rows": ROWS,
     "tables": [{"name": "mean", "title": "Error", "columns": {"error": "error_mean"}}],
 }  # fmt: skip
 
@@ -38,8 +40,7 @@ DEFINITION = {
 @pytest.fixture
 def path(tmp_path):
     file = tmp_path / "small.yaml"
-    rows = DEFINITION["rows"][:2]  # type: ignore[index]
-    file.write_text(yaml.safe_dump(DEFINITION | {"rows": rows}))
+    file.write_text(yaml.safe_dump(DEFINITION | {"rows": ROWS[:2]}))
     return file
 
 
@@ -58,6 +59,19 @@ def test_a_price_of_each_row_and_nothing_is_written(path, tmp_path, capfd):
     assert lines[2]["cpu_seconds"] == pytest.approx(
         lines[0]["cpu_seconds"] + lines[1]["cpu_seconds"], abs=0.3
     )
+
+
+def test_a_run_that_fails_is_an_error_in_its_line_and_the_others_go_on(tmp_path, capfd):
+    file = tmp_path / "small.yaml"
+    file.write_text(yaml.safe_dump(DEFINITION | {"rows": [ROWS[2], ROWS[0]]}))
+    words = [str(file), "--output-dir", str(tmp_path / "o"), "--jobs", "1"]
+    assert price_command.main(["price", *words, "--probe-seconds", "0.5"]) == 1
+    wrong, right = capfd.readouterr().out.splitlines()[-4:-2]
+    assert wrong.startswith("wrong\t1\t–")
+    assert "error: " in wrong
+    assert "step_size" in wrong, "the key to change"
+    assert right.startswith("SGLD\t1\t")
+    assert "error" not in right
 
 
 def test_a_probe_that_is_killed_is_an_error_of_its_run_and_leaves_no_folder(path, tmp_path):
