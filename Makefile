@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
+BUDGET ?= 8h
 
-.PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint contracts study-keys results outputs tutorials lock docs pictures format types clean
+.PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint contracts study-keys results results-all outputs tutorials lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -81,6 +82,9 @@ study-keys: setup ## write docs/study_keys.md from the models of a study
 results: setup ## write the pages of docs/results from the scores kept there (--check: python -m scripts.results --check)
 	$(BIN)/python -m scripts.results
 	$(BIN)/python -m scripts.readme_table
+
+results-all: setup ## run the studies with kept scores again until BUDGET=8h is spent, the most important and cheapest first
+	$(BIN)/python -m scripts.results_all --budget $(BUDGET)
 
 outputs: setup ## run what README and docs/methods print again, and write its output and figures there
 	$(BIN)/python -m scripts.page_outputs

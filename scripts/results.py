@@ -3,7 +3,7 @@ them.
 
     python -m scripts.results                    every page whose scores are kept; says which have changed
     python -m scripts.results --check            writes nothing, fails when a page differs from its scores
-    python -m scripts.results --prose            README.md, the chapters, missing.md and printed.md
+    python -m scripts.results --prose            README.md, the chapters, missing.md, printed.md and cost.md
     python -m scripts.results hmm_vis spoofed    these alone, and their first page where there is none yet
     python -m scripts.results hmm_vis --keep outputs    with the records there: scores, provenance and figures are kept anew
 
@@ -12,8 +12,8 @@ A page is that of ``runner report STUDY --with docs/results/STUDY_replicates.csv
 the marks of ``BY_HAND`` stays where it is, under its heading.
 
 ``README.md`` and ``chapters/*.md`` are made from ``*.md.in``, with numbers named by key
-(``scripts.prose.fill``); what has no kept scores is listed in ``missing.md``, and ``printed.md`` counts
-the printed numbers (``scripts.prose.printed_page``). Pages of scripts, those written by
+(``scripts.prose.fill``); what has no kept scores is listed in ``missing.md``, ``printed.md`` counts
+the printed numbers (``scripts.prose.printed_page``), and ``cost.md`` has what each page cost. Pages of scripts, those by
 hand, and figures drawn from records that were not kept are named, and left alone."""
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from runner.report.origin import Kept, read_kept_scores
 from runner.report.report import write
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
+from scripts.prose.costs import NAME as COST_PAGE
+from scripts.prose.costs import make_costs
 from scripts.prose.origin_notes import find_reruns
 from scripts.prose.pages import (
     BY_HAND,
@@ -140,6 +142,7 @@ def make_prose(check: bool) -> list[str]:
     errors = [error for page in pages for error in page.errors]
     texts = {page.path: page.text for page in pages}
     texts[FOLDER / "missing.md"] = make_missing(pages, FOLDER)
+    texts[FOLDER / COST_PAGE] = make_costs(FOLDER)
     if (FOLDER / REASONS).is_file():
         try:
             texts[FOLDER / NAME], wrong = make_printed(FOLDER)
@@ -171,7 +174,9 @@ def main(argv: list[str]) -> int:
         help="write nothing; fail when a page differs from its scores",
     )
     parser.add_argument(
-        "--prose", action="store_true", help="README.md, the chapters, missing.md and printed.md"
+        "--prose",
+        action="store_true",
+        help="README.md, the chapters, missing.md, printed.md and cost.md",
     )
     parser.add_argument(
         "--keep",
@@ -193,7 +198,7 @@ def main(argv: list[str]) -> int:
     if arguments.keep and not arguments.study:
         parser.error("--keep: say of which studies")
     scores = list_scores(FOLDER)
-    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing", "printed"}
+    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing", "printed", "cost"}
     names = arguments.study or [name for name in scores if name in pages]
     if arguments.prose:
         names = []

@@ -32,6 +32,7 @@ from runner.compose.overrides import (
 )
 from runner.compose.resolve import ResolvedConfig, resolve
 from runner.errors import ConfigError, RunFailure
+from runner.execution import usage
 from runner.execution.screen import show_run as console
 from runner.record.checks import combine_checks
 from runner.sweep.outcomes import JobOutcome, note, title
@@ -250,6 +251,7 @@ def run_once(argv: list[str]) -> int | None:
         return None
     if message := sweep_required_message(argv):
         raise ConfigError(message)
+    usage.claim_process()
     outcome = attempt(*job_args, explicit_keys(argv))
     if outcome.message:
         printer.complain(outcome.message)

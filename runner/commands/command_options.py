@@ -22,6 +22,7 @@ SHARED = {
     "plugins.add_option": "catalogue/plugins.py",
     "add_json": "terminal/arguments.py",
     "add_output_dir": "terminal/arguments.py",
+    "add_runs": "study/study_arguments.py",
 }
 Option = tuple[str, str]  # --name, and its help
 

@@ -25,6 +25,7 @@ from runner.execution.scores import Scores, means, plain
 from runner.execution.screen.announcements import Announcements
 from runner.execution.screen.progress import Live
 from runner.execution.signals import ReceivedSignals, RunInterruptedError
+from runner.execution.usage import UsageMeter
 from runner.execution.watch import Watch
 from runner.record.record import Record
 from runner.terminal import printer
@@ -54,6 +55,7 @@ class ReplicateContext:
     # recorded steps that checks will need
     trace: list[tuple[int, Scores]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    usage: UsageMeter = field(default_factory=UsageMeter)  # of the run
 
     @property
     def stopping(self) -> bool:
@@ -123,7 +125,11 @@ def evaluate(course: ReplicateContext, every: int) -> StepCallback:
         if step.number % every or step.last:
             return
         # few draws are not reported before the end
-        with course.announcements.show_new_warnings(shortfalls=False), course.meter.clock(False):
+        with (
+            course.usage.phase("evaluations"),
+            course.announcements.show_new_warnings(shortfalls=False),
+            course.meter.clock(False),
+        ):
             with course.meter.making():
                 posterior = inference.posterior(step.state)
             scores = plain(course.problem.score(posterior, course.rng))
@@ -199,9 +205,11 @@ def save_checkpoints(
         if going is not None:
             going.result()
         record.flush()
-        going = executor.submit(write, checkpoint.snapshot(step.state, course.rng.state(), facts))
-        if step.last or course.stopping:
-            going.result()
+        with course.usage.phase("saving"):
+            taken = checkpoint.snapshot(step.state, course.rng.state(), facts)
+            going = executor.submit(write, taken)
+            if step.last or course.stopping:
+                going.result()
 
     with ThreadPoolExecutor(1) as executor:
         yield save

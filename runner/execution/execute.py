@@ -47,6 +47,7 @@ from runner.execution.signals import (
     RunPrunedError,
     capture_signals,
 )
+from runner.execution.usage import UsageMeter
 from runner.execution.watch import Watch
 from runner.record.checks import Kept, to_rows
 from runner.record.facts import gather_scores
@@ -76,7 +77,9 @@ class Run:
         self.job = job
         self.settings = job.settings
         self.watch = Watch(job, on_evaluation)
+        self.usage = UsageMeter()
         self.record = Record.open(job, command)
+        self.usage.before = self.record.facts.get("usage", {})
         if self.record.note:
             printer.announce("Damaged record", self.record.note)
         if takeover_note := replicates.take_over(self.record, job):
@@ -179,14 +182,18 @@ class Run:
         job = self.job
         inference = self.job.method
         rng = Streams(self.settings.seed, replicate, torch.device(self.settings.device))
-        with self.announcements.show_new_warnings():
+        with self.usage.phase("set_up"), self.announcements.show_new_warnings():
             problem = load_problem(job, rng, self.settings.replicates if self.vectorised else 1)
         total = total_steps(job, problem)
         meter = CostMeter(job.budget, self.settings.replicates if self.vectorised else 1)
-        with self.announcements.show_new_warnings():
+        with self.usage.phase("set_up"), self.announcements.show_new_warnings():
             model = build_model(job, problem, rng)
         try:
-            with self.announcements.show_new_warnings(), meter.running():
+            with (
+                self.usage.phase("set_up"),
+                self.announcements.show_new_warnings(),
+                meter.running(),
+            ):
                 state = inference.init(model, hide_truth(problem, inference), rng)
         except (
             NumericalError
@@ -208,19 +215,24 @@ class Run:
             received=received,
             watch=self.watch,
             meter=meter,
+            usage=self.usage,
             total=total,
             before=before,
             blocks=blocks,
         )
         if start:
             course.trace.extend(self._resumed_trace(replicate))
-        with duties(course) as active_duties, meter.clock(True):
+        with self.usage.phase("training"), duties(course) as active_duties, meter.clock(True):
             going = steps(inference, problem, state, rng, start, total, meter)
             state = train(going, active_duties, state)
         last = self._note_budget(meter, replicate, total)
-        with meter.making():
+        with self.usage.phase("final"), meter.making():
             posterior = inference.posterior(state)
-        with self.announcements.show_new_warnings(), received.interrupt_immediately(last):
+        with (
+            self.usage.phase("final"),
+            self.announcements.show_new_warnings(),
+            received.interrupt_immediately(last),
+        ):
             from components.evaluation.assess import assess  # only the evaluation needs it
             from components.evaluation.replayed import PosteriorProvenance
             from components.evaluation.run_checks import run_checks
@@ -314,8 +326,10 @@ class Run:
         facts["finished"][str(replicate)] = scores
         facts.setdefault("checks", {})[str(replicate)] = checks
         self.record.save(seconds=seconds, unwritten=replicate)
-        write()
+        with self.usage.phase("files"):
+            write()
         del facts["unwritten"]
+        self.usage.passes += 1
         if left_out := self.announcements.left_out:
             facts["left_out"] = sorted({*facts.get("left_out", ()), *left_out})
         self.record.save()
@@ -424,7 +438,7 @@ class Run:
     def _end(self, ending: dict[str, Any], seconds: float) -> None:
         try:
             self.record.flush()
-            self.record.save(**ending, ended=now(), seconds=seconds)
+            self.record.save(**ending, ended=now(), seconds=seconds, usage=self.usage.facts())
             if self.handover:
                 self.handover.end()
         except OSError as error:  # a full disk must not hide what happened before

@@ -40,6 +40,7 @@ OPTIONAL_KEY_TYPES: dict[str, type | tuple[type, ...]] = {  # facts that only so
     "code": list,
     "artefacts": list,
     "vectorised": bool,
+    "usage": dict,
 }
 CHECK = {"about", "check", "passed", "detail"}
 

@@ -191,10 +191,16 @@ def has_earlier_scores(snapshot: Snapshot | None, tables: list[TableLayout]) -> 
 
 
 def _describe_states(runs: list[dict[str, Any]]) -> str:
-    """How many runs are in each state, and the time that all took."""
+    """How many runs are in each state, the time that all took, and their CPU hours if all of the
+    records have them."""
     states = Counter(run["state"] for run in runs)
     hours = sum(run["facts"].get("seconds") or 0 for run in runs) / 3600
-    return f"{', '.join(f'{n} {state}' for state, n in states.items())}; {hours:.1f} h of computing"
+    usages = [run["facts"].get("usage") for run in runs if run["facts"].get("seconds")]
+    cpu = ""
+    if usages and all(usages):
+        cpu = f", {sum(usage['cpu_seconds'] for usage in usages) / 3600:.1f} CPU hours"
+    counts = ", ".join(f"{n} {state}" for state, n in states.items())
+    return f"{counts}; {hours:.1f} h of computing{cpu}"
 
 
 def _join_distinct(values: Iterable[Any]) -> str:

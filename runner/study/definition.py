@@ -75,6 +75,8 @@ class Row(StrictModel):
     grid: dict[str, list[Any]] | None = None  # in place of the study's
     # grid key -> value -> overrides of these cells only
     cells: dict[str, dict[Any, list[str]]] = {}
+    # with --budget more important rows are run first
+    importance: Annotated[float, Field(allow_inf_nan=False)] = 1.0
     # of a suite of the arena: what choosing these settings cost, by kind, of a replicate
     tuned: dict[str, float] = {}
 

@@ -113,7 +113,8 @@ class JobPool:
     Runs that are already going, of this study or started by hand, are not started again:
     they count towards the parallel jobs, and are waited for; of them, only the runs of a
     study that is no longer alive get a signal.  ``stopped_by`` is the signal that ended the
-    pool, if one did.  A second Ctrl-C kills the processes immediately.
+    pool, if one did.  ``drop_late`` takes runs out of those that wait,
+    ``note_end`` hears how long each took.  A second Ctrl-C kills the processes immediately.
     """
 
     def __init__(
@@ -134,6 +135,8 @@ class JobPool:
         self.going: list[RunningProcess] = []
         self.waiting: list[FrozenRun] = []
         self.stopped_by: int | None = None
+        self.drop_late: Callable[[list[FrozenRun]], None] = lambda waiting: None
+        self.note_end: Callable[[FrozenRun, float], None] = lambda run, seconds: None
         self._hard = False
 
     def _note(self, signum: int, _frame: Any) -> None:
@@ -196,6 +199,7 @@ class JobPool:
                 self.waiting.append(job.run)
             else:
                 seconds = time.monotonic() - job.started
+                self.note_end(job.run, seconds)
                 self.on_end(
                     job.run, job.process.poll() or 0, seconds, job.log, self.stopped_by is not None
                 )
@@ -223,6 +227,7 @@ class JobPool:
         self.waiting = list(runs)
         try:
             while (self.waiting or self.going) and self.stopped_by is None:
+                self.drop_late(self.waiting)
                 while (run := self._pop_next_run()) is not None:
                     self._start(run)
                 self.on_poll(self.going)

@@ -25,12 +25,14 @@ def main(argv: list[str]) -> int:
     from runner.commands.app import attempt
     from runner.compose.config import prepare
     from runner.errors import ConfigError
+    from runner.execution import usage
     from runner.record.parts import ALONE, replicate_output_folder
     from runner.study import snapshot
     from runner.terminal.printer import complain
 
     if "--watched" in argv:
         threading.Thread(target=_watch, daemon=True).start()
+    usage.claim_process()
     replicate = int(argv[argv.index("--replicate") + 1]) if "--replicate" in argv else None
     path = Path(argv[0])
     study = snapshot.load(path.parent.name, path.parents[2])

@@ -4,32 +4,35 @@ parallel, until done."""
 from __future__ import annotations
 
 import argparse
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from runner.catalogue import plugins
-from runner.disk import conf_folders
-from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
-from runner.study.choice import ONLY_HELP, refused_among, select_runs
+from runner.study.budget import BUDGET_HELP, Budget, Deadline, parse_budget, report_late, spend
+from runner.study.choice import refused_among, select_runs
 from runner.study.definition import load_study
 from runner.study.display import FAILED, StudyDisplay, describe_states, state, status
 from runner.study.forecast import Forecast
 from runner.study.job_pool import JobPool
 from runner.study.job_queue import JobQueue, submitted_jobs, words
 from runner.study.launcher import Launcher
-from runner.study.launcher import split_launcher as chosen_launcher
 from runner.study.left_going import runs_to_await
 from runner.study.snapshot import FrozenRun, Snapshot
-from runner.terminal.arguments import Parser, add_json, add_output_dir
+from runner.study.study_arguments import (
+    add_runs,
+    list_named_plugins,
+    parse_words,
+    repeat_flags,
+)
+from runner.terminal.arguments import Parser
 from runner.terminal.printer import announce, out, show_count
 from runner.terminal.tables import print_json, print_table
 
 HERE = Launcher()  # processes of this machine
+UNFINISHED = ("not started", "interrupted", "pruned", "failed", "crashed")  # states of runs to do
 SHOWN = 8  # refused runs that are printed
 
 
@@ -39,8 +42,13 @@ def launch(
     jobs: int,
     launcher: Launcher = HERE,
     per_gpu: int = 1,
+    deadline: Deadline | None = None,
 ) -> int:
-    """Runs what is given, here or as jobs of a cluster's engine; the exit code of the command."""
+    """Runs what is given, here or as jobs of a cluster's engine; the exit code of the command.
+
+    ``deadline``: runs that would end after it are not started.
+    """
+    deadline = deadline or Deadline()
     forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
     if forecast:
         out.print(f"ahead    {forecast.before()}")
@@ -48,6 +56,8 @@ def launch(
     executor: JobPool | JobQueue
     if launcher.engine is None:
         executor = JobPool(snapshot, jobs, display.report_end, display.poll, per_gpu=per_gpu)
+        executor.drop_late = deadline.drop_late
+        executor.note_end = deadline.note_end
     else:
         executor = JobQueue(snapshot, launcher, display.report_end, display.poll)
     if display.live:
@@ -59,6 +69,7 @@ def launch(
             display.live.stop()
     counts = ", ".join(f"{n} {name}" for name, n in display.counts.items())
     out.print(f"study {snapshot.name}: {counts or 'nothing was run'}")
+    report_late(deadline)
     if isinstance(executor, JobQueue) and executor.left:
         see = f"see them with: runner study {snapshot.name} --status"
         out.print(f"{executor.left} go on in the queue of {launcher.engine}; {see}")
@@ -69,30 +80,6 @@ def launch(
     return 1 if any(display.counts[s] for s in (*FAILED, "interrupted")) else 0
 
 
-def repeat_flags(given: argparse.Namespace) -> str:
-    """Flags that a further command about the study's records has to repeat."""
-    flags = ""
-    if given.output_dir != "outputs":
-        flags += f" --output-dir {given.output_dir}"
-    if given.config_dir:
-        flags += f" --config-dir {given.config_dir}"
-    return flags
-
-
-def list_named_plugins(given: argparse.Namespace) -> list[str]:
-    """The plug-ins that the command line names itself: by --plugin, or as an override of every
-    run."""
-    typed = [
-        text.partition("=")[2].strip("[]").split(",")
-        for text in given.overrides
-        if text.startswith("plugins=")
-    ]
-    return [
-        *given.plugin,
-        *(module.strip() for modules in typed for module in modules if module.strip()),
-    ]
-
-
 def _has_changed(study: str, found: Snapshot) -> bool:
     """True if the study's YAML has changed since it was frozen."""
     try:
@@ -101,12 +88,12 @@ def _has_changed(study: str, found: Snapshot) -> bool:
         return False
 
 
-def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
-    """Snapshot of the study, taken now if there is no earlier one."""
+def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool) -> Snapshot:
+    """Snapshot of the study, taken now if there is no earlier one; ``reads_only``: it is not saved."""
     name = given.name or Path(given.study).stem
     old_snapshot = None if given.fresh else snapshots.load(name, output_dir)
     if old_snapshot is not None:
-        _check_old_snapshot(old_snapshot, given, name)
+        _check_old_snapshot(old_snapshot, given, name, reads_only)
         return old_snapshot
     snapshot = snapshots.take(
         load_study(given.study),
@@ -126,13 +113,15 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
             "\n".join([*lines, *more, "Once they can be: --fresh."]),
         )
     select_runs(snapshot, given.only)  # a misspelt --only costs only the time to report it
-    if not given.status:
+    if not reads_only:
         snapshots.save(snapshot)
         out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(snapshot.runs)} runs")
     return snapshot
 
 
-def _check_old_snapshot(snapshot: Snapshot, given: argparse.Namespace, name: str) -> None:
+def _check_old_snapshot(
+    snapshot: Snapshot, given: argparse.Namespace, name: str, is_shown: bool
+) -> None:
     """Check that a study can go on as it was frozen.
 
     Raises:
@@ -148,7 +137,7 @@ def _check_old_snapshot(snapshot: Snapshot, given: argparse.Namespace, name: str
             f"note     {given.study} has changed since it was frozen ({snapshot.taken}); it goes on as it was, "
             "--fresh takes the new one",
         )
-    if not given.status:
+    if not is_shown:
         foreign = set(snapshot.plugins) - set(list_named_plugins(given))
         snapshots.refuse_unnamed_plugins(foreign, name)
 
@@ -161,7 +150,7 @@ def watch_composing(runs: list[Any]) -> Iterator[Any]:
 
 
 def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
-    """The words of the command line and the launcher that they name.
+    """Words of ``runner study`` and ``runner rerun``, and the launcher that they name.
 
     Raises:
         ConfigError: one of them is wrong.
@@ -170,13 +159,7 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
         prog=f"runner {argv[0]}",
         description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
     )
-    parser.add_argument("study", help="name of a file in conf/study, or a path to one")
-    parser.add_argument(
-        "overrides",
-        nargs="*",
-        help="overrides of every run, and hydra/launcher=slurm, ray or joblib, split=replicates",
-    )
-    parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
+    add_runs(parser)
     parser.add_argument(
         "--jobs-per-gpu",
         type=int,
@@ -186,51 +169,24 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
     parser.add_argument(
         "--failed", action="store_true", help="only runs that failed, diverged or crashed"
     )
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE,…",
-        help=ONLY_HELP,
-    )
-    parser.add_argument(
-        "--as", dest="name", help="name of the snapshot and the report (default: the study's)"
-    )
-    parser.add_argument(
-        "--fresh", action="store_true", help="freeze the YAML anew (what is done stays done)"
-    )
+    parser.add_argument("--budget", metavar="TIME", help=BUDGET_HELP)
     parser.add_argument(
         "--status",
         action="store_true",
         help="show the state of every run and stop; piped, a line each",
     )
-    add_json(parser)
-    add_output_dir(parser)
-    conf_folders.add_option(parser)
-    plugins.add_option(parser, "a module of yours that every run imports")
-    arguments = parser.parse_intermixed_args(argv[1:])
-    conf_folders.use(arguments.config_dir)
+    arguments, launcher = parse_words(parser, argv)
     if argv[0] == "rerun" and not arguments.failed:
         raise ConfigError("rerun: say which runs with --failed")
-    launcher, arguments.overrides = chosen_launcher(arguments.overrides)
-    for word in arguments.overrides:
-        key, _, value = word.lstrip("+").partition("=")
-        if key == "output_dir":  # a run has it as a key; here every run gets it
+    if arguments.jobs_per_gpu < 1:
+        raise ConfigError(f"--jobs-per-gpu {arguments.jobs_per_gpu}: must be ≥ 1")
+    if arguments.budget is not None:
+        arguments.budget = parse_budget(arguments.budget)
+        if launcher.engine is not None:
             raise ConfigError(
-                f"{word}: where a study records its runs is said by --output-dir {value}"
+                f"--budget: is time on this machine, and hydra/launcher={launcher.engine} has others; "
+                "leave one of them out"
             )
-    if arguments.name is not None:
-        if arguments.name:
-            inside(Path(), arguments.name, "--as")
-        if not arguments.name or "/" in arguments.name:
-            raise ConfigError(
-                f"--as {arguments.name!r}: no name of a folder; give a plain one, such as {Path(arguments.study).stem}_2"
-            )
-    if arguments.jobs is None:
-        arguments.jobs = launcher.jobs or os.cpu_count() or 1
-    for flag, number in (("--jobs", arguments.jobs), ("--jobs-per-gpu", arguments.jobs_per_gpu)):
-        if number < 1:
-            raise ConfigError(f"{flag} {number}: must be ≥ 1")
     return arguments, launcher
 
 
@@ -261,14 +217,23 @@ def main(argv: list[str]) -> int:
         raise ConfigError(
             f"study {arguments.study} was never launched under {output_dir}; start it with: runner study {arguments.study}"
         )
-    snapshot = _snapshot(arguments, output_dir)
+    snapshot = find_snapshot(arguments, output_dir, arguments.status)
     runs = select_runs(snapshot, arguments.only)
     if arguments.status:
         _show_status(snapshot, runs, arguments.json)
         return 0
     again = f"runner rerun --failed {arguments.study}"
+    rest = f"runner study {arguments.study}{repeat_flags(arguments)}"
+    budget = arguments.budget and Budget(arguments.budget, arguments.probe_seconds, rest)
     code = run_remaining(
-        snapshot, runs, arguments.jobs, launcher, arguments.jobs_per_gpu, arguments.failed, again
+        snapshot,
+        runs,
+        arguments.jobs,
+        launcher,
+        arguments.jobs_per_gpu,
+        arguments.failed,
+        again,
+        budget,
     )
     if code <= 1:
         out.print(f"report   runner report {snapshot.name}{repeat_flags(arguments)}")
@@ -281,6 +246,16 @@ def main(argv: list[str]) -> int:
     return code or int(refused > 0)
 
 
+def _report_others(going: int, diverged: int, again: str) -> None:
+    """Numbers of runs that go on from before, and of those that ``again`` tries again."""
+    if going:
+        out.print(
+            f"         {going} still going from before: they count among these, and are waited for"
+        )
+    if diverged:
+        out.print(f"         {diverged} diverged before: {again} tries them again")
+
+
 def run_remaining(
     snapshot: Snapshot,
     runs: list[FrozenRun],
@@ -289,15 +264,15 @@ def run_remaining(
     per_gpu: int = 1,
     failed: bool = False,
     again: str = "",
+    budget: Budget | None = None,
 ) -> int:
     """Runs what is left to do, after saying what that is; the exit code of the command.
 
-    ``failed``: only what failed; ``again``: the command that does so.
+    ``failed``: only what failed; ``again``: the command that does so; ``budget``: only the rows
+    that it pays for.
     """
     states = {run.signature: state(snapshot, run) for run in runs}
-    states_to_run = (
-        FAILED if failed else ("not started", "interrupted", "pruned", "failed", "crashed")
-    )
+    states_to_run = FAILED if failed else UNFINISHED
     before = runs_to_await(snapshot, states)
     running_ids = {run.signature for run in before}
     remaining = [
@@ -309,13 +284,11 @@ def run_remaining(
     where = f"as jobs of {launcher.engine}" if launcher.engine else f"{jobs} at a time"
     told = ", ".join(f"{n} {name}" for name, n in counts.items())
     out.print(f"study    {snapshot.name}: {told}; running {len(remaining)}, {where}")
-    if before:
-        out.print(
-            f"         {len(before)} still going from before: they count among these, and are waited for"
-        )
-    if counts["diverged"] and not failed:
-        command = again or f"runner rerun --failed {snapshot.name}"
-        out.print(f"         {counts['diverged']} diverged before: {command} tries them again")
+    diverged = 0 if failed else counts["diverged"]
+    _report_others(len(before), diverged, again or f"runner rerun --failed {snapshot.name}")
+    deadline = None
+    if budget is not None:
+        remaining, deadline = spend(budget, snapshot, remaining, jobs)
     if not before and not remaining:
         return 0
-    return launch(snapshot, [*before, *remaining], jobs, launcher, per_gpu)
+    return launch(snapshot, [*before, *remaining], jobs, launcher, per_gpu, deadline)

@@ -43,7 +43,7 @@ def list_untemplated(folder: Path = FOLDER) -> list[Path]:
 
 def list_unscored(folder: Path = FOLDER) -> list[Path]:
     """Pages whose numbers come from nowhere: neither kept scores nor a template."""
-    lists = {"missing.md", "printed.md"}
+    lists = {"missing.md", "printed.md", "cost.md"}
     return [
         page
         for page in sorted(folder.rglob("*.md"))

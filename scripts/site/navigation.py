@@ -89,6 +89,7 @@ def _results() -> list[str]:
         lines += _pages(chapter_studies(chapter), 2)
     lines.append(_entry(1, "Printed numbers", "results/printed.md"))
     lines.append(_entry(1, "Numbers without kept scores", "results/missing.md"))
+    lines.append(_entry(1, "What each page cost", "results/cost.md"))
     return lines
 
 

@@ -218,6 +218,7 @@ def test_record_is_complete(undisturbed):
         "started",
         "ended",
         "seconds",
+        "usage",
     } <= set(facts)
     assert facts["choice"] == {
         "dataset": "friend_or_foe",

@@ -14,6 +14,7 @@ from runner.execution.blocks import RowBlocks
 from runner.execution.costs import CostMeter
 from runner.execution.duties import save_checkpoints
 from runner.execution.loop import Step
+from runner.execution.usage import UsageMeter
 
 
 @pytest.fixture
@@ -36,6 +37,7 @@ def course():
         stopping=False,
         blocks=RowBlocks(),
         meter=CostMeter(),
+        usage=UsageMeter(),
     )
 
 

@@ -100,6 +100,7 @@ CLOCK = {
     "started",
     "ended",
     "seconds",
+    "usage",
     "time",
     "cpu_seconds",
     "cost/cpu_seconds",

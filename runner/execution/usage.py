@@ -1,0 +1,115 @@
+"""Resources that a run takes of the machine: CPU seconds by phase, peak memory, disk.
+
+    cpu_seconds = start + set_up + training + evaluations + saving + final + files + rest
+
+CPU seconds are those of all threads of the process and of children that have ended.  The facts
+``usage`` of run.json keep them; a resumed run adds to what it had.  ``runner price`` predicts from
+them.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PHASES = ("start", "set_up", "training", "evaluations", "saving", "final", "files")
+MIB = 2**20
+MB = 10**6  # as disks are sold
+
+_started_for_one_run = False
+
+
+def claim_process() -> None:
+    """Count what this process has done so far, its imports, as the start of its first run."""
+    global _started_for_one_run
+    _started_for_one_run = True
+
+
+def cpu_now() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(spent.ru_utime + spent.ru_stime for spent in map(resource.getrusage, kinds))
+
+
+def _take_start() -> float:
+    """CPU seconds that belong to a run before it began: of the first of a process of its own."""
+    global _started_for_one_run
+    is_first, _started_for_one_run = _started_for_one_run, False
+    return cpu_now() if is_first else 0.0
+
+
+def peak_mib() -> float:
+    """Largest resident memory that this process has had, in MiB."""
+    peak = _read_status("VmHWM")
+    if peak is not None:
+        return peak
+    size = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # kB on Linux, bytes on macOS
+    return size / MIB if sys.platform == "darwin" else size / 1024
+
+
+def resident_mib() -> float:
+    """Resident memory of this process now, in MiB; the largest so far where the system has no
+    /proc."""
+    resident = _read_status("VmRSS")
+    return peak_mib() if resident is None else resident
+
+
+def _read_status(key: str) -> float | None:
+    """An entry of this process's status, in MiB; None: this system has none."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(key)), None)
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@dataclass
+class UsageMeter:
+    """CPU seconds of a run by phase; a phase inside another counts once, as itself."""
+
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    before: Mapping[str, Any] = field(default_factory=dict)  # of earlier processes of this run
+    passes: int = 0  # replicates done, or one for all of them together
+    _open: list[str] = field(default_factory=list)
+    _since: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._since = cpu_now()
+        self.seconds["start"] += _take_start()
+
+    def _switch(self) -> None:
+        now = cpu_now()
+        self.seconds[self._open[-1] if self._open else "rest"] += now - self._since
+        self._since = now
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count what happens inside as the phase."""
+        self._switch()
+        self._open.append(name)
+        try:
+            yield
+        finally:
+            self._switch()
+            self._open.pop()
+
+    def facts(self) -> dict[str, float]:
+        """The run's resources so far, as its record keeps them."""
+        self._switch()
+        spent = {name: round(self.seconds[name] + self.before.get(name, 0.0), 3) for name in PHASES}
+        total = sum(self.seconds.values()) + self.before.get("cpu_seconds", 0.0)
+        peak = max(peak_mib(), self.before.get("peak_mib", 0.0))
+        passes = self.passes + self.before.get("passes", 0)
+        sizes = {"cpu_seconds": round(total, 3), "peak_mib": round(peak, 1), "passes": passes}
+        return sizes | spent

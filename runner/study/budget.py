@@ -1,0 +1,181 @@
+"""``--budget 8h`` of a study: the rows that fit, the most important first.
+
+    rows by importance, ties in their order;   row taken  ⇔  T(taken ∪ row) ≤ budget
+
+T is the time by the clock until the last run ends, some runs at a time.  A row that does not fit is
+left out, and a later one that does is taken.  Important rows are run first.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from runner.errors import ConfigError
+from runner.study.definition import StudyDefinition
+from runner.study.forecast import makespan
+from runner.study.price_list import PriceList, describe_seconds, price_runs, show_search
+from runner.study.snapshot import FrozenRun, Snapshot
+from runner.terminal.printer import out
+
+UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+BUDGET_HELP = (
+    "time by the clock on this machine, such as 30m, 8h or 2d: runs the rows that fit, "
+    "by the key importance of a row"
+)
+SHOWN = 8  # runs that a line names
+PROBE_SHARE = 0.05  # of a budget that all probes may aim at
+SHORT_PROBE = 1.0  # seconds that a probe aims at, at least
+OVERRUN = 1.1  # share of the budget up to which a further run is started
+
+
+def parse_budget(text: str) -> float:
+    """Seconds of ``30m``, ``8h``, ``1.5h`` or ``2d``.
+
+    Raises:
+        ConfigError: it is none of these, or not positive.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*([a-z]+)", text.strip().lower())
+    seconds = float(match[1]) * UNITS.get(match[2], 0.0) if match else 0.0
+    if not seconds > 0.0:
+        raise ConfigError(
+            f"--budget {text}: must be a number above 0 with a unit: s, m, h or d; such as 30m, 8h or 2d"
+        )
+    return seconds
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Runs that a budget pays for, and rows that it leaves out, with the reason."""
+
+    runs: list[FrozenRun]
+    seconds: float  # expected, by the clock
+    left_out: dict[str, str] = field(default_factory=dict)  # row -> why
+
+
+def _by_importance(study: StudyDefinition) -> list[str]:
+    """Names of rows, the most important first, ties in their order."""
+    return [row.name for row in sorted(study.rows, key=lambda row: -row.importance)]
+
+
+def choose_rows(
+    study: StudyDefinition,
+    runs: Sequence[FrozenRun],
+    listed: PriceList,
+    jobs: int,
+    budget: float,
+) -> Choice:
+    """Rows that fit into a budget of seconds, and their runs, the most important first."""
+
+    def members(names: Sequence[str]) -> list[FrozenRun]:
+        return [run for name in names for run in runs if run.row == name]
+
+    def total(names: Sequence[str]) -> float:
+        return makespan([], [listed.seconds_of(run) for run in members(names)], jobs)
+
+    taken: list[str] = []
+    left_out: dict[str, str] = {}
+    for name in _by_importance(study):
+        prices = [listed.prices[run.signature] for run in members([name])]
+        errors = [price.error for price in prices if price.error]
+        if errors:
+            left_out[name] = f"no price: {errors[0]}"
+        elif prices and total([*taken, name]) > budget:
+            left_out[name] = f"about {describe_seconds(total([name]))}"
+        elif prices:
+            taken.append(name)
+    return Choice(members(taken), total(taken), left_out)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Time that a study may take, and how prices are found."""
+
+    seconds: float
+    probe_seconds: float | None  # None: from records alone
+    rest: str  # command that runs what is left out
+
+
+class Deadline:
+    """End of a budget: runs that wait and would end too late are not started.
+
+    Runs that ended tell how much longer than expected they take, as on a machine that others use.
+    """
+
+    def __init__(
+        self, ends: float = math.inf, seconds: Mapping[str, float] | None = None, rest: str = ""
+    ):
+        """``ends``: of the monotonic clock; ``seconds``: by signature, the expected time of a run;
+        ``rest``: the command that goes on."""
+        self.ends = ends
+        self.seconds = seconds or {}
+        self.rest = rest
+        self.dropped: list[FrozenRun] = []
+        self.expected = 0.0  # seconds of the runs that ended
+        self.taken = 0.0
+
+    def note_end(self, run: FrozenRun, seconds: float) -> None:
+        """Compare the time of a run that ended with its price."""
+        self.expected += self.seconds.get(run.signature, seconds)
+        self.taken += seconds
+
+    @property
+    def pace(self) -> float:
+        """Time that runs take over their price, at least 1."""
+        return max(1.0, self.taken / self.expected) if self.expected else 1.0
+
+    def drop_late(self, waiting: list[FrozenRun]) -> None:
+        """Take out of ``waiting`` the runs that would end after the budget."""
+        now = time.monotonic()
+        for run in list(waiting):
+            if now + self.pace * self.seconds.get(run.signature, 0.0) > self.ends:
+                waiting.remove(run)
+                self.dropped.append(run)
+
+
+def spend(
+    budget: Budget, snapshot: Snapshot, runs: list[FrozenRun], jobs: int
+) -> tuple[list[FrozenRun], Deadline]:
+    """Runs that a budget pays for, and its end; says what is left out and how to run it.
+
+    Probes are paid for, too.
+    """
+    if not runs:
+        return [], Deadline()
+    began = time.monotonic()
+    seconds = budget.probe_seconds
+    if seconds is not None:
+        seconds = min(seconds, max(SHORT_PROBE, PROBE_SHARE * budget.seconds * jobs / len(runs)))
+    listed = price_runs(snapshot, runs, jobs, seconds)
+    show_search(listed)
+    remaining = budget.seconds - (time.monotonic() - began)
+    choice = choose_rows(snapshot.study, runs, listed, jobs, remaining)
+    rows = len({run.row for run in choice.runs})
+    fits = (
+        f"rows that fit: {rows}, runs: {len(choice.runs)}, "
+        f"about {describe_seconds(choice.seconds)} with {jobs} at a time"
+        if rows
+        else "no row fits"
+    )
+    left = describe_seconds(remaining) if remaining > 0.0 else "nothing"
+    out.print(f"budget   {describe_seconds(budget.seconds)}, {left} left: {fits}")
+    for name, why in choice.left_out.items():
+        out.print(f"left out {name}: {why}")
+    if choice.left_out:
+        out.print(f"the rest {budget.rest}")
+    ends = began + OVERRUN * budget.seconds
+    expected = {run.signature: listed.seconds_of(run) for run in choice.runs}
+    return choice.runs, Deadline(ends, expected, budget.rest)
+
+
+def report_late(deadline: Deadline) -> None:
+    """Name runs that were not started, as others took longer than expected."""
+    late = deadline.dropped
+    if late:
+        names = "; ".join(run.name for run in late[:SHOWN])
+        more = f"; {len(late) - SHOWN} more" if len(late) > SHOWN else ""
+        out.print(f"left out as no time was left: {names}{more}")
+        out.print(f"the rest {deadline.rest}")

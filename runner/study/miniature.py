@@ -1,0 +1,84 @@
+"""A run in miniature: the same components, data and evaluation, and few steps or few replicates.
+
+Keys that count steps shrink in proportion, so that each part of a run has its share of the steps:
+
+    burn_in' = burn_in · n / N,   thinning' = min(thinning, (n − burn_in') / 4)
+
+A run without steps to save (N = 1, or an attacker of whole series) shrinks in the replicates that
+are computed together, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from components.contracts.requirements import LEFT_OUT, THINNING
+
+FEWEST_STEPS = 8  # of a miniature
+DRAWS = 4  # draws of a chain that a miniature keeps, if it can: ESS and R̂ need them
+STEP_COUNTS = ("undefended_steps", "prior_steps")  # parts of the training, in steps
+STEP_LIST = "at"  # steps after which something is measured
+EVERY = "every"  # steps from one kept state to the next, of methods with a burn-in
+
+Keys = Mapping[str, Any]
+
+
+def _thinning_key(keys: Keys) -> str | None:
+    """Key of the steps from one kept state to the next; None: the method keeps no states."""
+    if isinstance(keys.get(THINNING), int):
+        return THINNING
+    has_burn_in = any(key in keys for key in LEFT_OUT)
+    return EVERY if has_burn_in and isinstance(keys.get(EVERY), int) else None
+
+
+def count_draws(keys: Keys, steps: int) -> int:
+    """States that a method has kept after this many steps; the steps, if it keeps none."""
+    thinning = _thinning_key(keys)
+    if thinning is None:
+        return steps
+    left_out = sum(int(keys.get(key) or 0) for key in LEFT_OUT)
+    return max(0, steps - left_out) // int(keys[thinning])
+
+
+def _shrink_keys(keys: Keys, steps: int, total: int) -> dict[str, Any]:
+    """Keys of a method for ``steps`` steps in place of ``total``."""
+    small = dict(keys)
+
+    def shrink(count: int, least: int) -> int:
+        return max(least, round(count * steps / total)) if count else 0
+
+    left_out = 0
+    for key in LEFT_OUT:
+        if isinstance(keys.get(key), int):
+            small[key] = min(shrink(keys[key], 1), steps - min(DRAWS, steps - 1))
+            left_out += small[key]
+    if (thinning := _thinning_key(keys)) is not None:
+        small[thinning] = min(keys[thinning], max(1, (steps - left_out) // DRAWS))
+    for key in STEP_COUNTS:
+        if isinstance(keys.get(key), int):
+            small[key] = min(shrink(keys[key], 1), steps - 1)
+    if isinstance(keys.get(STEP_LIST), list):
+        places: list[int] = []
+        for place in keys[STEP_LIST]:
+            places.append(max(shrink(place, 1), places[-1] + 1 if places else 0))
+        small[STEP_LIST] = [place for place in places if place <= steps]
+    return small
+
+
+def shrink_steps(config: Keys, steps: int, total: int) -> dict[str, Any]:
+    """Config of a run of ``steps`` steps, in place of ``total``, with one evaluation on the way if
+    the run has any."""
+    every = int(config.get("eval_every") or total)
+    small = {
+        "steps": steps,
+        "eval_every": max(1, steps // 2) if every < total else None,
+        "budget": None,
+        "inference": _shrink_keys(config["inference"], steps, total),
+    }
+    return dict(config) | small
+
+
+def can_shrink_steps(total: int, whole_series: bool) -> bool:
+    """True if a run has steps to save."""
+    return total > FEWEST_STEPS and not whole_series

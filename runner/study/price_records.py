@@ -1,0 +1,107 @@
+"""Prices from records of earlier runs: of equal configs, apart from seeds and from replicates that
+come one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from runner.compose.settings import signed_config
+from runner.errors import ConfigError
+from runner.execution.usage import MB, folder_bytes
+from runner.record.facts import read, read_config
+from runner.study.forecast import Kind, kind
+from runner.study.price import BY_PASS, RECORD_SPREAD, ROUGH_SPREAD, Price
+from runner.study.snapshot import FrozenRun, Snapshot
+
+# what is not in the identity of a run and changes its cost
+COSTLY_KEYS = ("figures", "keep_predictions")
+Record = tuple[Path, dict[str, Any]]  # folder, run.json
+
+
+def cost_key(config: Mapping[str, Any], data: str) -> str:
+    """Identity of runs of equal cost: the signed config without seed and replicates."""
+    signed = signed_config(dict(config))
+    kept = {k: v for k, v in signed.items() if k not in ("seed", "replicates")}
+    costly = {key: config.get(key) for key in COSTLY_KEYS}
+    return json.dumps([kept, costly, data], sort_keys=True, default=str)
+
+
+def price_from_record(facts: Mapping[str, Any], folder: Path, replicates: int) -> Price | None:
+    """Price of a run of equal config and ``replicates``, from a record; None: the record does not
+    tell all that its run took."""
+    done = int(facts["replicates"])
+    is_vectorised = bool(facts.get("vectorised"))
+    if facts["state"] != "done" or (is_vectorised and done != replicates):
+        return None
+    share = 1.0 if is_vectorised else replicates / done
+    usage = facts.get("usage") or {}
+    if usage.get("passes") == (1 if is_vectorised else done):
+        by_pass = sum(usage[phase] for phase in BY_PASS)
+        cpu = usage["cpu_seconds"] + (share - 1.0) * by_pass
+        mib, spread, note = usage["peak_mib"], RECORD_SPREAD, ""
+    elif facts.get("taken_over") or usage or not facts.get("seconds"):
+        return None
+    else:  # a record from before the key: its time by the clock
+        cpu, mib = float(facts["seconds"]) * share, None
+        spread, note = ROUGH_SPREAD / 2, "by the clock of the record"
+    return Price(cpu, mib, folder_bytes(folder) * share / MB, "record", spread, note)
+
+
+def _median(prices: list[Price]) -> Price:
+    """The price in the middle of several."""
+    return sorted(prices, key=lambda price: price.cpu)[(len(prices) - 1) // 2]
+
+
+class RecordedPrices:
+    """Prices of a study's runs from the records in its folder."""
+
+    def __init__(self, snapshot: Snapshot):
+        self.snapshot = snapshot
+        self._records: dict[str, dict[Kind, list[Record]]] = {}  # by experiment
+        self._keys: dict[Path, str] = {}  # of records
+
+    def _load(self, experiment: str) -> dict[Kind, list[Record]]:
+        """Records of an experiment that are done, by the kind of their runs."""
+        if experiment not in self._records:
+            by_kind: dict[Kind, list[Record]] = {}
+            for path in sorted((self.snapshot.output_dir / experiment).glob("*/run.json")):
+                facts = read(path.parent)
+                if facts is not None and facts["state"] == "done":
+                    like = {role: {"name": name} for role, name in facts["choice"].items() if name}
+                    names = kind(like | {"smoke": facts["smoke"]})[:-1]
+                    by_kind.setdefault(names, []).append((path.parent, facts))
+            self._records[experiment] = by_kind
+        return self._records[experiment]
+
+    def _key(self, folder: Path, facts: Mapping[str, Any]) -> str:
+        if folder not in self._keys:
+            try:
+                self._keys[folder] = cost_key(read_config(folder), facts["data"])
+            except (ConfigError, PermissionError):
+                self._keys[folder] = ""
+        return self._keys[folder]
+
+    def price(self, run: FrozenRun) -> Price | None:
+        """Price of a run; None: no record is of an equal one."""
+        records = self._load(run.experiment).get(kind(run.config)[:-1], [])
+        key = cost_key(run.config, run.data)
+        replicates = int(run.config["replicates"])
+        prices = [
+            price
+            for folder, facts in records
+            if self._key(folder, facts) == key
+            and (price := price_from_record(facts, folder, replicates)) is not None
+        ]
+        measured = [price for price in prices if price.mib is not None]
+        return _median(measured or prices) if prices else None
+
+    def rough(self, run: FrozenRun, seconds: float | None) -> Price:
+        """Price from ``seconds`` of runs of the same components, with other settings."""
+        if seconds is None:
+            why = "no record is like it; leave --no-probe out to measure it"
+            return Price(error=why)
+        note = "from records of the same components with other settings"
+        return Price(cpu=seconds, source="rough", spread=ROUGH_SPREAD, note=note)

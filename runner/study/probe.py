@@ -1,0 +1,349 @@
+"""``python -m runner.study.probe``: measures runs in miniature, each in a child process.
+
+A line of JSON on standard input is a request: ``{"id", "experiment", "config", "seconds"}``;
+lines on standard output answer it, the last with ``end``.  Modules are imported once;
+a child is a fork, so that memory is its own.  What a miniature writes is in a temporary folder.
+
+A probe takes up to three miniatures: a small first one, which pays for imports, compilation and
+caches; then two lengths n₁ < n₂, chosen so that the training of the last takes a share of
+``seconds``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import select
+import shutil
+import signal
+import sys
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from tempfile import TemporaryDirectory
+from typing import IO, TYPE_CHECKING, Any
+
+from components.metrics.names import COST_PREFIX
+from runner.execution import usage
+from runner.study.miniature import FEWEST_STEPS, can_shrink_steps, shrink_steps
+
+if TYPE_CHECKING:
+    from runner.compose.config import Job
+
+TRAINING_SHARE = 0.4  # of a probe's seconds: training of its longest miniature
+WHOLE_SHARE = 0.8  # of a probe's seconds: a training that is shorter is not shortened
+# of a probe's seconds: figures, or an evaluation on the way, that take more are made once
+ONCE_SHARE = 0.4
+LEAST_PATIENCE = 15.0  # CPU seconds
+PATIENCE = 6.0  # CPU time after the first miniature that a probe may take, over its seconds
+COLD_SECONDS = 30.0  # CPU seconds more that the first one may take, to compile
+COLD_SHARE = (
+    0.3  # of a probe's seconds: a first miniature that compiled for longer is measured again
+)
+BUSY = 4.0  # time by the clock over CPU time, on a machine that others use too
+LEAP = 32  # the second miniature has at most that many times the steps of the first
+NO_TIME = 1e-7  # seconds
+# growth of an evaluation, relative to itself, that is more than noise
+GROWTH = 0.2
+MIDDLE = 4  # the miniature in the middle trains for that part of the longest one's time
+REPEATED = ("outcomes", "predictions")  # folders to which each replicate adds
+FEW_REPLICATES = 4  # computed together: they are not shortened
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Measurements of one miniature."""
+
+    steps: int
+    replicates: int  # computed together, or 1
+    usage: dict[str, float]  # of run.json
+    disk: int  # bytes of its folder, without its lines, pictures and checkpoints
+    pictures: int  # bytes of its figures
+    repeated: int  # bytes among these that each replicate writes
+    checkpoint: int  # bytes of its newest checkpoint
+    kept: int  # checkpoints that a record keeps
+    lines: int  # recorded lines
+    line_bytes: int
+    costs: dict[str, float]  # of a replicate's training, by kind
+    figures: bool  # figures were drawn
+    evaluations: int  # on the way
+
+
+def measure(
+    config: dict[str, Any], experiment: str, seconds: float, tell: IO[str], again: bool = False
+) -> None:
+    """Measures miniatures of a run, and writes a line about each to ``tell``; ``again``: only the
+    first, which now finds compiled code on disk."""
+    import torch
+
+    from runner.execution.assembly import load_problem, total_steps
+    from runner.execution.rng import Streams
+
+    def say(**facts: Any) -> None:
+        tell.write(json.dumps(facts) + "\n")
+        tell.flush()
+
+    mib = usage.resident_mib()
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        config = config | {"output_dir": folder, "tracking": False, "keep_diff": False}
+        job = _prepare(config, experiment)
+        start = usage.cpu_now()
+        R = job.settings.replicates if job.is_vectorised else 1
+        rng = Streams(job.settings.seed, 0, torch.device(job.settings.device))
+        total = total_steps(job, load_problem(job, rng, R))
+        axis = _axis(job, total)
+        say(total=total, vectorised=job.is_vectorised, axis=axis, start=start, mib=mib)
+        done: list[Sample] = []
+        size = {"steps": FEWEST_STEPS, "replicates": max(1, R // 8)}.get(axis, total)
+        whole = R if axis == "replicates" else total
+        while size:
+            done.append(_run(_shrink(config, axis, size, total, R), experiment))
+            say(sample=asdict(done[-1]), again=again)
+            if again:
+                return
+            _limit_cpu(_patience(seconds))
+            config = config | _without_costly(done, seconds)
+            size = _next_size(done, whole, axis, seconds, job.settings.replicates > R)
+
+
+def _prepare(config: dict[str, Any], experiment: str) -> Job:
+    from omegaconf import OmegaConf
+
+    from runner.compose.config import prepare
+
+    cfg = OmegaConf.create(config)
+    cfg.pop("experiment", None)
+    return prepare(cfg, experiment, None)
+
+
+def _axis(job: Job, total: int) -> str:
+    """What of a run is shortened: steps, replicates that are computed together, or nothing."""
+    from components.contracts.attackers import Injection
+
+    if can_shrink_steps(total, isinstance(job.attacker, Injection)):
+        return "steps"
+    return (
+        "replicates"
+        if job.is_vectorised and job.settings.replicates > FEW_REPLICATES
+        else "nothing"
+    )
+
+
+def _shrink(config: dict[str, Any], axis: str, size: int, total: int, R: int) -> dict[str, Any]:
+    """Config of a miniature; ``size``: its steps or its replicates."""
+    if axis == "steps":
+        return shrink_steps(config, size, total) | {"replicates": R}
+    return config | {"replicates": size if axis == "replicates" else R}
+
+
+def _without_costly(done: list[Sample], seconds: float) -> dict[str, Any]:
+    """Keys of the next miniature that leave out what is known and takes long: an evaluation on the
+    way after the first miniature, figures after two of them."""
+    small: dict[str, Any] = {}
+    if done[-1].usage["evaluations"] > ONCE_SHARE * seconds:
+        small["eval_every"] = None
+    if len(done) > 1 and done[-1].usage["files"] > ONCE_SHARE * seconds:
+        small["figures"] = False
+    return small
+
+
+def _next_size(done: list[Sample], whole: int, axis: str, seconds: float, again: bool) -> int:
+    """Size of the next miniature; 0: enough is known.
+
+    ``again``: replicates come one after the other, so that a second one is worth a measurement.
+    """
+    last = done[-1]
+    size = _size(last, axis)
+    if size == whole:
+        is_cheap = last.usage["cpu_seconds"] < max(seconds, LEAST_PATIENCE / 2)
+        is_worth = again and len(done) == 1 and is_cheap
+        return whole if is_worth else 0
+    if len(done) > 2:
+        return 0
+    each = max(_rate(done, axis), NO_TIME)
+    largest = min(whole, LEAP * size) if len(done) == 1 else whole
+    if whole == largest and whole * each < seconds * WHOLE_SHARE:
+        return whole
+    target = seconds * TRAINING_SHARE / (MIDDLE if len(done) == 1 else 1)
+    if len(done) == 2 and (size * each > target or not _is_worth(last, whole * each)):
+        return 0
+    chosen = max(int(target / each), 2 * size)
+    return min(largest, chosen + chosen % 2)
+
+
+def _size(sample: Sample, axis: str) -> int:
+    return sample.replicates if axis == "replicates" else sample.steps
+
+
+def _rate(done: list[Sample], axis: str) -> float:
+    """CPU seconds of a training by its size, and of an evaluation if it has grown."""
+    last = done[-1]
+    phases = ("set_up", "training", "final") if axis == "replicates" else ("training",)
+    rate = sum(last.usage[phase] for phase in phases) / _size(last, axis)
+    if axis == "steps" and len(done) > 1:
+        growth = last.usage["final"] - done[-2].usage["final"]
+        if growth > GROWTH * last.usage["final"]:
+            rate += growth / (last.steps - done[-2].steps)
+    return rate
+
+
+def _is_worth(sample: Sample, training: float) -> bool:
+    """True if a further miniature tells more than it costs: the run trains for longer than it
+    takes to set up and evaluate a miniature."""
+    fixed = sum(sample.usage[phase] for phase in ("set_up", "evaluations", "final", "files"))
+    return training > fixed / 2
+
+
+def _run(config: dict[str, Any], experiment: str) -> Sample:
+    """Runs a miniature from its record to its end, and removes what it wrote."""
+    from components.errors import NumericalError
+    from runner.execution.checkpoint import KEPT
+    from runner.execution.execute import Run
+
+    run = Run(_prepare(config | {"fresh": True}, experiment))
+    try:
+        run.go(signals=False)
+    except NumericalError:  # scores of so few steps need not be finite
+        if not run.record.facts["finished"]:
+            raise
+    folder = run.record.folder
+    lines = (folder / "metrics.jsonl").read_bytes()
+    pictures = usage.folder_bytes(folder / "figures")
+    checkpoints = sorted((folder / "checkpoints").glob("r*.json"))
+    files = [p for path in checkpoints for p in path.parent.glob(f"{path.stem}.*")]
+    sizes = sum(path.stat().st_size for path in files)
+    metrics = next(iter(run.record.facts["finished"].values()))
+    sample = Sample(
+        steps=config["steps"] or 1,
+        replicates=run.settings.replicates,
+        usage=run.record.facts["usage"],
+        disk=usage.folder_bytes(folder) - len(lines) - pictures - sizes,
+        pictures=pictures,
+        repeated=sum(usage.folder_bytes(folder / name) for name in REPEATED),
+        checkpoint=sizes // max(1, len(checkpoints)),
+        kept=KEPT,
+        lines=lines.count(b"\n"),
+        line_bytes=len(lines),
+        costs=_costs(metrics),
+        figures=run.settings.figures,
+        evaluations=lines.count(b'"phase": "evaluation"'),
+    )
+    shutil.rmtree(folder)
+    return sample
+
+
+def _costs(metrics: dict[str, Any]) -> dict[str, float]:
+    """Costs of a replicate's training among its scores, by kind."""
+    costs = {
+        k.removeprefix(COST_PREFIX): v for k, v in metrics.items() if k.startswith(COST_PREFIX)
+    }
+    return {kind: float(v[0] if isinstance(v, list) else v) for kind, v in costs.items()}
+
+
+# ---- the server
+# --------------------------------------------------------------------------------------------------
+def _answer(request: dict[str, Any], tell: IO[str], again: bool) -> None:
+    """Measures one run in this process; a mistake is an answer of one line."""
+    try:
+        measure(request["config"], request["experiment"], request["seconds"], tell, again)
+    except Exception as error:
+        line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+        tell.write(json.dumps({"error": line}) + "\n")
+    tell.flush()
+
+
+def _patience(seconds: float) -> float:
+    """CPU seconds that a probe may take after its first miniature."""
+    return max(LEAST_PATIENCE, PATIENCE * seconds)
+
+
+def _limit_cpu(seconds: float) -> None:
+    """Have this process killed when it has taken as many CPU seconds more."""
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    limit = math.ceil(spent.ru_utime + spent.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+
+
+def _serve(request: dict[str, Any], tell: IO[str]) -> None:
+    """Measures one run; where the first miniature compiled for long, it is measured a second
+    time."""
+    seconds = request["seconds"]
+    late, spent, samples = _fork(request, tell, again=False)
+    if not late and _compiled(samples) > COLD_SHARE * seconds:
+        spent += _fork(request, tell, again=True)[1]
+    allowed = _patience(seconds) if samples else COLD_SECONDS + _patience(seconds)
+    told = f"took more than {allowed:.0f} s" if late else ""
+    _say(tell, request, end=True, late=told, seconds=spent)
+
+
+def _compiled(samples: list[dict[str, float]]) -> float:
+    """CPU seconds that a first miniature took over a longer one, which found what it compiled."""
+    if len(samples) < 2:
+        return 0.0
+    first, second = samples[:2]
+    phases = [phase for phase in ("set_up", "training", "evaluations", "final") if second[phase]]
+    return sum(first[phase] - second[phase] for phase in phases)
+
+
+def _fork(
+    request: dict[str, Any], tell: IO[str], again: bool
+) -> tuple[bool, float, list[dict[str, float]]]:
+    """Measures one run in a child process and passes its lines on: whether it was killed for its
+    time, its CPU seconds, and the usage of its miniatures."""
+    allowed = COLD_SECONDS + _patience(request["seconds"])
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _limit_cpu(allowed)
+        with os.fdopen(writing, "w") as pipe:
+            _answer(request, pipe, again)
+        os._exit(0)
+    os.close(writing)
+    ends = time.monotonic() + BUSY * allowed
+    samples = []
+    with os.fdopen(reading) as pipe:
+        while select.select([pipe], [], [], max(0.0, ends - time.monotonic()))[0]:
+            line = pipe.readline()
+            if not line:
+                break
+            facts = json.loads(line)
+            samples += [facts["sample"]["usage"]] if "sample" in facts else []
+            _say(tell, request, **facts)
+        else:
+            os.kill(child, signal.SIGKILL)
+    _, status, spent = os.wait4(child, 0)
+    late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGXCPU)
+    return late, spent.ru_utime + spent.ru_stime, samples
+
+
+def _say(tell: IO[str], request: dict[str, Any], **facts: Any) -> None:
+    tell.write(json.dumps({"id": request["id"], **facts}) + "\n")
+    tell.flush()
+
+
+def main() -> None:
+    """Answers requests until standard input ends."""
+    from runner.execution.memory import keep_freed_memory
+
+    keep_freed_memory()
+    import runner.commands.app
+    import runner.compose.config
+    import runner.execution.execute  # noqa: F401  # a fork has them
+
+    tell = os.fdopen(os.dup(1), "w")
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    warnings.simplefilter("ignore")
+    ready = {"start": usage.cpu_now(), "mib": usage.resident_mib()}
+    tell.write(json.dumps(ready) + "\n")
+    tell.flush()
+    for line in sys.stdin:
+        _serve(json.loads(line), tell)
+
+
+if __name__ == "__main__":
+    main()

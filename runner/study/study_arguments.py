@@ -1,0 +1,118 @@
+"""Words of the command lines of ``runner study``, ``runner rerun`` and ``runner price``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from runner.catalogue import plugins
+from runner.disk import conf_folders
+from runner.disk.inside import inside
+from runner.errors import ConfigError
+from runner.study.choice import ONLY_HELP
+from runner.study.launcher import Launcher
+from runner.study.launcher import split_launcher as chosen_launcher
+from runner.terminal.arguments import add_json, add_output_dir
+
+PROBE_SECONDS = 5.0  # of a probe's training and evaluation, about
+
+
+def repeat_flags(given: argparse.Namespace) -> str:
+    """Flags that a further command about the study's records has to repeat."""
+    flags = ""
+    if given.output_dir != "outputs":
+        flags += f" --output-dir {given.output_dir}"
+    if given.config_dir:
+        flags += f" --config-dir {given.config_dir}"
+    return flags
+
+
+def list_named_plugins(given: argparse.Namespace) -> list[str]:
+    """The plug-ins that the command line names itself: by --plugin, or as an override of every
+    run."""
+    typed = [
+        text.partition("=")[2].strip("[]").split(",")
+        for text in given.overrides
+        if text.startswith("plugins=")
+    ]
+    return [
+        *given.plugin,
+        *(module.strip() for modules in typed for module in modules if module.strip()),
+    ]
+
+
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    """Add the words that say which runs, and where they are recorded."""
+    parser.add_argument("study", help="name of a file in conf/study, or a path to one")
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        help="overrides of every run, and hydra/launcher=slurm, ray or joblib, split=replicates",
+    )
+    parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE,…",
+        help=ONLY_HELP,
+    )
+    parser.add_argument(
+        "--as", dest="name", help="name of the snapshot and the report (default: the study's)"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="freeze the YAML anew (what is done stays done)"
+    )
+    parser.add_argument(
+        "--no-probe",
+        dest="probe_seconds",
+        action="store_const",
+        const=None,
+        default=PROBE_SECONDS,
+        help="prices from records alone",
+    )
+    parser.add_argument(
+        "--probe-seconds",
+        type=float,
+        default=PROBE_SECONDS,
+        metavar="S",
+        help=f"CPU seconds that a probe trains and evaluates, about (default: {PROBE_SECONDS:g})",
+    )
+    add_json(parser)
+    add_output_dir(parser)
+    conf_folders.add_option(parser)
+    plugins.add_option(parser, "a module of yours that every run imports")
+
+
+def parse_words(
+    parser: argparse.ArgumentParser, argv: list[str]
+) -> tuple[argparse.Namespace, Launcher]:
+    """The words of a command line, checked, and the launcher that they name.
+
+    Raises:
+        ConfigError: one of them is wrong.
+    """
+    arguments = parser.parse_intermixed_args(argv[1:])
+    conf_folders.use(arguments.config_dir)
+    launcher, arguments.overrides = chosen_launcher(arguments.overrides)
+    for word in arguments.overrides:
+        key, _, value = word.lstrip("+").partition("=")
+        if key == "output_dir":  # a run has it as a key; here every run gets it
+            raise ConfigError(
+                f"{word}: where a study records its runs is said by --output-dir {value}"
+            )
+    if arguments.name is not None:
+        if arguments.name:
+            inside(Path(), arguments.name, "--as")
+        if not arguments.name or "/" in arguments.name:
+            raise ConfigError(
+                f"--as {arguments.name!r}: no name of a folder; give a plain one, such as {Path(arguments.study).stem}_2"
+            )
+    if arguments.jobs is None:
+        arguments.jobs = launcher.jobs or os.cpu_count() or 1
+    if arguments.jobs < 1:
+        raise ConfigError(f"--jobs {arguments.jobs}: must be ≥ 1")
+    if arguments.probe_seconds is not None and not arguments.probe_seconds > 0.0:
+        raise ConfigError(f"--probe-seconds {arguments.probe_seconds:g}: must be > 0")
+    return arguments, launcher

@@ -1,0 +1,91 @@
+"""Costs of the pages of docs/results, from the provenance kept with their scores: ``cost.md``.
+
+    hours = Σ over reports of the hours of their runs;  scores kept from before have a line of their own
+
+Reports write ``36 done; 0.5 h of computing``, and the CPU hours of runs that recorded them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.report.context import EARLIER_SCORES_PREFIX
+from runner.report.exchange.score_files import origin_path
+from runner.report.origin import read_origin
+from scripts.prose.scores import list_scores
+
+NAME = "cost.md"
+DONE = re.compile(r"(\d+) done")
+HOURS = re.compile(r"([\d.]+) h of computing")
+CPU_HOURS = re.compile(r"([\d.]+) CPU hours")
+UNKNOWN = "–"
+
+
+@dataclass(frozen=True)
+class PageCost:
+    """Cost of the runs behind a page; None: not kept."""
+
+    name: str
+    runs: int
+    hours: float | None  # by the clock of the runs, one after the other
+    cpu_hours: float | None  # of all runs
+    machine: str
+
+
+def _find(pattern: re.Pattern[str], texts: Iterable[str]) -> list[float]:
+    return [float(match[1]) for text in texts if (match := pattern.search(text))]
+
+
+def page_cost(name: str, provenance: Iterable[tuple[str, str]]) -> PageCost:
+    """Cost of a page from the provenance of its scores, those of earlier reports included."""
+    facts = [(key.removeprefix(EARLIER_SCORES_PREFIX), value) for key, value in provenance]
+    runs = [value for key, value in facts if key == "runs"]
+    hours = _find(HOURS, runs)
+    cpu_hours = _find(CPU_HOURS, runs)
+    machines = dict.fromkeys(value for key, value in facts if key == "machine")
+    return PageCost(
+        name,
+        round(sum(_find(DONE, runs))),
+        sum(hours) if hours else None,
+        sum(cpu_hours) if cpu_hours and len(cpu_hours) == len(runs) else None,
+        ", ".join(machines) or UNKNOWN,
+    )
+
+
+def read_costs(folder: Path) -> list[PageCost]:
+    """Costs of all studies with kept scores, by name."""
+    costs = []
+    for name, scores in list_scores(folder).items():
+        path = origin_path(scores)
+        costs.append(page_cost(name, read_origin(path).provenance if path.is_file() else []))
+    return costs
+
+
+def make_costs(folder: Path) -> str:
+    """``cost.md``: what each page cost, the dearest first, and all of them."""
+    costs = sorted(read_costs(folder), key=lambda cost: -(cost.hours or 0.0))
+    total = sum(cost.hours or 0.0 for cost in costs)
+    lines = [
+        "<!-- made by make results from the provenance kept with all scores -->\n",
+        "# What each page cost\n",
+        "Hours are those of all runs of a page by the clock, one after the other, one thread each unless the page "
+        "says otherwise; CPU hours are there for runs that recorded them. 0.0 is less than three minutes. "
+        "`runner price STUDY` says what a study takes on your machine.\n",
+        "| page | runs | hours | CPU hours | machine |",
+        "|---|---:|---:|---:|---|",
+    ]
+    for cost in costs:
+        page = folder / f"{cost.name}.md"
+        label = f"[{cost.name}]({page.name})" if page.is_file() else cost.name
+        cells = (_format(cost.hours), _format(cost.cpu_hours), cost.machine)
+        lines.append(f"| {label} | {cost.runs or UNKNOWN} | {' | '.join(cells)} |")
+    runs = sum(cost.runs for cost in costs)
+    lines.append(f"| all | {runs} | {total:.1f} | | |")
+    return "\n".join(lines) + "\n"
+
+
+def _format(hours: float | None) -> str:
+    return UNKNOWN if hours is None else f"{hours:.1f}"

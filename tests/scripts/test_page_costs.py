@@ -1,0 +1,90 @@
+"""What pages of results cost, and the order in which a night runs them again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from scripts import results_all
+from scripts.prose.costs import make_costs, page_cost
+from scripts.results_all import Candidate, run_all
+
+
+def test_hours_of_all_reports_behind_a_page():
+    cost = page_cost(
+        "a",
+        [
+            ("runs", "36 done, 2 failed; 0.5 h of computing"),
+            ("machine", "AMD EPYC"),
+            ("of earlier scores: runs", "4 done; 1.25 h of computing"),
+            ("of earlier scores: machine", "AMD EPYC"),
+        ],
+    )
+    assert (cost.runs, cost.hours, cost.cpu_hours, cost.machine) == (40, 1.75, None, "AMD EPYC")
+    measured = page_cost("b", [("runs", "3 done; 2.0 h of computing, 1.5 CPU hours")])
+    assert (measured.hours, measured.cpu_hours, measured.machine) == (2.0, 1.5, "–")
+    assert page_cost("c", []).hours is None
+
+
+def test_the_page_lists_the_dearest_first_and_the_sum(tmp_path):
+    for name, runs in (
+        ("cheap", "1 done; 0.5 h of computing"),
+        ("dear", "2 done; 3.0 h of computing"),
+    ):
+        (tmp_path / f"{name}_replicates.csv").write_text("")
+        facts = {"provenance": [["runs", runs], ["machine", "Z80"]]}
+        (tmp_path / f"{name}_origin.json").write_text(json.dumps(facts))
+    (tmp_path / "dear.md").write_text("# dear\n")
+    rows = [line for line in make_costs(tmp_path).splitlines() if line.startswith("| ")]
+    assert rows[1:] == [
+        "| [dear](dear.md) | 2 | 3.0 | – | Z80 |",
+        "| cheap | 1 | 0.5 | – | Z80 |",
+        "| all | 3 | 3.5 | | |",
+    ]
+
+
+def test_important_studies_come_first_then_cheap_ones(monkeypatch):
+    def candidate(name: str, importance: float, runs: str) -> Candidate:
+        return Candidate(name, importance, page_cost(name, [("runs", runs)] if runs else []))
+
+    given = [
+        candidate("unknown", 1, ""),
+        candidate("dear", 1, "1 done; 9.0 h of computing"),
+        candidate("cheap", 1, "1 done; 0.1 h of computing"),
+        candidate("important", 2, "1 done; 99.0 h of computing"),
+    ]
+    names = [one.name for one in sorted(given, key=results_all._order)]
+    assert names == ["important", "cheap", "dear", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "codes", "ran", "left"),
+    [
+        (7200.0, [0, 1, 0], "abc", ""),  # a study with failures is no reason to stop
+        (7200.0, [0, 130, 0], "ab", "c"),  # Ctrl-C is
+        (3700.0, [0, 0, 0], "ab", "c"),  # an hour each by the clock of the test
+    ],
+)
+def test_studies_are_run_until_the_budget_is_spent(monkeypatch, budget, codes, ran, left):
+    now = [0.0]
+    monkeypatch.setattr(results_all.time, "monotonic", lambda: now[0])
+    seen = []
+
+    def start(words: list[str]) -> int:
+        seen.append(words)
+        now[0] += 1850.0
+        return codes[len(seen) - 1]
+
+    done, rest = run_all("abc", budget, ["--jobs", "2"], start)
+    assert ("".join(done), "".join(rest)) == (ran, left)
+    assert seen[0] == ["study", "a", "--budget", f"{budget:.0f}s", "--jobs", "2"]
+    if len(seen) > 1:
+        assert seen[1][3] == f"{budget - 1850:.0f}s"
+
+
+def test_a_wrong_budget_is_one_line(capsys):
+    with pytest.raises(SystemExit) as end:
+        results_all.main(["--budget", "tonight"])
+    assert end.value.code == 2
+    assert "such as 30m, 8h or 2d" in capsys.readouterr().err
