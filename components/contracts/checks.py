@@ -6,7 +6,7 @@ and the score would be meaningless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -24,7 +24,7 @@ FINITE = "scores are finite"  # the check that a run has to pass, or it has dive
 # information of steps that checks need at the end
 CHECKED_STEP_INFO = frozenset({"ess", "elbo", "discriminator_loss"})
 # (step, its values: numbers, or one for each replicate), as recorded
-Trace = Sequence[tuple[int, Mapping[str, Any]]]
+Trace = Iterable[tuple[int, Mapping[str, Any]]]
 
 
 class Check(NamedTuple):

@@ -102,9 +102,10 @@ def assess_security(
     "mean_robust_accuracy" the mean over all ε > 0, by which settings can be chosen.  A posterior
     with bounds also has "certified_accuracy/eps=0.10", below which no attack of that size gets
     (``evaluation.certificate``), "certificate_gap", the distance to this attack, and
-    "mean_certified_accuracy".  Costs of the attack over all ε > 0 are rows that the victim
-    predicts for it ("cost/attack_forwards") and differentiates ("cost/attack_gradients"), and CPU
-    seconds; the victim's training is not among them.
+    "mean_certified_accuracy"; a smoothed one "abstained", the share of labels without a radius.
+    Costs of the attack over all ε > 0 are rows that the victim predicts for it
+    ("cost/attack_forwards") and differentiates ("cost/attack_gradients"), and CPU seconds; the
+    victim's training is not among them.
 
     Raises:
         ConfigMismatchError: as in ``security_curve``.
@@ -139,9 +140,7 @@ def assess_security(
     scores["attack_checks_passed"] = float(curve.verdict)
     scores["robust_ece"] = float(curve.rows["ece"].iloc[-1])
     scores["worst_case_accuracy"] = float(curve.rows["worst_case_accuracy"].iloc[-1])
-    if "certified_accuracy" in curve.rows:
-        scores["certified_accuracy"] = float(curve.rows["certified_accuracy"].iloc[-1])
-        scores["mean_certified_accuracy"] = _mean_over_sizes(curve.rows, "certified_accuracy")
+    scores |= _certificate_scores(curve.rows)
     if "undefended_accuracy" in curve.rows:
         scores["undefended_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[0])
         scores["undefended_robust_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[-1])
@@ -168,6 +167,18 @@ def assess_security(
     return Assessment(
         scores, checks, outcomes, drawings, {"tables of the attack": lambda: tables}, costs
     )
+
+
+def _certificate_scores(rows: pd.DataFrame) -> dict[str, Tensor | float]:
+    """Certified accuracy at the largest ε and its mean, and the share of labels without a radius;
+    empty without a certificate."""
+    scores: dict[str, Tensor | float] = {}
+    if "certified_accuracy" in rows:
+        scores["certified_accuracy"] = float(rows["certified_accuracy"].iloc[-1])
+        scores["mean_certified_accuracy"] = _mean_over_sizes(rows, "certified_accuracy")
+    if "abstained" in rows:
+        scores["abstained"] = float(rows["abstained"].iloc[-1])
+    return scores
 
 
 def _mean_over_sizes(rows: pd.DataFrame, column: str) -> float:

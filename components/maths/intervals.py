@@ -68,6 +68,16 @@ class Perturbations:
         """Largest |x_i + δ_i| [B, D]."""
         return torch.maximum((self.x + self.low).abs(), (self.x + self.high).abs())
 
+    @property
+    def l2_norms(self) -> Tensor:
+        """An upper bound of ‖δ‖₂ of each row [B], the largest value but where a ball and the ends
+        both bind."""
+        longest = torch.maximum(-self.low, self.high)
+        if self.words is not None:
+            longest = longest.topk(min(self.words, longest.shape[1]), 1).values
+        length = longest.norm(dim=1)
+        return length if self.norm is None else length.clamp_max(self.eps)  # ‖δ‖₂ ≤ ‖δ‖₁
+
     def rows(self, index: Tensor) -> Perturbations:
         """The same of some of the rows."""
         return replace(self, x=self.x[index], low=self.low[index], high=self.high[index])

@@ -115,7 +115,7 @@ def _print_places(suite: Suite, budget: str, row: Row, lines: list[Line]) -> Non
         rows.append(
             [
                 str(table.metric),
-                f"{place} of {sum(bool(s.ranks) for s in standings)}",
+                f"{place}{'=' if mine.tied else ''} of {sum(bool(s.ranks) for s in standings)}",
                 f"{mine.mean_rank:.1f}",
                 number(mine.typical),
                 standings[0].row,

@@ -195,7 +195,8 @@ def _board(
         kind = "own" if standing.row in own else "below" if standing.is_below else ""
         rows.append({"cells": cells, "kind": kind})
     note = (
-        f"By mean rank over problems of {table.metric} ({suite.direction(table)} is better); median over "
+        f"By mean rank over problems of {table.metric} ({suite.direction(table)} is better), equal ones "
+        "(=) by their median; median over "
         f"problems with its bootstrap interval; mean difference from {reference} over problems and p of "
         "the Wilcoxon test after Holm; problems on which a row had the leader's score at a tenth of the "
         f"leader's cost; {MARK}: problems on which it failed checks of its own. Costs: medians over "
@@ -210,9 +211,10 @@ def _standing_cells(place: int, standing: Standing) -> list[dict[str, Any]]:
     pair = standing.against
     n = len(standing.results)
     interval = f"{number(low)} to {number(high)}" if is_finite(low) else "–"
+    tie = f"same mean rank: {', '.join(standing.tied)}" if standing.tied else ""
     return [
         _cell(f"{standing.row}{f' {MARK}' if standing.is_doubted else ''}", standing.row),
-        _cell(str(place) if standing.ranks else "–", float(place)),
+        _cell(f"{place}{'=' if tie else ''}" if standing.ranks else "–", float(place), tie),
         _cell(f"{len(standing.ranks)} of {standing.n_problems}", float(len(standing.ranks))),
         _number(standing.mean_rank),
         _number(standing.typical),

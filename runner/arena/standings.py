@@ -2,7 +2,8 @@
 
 A row's place follows from its mean rank over problems: on each problem rows are ranked by their
 mean over replicates; a failed run and one over budget rank last, problems that a row is not
-applicable to are left out of its mean.  Below the others are listed rows that failed their own
+applicable to are left out of its mean.  Equal mean ranks are ordered by the median score over
+problems.  Below the others are listed rows that failed their own
 checks (†) on more than half of their problems, then rows with less than half of the problems.
 """
 
@@ -48,6 +49,7 @@ class Standing:
     interval: tuple[float, float] = (math.nan, math.nan)
     early: int = 0  # problems on which it has the leader's score at a tenth of the leader's cost
     against: PairedDifference | None = None  # from the reference row, over problems
+    tied: tuple[str, ...] = ()  # rows of the same mean rank, in the order of their medians
 
     def count(self, *states: str) -> int:
         """Problems on which its runs ended so."""
@@ -128,12 +130,41 @@ def rank_rows(
             ranks[row][problem] = rank
     n = len({problem for by_problem in ranks.values() for problem in by_problem})
     standings = [replace(_standing(row, results[row], ranks[row]), n_problems=n) for row in results]
-    standings.sort(key=lambda s: (not s.ranks, s.is_partial, s.is_doubted, s.mean_rank, s.row))
+    standings.sort(key=lambda s: (_rank_key(s), *_typical_key(s, sign), s.row))
     if not standings:
         return []
+    tied = _tied(standings)
     early = _count_early(standings, problems, sign)
     against = _compare(standings, reference or standings[0].row)
-    return [replace(s, early=early[s.row], against=against.get(s.row)) for s in standings]
+    return [
+        replace(s, early=early[s.row], against=against.get(s.row), tied=tied.get(s.row, ()))
+        for s in standings
+    ]
+
+
+def _rank_key(standing: Standing) -> tuple[bool, bool, bool, float]:
+    """Order of a row before ties are broken: rows with a rank first, those listed below last."""
+    return (not standing.ranks, standing.is_partial, standing.is_doubted, standing.mean_rank)
+
+
+def _typical_key(standing: Standing, sign: float) -> tuple[bool, float]:
+    """Order of rows that are tied: the better median first, rows without one last."""
+    is_missing = math.isnan(standing.typical)
+    return (is_missing, 0.0 if is_missing else sign * standing.typical)
+
+
+def _tied(standings: list[Standing]) -> dict[str, tuple[str, ...]]:
+    """The other rows of the same mean rank, of each row with such."""
+    groups: dict[tuple[bool, bool, bool, float], list[str]] = {}
+    for standing in standings:
+        if standing.ranks:
+            groups.setdefault(_rank_key(standing), []).append(standing.row)
+    return {
+        row: tuple(other for other in group if other != row)
+        for group in groups.values()
+        for row in group
+        if len(group) > 1
+    }
 
 
 def _rank(

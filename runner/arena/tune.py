@@ -106,7 +106,7 @@ def tune(
     fresh: bool = False,
 ) -> tuple[Row, int]:
     """Runs every setting on the validation problems: the row with the best one, by mean rank on the
-    suite's first score, and the exit code.
+    suite's first score (ties: by its median), and the exit code.
 
     Raises:
         ConfigError: there is nothing to choose from, or no setting has a score.
@@ -136,9 +136,21 @@ def tune(
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(asdict(choice), indent=1, ensure_ascii=False) + "\n")
     costs = ", ".join(f"{number(n)} {kind.replace('_', ' ')}" for kind, n in choice.costs.items())
+    if best.tied:
+        out.print(describe_tie(best, str(table.metric)))
     out.print(f"chosen   {' '.join(choice.overrides)}")
     out.print(f"cost     {costs}, of {len(settings)} settings on {len(derived.problems)} problems")
     return make_row(choice.overrides, base), 0
+
+
+def describe_tie(best: Standing, metric: str) -> str:
+    """Line that says why one of several settings with the same mean rank is chosen."""
+    n = len(best.tied)
+    others = f"{n} other {'setting' if n == 1 else 'settings'}"
+    return (
+        f"tie      mean rank {best.mean_rank:.1f} is that of {others} too: the best median {metric} "
+        f"decides, {number(best.typical)}"
+    )
 
 
 def count_costs(lines: Sequence[Line], metric: str) -> dict[str, float]:

@@ -14,6 +14,7 @@ from runner.compose.draws_kept import check_draws
 from runner.compose.resolve import ResolvedConfig
 from runner.compose.settings import sign
 from runner.record.facts import read
+from runner.record.index import read_summaries
 
 
 def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[str, Any]] | None:
@@ -26,19 +27,15 @@ def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[st
     if settings.fresh or settings.plugins or settings.device != "cpu":
         return None
     folder = Path(settings.output_dir) / settings.experiment
-    # by name of the data of some run of the experiment
-    signatures: dict[str, str] = {}
-    for other in folder.glob("*/run.json"):
-        data = (read(other.parent) or {}).get("data")
-        if not isinstance(data, str) or data in signatures:
-            continue
-        signatures[data] = sign(config, data)
-        facts = read(folder / signatures[data])
+    summaries = read_summaries(folder).values()
+    for data in dict.fromkeys(summary.data for summary in summaries if summary and summary.data):
+        signature = sign(config, data)  # if it is a run of these data
+        facts = read(folder / signature)
         if facts is not None and facts["state"] == "done":
             if not _has_same_data(resolved, facts):
                 return None
             notes = [*resolved.notes, *check_draws(config["inference"], settings)]
-            signed = replace(resolved, notes=notes, data=data, signature=signatures[data])
+            signed = replace(resolved, notes=notes, data=data, signature=signature)
             return signed, facts
     return None
 

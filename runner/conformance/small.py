@@ -152,6 +152,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "crp_gibbs": ["chains=2", "burn_in=0", "scans=1"],
         "dalvi": ["changes=1"],
         "randomised": ["changes=1", "mails=10"],
+        "randomised_smoothing": ["votes=5", "selection_draws=5", "certificate_draws=20"],
         "deep_ensemble": ["members=2"],
         "dsvi": ["n_predict=2"],
         "ffbs": ["filter={name: bootstrap_filter, particles: 8}"],

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -32,10 +33,23 @@ def orphans(folder: Path, inside: bool = True) -> Iterator[Path]:
 
     With ``inside``, the folders in it are searched too.
     """
-    for path in (*folder.glob(".*"), *(folder.glob("*/.*") if inside else ())):
+    for path in _hidden(folder, inside):
         match = re.fullmatch(r"\..+\.(\d+)", path.name)
         if match and has_no_owner(int(match[1])):
             yield path
+
+
+def _hidden(folder: Path, inside: bool) -> Iterator[Path]:
+    """Files and folders with a name that begins with a dot, as far as this user may look."""
+    folders = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                yield Path(entry.path)
+            if inside and entry.is_dir():
+                folders.append(Path(entry.path))
+    for each in folders:
+        yield from _hidden(each, inside=False)
 
 
 def remove_orphans(folder: Path) -> None:

@@ -11,8 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from components.contracts.checks import CHECKED_STEP_INFO
-from components.contracts.roles import Problem, variant_info_names
+from components.contracts.roles import Problem
 from components.errors import NumericalError
 from runner.compose.config import Job
 from runner.execution import checkpoint
@@ -21,7 +20,7 @@ from runner.execution.costs import CostMeter
 from runner.execution.divergence import add_error_location, add_step_to_errors, check_finite
 from runner.execution.loop import Step, StepCallback
 from runner.execution.rng import Streams
-from runner.execution.scores import Scores, means, plain
+from runner.execution.scores import Scores, StepTrace, means, plain
 from runner.execution.screen.announcements import Announcements
 from runner.execution.screen.progress import Live
 from runner.execution.signals import ReceivedSignals, RunInterruptedError
@@ -52,8 +51,7 @@ class ReplicateContext:
     total: int  # steps of a replicate
     before: float  # seconds that it took before it was last stopped
     blocks: RowBlocks  # draws on disk
-    # recorded steps that checks will need
-    trace: list[tuple[int, Scores]] = field(default_factory=list)
+    trace: StepTrace  # recorded values that checks will need
     began: float = field(default_factory=time.monotonic)
     usage: UsageMeter = field(default_factory=UsageMeter)  # of the run
 
@@ -96,7 +94,6 @@ def record_information(course: ReplicateContext) -> StepCallback:
     inference = course.job.inference
     replicate = course.rng.replicate
     keeps = regular_checkpoint_rule(course)
-    traced = frozenset(variant_info_names(CHECKED_STEP_INFO, inference))
 
     def record(step: Step) -> None:
         if step.number % every and step.number != 1 and not keeps(step):
@@ -109,9 +106,7 @@ def record_information(course: ReplicateContext) -> StepCallback:
             raise add_error_location(error, step.number, replicate) from error
         step.looked_at = True
         course.record.line(step.number, replicate, course.seconds, "train", metrics)
-        course.trace.append(
-            (step.number, {name: value for name, value in metrics.items() if name in traced})
-        )
+        course.trace.append(step.number, metrics)
         course.live.update(step.number, replicate, metrics)
 
     return record

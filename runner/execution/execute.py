@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from components.contracts.checks import CHECKED_STEP_INFO
 from components.contracts.posteriors import WritesFiles
 from components.contracts.progress import listen
+from components.contracts.roles import variant_info_names
 from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
 from runner.compose.config import Job
 from runner.compose.devices import missing_float64_message
@@ -36,7 +38,7 @@ from runner.execution.duties import ReplicateContext, duties
 from runner.execution.loop import S, steps, train
 from runner.execution.memory import out_of_memory_message
 from runner.execution.rng import Streams
-from runner.execution.scores import Scores, plain
+from runner.execution.scores import Scores, StepTrace, plain
 from runner.execution.screen import show_run as console
 from runner.execution.screen.announcements import Announcements
 from runner.execution.screen.progress import Live
@@ -162,14 +164,13 @@ class Run:
             live.append(Live(total, self.loops))
         return live[0]
 
-    def _resumed_trace(self, replicate: int) -> list[tuple[int, Scores]]:
-        """Recorded lines of a replicate's steps before it was resumed."""
-        lines = read_lines(self.record.folder)
-        return [
-            (line["step"], line["metrics"])
-            for line in lines
-            if (line["replicate"], line["phase"]) == (replicate, "train")
-        ]
+    def _start_trace(self, replicate: int, resumed: bool) -> StepTrace:
+        """Values of a replicate that checks will need, with those from before it was resumed."""
+        trace = StepTrace(frozenset(variant_info_names(CHECKED_STEP_INFO, self.job.inference)))
+        for line in read_lines(self.record.folder) if resumed else ():
+            if (line["replicate"], line["phase"]) == (replicate, "train"):
+                trace.append(line["step"], line["metrics"])
+        return trace
 
     def replicate(
         self, replicate: int, received: ReceivedSignals, live: list[Live]
@@ -219,9 +220,8 @@ class Run:
             total=total,
             before=before,
             blocks=blocks,
+            trace=self._start_trace(replicate, resumed=start > 0),
         )
-        if start:
-            course.trace.extend(self._resumed_trace(replicate))
         with self.usage.phase("training"), duties(course) as active_duties, meter.clock(True):
             going = steps(inference, problem, state, rng, start, total, meter)
             state = train(going, active_duties, state)

@@ -8,7 +8,6 @@ as busy as it is now; what waits by the records, then by what is going."""
 from __future__ import annotations
 
 import heapq
-import re
 import statistics
 import time
 from collections.abc import Iterable, Sequence
@@ -16,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.record.facts import CHOSEN_ROLES, read
+from runner.record.facts import CHOSEN_ROLES
+from runner.record.index import read_summaries
 from runner.study.job_pool import RunningProcess
 from runner.study.snapshot import FrozenRun, Snapshot
 
-STEPS = re.compile(r"^steps: (\d+)$", re.MULTILINE)
 Kind = tuple[Any, ...]  # features shared by runs of equal cost
 
 
@@ -65,24 +64,11 @@ def kind(config: dict[str, Any]) -> Kind:
 def rates_from_records(folder: Path) -> dict[Kind, list[float]]:
     """Seconds for each unit of size of the runs that are done in an experiment's folder."""
     rates: dict[Kind, list[float]] = {}
-    for path in folder.glob("*/run.json"):
-        facts = read(path.parent)
-        if (
-            facts is None
-            or facts["state"] != "done"
-            or facts.get("taken_over")
-            or not facts.get("seconds")
-        ):
-            continue
-        try:
-            steps = STEPS.search((path.parent / "config.yaml").read_text(encoding="utf-8"))
-        except OSError:
-            continue
-        names = (facts["choice"].get(role) for role in CHOSEN_ROLES)
-        units = facts["replicates"] * (int(steps[1]) if steps else 1)
-        rates.setdefault((*names, facts["smoke"], steps is not None), []).append(
-            facts["seconds"] / units
-        )
+    for summary in read_summaries(folder).values():
+        if summary is not None and summary.state == "done" and summary.rate is not None:
+            names = (summary.choice.get(role) for role in CHOSEN_ROLES)
+            like = (*names, summary.smoke, summary.has_steps)
+            rates.setdefault(like, []).append(summary.rate)
     return rates
 
 

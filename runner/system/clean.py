@@ -16,12 +16,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
 from runner.disk.atomic import orphans
 from runner.errors import ConfigError
 from runner.record.facts import list_folder, load_facts, warn_unreadable
+from runner.record.index import RecordSummary, read_summaries
 from runner.record.lease import NAME, is_leased, take_lease
 from runner.record.rebuild import KEEP_MARKER_NAME, traces
 from runner.system.workers import OrphanedWorker, orphaned_workers
@@ -55,31 +56,35 @@ class Leftover:
 
 def find_leftovers(output_dir: Path) -> Iterator[Leftover]:
     """Files under an output folder that are not results, of runs neither kept nor going."""
-    for run in runs(output_dir):
-        try:
-            yield from _find_leftovers_in_run(run)
-        except PermissionError as error:
-            warn_unreadable(run, error)
+    for experiment, folders in groupby(runs(output_dir), key=lambda run: run.parent):
+        summaries = read_summaries(experiment)
+        for run in folders:
+            try:
+                yield from _find_leftovers_in_run(run, summaries.get(run.name))
+            except PermissionError as error:
+                warn_unreadable(run, error)
 
 
-def _find_leftovers_in_run(run: Path) -> Iterator[Leftover]:
-    """Litter in the folder of one run.
+def _find_leftovers_in_run(run: Path, summary: RecordSummary | None) -> Iterator[Leftover]:
+    """Litter in the folder of one run; its record is read before it is said to be removable.
 
     Raises:
         PermissionError: this user may not read it.
     """
     if (run / KEEP_MARKER_NAME).exists() or is_leased(run / NAME):
         return
-    facts = load_facts(run)
+    has_checkpoints = (run / "checkpoints").is_dir()
+    is_removable = summary is None or summary.smoke or has_checkpoints
+    facts = load_facts(run) if is_removable else None
     if facts is not None and facts.get("smoke") is True:
         yield Leftover("smoke", run, run)
         return
-    if facts is None and not traces(run):
+    if is_removable and facts is None and not traces(run):
         list(run.iterdir())  # nothing of a run, as far as this user may read
         yield Leftover("orphans", run, run)
         return
     yield from (Leftover("orphans", path, run) for path in orphans(run))
-    if facts is not None and facts["state"] == "done" and (run / "checkpoints").is_dir():
+    if facts is not None and facts["state"] == "done" and has_checkpoints:
         yield Leftover("checkpoints", run / "checkpoints", run)
 
 

@@ -1,4 +1,4 @@
-"""Certificates: test rows that no attack of a size can break, whatever the attack.
+"""Certificates: test rows that no attack of a size can break, by any method.
 
 An adaptive attack bounds the accuracy under the worst perturbation from above, a certificate from
 below; what lies between the two is not known.
@@ -22,9 +22,11 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.streams import Rng
 from components.contracts.victim import Direction, Measure
+from components.maths.divergences.binomial_bound import upper_bound
 from components.posteriors.draws import Draws
 from components.posteriors.fitted import FittedEstimator
 from components.posteriors.networks import Networks
+from components.posteriors.noisy_votes import SmoothedNetwork
 from components.posteriors.particles import Particles
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
@@ -34,8 +36,27 @@ SETS = 20_000  # of changed words that are tried for a mail at most
 ROWS = 128  # rows that are bounded together
 DRAWS = 4096  # rows times draws that are bounded together
 EFFECTS = 1 << 20  # rows times draws times inputs
+RADII = 10**6  # evaluation streams from here on draw the radii of smoothed classifiers
 
-Classifiers = list[tuple[BoundsMargins, object]]  # with θ [K, P], what was learnt, or None
+
+@dataclass(frozen=True)
+class SmoothedLabels:
+    """L2 radii of a smoothed classifier, drawn once for all sizes, and how it predicts."""
+
+    radius: Tensor  # [B, T]; 0: abstains, or another class than y
+    abstained: float  # share of labels without a radius
+    votes: int  # S, of a prediction
+    level: float  # α
+
+    def outvoted(self, y: Tensor, predictive: Categorical) -> Tensor:
+        """Labels of which the votes for y say that its probability is below ½ [B, T] bool.
+
+        The bound of Clopper and Pearson is at level α over the number of labels.
+        """
+        share = predictive.log_prob(y.clamp_min(0)).exp() * (self.votes + 1)
+        k = share.ceil().clamp_max(self.votes).cpu().numpy()
+        bound = upper_bound(k, self.votes, self.level / max(1, y.numel()))
+        return torch.as_tensor(bound < 0.5).to(y.device)
 
 
 @dataclass(frozen=True)
@@ -43,7 +64,25 @@ class Certificate:
     """Labels that no perturbation of a size changes, and how this is known."""
 
     rows: Tensor  # [B, T] bool
-    method: str  # "interval bounds", or "enumeration": exact
+    method: str  # "interval bounds", "enumeration" (exact), or "votes under noise"
+    smoothed: SmoothedLabels | None = None
+
+    def count_contradictions(self, y: Tensor, *predictions: Categorical) -> int:
+        """Certified labels that predictions at perturbed inputs contradict, any of them.
+
+        Of votes under noise, those with so few for y that its probability is below ½: a prediction
+        by few draws may err where g does not.
+        """
+        broken = torch.zeros_like(self.rows)
+        for predictive in predictions:
+            if self.smoothed is None:
+                broken |= predictive.guess != y
+            else:
+                broken |= self.smoothed.outvoted(y, predictive)
+        return int((self.rows & broken)[y >= 0].sum())
+
+
+Classifiers = list[tuple[BoundsMargins, object]]  # with θ [K, P], what was learnt, or None
 
 
 def certify(
@@ -62,6 +101,9 @@ def certify(
     the checks of an attack let pass.  Of words, mails that the bounds leave open are settled by
     all sets of at most ``EXACT`` changed words, where these are no more than ``SETS``.
 
+    A smoothed classifier has radii in L2 instead, which hold with probability 1 − α each: a label
+    is certified if its radius exceeds the L2 norm of every perturbation.
+
     Args:
         problem: the problem with the test rows.
         posterior: the classifier that is evaluated.
@@ -74,13 +116,16 @@ def certify(
     Returns:
         The certificate; None: the posterior has no bounds.
     """
+    inputs = perturbations(problem, y, measure, eps)
+    if isinstance(posterior, SmoothedNetwork):
+        known = None if among is None else among.smoothed
+        return _certify_by_votes(problem, posterior, y, inputs, rng, known)
     classifiers = _classifiers(posterior)
     if not classifiers:
         return None
     right = torch.zeros_like(y, dtype=torch.bool)
     rows = torch.arange(len(y), device=y.device)
     rows = rows if among is None else rows[among.rows.any(1)]
-    inputs = perturbations(problem, y, measure, eps)
     draws = sum(len(theta) if isinstance(theta, Tensor) else 1 for _, theta in classifiers)
     size = min(ROWS, DRAWS // draws, EFFECTS // (draws * problem.n_inputs))
     for part in rows.split(max(1, size)):
@@ -92,6 +137,32 @@ def certify(
     for b in rows[~right[rows, 0]].tolist():
         right[b] = _enumerate(problem, posterior, y, b, direction, int(eps), rng)
     return Certificate(right, "enumeration")
+
+
+def _certify_by_votes(
+    problem: Supervised,
+    posterior: SmoothedNetwork,
+    y: Tensor,
+    inputs: Perturbations,
+    rng: Rng,
+    known: SmoothedLabels | None,
+) -> Certificate:
+    """Labels with a radius above the length of every perturbation; radii ``known`` are used again."""
+    smoothed = known or _smoothed_labels(problem, posterior, y, rng)
+    certified = smoothed.radius > inputs.l2_norms.unsqueeze(-1)
+    return Certificate(certified, "votes under noise", smoothed)
+
+
+def _smoothed_labels(
+    problem: Supervised, posterior: SmoothedNetwork, y: Tensor, rng: Rng
+) -> SmoothedLabels:
+    """Radii of the test labels [B, T]; 0 where another class than y is certified."""
+    chunks = problem.test.x.split(problem.evaluation_chunk)
+    parts = [posterior.certify(x, rng.at("evaluation", RADII + i)) for i, x in enumerate(chunks)]
+    guess, radius = (torch.cat(each) for each in zip(*parts, strict=True))
+    abstained = float((radius == 0)[y >= 0].double().mean())
+    radius = torch.where(guess == y, radius, 0.0)
+    return SmoothedLabels(radius, abstained, posterior.votes, posterior.level)
 
 
 def _classifiers(posterior: Predicts) -> Classifiers:

@@ -48,7 +48,8 @@ class SecurityCurve:
     # eps, accuracy, random_accuracy, worst_case_accuracy (no label that the attack or the noise of
     # any size up to ε
     # changes counts as right), of a posterior with bounds certified_accuracy (of labels that no
-    # attack of size ε changes), certificate_gap and certificate (how that is known),
+    # attack of size ε changes), certificate_gap and certificate (how that is known), of a smoothed
+    # one abstained (labels without a radius),
     # log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm); of an
     # attack with a target target_reached, the share of labels of other classes that are taken for
     # it, and random_target_reached under noise; where the attack does not know of the defence,
@@ -154,8 +155,7 @@ def security_curve(
                 certificate = certify(problem, posterior, y, threat.norm, eps, rng, certificate)
                 if certificate is not None:
                     row |= _certified_scores(certificate, y, row)
-                    broken = ~_correct_predictions(after, y) | ~_correct_predictions(noise, y)
-                    contradictions[eps] = int((certificate.rows & broken)[y >= 0].sum())
+                    contradictions[eps] = certificate.count_contradictions(y, after, noise)
                 row |= {} if target is None else _targeted_scores(after, noise, y, target)
                 row["max_perturbation"] = moved
                 if aim is not posterior:
@@ -278,11 +278,14 @@ def _certified_scores(
 ) -> dict[str, float | str]:
     """Share of the labels that are certified, and what is left between it and the attack."""
     share = float(certificate.rows[y >= 0].double().mean())
-    return {
+    scores: dict[str, float | str] = {
         "certified_accuracy": share,
         "certificate_gap": float(row["accuracy"]) - share,
         "certificate": certificate.method,
     }
+    if certificate.smoothed is not None:
+        scores["abstained"] = certificate.smoothed.abstained
+    return scores
 
 
 def _targeted_share(predictive: Categorical, y: Tensor, target: int) -> float:

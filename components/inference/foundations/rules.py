@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from components.maths.divergences.binomial_bound import lower_bound, upper_bound
+
 Array = np.ndarray[Any, np.dtype[Any]]
 Rule = Literal["fixed", "until_significant", "until_short", "negative_binomial"]
 Alternative = Literal["greater", "two_sided"]
@@ -40,12 +42,8 @@ def confidence_interval(n: Array, k: Array, level: float) -> tuple[Array, Array]
     fixed.
 
     Source: Clopper & Pearson (1934)."""
-    from scipy import special
-
     half = 0.5 * (1 - level)
-    low = np.where(k == 0, 0.0, special.betaincinv(np.maximum(k, 1), n - k + 1, half))
-    high = np.where(k == n, 1.0, special.betaincinv(k + 1, np.maximum(n - k, 1), 1 - half))
-    return low, high
+    return lower_bound(k, n, half), upper_bound(k, n, half)
 
 
 def credible_interval(

@@ -193,6 +193,35 @@ def test_places_follow_mean_ranks():
     assert [s.row for s in rank_rows(lines, "error_mean", "higher")] == ["c", "b", "a"]
 
 
+@pytest.mark.parametrize("direction", ["lower", "higher"])
+def test_equal_mean_ranks_are_ordered_by_the_median(direction):
+    """Three rows on three problems, each first, second and last once; names run against it."""
+    sign = 1 if direction == "lower" else -1
+    scores = {"a": (1, 5, 9), "b": (2, 6, 4), "c": (3, 1, 8), "d": (0, 0, 0)}
+    lines = [
+        line(row, problem, sign * score)
+        for row, each in scores.items()
+        for problem, score in zip("xyz", each, strict=True)
+    ]
+    standings = rank_rows(lines, "error_mean", direction)
+    assert [s.row for s in standings] == ["d", "c", "b", "a"]
+    assert [s.mean_rank for s in standings] == pytest.approx([1, 3, 3, 3])
+    assert [s.tied for s in standings] == [(), ("b", "a"), ("c", "a"), ("c", "b")]
+
+
+def test_of_equal_mean_ranks_a_row_without_a_median_is_last():
+    """A row that failed on the one problem that it has, next to one with a score elsewhere."""
+    lines = [line("a", "x", None, "failed"), line("b", "x", None, "failed"), line("c", "x", 1.0)]
+    lines += [line("b", "y", 2.0), line("c", "y", 1.0), line("d", "y", 2.0)]
+    standings = rank_rows(lines, "error_mean", "lower")
+    assert [(s.row, s.mean_rank) for s in standings] == [
+        ("c", 1),
+        ("b", 2.5),
+        ("d", 2.5),
+        ("a", 2.5),
+    ]
+
+
 def test_failures_rank_last_and_what_does_not_apply_is_left_out():
     lines = [
         *[line("a", p, 1.0) for p in PROBLEMS],

@@ -10,6 +10,7 @@ import yaml
 from runner.arena import command, tune
 from runner.arena.rows import make_row
 from runner.arena.scores import Line
+from runner.arena.standings import rank_rows
 from runner.arena.suite import Suite
 from runner.disk import conf_folders
 from runner.errors import ConfigError
@@ -98,3 +99,20 @@ def test_the_best_setting_is_chosen_and_its_row_states_the_cost(toy_folder, caps
     assert tune.read_tuned(suite, "small", row, toy_folder / "out").tuned == choice["costs"]
     other = make_row([*choice["overrides"][:-1], "inference.step_size=2"], None)
     assert tune.read_tuned(suite, "small", other, toy_folder / "out").tuned == {}
+
+
+def test_a_tie_of_settings_is_decided_by_the_median_and_said():
+    """Mean ranks 2, 2, 2 of three settings on three problems; the first by name is the worst."""
+    scores = {"a": (-1, -5, -9), "b": (-2, -6, -4), "c": (-3, -1, -8)}
+    lines = [
+        Line("", row, problem, 0, 0, -1, "done", values={"predictive_ll": score})
+        for row, each in scores.items()
+        for problem, score in zip("xyz", each, strict=True)
+    ]
+    best, *others = rank_rows(lines, "predictive_ll", "higher")
+    assert (best.row, best.typical) == ("c", -3)
+    assert [s.mean_rank for s in (best, *others)] == [2, 2, 2]
+    assert tune.describe_tie(best, "predictive_ll") == (
+        "tie      mean rank 2.0 is that of 2 other settings too: the best median predictive_ll "
+        "decides, -3"
+    )

@@ -1,0 +1,77 @@
+"""Randomised smoothing: training and prediction under Gaussian noise, with certificates in L2."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from components.contracts.capabilities import Penalised
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.point.descent import DescentKeys, DescentState, descend, frozen
+from components.posteriors.noisy_votes import SmoothedNetwork
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+@register("inference", "randomised_smoothing")
+class RandomisedSmoothing(Inference[Penalised, Supervised, Batch, DescentState], DescentKeys):
+    """Randomised smoothing: the class that a network gives most often under Gaussian noise.
+
+        g(x) = argmax_c P(f(x + η) = c),  η ~ N(0, σ² I)
+
+    f is trained on noisy inputs: θ̂ = argmin_θ E_(x,y),η[−log p(y|x + η, θ)] − log p(θ)/N, a new η
+    for each row of each step.  A prediction is the majority of ``votes`` draws.  A certificate
+    takes the class ĉ_A of most votes among n₀ = ``selection_draws``, a lower bound p̲_A on its
+    probability from n = ``certificate_draws`` others (Clopper and Pearson, at level α = ``level``),
+    and holds within the radius
+
+        R = σ Φ⁻¹(p̲_A)  where p̲_A > ½; otherwise it abstains,
+
+    in L2, and so in L1 for the same size and in L∞ for R/√D.  It is a statement about g, not about
+    the votes of one prediction, and is wrong with probability at most α for each label.  Noise is
+    not cut off at the bounds of the inputs.  σ → 0 is ``map``.
+
+    ``abstained`` is the share of labels without a certificate.  An attack follows the mean of the
+    probabilities under noise.
+
+    Source: Cohen, Rosenfeld and Kolter (2019), Theorem 1, CERTIFY and PREDICT (here without
+    abstention: ties go to the larger mean probability).
+    """
+
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        capabilities=frozenset({"network", "penalised"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
+
+    sigma: PositiveFloat
+    votes: PositiveInt
+    selection_draws: PositiveInt
+    certificate_draws: PositiveInt
+    level: Annotated[float, Field(gt=0, lt=0.5)]
+
+    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> DescentState:
+        return DescentState(model, self.build_optimizer(model.parameters()))
+
+    def step(self, state: DescentState, batch: Batch, rng: Rng) -> tuple[DescentState, Info]:
+        x = batch.x
+        eta = torch.randn(x.shape, generator=rng.noise, dtype=x.dtype, device=x.device)
+        noisy = replace(batch, x=x + self.sigma * eta)
+        return state, descend(state.network, state.optimizer, noisy, None)
+
+    def posterior(self, state: DescentState) -> SmoothedNetwork:
+        return SmoothedNetwork(
+            network=frozen(state.network),
+            sigma=self.sigma,
+            votes=self.votes,
+            selection_draws=self.selection_draws,
+            certificate_draws=self.certificate_draws,
+            level=self.level,
+        )

@@ -1,0 +1,146 @@
+"""A network under Gaussian noise, which predicts by majority vote and certifies its prediction."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from components.contracts.capabilities import Network
+from components.contracts.capabilities.networks import ReversesInputs
+from components.contracts.predictive import Categorical, Predictive, Reverse
+from components.maths.divergences.binomial_bound import lower_bound
+from components.posteriors.point_estimate import PointEstimate
+
+ROWS = 1 << 14  # noisy rows that pass through the network together
+
+
+class CertifiedVotes(NamedTuple):
+    """Classes of a smoothed classifier and the L2 balls in which they do not change."""
+
+    guess: Tensor  # ĉ_A [B, T]
+    radius: Tensor  # R [B, T], double precision; 0: abstains
+
+
+@dataclass(frozen=True)
+class SmoothedNetwork:
+    """The smoothed classifier of a network f: the class that f gives most often under noise.
+
+        g(x) = argmax_c P(f(x + η) = c),  η ~ N(0, σ² I)
+
+    Noise may leave the bounds of the inputs and is not cut off.
+    """
+
+    network: Network
+    sigma: float  # σ, in the units of the inputs
+    votes: int  # S, draws of η of a prediction
+    selection_draws: int  # n₀, draws that choose ĉ_A
+    certificate_draws: int  # n, draws that bound p_A
+    level: float  # α, probability with which a certificate may be wrong
+
+    @property
+    def undefended(self) -> PointEstimate:
+        """The network itself, without noise."""
+        return PointEstimate(self.network)
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
+        """Shares of the votes at x [B, D] (``vote_logits``); differentiable in x."""
+        blocks = self._noisy(x, self.votes, generator)
+        f = torch.cat([self.network(z).unflatten(0, (-1, len(x))) for z in blocks])
+        return Categorical(vote_logits(f)[None])
+
+    def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+        """The same, and what takes ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without a graph; None: the
+        network has no such form."""
+        network = self.network
+        if not isinstance(network, ReversesInputs):
+            return None
+        pairs = [network.reverse(z) for z in self._noisy(x, self.votes, generator)]
+        known = [pair for pair in pairs if pair is not None]
+        if len(known) < len(pairs):
+            return None
+        f = [outputs.unflatten(0, (-1, len(x))) for outputs, _ in known]
+        log_p = torch.cat(f).log_softmax(-1)  # [S, B, T, C]
+
+        def back(g: Tensor) -> Tensor:
+            share = (log_p - log_p.logsumexp(0)).exp() * g[0]  # g_c p_sc / Σ_s p_sc
+            slopes = share - log_p.exp() * share.sum(-1, keepdim=True)
+            parts = slopes.split([len(outputs) for outputs in f])
+            each = [
+                own(slope.flatten(0, 1)).unflatten(0, (-1, len(x))).sum(0)
+                for (_, own), slope in zip(known, parts, strict=True)
+            ]
+            return torch.stack(each).sum(0)
+
+        return Categorical(vote_logits(torch.cat(f))[None]), back
+
+    def certify(self, x: Tensor, generator: torch.Generator) -> CertifiedVotes:
+        """The class ĉ_A of g at x [B, D] and the radius R in which it stays.
+
+        ĉ_A is the class of most votes among n₀ draws, p̲_A the lower bound of Clopper and Pearson
+        at level α on P(f(x + η) = ĉ_A) from n other draws, and R = σ Φ⁻¹(p̲_A) where p̲_A > ½.
+        Otherwise the certificate abstains.  For each label the probability that g(x + δ) ≠ ĉ_A
+        for some ‖δ‖₂ < R is at most α.
+
+        Source: Cohen, Rosenfeld and Kolter (2019), Theorem 1 and CERTIFY.
+        """
+        with torch.no_grad():
+            guess = self._count(x, self.selection_draws, generator).argmax(-1)
+            counts = self._count(x, self.certificate_draws, generator)
+        k = counts.gather(-1, guess.unsqueeze(-1)).squeeze(-1)
+        bound = lower_bound(k.cpu().numpy(), self.certificate_draws, self.level)
+        return CertifiedVotes(
+            guess, certified_radius(torch.as_tensor(bound), self.sigma).to(x.device)
+        )
+
+    def _count(self, x: Tensor, draws: int, generator: torch.Generator) -> Tensor:
+        """Votes of each class at x [B, D] among so many draws [B, T, C]."""
+        total: Tensor | None = None
+        for z in self._noisy(x, draws, generator):
+            f = self.network(z).unflatten(0, (-1, len(x)))
+            votes = count_votes(f)
+            total = votes if total is None else total + votes
+        assert total is not None
+        return total
+
+    def _noisy(self, x: Tensor, draws: int, generator: torch.Generator) -> list[Tensor]:
+        """x + η of so many draws of η, in blocks of whole draws [S' B, D]."""
+        size = max(1, ROWS // max(1, len(x)))
+        blocks = []
+        for start in range(0, draws, size):
+            shape = (min(size, draws - start), *x.shape)
+            eta = torch.randn(shape, generator=generator, dtype=x.dtype, device=x.device)
+            blocks.append((x + self.sigma * eta).flatten(0, 1))
+        return blocks
+
+
+def count_votes(f: Tensor) -> Tensor:
+    """Number of draws in which each class has the largest output; f [S, B, T, C] -> [B, T, C]."""
+    return one_hot(f.argmax(-1), f.shape[-1]).sum(0)
+
+
+def vote_logits(f: Tensor) -> Tensor:
+    """log (n_c + p̄_c) / (S + 1) of S votes, p̄ the mean of softmax f; f [S, B, T, C] -> [B, T, C].
+
+    The mean probabilities share one vote, so that they decide ties and no class has probability 0.
+    A count of votes has no slope: the derivative is that of log p̄_c.  Where all votes agree, that
+    of log p(y) is then a multiple of the derivative of log p̄_y, which adaptive attacks follow.
+
+    Source: Salman et al. (2019), section 3.
+    """
+    S = len(f)
+    log_p = f.log_softmax(-1).logsumexp(0) - math.log(S)
+    logits = torch.logaddexp(count_votes(f).to(f).log(), log_p) - math.log(S + 1)
+    return logits.detach() + log_p - log_p.detach()
+
+
+def certified_radius(p: Tensor, sigma: float) -> Tensor:
+    """R = σ Φ⁻¹(p) of a lower bound p on the probability of the class, 0 where p ≤ ½.
+
+    Source: Cohen, Rosenfeld and Kolter (2019), eq. (3) with the bound 1 − p on all other classes.
+    """
+    return (sigma * torch.special.ndtri(p)).clamp_min(0)
