@@ -45,9 +45,10 @@ class QueuedJob:
             return "FINISHED"
         if self.states is not None:
             return self.states.state(self.id)
-        if self.job._dominant_process is None:  # submitted by an earlier command
+        state = str(self.job.get_info(mode="force").get("jobState", "") or "PENDING")
+        if state.startswith("NO PROCESS"):  # submitted by an earlier command
             return "RUNNING" if alive(int(self.id)) else "INTERRUPTED"
-        return str(self.job.get_info(mode="force").get("jobState", "") or "PENDING").split()[0]
+        return state.split()[0]
 
     def poll(self) -> int | None:
         """None until it has ended, then an exit code."""

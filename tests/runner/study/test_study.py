@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
+from configured import repeatable
 
 from runner.errors import ConfigError
 from runner.study import choice, snapshot, study
@@ -389,10 +390,11 @@ def test_a_study_from_launch_to_report(path, tmp_path):
     assert study.state(frozen, frozen.runs[0]) == "crashed"
     third = runner("study", "two")
     assert "running 1" in third.stdout
-    assert frozen.facts(frozen.runs[0])["result"] == facts[0]["result"]  # bit-identical
+    result = frozen.facts(frozen.runs[0])["result"]
+    assert repeatable(result) == repeatable(facts[0]["result"])  # bit-identical
 
     assert runner("report", "two").returncode == 0
-    markdown = (tmp_path / "two" / "report" / "two.md").read_text()
+    markdown = (tmp_path / "two" / "report" / "two_smoke.md").read_text()
     assert "| SGLD | small | 60 | – |" in markdown
     assert "not comparable" not in markdown
 
