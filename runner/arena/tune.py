@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,9 @@ def tune(
     best = next((s for s in standings if s.ranks and s.count("done", "doubted")), None)
     if best is None:
         raise ConfigError("arena tune: no setting ran on any validation problem; give other values")
-    choice = TunedSettings(budget, rows[best.row], count_costs(lines, str(table.metric)))
+    choice = TunedSettings(
+        budget, rows[best.row], count_costs(lines, str(table.metric), suite.budgets.get(budget, {}))
+    )
     path = choice_file(suite, base, output_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(asdict(choice), indent=1, ensure_ascii=False) + "\n")
@@ -153,12 +155,20 @@ def describe_tie(best: Standing, metric: str) -> str:
     )
 
 
-def count_costs(lines: Sequence[Line], metric: str) -> dict[str, float]:
-    """Costs by kind, summed over rows and problems, of a replicate."""
+def count_costs(
+    lines: Sequence[Line], metric: str, budget: Mapping[str, float]
+) -> dict[str, float]:
+    """Costs by kind, summed over rows and problems, of a replicate.
+
+    A run that diverged counts the budget that it was given, and what it had last recorded."""
     total: dict[str, float] = {}
     for by_problem in gather(lines, metric).values():
         for result in by_problem.values():
-            for kind, n in result.costs.items():
+            costs = result.costs
+            if result.state == "failed":
+                recorded = result.path[-1][0] if result.path else {}
+                costs = {**recorded, **budget}
+            for kind, n in costs.items():
                 total[kind] = total.get(kind, 0.0) + n
     return total
 

@@ -77,7 +77,13 @@ def test_costs_are_summed_over_settings_and_problems_of_a_replicate():
     lines = [
         line(row, problem, r, 10.0 + 2 * r) for row in "ab" for problem in "xyz" for r in (0, 1)
     ]
-    assert tune.count_costs(lines, "error_mean") == {"gradients": 2 * 3 * 11.0}
+    assert tune.count_costs(lines, "error_mean", {}) == {"gradients": 2 * 3 * 11.0}
+    lost = Line("small", "a", "w", 0, 0, -1, "failed")
+    before = Line("small", "a", "w", 0, 0, 7, "failed", values={"cost/forwards": 3.0})
+    assert tune.count_costs([*lines, lost, before], "error_mean", {"gradients": 40.0}) == {
+        "gradients": 2 * 3 * 11.0 + 40.0,
+        "forwards": 3.0,
+    }
 
 
 def test_the_best_setting_is_chosen_and_its_row_states_the_cost(toy_folder, capsys):
