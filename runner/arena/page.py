@@ -142,6 +142,7 @@ def _provenance(suite: Suite, budget: str, lines: Sequence[Line]) -> list[tuple[
         ("budget", budget or "none"),
         ("replicates", f"up to {counts}"),
         ("code", ", ".join(commits) or "–"),
+        ("seconds of kept rows", suite.machine or "–"),
     ]
 
 

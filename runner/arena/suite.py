@@ -52,6 +52,8 @@ class Suite(StudyDefinition):
     frontier: Frontier | None = None
     # problem -> norm of its attack, of suites in which attackers are rows
     norms: dict[str, str] = {}
+    # where the kept CPU seconds were counted
+    machine: str = ""
     # kinds of cost that count, cost/<kind>; null: all
     costs: list[str] | None = None
 
