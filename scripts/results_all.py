@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.errors import ConfigError
-from runner.study.budget import parse_budget
 from runner.study.definition import load_study
+from runner.study.pricing.budget import parse_budget
 from scripts.prose.costs import PageCost, read_costs
 from scripts.prose.scores import FOLDER, list_scores
 

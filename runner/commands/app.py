@@ -32,8 +32,8 @@ from runner.compose.overrides import (
 )
 from runner.compose.resolve import ResolvedConfig, resolve
 from runner.errors import ConfigError, RunFailure
-from runner.execution import usage
 from runner.execution.screen import show_run as console
+from runner.record import usage
 from runner.record.checks import combine_checks
 from runner.sweep.outcomes import JobOutcome, note, title
 from runner.sweep.trial import ENV_VARIABLE, report_to_trial

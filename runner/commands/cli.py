@@ -44,7 +44,7 @@ COMMANDS = {
         "study <name>           all runs of a table or figure, in parallel",
     ),
     "price": (
-        "runner.study.price_command",
+        "runner.study.pricing.price_command",
         "price <study>          CPU hours, memory and disk of its rows, before anything runs",
     ),
     "rerun": ("runner.study.study", "rerun --failed <study> the failed runs of a study again"),

@@ -24,9 +24,9 @@ from runner.execution.scores import Scores, StepTrace, means, plain
 from runner.execution.screen.announcements import Announcements
 from runner.execution.screen.progress import Live
 from runner.execution.signals import ReceivedSignals, RunInterruptedError
-from runner.execution.usage import UsageMeter
 from runner.execution.watch import Watch
 from runner.record.record import Record
+from runner.record.usage import UsageMeter
 from runner.terminal import printer
 from runner.tracking.handover import Handover
 

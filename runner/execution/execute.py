@@ -49,7 +49,6 @@ from runner.execution.signals import (
     RunPrunedError,
     capture_signals,
 )
-from runner.execution.usage import UsageMeter
 from runner.execution.watch import Watch
 from runner.record.checks import Kept, to_rows
 from runner.record.facts import gather_scores
@@ -58,6 +57,7 @@ from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
 from runner.record.parts import PARTS, alone
 from runner.record.record import Record, disk_failure, now
+from runner.record.usage import UsageMeter
 from runner.terminal import printer
 from runner.tracking.handover import create_handover
 

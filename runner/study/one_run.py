@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
     from runner.commands.app import attempt
     from runner.compose.config import prepare
     from runner.errors import ConfigError
-    from runner.execution import usage
+    from runner.record import usage
     from runner.record.parts import ALONE, replicate_output_folder
     from runner.study import snapshot
     from runner.terminal.printer import complain

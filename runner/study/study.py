@@ -11,15 +11,22 @@ from typing import Any
 
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
-from runner.study.budget import BUDGET_HELP, Budget, Deadline, parse_budget, report_late, spend
 from runner.study.choice import refused_among, select_runs
 from runner.study.definition import load_study
 from runner.study.display import FAILED, StudyDisplay, describe_states, state, status
-from runner.study.forecast import Forecast
 from runner.study.job_pool import JobPool
 from runner.study.job_queue import JobQueue, submitted_jobs, words
 from runner.study.launcher import Launcher
 from runner.study.left_going import runs_to_await
+from runner.study.pricing.budget import (
+    BUDGET_HELP,
+    Deadline,
+    TimeBudget,
+    parse_budget,
+    report_late,
+    spend,
+)
+from runner.study.pricing.forecast import Forecast
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.study_arguments import (
     add_runs,
@@ -224,7 +231,7 @@ def main(argv: list[str]) -> int:
         return 0
     again = f"runner rerun --failed {arguments.study}"
     rest = f"runner study {arguments.study}{repeat_flags(arguments)}"
-    budget = arguments.budget and Budget(arguments.budget, arguments.probe_seconds, rest)
+    budget = arguments.budget and TimeBudget(arguments.budget, arguments.probe_seconds, rest)
     code = run_remaining(
         snapshot,
         runs,
@@ -264,7 +271,7 @@ def run_remaining(
     per_gpu: int = 1,
     failed: bool = False,
     again: str = "",
-    budget: Budget | None = None,
+    budget: TimeBudget | None = None,
 ) -> int:
     """Runs what is left to do, after saying what that is; the exit code of the command.
 

@@ -14,7 +14,7 @@ from runner.execution.blocks import RowBlocks
 from runner.execution.costs import CostMeter
 from runner.execution.duties import save_checkpoints
 from runner.execution.loop import Step
-from runner.execution.usage import UsageMeter
+from runner.record.usage import UsageMeter
 
 
 @pytest.fixture

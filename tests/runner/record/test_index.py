@@ -14,7 +14,7 @@ from made_records import made_record
 
 from runner.record import facts, index
 from runner.record.index import FOLDER, RecordSummary, load_entries, read_summaries
-from runner.study.forecast import rates_from_records
+from runner.study.pricing.forecast import rates_from_records
 from runner.system.clean import find_leftovers
 
 N = 60  # more than WRITE_AFTER

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.study import forecast
 from runner.study.definition import StudyDefinition
-from runner.study.forecast import Forecast, makespan, read_progress, words
 from runner.study.job_pool import RunningProcess
+from runner.study.pricing import forecast
+from runner.study.pricing.forecast import Forecast, makespan, read_progress, words
 from runner.study.snapshot import FrozenRun, Snapshot
 
 STUDY = StudyDefinition.model_validate({

@@ -8,15 +8,15 @@ import pytest
 import yaml
 
 from runner.errors import ConfigError
-from runner.execution.usage import PHASES, UsageMeter, cpu_now, peak_mib
-from runner.study.budget import Deadline, choose_rows, parse_budget
+from runner.record.usage import PHASES, UsageMeter, cpu_now, peak_mib
 from runner.study.definition import StudyDefinition
-from runner.study.miniature import count_draws, shrink_steps
-from runner.study.price import Price, Probe, fit_line, price_from_probe
-from runner.study.price_list import PriceList, list_rows, to_cells
-from runner.study.price_records import RecordedPrices, cost_key, price_from_record
-from runner.study.probe import Sample
-from runner.study.probes import read_answer
+from runner.study.pricing.budget import Deadline, choose_rows, parse_budget
+from runner.study.pricing.miniature import count_draws, shrink_steps
+from runner.study.pricing.price import Price, Probe, fit_line, price_from_probe
+from runner.study.pricing.price_list import PriceList, list_rows, to_cells
+from runner.study.pricing.price_records import RecordedPrices, cost_key, price_from_record
+from runner.study.pricing.probe import Sample
+from runner.study.pricing.probes import read_answer
 from runner.study.snapshot import FrozenRun, Snapshot
 
 CONFIG = {

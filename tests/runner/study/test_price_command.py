@@ -12,12 +12,13 @@ import pytest
 import yaml
 
 from runner.errors import ConfigError
-from runner.execution.usage import PHASES
-from runner.study import budget, price_command, snapshot, study
+from runner.record.usage import PHASES
+from runner.study import snapshot, study
 from runner.study.job_pool import JobPool
-from runner.study.price import Price
-from runner.study.price_list import PriceList
-from runner.study.probes import Prober
+from runner.study.pricing import budget, price_command
+from runner.study.pricing.price import Price
+from runner.study.pricing.price_list import PriceList
+from runner.study.pricing.probes import Prober
 from runner.study.snapshot import FrozenRun, Snapshot
 
 ROWS: list[dict[str, object]] = [

@@ -1,4 +1,4 @@
-"""Probes of many runs: processes of ``runner.study.probe`` that measure one run at a time each."""
+"""Probes of many runs: processes of ``runner.study.pricing.probe`` that measure one run at a time each."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any
 
 from runner.errors import RunFailure
 from runner.study.job_pool import THREAD_VARIABLES
-from runner.study.price import Probe
-from runner.study.probe import Sample
+from runner.study.pricing.price import Probe
+from runner.study.pricing.probe import Sample
 from runner.study.snapshot import FrozenRun
 
 
@@ -31,7 +31,7 @@ class Prober:
         threads = dict.fromkeys(THREAD_VARIABLES, "1")
         environment = {**os.environ, **threads, "TMPDIR": self.folder.name}
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "runner.study.probe"],
+            [sys.executable, "-P", "-m", "runner.study.pricing.probe"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from runner.errors import ConfigError
 from runner.study.definition import StudyDefinition
-from runner.study.forecast import makespan
-from runner.study.price_list import PriceList, describe_seconds, price_runs, show_search
+from runner.study.pricing.forecast import makespan
+from runner.study.pricing.price_list import PriceList, describe_seconds, price_runs, show_search
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 
@@ -48,7 +48,7 @@ def parse_budget(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class Choice:
+class AffordableRows:
     """Runs that a budget pays for, and rows that it leaves out, with the reason."""
 
     runs: list[FrozenRun]
@@ -67,7 +67,7 @@ def choose_rows(
     listed: PriceList,
     jobs: int,
     budget: float,
-) -> Choice:
+) -> AffordableRows:
     """Rows that fit into a budget of seconds, and their runs, the most important first."""
 
     def members(names: Sequence[str]) -> list[FrozenRun]:
@@ -87,11 +87,11 @@ def choose_rows(
             left_out[name] = f"about {describe_seconds(total([name]))}"
         elif prices:
             taken.append(name)
-    return Choice(members(taken), total(taken), left_out)
+    return AffordableRows(members(taken), total(taken), left_out)
 
 
 @dataclass(frozen=True)
-class Budget:
+class TimeBudget:
     """Time that a study may take, and how prices are found."""
 
     seconds: float
@@ -137,7 +137,7 @@ class Deadline:
 
 
 def spend(
-    budget: Budget, snapshot: Snapshot, runs: list[FrozenRun], jobs: int
+    budget: TimeBudget, snapshot: Snapshot, runs: list[FrozenRun], jobs: int
 ) -> tuple[list[FrozenRun], Deadline]:
     """Runs that a budget pays for, and its end; says what is left out and how to run it.
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from runner.compose.settings import signed_config
 from runner.errors import ConfigError
-from runner.execution.usage import MB, folder_bytes
 from runner.record.facts import read, read_config
-from runner.study.forecast import Kind, kind
-from runner.study.price import BY_PASS, RECORD_SPREAD, ROUGH_SPREAD, Price
+from runner.record.usage import MB, folder_bytes
+from runner.study.pricing.forecast import Kind, kind
+from runner.study.pricing.price import BY_PASS, RECORD_SPREAD, ROUGH_SPREAD, Price
 from runner.study.snapshot import FrozenRun, Snapshot
 
 # what is not in the identity of a run and changes its cost

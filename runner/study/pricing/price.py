@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.execution.usage import MB, MIB, PHASES
-from runner.study.miniature import count_draws, shrink_steps
-from runner.study.probe import GROWTH, Sample
+from runner.record.usage import MB, MIB, PHASES
+from runner.study.pricing.miniature import count_draws, shrink_steps
+from runner.study.pricing.probe import GROWTH, Sample
 
 BY_PASS = ("set_up", "training", "evaluations", "saving", "final")  # phases of each replicate
 # bytes in memory, at least and at most, for a byte of the draws that a record keeps
@@ -59,7 +59,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Line:
+class FittedLine:
     """a + b x."""
 
     a: float
@@ -69,22 +69,22 @@ class Line:
         return self.a + self.b * x
 
 
-def fit_line(points: Sequence[tuple[float, float]], growth: float = 0.0) -> Line:
+def fit_line(points: Sequence[tuple[float, float]], growth: float = 0.0) -> FittedLine:
     """Line through the last two points with different x, constant where y grows by less than
     ``growth``, relative to itself; of one point a constant."""
     x, y = points[-1]
     before = next(((u, v) for u, v in reversed(points[:-1]) if u < x), None)
     if before is None or y - before[1] <= growth * y:
-        return Line(y, 0.0)
+        return FittedLine(y, 0.0)
     slope = (y - before[1]) / (x - before[0])
-    return Line(y - slope * x, slope)
+    return FittedLine(y - slope * x, slope)
 
 
-def fit_training(points: Sequence[tuple[float, float]]) -> Line:
+def fit_training(points: Sequence[tuple[float, float]]) -> FittedLine:
     """Line of the seconds of a training by its steps, which begins at or above zero."""
     line = fit_line(points)
     x, y = points[-1]
-    return Line(0.0, y / x) if line.b <= 0.0 or line.a < 0.0 or len(points) == 1 else line
+    return FittedLine(0.0, y / x) if line.b <= 0.0 or line.a < 0.0 or len(points) == 1 else line
 
 
 def count_evaluations(every: int | None, total: int) -> list[int]:
@@ -155,12 +155,12 @@ class Forecaster:
             return float(self.config["replicates"])
         return count_draws(self.config["inference"], steps) if self.probe.axis == "steps" else 0.0
 
-    def _line(self, phase: str, x: Callable[[Sample], float]) -> Line:
+    def _line(self, phase: str, x: Callable[[Sample], float]) -> FittedLine:
         """Line of a phase; next to a single warm miniature the first one is its other point."""
         samples = self.warm if len(self.warm) > 1 else [self.first, *self.warm]
         return fit_line([(x(s), s.usage[phase]) for s in samples], GROWTH)
 
-    def _evaluations(self) -> Line:
+    def _evaluations(self) -> FittedLine:
         """Line of the evaluations on the way; costly ones were done once."""
         samples = [s for s in self.warm if s.evaluations] or [self.first]
         places = [self._draws(s, max(1, s.steps // 2)) for s in samples]

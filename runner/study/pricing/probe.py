@@ -1,4 +1,4 @@
-"""``python -m runner.study.probe``: measures runs in miniature, each in a child process.
+"""``python -m runner.study.pricing.probe``: measures runs in miniature, each in a child process.
 
 A line of JSON on standard input is a request: ``{"id", "experiment", "config", "seconds"}``;
 lines on standard output answer it, the last with ``end``.  Modules are imported once;
@@ -26,8 +26,8 @@ from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 from components.metrics.names import COST_PREFIX
-from runner.execution import usage
-from runner.study.miniature import FEWEST_STEPS, can_shrink_steps, shrink_steps
+from runner.record import usage
+from runner.study.pricing.miniature import FEWEST_STEPS, can_shrink_steps, shrink_steps
 
 if TYPE_CHECKING:
     from runner.compose.config import Job

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runner.study.forecast import Forecast, makespan, words
-from runner.study.price import Price, price_from_probe
-from runner.study.price_records import RecordedPrices, cost_key
-from runner.study.probes import measure_runs
+from runner.study.pricing.forecast import Forecast, makespan, words
+from runner.study.pricing.price import Price, price_from_probe
+from runner.study.pricing.price_records import RecordedPrices, cost_key
+from runner.study.pricing.probes import measure_runs
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out, show_count
 
