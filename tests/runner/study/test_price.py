@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from runner.errors import ConfigError
+from runner.record import usage
 from runner.record.usage import PHASES, UsageMeter, cpu_now, peak_mib
 from runner.study.definition import StudyDefinition
 from runner.study.pricing.budget import Deadline, choose_rows, parse_budget
@@ -334,7 +335,10 @@ def test_rows_and_their_sum():
 
 # ---- what runs measure of themselves
 # --------------------------------------------------------------------------------------------------
-def test_phases_add_up_and_an_inner_phase_counts_as_itself():
+def test_phases_add_up_and_an_inner_phase_counts_as_itself(monkeypatch):
+    # another test may have run a command in this process
+    monkeypatch.setattr(usage, "_started_for_one_run", False)
+
     def work(seconds: float) -> None:
         ends = cpu_now() + seconds
         while cpu_now() < ends:
