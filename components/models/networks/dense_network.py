@@ -58,7 +58,7 @@ class DenseNetwork(FeedForward):
         x = batch.x
         of_one = max(n for n, _ in self.shapes) * x.shape[-2] * x.element_size()
         size = max(1, CACHE // max(1, of_one))
-        if len(theta) <= size:
+        if len(theta) <= size or x.device.type != "cpu":
             return self._pull(theta, batch, log_noise, gradient, value)
         found = []
         for start in range(0, len(theta), size):
