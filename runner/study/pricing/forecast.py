@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.record.facts import CHOSEN_ROLES
-from runner.record.index import read_summaries
+from runner.record.index import RecordSummary, read_summaries
 from runner.study.job_pool import RunningProcess
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -61,14 +61,18 @@ def kind(config: dict[str, Any]) -> Kind:
     return (*names, bool(config.get("smoke")), bool(config.get("steps")))
 
 
+def kind_of_record(summary: RecordSummary) -> Kind:
+    """``kind`` of the run that a record is of."""
+    names = (summary.choice.get(role) for role in CHOSEN_ROLES)
+    return (*names, summary.smoke, summary.has_steps)
+
+
 def rates_from_records(folder: Path) -> dict[Kind, list[float]]:
     """Seconds for each unit of size of the runs that are done in an experiment's folder."""
     rates: dict[Kind, list[float]] = {}
     for summary in read_summaries(folder).values():
         if summary is not None and summary.state == "done" and summary.rate is not None:
-            names = (summary.choice.get(role) for role in CHOSEN_ROLES)
-            like = (*names, summary.smoke, summary.has_steps)
-            rates.setdefault(like, []).append(summary.rate)
+            rates.setdefault(kind_of_record(summary), []).append(summary.rate)
     return rates
 
 

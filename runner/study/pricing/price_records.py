@@ -11,14 +11,15 @@ from typing import Any
 from runner.compose.settings import signed_config
 from runner.errors import ConfigError
 from runner.record.facts import read, read_config
+from runner.record.index import read_summaries
 from runner.record.usage import MB, folder_bytes
-from runner.study.pricing.forecast import Kind, kind
+from runner.study.pricing.forecast import Kind, kind, kind_of_record
 from runner.study.pricing.price import BY_PASS, RECORD_SPREAD, ROUGH_SPREAD, Price
 from runner.study.snapshot import FrozenRun, Snapshot
 
 # what is not in the identity of a run and changes its cost
 COSTLY_KEYS = ("figures", "keep_predictions")
-Record = tuple[Path, dict[str, Any]]  # folder, run.json
+Record = tuple[Path, str]  # folder, data
 
 
 def cost_key(config: Mapping[str, Any], data: str) -> str:
@@ -67,19 +68,18 @@ class RecordedPrices:
         """Records of an experiment that are done, by the kind of their runs."""
         if experiment not in self._records:
             by_kind: dict[Kind, list[Record]] = {}
-            for path in sorted((self.snapshot.output_dir / experiment).glob("*/run.json")):
-                facts = read(path.parent)
-                if facts is not None and facts["state"] == "done":
-                    like = {role: {"name": name} for role, name in facts["choice"].items() if name}
-                    names = kind(like | {"smoke": facts["smoke"]})[:-1]
-                    by_kind.setdefault(names, []).append((path.parent, facts))
+            folder = self.snapshot.output_dir / experiment
+            for name, summary in read_summaries(folder).items():
+                if summary is not None and summary.state == "done":
+                    place = by_kind.setdefault(kind_of_record(summary)[:-1], [])
+                    place.append((folder / name, summary.data))
             self._records[experiment] = by_kind
         return self._records[experiment]
 
-    def _key(self, folder: Path, facts: Mapping[str, Any]) -> str:
+    def _key(self, folder: Path, data: str) -> str:
         if folder not in self._keys:
             try:
-                self._keys[folder] = cost_key(read_config(folder), facts["data"])
+                self._keys[folder] = cost_key(read_config(folder), data)
             except (ConfigError, PermissionError):
                 self._keys[folder] = ""
         return self._keys[folder]
@@ -91,8 +91,9 @@ class RecordedPrices:
         replicates = int(run.config["replicates"])
         prices = [
             price
-            for folder, facts in records
-            if self._key(folder, facts) == key
+            for folder, data in records
+            if self._key(folder, data) == key
+            and (facts := read(folder)) is not None
             and (price := price_from_record(facts, folder, replicates)) is not None
         ]
         measured = [price for price in prices if price.mib is not None]
