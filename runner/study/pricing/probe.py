@@ -1,26 +1,16 @@
-"""``python -m runner.study.pricing.probe``: measures runs in miniature, each in a child process.
-
-A line of JSON on standard input is a request: ``{"id", "experiment", "config", "seconds"}``;
-lines on standard output answer it, the last with ``end``.  Modules are imported once;
-a child is a fork, so that memory is its own.  What a miniature writes is in a temporary folder.
+"""Measurement of a run in miniature.
 
 A probe takes up to three miniatures: a small first one, which pays for imports, compilation and
 caches; then two lengths n₁ < n₂, chosen so that the training of the last takes a share of
-``seconds``.
+``seconds``.  What a miniature writes is in a temporary folder.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import resource
-import select
 import shutil
-import signal
-import sys
-import time
-import warnings
 from dataclasses import asdict, dataclass
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
@@ -38,11 +28,6 @@ WHOLE_SHARE = 0.8  # of a probe's seconds: a training that is shorter is not sho
 ONCE_SHARE = 0.4
 LEAST_PATIENCE = 15.0  # CPU seconds
 PATIENCE = 6.0  # CPU time after the first miniature that a probe may take, over its seconds
-COLD_SECONDS = 30.0  # CPU seconds more that the first one may take, to compile
-COLD_SHARE = (
-    0.3  # of a probe's seconds: a first miniature that compiled for longer is measured again
-)
-BUSY = 4.0  # time by the clock over CPU time, on a machine that others use too
 LEAP = 32  # the second miniature has at most that many times the steps of the first
 NO_TIME = 1e-7  # seconds
 # growth of an evaluation, relative to itself, that is more than noise
@@ -103,7 +88,7 @@ def measure(
             say(sample=asdict(done[-1]), again=again)
             if again:
                 return
-            _limit_cpu(_patience(seconds))
+            limit_cpu(patience(seconds))
             config = config | _without_costly(done, seconds)
             size = _next_size(done, whole, axis, seconds, job.settings.replicates > R)
 
@@ -242,108 +227,13 @@ def _costs(metrics: dict[str, Any]) -> dict[str, float]:
     return {kind: float(v[0] if isinstance(v, list) else v) for kind, v in costs.items()}
 
 
-# ---- the server
-# --------------------------------------------------------------------------------------------------
-def _answer(request: dict[str, Any], tell: IO[str], again: bool) -> None:
-    """Measures one run in this process; a mistake is an answer of one line."""
-    try:
-        measure(request["config"], request["experiment"], request["seconds"], tell, again)
-    except Exception as error:
-        line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-        tell.write(json.dumps({"error": line}) + "\n")
-    tell.flush()
-
-
-def _patience(seconds: float) -> float:
+def patience(seconds: float) -> float:
     """CPU seconds that a probe may take after its first miniature."""
     return max(LEAST_PATIENCE, PATIENCE * seconds)
 
 
-def _limit_cpu(seconds: float) -> None:
+def limit_cpu(seconds: float) -> None:
     """Have this process killed when it has taken as many CPU seconds more."""
     spent = resource.getrusage(resource.RUSAGE_SELF)
     limit = math.ceil(spent.ru_utime + spent.ru_stime + seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
-
-
-def _serve(request: dict[str, Any], tell: IO[str]) -> None:
-    """Measures one run; where the first miniature compiled for long, it is measured a second
-    time."""
-    seconds = request["seconds"]
-    late, spent, samples = _fork(request, tell, again=False)
-    if not late and _compiled(samples) > COLD_SHARE * seconds:
-        spent += _fork(request, tell, again=True)[1]
-    allowed = _patience(seconds) if samples else COLD_SECONDS + _patience(seconds)
-    told = f"took more than {allowed:.0f} s" if late else ""
-    _say(tell, request, end=True, late=told, seconds=spent)
-
-
-def _compiled(samples: list[dict[str, float]]) -> float:
-    """CPU seconds that a first miniature took over a longer one, which found what it compiled."""
-    if len(samples) < 2:
-        return 0.0
-    first, second = samples[:2]
-    phases = [phase for phase in ("set_up", "training", "evaluations", "final") if second[phase]]
-    return sum(first[phase] - second[phase] for phase in phases)
-
-
-def _fork(
-    request: dict[str, Any], tell: IO[str], again: bool
-) -> tuple[bool, float, list[dict[str, float]]]:
-    """Measures one run in a child process and passes its lines on: whether it was killed for its
-    time, its CPU seconds, and the usage of its miniatures."""
-    allowed = COLD_SECONDS + _patience(request["seconds"])
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _limit_cpu(allowed)
-        with os.fdopen(writing, "w") as pipe:
-            _answer(request, pipe, again)
-        os._exit(0)
-    os.close(writing)
-    ends = time.monotonic() + BUSY * allowed
-    samples = []
-    with os.fdopen(reading) as pipe:
-        while select.select([pipe], [], [], max(0.0, ends - time.monotonic()))[0]:
-            line = pipe.readline()
-            if not line:
-                break
-            facts = json.loads(line)
-            samples += [facts["sample"]["usage"]] if "sample" in facts else []
-            _say(tell, request, **facts)
-        else:
-            os.kill(child, signal.SIGKILL)
-    _, status, spent = os.wait4(child, 0)
-    late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGXCPU)
-    return late, spent.ru_utime + spent.ru_stime, samples
-
-
-def _say(tell: IO[str], request: dict[str, Any], **facts: Any) -> None:
-    tell.write(json.dumps({"id": request["id"], **facts}) + "\n")
-    tell.flush()
-
-
-def main() -> None:
-    """Answers requests until standard input ends."""
-    from runner.execution.memory import keep_freed_memory
-
-    keep_freed_memory()
-    import runner.commands.app
-    import runner.compose.config
-    import runner.execution.execute  # noqa: F401  # a fork has them
-
-    tell = os.fdopen(os.dup(1), "w")
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
-    warnings.simplefilter("ignore")
-    ready = {"start": usage.cpu_now(), "mib": usage.resident_mib()}
-    tell.write(json.dumps(ready) + "\n")
-    tell.flush()
-    for line in sys.stdin:
-        _serve(json.loads(line), tell)
-
-
-if __name__ == "__main__":
-    main()

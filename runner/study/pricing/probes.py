@@ -1,4 +1,4 @@
-"""Probes of many runs: processes of ``runner.study.pricing.probe`` that measure one run at a time each."""
+"""Probes of many runs: processes of ``probe_server`` that measure one run at a time each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Prober:
         threads = dict.fromkeys(THREAD_VARIABLES, "1")
         environment = {**os.environ, **threads, "TMPDIR": self.folder.name}
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "runner.study.pricing.probe"],
+            [sys.executable, "-P", "-m", "runner.study.pricing.probe_server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -101,6 +101,7 @@ def read_answer(probe: Probe, answer: dict[str, Any], ready: dict[str, float]) -
 def _probers(number: int, seconds: float) -> Iterator[SimpleQueue[Prober]]:
     """Processes that measure, as many at once; they are ended with what goes on inside."""
     idle: SimpleQueue[Prober] = SimpleQueue()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as Ctrl-C does
     probers = [Prober(seconds) for _ in range(number)]
     for prober in probers:
         idle.put(prober)
@@ -109,6 +110,7 @@ def _probers(number: int, seconds: float) -> Iterator[SimpleQueue[Prober]]:
     finally:
         for prober in probers:
             prober.stop()
+        signal.signal(signal.SIGTERM, before)
 
 
 def measure_runs(

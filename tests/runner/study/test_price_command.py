@@ -88,6 +88,24 @@ def test_a_probe_that_is_killed_is_an_error_of_its_run_and_leaves_no_folder(path
     assert not folder.exists()
 
 
+def test_a_probe_ends_with_the_process_that_asked_for_it(path, tmp_path):
+    """A price that is killed leaves no probe behind."""
+    run = snapshot.take(study.load_study(str(path)), "small", [], tmp_path, []).runs[0]
+    prober = Prober(600.0)
+    request = {"id": "1", "experiment": run.experiment, "config": run.config | {"steps": 10**9}}
+    server = prober.process
+    try:
+        server.stdin.write(json.dumps(request | {"seconds": 600.0}) + "\n")
+        server.stdin.flush()
+        assert any('"total"' in line for line in server.stdout), "the fork is at work"
+        server.stdin.close()
+        assert server.wait(timeout=30) == 1
+        with pytest.raises(ProcessLookupError):
+            os.killpg(server.pid, 0)
+    finally:
+        prober.stop()
+
+
 def test_without_probes_nothing_is_known_of_runs_without_records(path, tmp_path, capsys):
     words = [str(path), "--output-dir", str(tmp_path / "outputs"), "--no-probe"]
     assert price_command.main(["price", *words]) == 1
