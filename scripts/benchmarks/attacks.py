@@ -7,12 +7,9 @@ at an ε that breaks about half of them.  Ours runs as attacks do by default, wh
 take no more time; through all steps, as the others do; and, where the CPU multiplies bfloat16, with
 gradients in that format, against full precision and judged in it.
 
-Goals are a little below the lower quartiles of several runs on a loaded machine.  Two are floors of
-that machine, one core of an AMD EPYC with AVX512-BF16 and no AMX.  Through all steps of the MLP 9.5
-of 11 ms a step are products in float32 that torchattacks takes too, by the same calls of MKL (100
-GFlop/s): a ratio of 1.1 would leave 0.5 ms for the loss, its slope, the step and 30 calls, 1.5 ms
-now.  In bfloat16 the four convolutions of a step of the CNN take 6.7 ms for 13 ms, 1.9 times less,
-and what is next to them, passes over activations and pixels put in order, 3.6 ms for 4.6 ms."""
+Goals are a little below the lower quartiles of several runs.  Two are floors of one core of an AMD
+EPYC: 9.5 of 11 ms a step of the MLP are products in float32, which torchattacks takes by the same
+calls of MKL, and of the CNN's 17.5 ms convolutions are 13, for 6.7 of 10.5 in bfloat16."""
 
 from __future__ import annotations
 
@@ -32,11 +29,7 @@ from scripts.benchmarks.attack_runs import (
     find_eps,
 )
 from scripts.benchmarks.harness import Benchmark, Option, Report
-from scripts.peers.attacked_networks import (
-    build_peers,
-    draw_images,
-    train_networks,
-)
+from scripts.peers.attacked_networks import build_peers, draw_images, train_networks
 from scripts.peers.installed import AbsentPeer
 
 WHOLE, ROUNDED = ", all steps", ", all steps, bfloat16 against full precision"

@@ -7,12 +7,10 @@ GPflux has an environment of its own (make bench-peers) and a process of its own
 of one evaluation; its bound and gradients must equal ours.  Then both take steps on new noise: the
 bound, its gradient and a fused Adam.  Seconds are of each process's own CPU.
 
-Why no ratio of 2 in float64: with one core of an AMD EPYC (AVX-512; its MKL multiplies float64 at 45
-to 50 GFlop/s whatever the shapes), products of matrices, Cholesky factors and their inverses take
-two thirds of our step, 19 of 29 ms at S = 1 and 28 of 43 ms at S = 10, after the blocks that are
-zero or symmetric are left out.  Half of GPflux's time, 49 and 71 ms, would leave 5 and 7 ms for
-everything else: kernels and sums over arrays of 4 MB, noise, Adam (0.4 ms) and the graph, 10 and
-15 ms now."""
+Why no ratio of 2 in float64: on one core of an AMD EPYC (45 to 50 GFlop/s) products of matrices,
+Cholesky factors and inverses take 19 of 29 ms of our step at S = 1 and 28 of 43 ms at S = 10, blocks
+of zeros left out.  Half of GPflux's 49 and 71 ms would leave 5 and 7 ms for kernels, sums, noise,
+Adam and the graph, which take 10 and 15 ms."""
 
 from __future__ import annotations
 
@@ -37,8 +35,7 @@ STEPS = 3  # in a round
 JITTER = {"float64": 1e-8, "float32": 1e-6}
 # relative differences of bounds and of gradients
 WITHIN = {"float64": (1e-9, 1e-6), "float32": (1e-5, 1e-3)}
-# a little below the lower quartiles of several runs on a loaded machine, the worst of them
-HELD = {"float64": 1.45, "float32": 1.35}
+HELD = {"float64": 1.45, "float32": 1.35}  # a little below the lower quartiles of several runs
 GOALS = {f"S={S}, {dtype}": HELD[dtype] for S in (1, 10) for dtype in JITTER}
 BENCHMARK = Benchmark(
     "mdgp_gpflux",
