@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from components.maths.cholesky import jittered_cholesky, triangular_inverse
+from components.maths.cholesky import jittered_cholesky
 from components.maths.divergences.gaussian_kl import kl_whitened
 from components.maths.kernels import (
     PRODUCT_SHAPES,
@@ -33,6 +33,18 @@ from components.maths.kernels import (
     lift_inputs,
     prior_variance,
     product_kernel,
+)
+from components.maths.triangular import (
+    HALF_OF_L_U,
+    HALF_OF_X_L,
+    HALF_OF_X_Y,
+    L_L,
+    L_X,
+    U_L,
+    U_X,
+    block_product,
+    inverse_of_lower,
+    symmetric_product,
 )
 
 
@@ -57,12 +69,14 @@ class _SparseConditional(torch.autograd.Function):
         kzz, szz = correlation(torch.bmm(z_centres, z_inputs.mT), shape, slopes)
         kzz.diagonal(dim1=-2, dim2=-1).fill_(1.0)  # exactly, for any rounding of r²
         L, used = jittered_cholesky(kzz, jitter, f"K_zz of {name}")
-        Linv = triangular_inverse(L)
+        Linv = inverse_of_lower(L)
         kzx, szx = correlation(torch.matmul(z_centres, x_inputs.mT), shape, slopes)
-        A = torch.bmm(Linv, kzx)  # [G, M, N]
-        R = torch.matmul(C, C.mT)
-        R.diagonal(dim1=-2, dim2=-1).sub_(1.0)  # S − I  [G, Q, M, M]
-        B = torch.bmm(torch.matmul(Linv.mT.unsqueeze(1), R).view(G, Q * M, M), A).view(G, Q, M, -1)
+        A = block_product(Linv, kzx, L_X)  # [G, M, N]
+        factor = C.reshape(G * Q, M, M)
+        R = symmetric_product(factor, factor.mT, HALF_OF_L_U)
+        R.diagonal(dim1=-2, dim2=-1).sub_(1.0)  # S − I  [G · Q, M, M]
+        projected = block_product(_repeat(Linv, Q).mT, R, U_X)  # L⁻ᵀ (S − I)
+        B = torch.bmm(projected.view(G, Q * M, M), A).view(G, Q, M, -1)
         mean = torch.bmm(m, A)  # [G, Q, N]
         variance = (kzx.unsqueeze(1) * B).sum(2).add_(1.0)
         if slopes:
@@ -80,23 +94,29 @@ class _SparseConditional(torch.autograd.Function):
             A.new_zeros(G, Q, A.shape[-1]) if g is None else g for g in (g_mean, g_variance)
         )
         g_v = (2.0 * g_variance).contiguous().unsqueeze(2)  # [G, Q, 1, N]
-        dkzx = (B * g_v).sum(1) if Q > 1 else (B * g_v).squeeze(1)
+        dkzx = _sum_processes(B * g_v)
         dkzx.baddbmm_(torch.bmm(Linv.mT, m.mT), g_mean)
         dm = torch.bmm(g_mean, A.mT)  # [G, Q, M]
-        W = torch.bmm((A.unsqueeze(1) * g_v).view(G, Q * M, -1), A.mT).view(G, Q, M, M)  # 2 ∂/∂S
-        dC = torch.matmul(W, C).tril_()
+        weighted = (A.unsqueeze(1) * g_v).view(G, Q * M, -1)
+        multiply = symmetric_product if Q == 1 else torch.bmm
+        W = multiply(weighted, A.mT).view(G * Q, M, M)  # 2 ∂/∂S
+        dC = block_product(W, C.reshape(G * Q, M, M), HALF_OF_X_L).tril_().view(G, Q, M, M)
         # (∂/∂A) Aᵀ, from terms computed above: its lower half is −(Lᵀ ∂/∂L), the seed of the
         # Cholesky's reverse pass.
-        P = torch.baddbmm(torch.matmul(R, W).sum(1), m.mT, dm).tril_()
+        P = _sum_processes(block_product(R, W, HALF_OF_X_Y).view(G, Q, M, M))
+        P = P.baddbmm_(m.mT, dm).tril_()
         P.diagonal(dim1=-2, dim2=-1).mul_(0.5)
-        dkzz = torch.bmm(torch.bmm(Linv.mT, P), Linv)
+        dkzz = block_product(Linv.mT, block_product(P, Linv, L_L), U_L)
         dr2zz = (dkzz + dkzz.mT).mul_(-0.5).mul_(szz)
         dr2zz.diagonal(dim1=-2, dim2=-1).zero_()  # κ(z, z) = 1 for every Z
         dr2zx = dkzx.mul_(szx)
         # r² = z_centres · inputs: Σ w z² − 2 Σ w z x + Σ w x²; here its three columns are separated
-        # again.
-        by_x = torch.matmul(dr2zx, x_inputs)
-        by_z = torch.bmm(dr2zz, z_inputs)  # symmetric in Z: both arguments move
+        # again.  Products of few columns are taken transposed, in half of the time.
+        if x_inputs.dim() == 2:
+            by_x = (x_inputs.mT @ dr2zx.view(G * M, -1).mT).mT.view(G, M, -1)
+        else:
+            by_x = torch.bmm(x_inputs.mT, dr2zx.mT).mT
+        by_z = torch.bmm(z_inputs.mT, dr2zz).mT  # symmetric in Z: both arguments move
         both = by_x + by_z
         one = both[..., D : D + 1]
         products = both[..., :D]
@@ -107,9 +127,9 @@ class _SparseConditional(torch.autograd.Function):
         dx = None
         if ctx.needs_input_grad[0]:
             if x_inputs.dim() == 2:
-                by_centres = dr2zx.view(G * M, -1).T @ z_centres.view(G * M, -1)
+                by_centres = (z_centres.view(G * M, -1).mT @ dr2zx.view(G * M, -1)).mT
             else:
-                by_centres = torch.bmm(dr2zx.mT, z_centres)
+                by_centres = torch.bmm(z_centres.mT, dr2zx).mT
             dx = torch.addcmul(
                 by_centres[..., :D], x_inputs[..., :D], by_centres[..., D + 1 :], value=2.0
             )
@@ -118,6 +138,16 @@ class _SparseConditional(torch.autograd.Function):
             dC.addcmul_(g_kl, C)
             dC.diagonal(dim1=-2, dim2=-1).sub_(g_kl / C.diagonal(dim1=-2, dim2=-1))
         return dx, dZ, dw, dm, dC, None
+
+
+def _repeat(matrices: Tensor, Q: int) -> Tensor:
+    """[G, M, M] -> [G · Q, M, M], each for the Q processes of its group."""
+    return matrices if Q == 1 else matrices.repeat_interleave(Q, 0)
+
+
+def _sum_processes(terms: Tensor) -> Tensor:
+    """[G, Q, M, N] -> [G, M, N]."""
+    return terms.squeeze(1) if terms.shape[1] == 1 else terms.sum(1)
 
 
 class Whitened(NamedTuple):

@@ -5,7 +5,11 @@
 All attack the same trained networks (784-400-400-10 and convolutional) from the images themselves,
 at an ε that breaks about half of them.  Ours runs as attacks do by default, where broken images
 take no more time; through all steps, as the others do; and, where the CPU multiplies bfloat16, with
-gradients in that format, against full precision and judged in it."""
+gradients in that format, against full precision and judged in it.
+
+Goals are a little below the lower quartiles of several runs.  Two are floors of one core of an AMD
+EPYC: 9.5 of 11 ms a step of the MLP are products in float32, which torchattacks takes by the same
+calls of MKL, and of the CNN's 17.5 ms convolutions are 13, for 6.7 of 10.5 in bfloat16."""
 
 from __future__ import annotations
 
@@ -25,18 +29,14 @@ from scripts.benchmarks.attack_runs import (
     find_eps,
 )
 from scripts.benchmarks.harness import Benchmark, Option, Report
-from scripts.peers.attacked_networks import (
-    build_peers,
-    draw_images,
-    train_networks,
-)
+from scripts.peers.attacked_networks import build_peers, draw_images, train_networks
 from scripts.peers.installed import AbsentPeer
 
 WHOLE, ROUNDED = ", all steps", ", all steps, bfloat16 against full precision"
-GOALS = {f"MLP, {peer}": goal for peer, goal in zip(PEERS, (1.0, 1.5, 2.0), strict=True)}
-GOALS |= {f"CNN, {peer}": goal for peer, goal in zip(PEERS, (1.5, 1.5, 2.0), strict=True)}
-GOALS |= {f"MLP, torchattacks{WHOLE}": 1.1, f"CNN, torchattacks{WHOLE}": 1.0}
-GOALS |= {f"{network}{ROUNDED}": 2.0 for network in ("MLP", "CNN")}
+GOALS = {f"MLP, {peer}": goal for peer, goal in zip(PEERS, (1.5, 2.2, 2.6), strict=True)}
+GOALS |= {f"CNN, {peer}": goal for peer, goal in zip(PEERS, (2.2, 2.7, 2.9), strict=True)}
+GOALS |= {f"MLP, torchattacks{WHOLE}": 0.95, f"CNN, torchattacks{WHOLE}": 1.6}
+GOALS |= {f"MLP{ROUNDED}": 2.5, f"CNN{ROUNDED}": 1.5}
 BENCHMARK = Benchmark(
     "attacks",
     "torchattacks 3.5, foolbox 3.3, ART 1.20",

@@ -5,7 +5,12 @@
 GPflux has an environment of its own (make bench-peers) and a process of its own, on one thread
 (scripts/peers/gpflux_mdgp.py).  It gets the rows, the parameters, the inducing inputs and the noise
 of one evaluation; its bound and gradients must equal ours.  Then both take steps on new noise: the
-bound, its gradient and a fused Adam.  Seconds are of each process's own CPU."""
+bound, its gradient and a fused Adam.  Seconds are of each process's own CPU.
+
+Why no ratio of 2 in float64: on one core of an AMD EPYC (45 to 50 GFlop/s) products of matrices,
+Cholesky factors and inverses take 19 of 29 ms of our step at S = 1 and 28 of 43 ms at S = 10, blocks
+of zeros left out.  Half of GPflux's 49 and 71 ms would leave 5 and 7 ms for kernels, sums, noise,
+Adam and the graph, which take 10 and 15 ms."""
 
 from __future__ import annotations
 
@@ -30,7 +35,8 @@ STEPS = 3  # in a round
 JITTER = {"float64": 1e-8, "float32": 1e-6}
 # relative differences of bounds and of gradients
 WITHIN = {"float64": (1e-9, 1e-6), "float32": (1e-5, 1e-3)}
-GOALS = {f"S={S}, {dtype}": 1.3 for S in (1, 10) for dtype in JITTER}
+HELD = {"float64": 1.45, "float32": 1.35}  # a little below the lower quartiles of several runs
+GOALS = {f"S={S}, {dtype}": HELD[dtype] for S in (1, 10) for dtype in JITTER}
 BENCHMARK = Benchmark(
     "mdgp_gpflux",
     "GPflux",

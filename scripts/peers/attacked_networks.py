@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from components.attackers.criteria import SPREAD
 from components.contracts.problems import Batch
 from components.models.networks.cnn import CNN
 from components.models.networks.mlp import MLP
@@ -45,7 +46,7 @@ def draw_images(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def train_networks(generator: torch.Generator) -> dict[str, nn.Sequential]:
-    """Both networks, trained for a few steps."""
+    """Both networks, trained for a few steps, with logits that no attack tempers."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         mlp = nn.Sequential(
@@ -70,7 +71,18 @@ def train_networks(generator: torch.Generator) -> dict[str, nn.Sequential]:
             adam.zero_grad()
             nn.functional.cross_entropy(network(x), y).backward()
             adam.step()
+        _bring_logits_together(network, x)
     return {"MLP": mlp.eval(), "CNN": cnn.eval()}
+
+
+@torch.no_grad()
+def _bring_logits_together(network: nn.Sequential, x: Tensor) -> None:
+    """Scale the last layer until logits lie within half of ``SPREAD``, which decides nothing
+    otherwise: those further apart are tempered by our attacks, and not by others."""
+    logits = network(x)
+    factor = 0.5 * SPREAD / float((logits.amax(1) - logits.amin(1)).amax())
+    for weights in network[-1].parameters():
+        weights.mul_(factor)
 
 
 def build_ours(module: nn.Sequential) -> PointEstimate:

@@ -40,8 +40,8 @@ class ActivationFunction(NamedTuple):
 
 ACTIVATION_FUNCTIONS: dict[Activation, ActivationFunction] = {
     "relu": ActivationFunction(
-        torch.relu_,
-        lambda g, h, out: torch.mul(g, h.sign_(), out=out),  # g 1[h > 0], 1[h > 0] in h's place
+        torch.relu_,  # g 1[h > 0]
+        lambda g, h, out: ATEN.threshold_backward.grad_input(g, h, 0, grad_input=out),
     ),
     "leaky_relu": ActivationFunction(
         lambda z: F.leaky_relu_(z, LEAK),  # g (1 or LEAK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -9,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.errors import ConfigMismatchError
-from components.models.networks.activations import ACTIVATIONS, Activation
-from components.models.networks.strided_convolution import convolve
+from components.models.networks.activations import ACTIVATIONS, Activation, ActivationFunction
+from components.models.networks.strided_convolution import convolve, image_gradient
 from components.problems.supervised import Supervised
 
 Downsampling = Literal["pool", "stride"]
@@ -100,12 +101,53 @@ class Convolutions(nn.Module):
         )
 
     def _one(self, x: Tensor, layers: Layers) -> Tensor:
-        h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
+        h = self._standardise(x)
         for layer, (weight, bias) in enumerate(layers, 1):
-            kernels = weight.unflatten(-1, (-1, self.kernel, self.kernel))
-            z = convolve(h, kernels, bias, self.stride)
+            z = convolve(h, self._kernels(weight), bias, self.stride)
             # Features are read channel by channel: with this layout the activation runs through
             # memory in order, both ways.
             h = self.activation(z.contiguous() if layer == len(layers) else z)
             h = F.max_pool2d(h, 2) if self.stride == 1 else h
         return h.flatten(1)
+
+    def _standardise(self, x: Tensor) -> Tensor:
+        return (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
+
+    def _kernels(self, weight: Tensor) -> Tensor:
+        return weight.unflatten(-1, (-1, self.kernel, self.kernel))
+
+    # ---- and back to the inputs, without a graph
+    def is_reversible(self, x: Tensor) -> bool:
+        """True if ``reverse`` is faster than a graph: windows move by two pixels, on a CPU."""
+        return self.stride > 1 and x.device.type == "cpu"
+
+    def reverse(
+        self, x: Tensor, layers: Layers, bend: ActivationFunction
+    ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """Features of one network [B, F] pixel by pixel (``by_pixel``), and what takes their
+        derivative to ∂/∂x [B, D], once: it overwrites what it reads."""
+        h = self._standardise(x)
+        kept = []
+        sizes = []
+        for weight, bias in layers:
+            sizes.append(h.shape[-2:])
+            z = convolve(h, self._kernels(weight), bias, self.stride)
+            h = bend.value(z)
+            kept.append(z if bend.keeps else h)
+        pixels = h.permute(0, 2, 3, 1)  # [B, H', W', channels], as it lies in memory
+
+        def back(g: Tensor) -> Tensor:
+            g = g.view(pixels.shape).permute(0, 3, 1, 2)
+            for (weight, _), size, stored in zip(
+                reversed(layers), reversed(sizes), reversed(kept), strict=True
+            ):
+                g = bend.derivative(g, stored, g)
+                g = image_gradient(g, self._kernels(weight), size, self.stride)
+            return (g / self.std).flatten(1)
+
+        return pixels.flatten(1), back
+
+    def by_pixel(self, weight: Tensor) -> Tensor:
+        """W [out, F] for features channel by channel -> the same for features pixel by pixel."""
+        channels = self.shapes[-1][0]
+        return weight.unflatten(1, (channels, -1)).mT.flatten(1)

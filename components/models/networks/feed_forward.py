@@ -237,14 +237,14 @@ class FeedForward(FlatNetwork, BoundsMargins):
     # ------------------------------------------------------------------------------------
     def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
         """f [B, T, C] of the module's own weights, and what takes ∂/∂f to ∂/∂x [B, D]; None: there
-        are convolutions."""
+        are convolutions with pooling, or on a device."""
         return self.reverse_with_weights(self.theta, x)
 
     def reverse_with_weights(self, theta: Tensor, x: Tensor) -> tuple[Tensor, Reverse] | None:
         """The same with other weights θ [P]; with K of them [K, P] f [K, B, T, C], and the sum of
         their derivatives."""
         if self.front is not None:
-            return None
+            return self._reverse_convolutions(self.front, theta, x)
         with torch.no_grad():
             layers = self.layers(theta)
             shared = x.ndim < theta.ndim + 1
@@ -257,6 +257,25 @@ class FeedForward(FlatNetwork, BoundsMargins):
         weights = [weight for weight, _ in layers]
         outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
         return outputs, lambda g: back(g.flatten(-2), weights, activations, self.bend, shared)
+
+    def _reverse_convolutions(
+        self, front: Convolutions, theta: Tensor, x: Tensor
+    ) -> tuple[Tensor, Reverse] | None:
+        if theta.ndim == 2 or not front.is_reversible(x):
+            return None
+        with torch.no_grad():
+            layers = self.layers(theta)
+            h, to_image = front.reverse(x, layers[: self.first], self.bend)
+            (weight, bias), *above = layers[self.first :]
+            layers = [(front.by_pixel(weight), bias), *above]
+            f, activations = forward(
+                h, lambda layer, h: F.linear(h, *layers[layer]), len(layers), self.bend
+            )
+        weights = [weight for weight, _ in layers]
+        outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
+        return outputs, lambda g: to_image(
+            back(g.flatten(-2), weights, activations, self.bend, shared=False)
+        )
 
     def predictive_reversed(self, theta: Tensor, x: Tensor) -> tuple[Predictive, Reverse] | None:
         """Predictive of K particles θ [K, P] at x [B, D] or [K, B, D], and its reverse map.

@@ -65,12 +65,13 @@ def image_gradient(g: Tensor, kernels: Tensor, size: Sequence[int], stride: int)
     p = k // 2
     first = -((k - 1 - p) // stride)
     last = (stride - 1 + p) // stride  # of d
-    u = torch.arange(stride)[:, None] + p - stride * torch.arange(first, last + 1)  # [s, m]
-    # missing ones are in a border of zeros
-    u = torch.where((u >= 0) & (u < k), u, k).to(kernels.device)
-    # [out, in, s, s, m, m]
-    taps = F.pad(kernels, (0, 1, 0, 1))[:, :, u[:, None, :, None], u[None, :, None, :]]
-    taps = taps.permute(2, 3, 1, 0, 4, 5).flatten(0, 2)  # [s² · in, out, m, m]
+    m = last - first + 1
+    before = stride * last - p  # rows of zeros: W_u of u < 0
+    after = stride * m - before - k
+    # u = r + p − s d rises with r and falls with d
+    taps = F.pad(kernels, (before, after, before, after))
+    taps = taps.unflatten(3, (m, stride)).unflatten(2, (m, stride)).flip(2, 4)
+    taps = taps.permute(3, 5, 1, 0, 2, 4).flatten(0, 2)  # [s² · in, out, m, m]
     reach = max(-first, last)
     phases = F.conv2d(g, _channels_last(taps), padding=reach)[..., reach + first :, reach + first :]
     phases = phases[..., : g.shape[-2], : g.shape[-1]].permute(0, 2, 3, 1)  # [B, H', W', s² · in]

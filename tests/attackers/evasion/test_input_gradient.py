@@ -4,6 +4,7 @@ where asked for."""
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 
 import pytest
@@ -12,7 +13,7 @@ from configured import component
 from small_problems import classes, train
 from small_victims import F64, Softmax, generator, images
 
-from components.attackers.attacked import Attacked
+from components.attackers.attacked import Attacked, _zero_nonfinite_rows
 from components.attackers.criteria import CRITERIA
 from components.attackers.evasion import loop
 from components.attackers.evasion.loop import Ascent, ascend
@@ -112,7 +113,47 @@ def test_a_whole_attack_is_the_same_with_a_graph():
             assert torch.equal(one, other)
 
 
-def test_convolutions_and_weighted_draws_are_followed_along_a_graph():
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("image", [(1, 8, 8), (2, 5, 7)])
+def test_strided_convolutions_written_out_are_those_of_a_graph(activation, image):
+    problem = classes(n=30, n_inputs=math.prod(image), n_classes=3)
+    problem.image_shape = image
+    x, y = problem.test.x, problem.test.y
+    for kernel, widths in ((3, []), (5, [4])):
+        settings = {"channels": [2, 3], "kernel": kernel, "widths": widths}
+        model = component(
+            "model", "cnn", downsampling="stride", activation=activation, **settings
+        ).build(problem, Streams(0))
+        posterior = PointEstimate(model)
+        assert posterior.reverse(x, generator()) is not None
+        at = x.clone().requires_grad_()
+        log_prob = CRITERIA["cross_entropy"](posterior.predict(at, generator()), y)
+        (literal,) = torch.autograd.grad(log_prob.sum(), at)
+        before = x.clone()
+        ours = Attacked(posterior).answer(x, y, generator())
+        torch.testing.assert_close(ours.gradient, literal, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(ours.objective, log_prob.detach(), rtol=1e-10, atol=1e-10)
+        assert torch.equal(x, before)
+    several = model.theta.detach().repeat(2, 1)
+    assert model.reverse_with_weights(several, x) is None  # one network after the other
+
+
+def test_slopes_that_are_no_numbers_are_zero_and_found():
+    slopes = torch.ones(4, 3)
+    slopes[1, 0] = torch.inf
+    slopes[2, 1:] = torch.tensor([torch.inf, -torch.inf])
+    slopes[3, 2] = torch.nan
+    kept, finite = _zero_nonfinite_rows(slopes)
+    assert finite.tolist() == [True, False, False, False]
+    assert kept.isfinite().all()
+    assert int(kept.sum()) == 3 + 2 + 1 + 2
+    large = torch.full((2, 3), torch.finfo(torch.float32).max)  # finite, though the sum is not
+    kept, finite = _zero_nonfinite_rows(large)
+    assert finite.all()
+    assert torch.equal(kept, large)
+
+
+def test_pooled_convolutions_and_weighted_draws_are_followed_along_a_graph():
     problem = classes(n=20, n_inputs=16, n_classes=3)
     problem.image_shape = (4, 4)
     cnn = component("model", "cnn", channels=[2], widths=[4]).build(problem, Streams(0))
