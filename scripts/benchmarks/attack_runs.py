@@ -48,7 +48,8 @@ def assert_equal(network: Any, y: Tensor, images: dict[str, Tensor]) -> None:
     accuracy = {name: robust_accuracy(network, z, y) for name, z in images.items()}
     whole = accuracy["ours, all steps"]
     print("robust accuracies:", accuracy)
-    assert whole - 0.02 <= accuracy["ours"] <= whole, "stopping early changes the attack"
+    few = max(0.02, 1.5 / len(y))  # one image of a smoke run
+    assert whole - few <= accuracy["ours"] <= whole, "stopping early changes the attack"
     for peer in set(images) & set(PEERS):
         assert abs(accuracy[peer] - whole) <= 0.005, peer
         pixels = (images[peer] - images["ours, all steps"]).abs() > 1e-5
@@ -56,6 +57,8 @@ def assert_equal(network: Any, y: Tensor, images: dict[str, Tensor]) -> None:
 
 
 def assert_rounding_harmless(network: Any, attacks: list[Attack], x: Tensor, y: Tensor) -> None:
-    """Robust accuracies by gradients in full and in half precision within half a point."""
+    """Robust accuracies by gradients in full and in half precision within half a point, where there
+    are images enough to tell."""
     full, rounded = (robust_accuracy(network, attack(x, y), y) for attack in attacks)
-    assert abs(rounded - full) <= 0.005, "rounded gradients weaken the attack"
+    few = max(0.005, 2.5 / len(y))  # two images of a smoke run
+    assert abs(rounded - full) <= few, "rounded gradients weaken the attack"
