@@ -119,8 +119,8 @@ def own_rewards(move):
     return thinkers.PlayedRound(move.b, move.a, move.r, move.r_other)
 
 
-def values_at_s(weights, marks, cell, target, alpha):
-    weights[marks[0], cell] += alpha * target
+def values_at_s(weights, cell, target, alpha, scratch):
+    weights[scratch.before[0], cell] += alpha * target
 
 
 def shared_coin_twice(rules, s, i, gains):
@@ -154,7 +154,7 @@ BROKEN = {
     "ends and horizons are bootstrapped": (averaging, "learn", learns_before, ("grid", "first", "q softmax")),
     "every model is counted as correct": (averaging, "count_correct", counts_all, ("chicken", "tit for tat", "averaging")),
     "models are not weighed": (averaging, "add_values", weighs_nothing, ("matrix with memory", "tit for tat", "averaging")),
-    "the smoother follows": (episodes, "choose_target", lambda p, first, u: int(p.argmax()), ("friend_or_foe", "first", "q")),
+    "the smoother follows": (episodes, "choose_target", lambda p, n, first, u: int(p.argmax()), ("friend_or_foe", "first", "q")),
 }  # fmt: skip
 
 
