@@ -5,14 +5,19 @@
 The peer without a checkout is our own: for each round it does what ARAMARL's Level2QAgent does
 (numpy tables, ε-greedy actions, Dirichlet counts, one draw of the forecast for the action and one
 for the target), against an exponential smoother.  Mean rewards of both engines must agree.  Seconds
-are of a round, a move of one seed that still plays; and of 10,000 episodes of the coin game."""
+are of a round, a move of one seed that still plays."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from functools import partial
 
-from scripts.benchmarks.game_runs import NAMES, assert_same_law, build_game, learn
+from scripts.benchmarks.game_runs import (
+    NAMES,
+    assert_same_law,
+    build_game,
+    learn,
+)
 from scripts.benchmarks.harness import Benchmark, Measured, Option, Report
 from scripts.peers.agent_objects import play
 
@@ -26,7 +31,6 @@ BENCHMARK = Benchmark(
     "games",
     "agent objects",
     GOALS,
-    keep_memory=False,
     aramarl=Option(None, help="folder of ARAMARL"),
     repeats=Option(3, 1),
     percent=Option(100, 2, "of the episodes"),
@@ -67,7 +71,7 @@ def measure(options: Namespace, report: Report) -> None:
         report.compare(case, seconds[engine], seconds["agents"])
     for level in range(1, 6):
         way = partial(measure_seconds, "stateless", 1000, share(1000), "compiled", level)
-        report.time({f"level {level}, a round": way}, 1, warmups=0)
+        report.time({f"level {level}, a round": way}, 1)
 
 
 if __name__ == "__main__":

@@ -204,4 +204,4 @@ def compile_episode() -> Callable[[Minds, CompiledOpponent, Rules, Array, Tally,
         *game_rules.parts,
         *own,
     ]
-    return compile_loop(play_episode, parts, inline=True)
+    return compile_loop(play_episode, parts, inline=True, fast=True)
