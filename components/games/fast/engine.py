@@ -39,6 +39,7 @@ from components.games.opponents.tit_for_tat import TitForTat
 from components.maths.compiled.loops import Array
 
 K = TypeVar("K")
+ONE_MIND: Array = np.empty((0, 0))  # nothing to average
 
 
 def unserved_opponent(players: list[Opponent[Any]]) -> str | None:
@@ -181,8 +182,8 @@ class CompiledGame:
             mixed=np.zeros(n),
             guess=np.zeros(n),
             guess_at=np.zeros(n),
-            before=np.zeros(marks, np.int64),
-            after=np.zeros(marks, np.int64),
+            before=np.zeros(marks, np.uint64),
+            after=np.zeros(marks, np.uint64),
             stream=np.zeros(1, np.uint64),
             marks=constant(marks),
             shares=1 / np.maximum(np.arange(n + 1), 1),
@@ -197,11 +198,11 @@ class CompiledGame:
         return self.rules[id(environment)][1]
 
     def _build_agent(self, mind: Any, episode: int) -> Minds:
-        minds = [part for _, part in self.agent.thinkers(mind)]
         right = self.agent.times_right(mind)
+        seated = zip(self.seats, self.agent.thinkers(mind), strict=True)
         return Minds(
-            tuple(s.build_mind(m, episode) for s, m in zip(self.seats, minds, strict=True)),
-            np.empty((0, 0)) if right is None else right.numpy(),
+            tuple(seat.build_mind(part, episode) for seat, (_, part) in seated),
+            ONE_MIND if right is None else right.numpy(),
         )
 
     def _adversary(self, memory: object, agent: Mind, episode: int) -> CompiledOpponent:
@@ -219,18 +220,22 @@ class CompiledGame:
         agent = self._build_agent(mind, episode.index)
         total = torch.empty(3, replicates, dtype=environment.dtype)
         firsts = torch.empty(2, replicates, dtype=environment.dtype)
-        s = standing.s.view(replicates, -1).numpy()
+        after = standing.s if environment.continuing else standing.s.clone()
         self.seed.random_(generator=rng.noise)
         compile_episode()(
             agent,
             self._adversary(standing.adversary, agent.minds[0], episode.index),
             self._rules_at(episode.index),
             self.drawn,
-            Tally(s, total.numpy(), firsts.numpy(), self.moves),
+            Tally(
+                s=after.view(replicates, -1).numpy(),
+                total=total.numpy(),
+                firsts=firsts.numpy(),
+                moves=self.moves,
+            ),
             self.scratch,
         )
         count(environment_steps=int(np.add.reduce(self.moves)))
-        after = standing.s
         if not environment.continuing:
             after = environment.reset(replicates, rng.batches)
         return standing.close(after, total, firsts)

@@ -22,6 +22,7 @@ from components.games.fast.rules import Rules, find_marks, take_step
 from components.games.fast.streams import draw_index, draw_uniform, init_stream
 from components.games.fast.thinkers import (
     Constant,
+    Index,
     Mind,
     PlayedRound,
     Scratch,
@@ -110,7 +111,7 @@ def choose_threat(adversary: CompiledOpponent, rules: Rules, i: int, scratch: Sc
     return 1 - meant if draw_uniform(scratch.stream) < adversary.errs else meant
 
 
-def observe_action(adversary: CompiledOpponent, rules: Rules, i: int, row: int, a: int) -> None:
+def observe_action(adversary: CompiledOpponent, rules: Rules, i: int, row: Index, a: int) -> None:
     """Takes the agent's action in; ``row`` is s·A + a."""
     if len(adversary.kind) == TIT_FOR_TAT:
         adversary.means[i] = a
@@ -145,7 +146,7 @@ def play_replicate(
     for at in range(rules.horizon):
         a = choose_agent_action(agent, i, scratch.before, scratch)
         b = choose_threat(adversary, rules, i, scratch)
-        row = tally.s[i, 0] * len(rules.actions) + a if len(scratch.marks) == 1 else a
+        row = np.uint64(tally.s[i, 0] * len(rules.actions) + a if len(scratch.marks) == 1 else a)
         done = take_step(rules, tally.s, i, a, b, scratch)
         observe_action(adversary, rules, i, row, a)
         move = PlayedRound(a, b, scratch.gains[0], scratch.gains[1])

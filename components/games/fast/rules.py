@@ -120,7 +120,7 @@ def collect_coins(rules: Rules, s: Array, i: int, gains: Array) -> None:
 def take_step(rules: Rules, s: Array, i: int, a: int, b: int, scratch: Scratch) -> bool:
     """Moves the state of replicate i and writes rewards and marks; True if it ends the episode."""
     if len(scratch.marks) == 1:
-        cell = (s[i, 0] * len(rules.actions) + a) * len(rules.threats) + b
+        cell = np.uint64((s[i, 0] * len(rules.actions) + a) * len(rules.threats) + b)
         for m in range(3):
             scratch.gains[m] = rules.pays[m, cell]
         s[i, 0] = rules.after[cell]

@@ -20,6 +20,8 @@ SHARED, FIRST, LAST = range(3)  # ``Ties`` of components.maths.policies
 EPSILON_GREEDY = 0.0  # temperature of an ε-greedy policy
 
 
+# unsigned where a loop would check at each use whether it counts from the end
+Index = int | np.uint64
 MOST_UNROLLED = 8
 Constant = tuple[int, ...] | Array  # its length is meant
 
@@ -111,14 +113,16 @@ def count_actions(mind: Mind, j: int) -> int:
     return len(mind.other) if is_own(mind, j) else len(mind.own)
 
 
-def count_row(mind: Mind, marks: Array) -> int:
+def count_row(mind: Mind, marks: Array) -> Index:
     """The row of counts of a state: its number in a table, else 0."""
-    return marks[0] if mind.counts.shape[1] > 1 else 0
+    row: Index = marks[0] if mind.counts.shape[1] > 1 else np.uint64(0)
+    return row
 
 
 def sum_weights(weights: Array, marks: Array, q: Array) -> None:
     """Q(s, ·, ·), the sum of weights [F, own·other] at the marks of s; F marks nothing."""
-    features, cells = weights.shape
+    features = np.uint64(weights.shape[0])
+    cells = weights.shape[1]
     for cell in range(cells):
         value = 0.0
         for m in range(len(marks)):
@@ -249,12 +253,14 @@ def choose_action(mind: Mind, i: int, marks: Array, scratch: Scratch) -> int:
     return draw_index(scratch.guess, len(mind.own), draw_uniform(scratch.stream))
 
 
-def move_weights(weights: Array, cell: int, target: float, alpha: float, scratch: Scratch) -> None:
+def move_weights(
+    weights: Array, cell: Index, target: float, alpha: float, scratch: Scratch
+) -> None:
     """w := w + α (target − Q) at the marks of a state.
 
     With one mark Q − w is 0, so that α = 1 gives the target exactly."""
     marks = scratch.before
-    features = len(weights)
+    features = np.uint64(len(weights))
     if len(scratch.marks) == 1:
         w = weights[marks[0], cell]
         weights[marks[0], cell] = (1 - alpha) * w + alpha * target
@@ -297,7 +303,7 @@ def update_values(
         for a in range(1, own):
             highest = max(highest, psi[a])
         target = move.r + mind.keys.gamma * highest
-    cell = move.a * other + (move.b if other > 1 else 0)
+    cell = np.uint64(move.a * other + (move.b if other > 1 else 0))
     move_weights(weights, cell, target, mind.alphas[j], scratch)
 
 

@@ -65,8 +65,15 @@ class Filtering:
     @classmethod
     def for_times(cls, times: int, log_normaliser: Tensor, evidence: bool = True) -> Filtering:
         """The start of a series of T times: rows are not copied while they grow."""
-        traces = {name: Trace(expected=times) for name in SUMMARIES}
-        return cls(log_normaliser=log_normaliser, evidence=evidence, **traces)
+        return cls(
+            mean=Trace(expected=times),
+            variance=Trace(expected=times),
+            lower=Trace(expected=times),
+            upper=Trace(expected=times),
+            predicted=Trace(expected=times),
+            log_normaliser=log_normaliser,
+            evidence=evidence,
+        )
 
     def __post_init__(self) -> None:
         for trace in (*self._traces(), self.ess, self.weight):
