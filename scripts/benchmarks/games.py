@@ -17,12 +17,7 @@ from __future__ import annotations
 from argparse import Namespace
 from functools import partial
 
-from scripts.benchmarks.game_runs import (
-    NAMES,
-    assert_same_law,
-    build_game,
-    learn,
-)
+from scripts.benchmarks.game_runs import NAMES, assert_same_law, build_game, learn
 from scripts.benchmarks.harness import Benchmark, Measured, Option, Report
 from scripts.peers.agent_objects import play
 
