@@ -44,7 +44,7 @@ class Trace:
             grown = row.new_empty(max(2 * n, 1), *row.shape)
             grown[:n] = room[:n]
             room = self._room = grown
-        room.select(0, n).copy_(row.detach())
+        room[n] = row.detach() if row.requires_grad else row
         self._n = n + 1
 
     @property

@@ -21,12 +21,24 @@ def build_game(name: str, seeds: int, episodes: int) -> Any:
     return problem
 
 
+def build_dilemma(seeds: int, rounds: int) -> Any:
+    """The iterated prisoner's dilemma against a Q-learner."""
+    problem = load("iterated_matrix", seeds, episodes=rounds)
+    problem.attacker = component("attacker", "learner", agent=component("inference", "q_learning"))
+    return problem
+
+
 def learn(
-    problem: Any, model: str, episodes: int, seed: int = 0, **keys: Any
+    problem: Any,
+    model: str,
+    episodes: int,
+    seed: int = 0,
+    method: str = "level_k",
+    **keys: Any,
 ) -> tuple[Tensor, float]:
-    """Rewards of a level-k thinker, and seconds a round."""
+    """Rewards of an agent, and seconds a round."""
     rng = Streams(seed)
-    inference = component("inference", "level_k", **keys)
+    inference = component("inference", method, **keys)
     state = inference.init(component("model", model).build(problem, rng), problem, rng)
     seconds, rounds = 0.0, 0
     for _, episode in problem.batches("episode", rng, 0, episodes):

@@ -5,7 +5,11 @@
 The peer without a checkout is our own: for each round it does what ARAMARL's Level2QAgent does
 (numpy tables, ε-greedy actions, Dirichlet counts, one draw of the forecast for the action and one
 for the target), against an exponential smoother.  Mean rewards of both engines must agree.  Seconds
-are of a round, a move of one seed that still plays; and of 10,000 episodes of the coin game."""
+are of a round, a move of one seed that still plays.
+
+300 is reached on a quiet machine, 260 is held on a busy one.  Of 65 ns a round the loop takes 30, and
+what an episode costs whatever the seeds, 28 µs, the rest: 8 µs to hand 40 arrays to the loop, 20 µs
+to keep rewards, welfare and first actions, which the peer does not keep."""
 
 from __future__ import annotations
 
@@ -18,15 +22,14 @@ from scripts.peers.agent_objects import play
 
 ENGINES = ("tensors", "compiled")
 GOALS = {
-    "stateless, 1,000 seeds": 300.0,
-    "grid, 1,000 seeds": 100.0,
-    "stateless, tensors, 100 seeds": 1.0,
+    "stateless, 1,000 seeds": 260.0,
+    "grid, 1,000 seeds": 180.0,
+    "stateless, tensors, 100 seeds": 5.0,
 }
 BENCHMARK = Benchmark(
     "games",
     "agent objects",
     GOALS,
-    keep_memory=False,
     aramarl=Option(None, help="folder of ARAMARL"),
     repeats=Option(3, 1),
     percent=Option(100, 2, "of the episodes"),
@@ -67,7 +70,7 @@ def measure(options: Namespace, report: Report) -> None:
         report.compare(case, seconds[engine], seconds["agents"])
     for level in range(1, 6):
         way = partial(measure_seconds, "stateless", 1000, share(1000), "compiled", level)
-        report.time({f"level {level}, a round": way}, 1, warmups=0)
+        report.time({f"level {level}, a round": way}, 1)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,13 @@
 Ours twice: ``steps``, a run with inference=kalman, one observation after the other with all that it
 records; and ``series``, ``filter_series``, which has all observations before it begins, as both
 peers have.  filterpy filters one series after the other; dynamax's filter is mapped over the series
-and compiled, which is not timed.  Means, covariances and log evidence must agree."""
+and compiled, which is not timed.  Means, covariances and log evidence must agree.
+
+A step is slower than one of dynamax's scan by design: it sees one observation at a time, so that a
+run can be evaluated, stopped and resumed at any time, and it appends five summaries of all series
+to the record.  The five appends take 10 µs, some 15 calls of torch on small matrices take the
+rest of 50 to 60 µs; dynamax's step takes 6 µs, with nothing between two of them.  Who has the
+whole series calls ``filter_series``, which has dynamax's speed."""
 
 from __future__ import annotations
 
@@ -22,8 +28,9 @@ from scripts.peers.installed import AbsentPeer
 from scripts.peers.kalman_filters import build_dynamax, build_filterpy
 
 GOALS = {
-    "steps against filterpy": 5.0,
-    "series against filterpy": 5.0,
+    "steps against dynamax": 0.08,
+    "steps against filterpy": 10.0,
+    "series against filterpy": 100.0,
     "series against dynamax": 0.9,
 }
 BENCHMARK = Benchmark(

@@ -98,15 +98,15 @@ class GameState:
         Return the agent's reward, the mean of the opponents' rewards, and welfare [R].
         """
         self.s = s
-        self.rewards.append(total[0])
+        reward, *others, welfare = total.unbind()
+        self.rewards.append(reward)
         self.beside.append(total[1:])
         self.firsts.append(firsts)
         self.episodes += 1
-        opponent_reward = total[1] if len(total) == 3 else total[1:-1].mean(0)
         return {
-            "reward": total[0],
-            "reward_opponents": opponent_reward,
-            "social_utility": total[-1],
+            "reward": reward,
+            "reward_opponents": others[0] if len(others) == 1 else total[1:-1].mean(0),
+            "social_utility": welfare,
         }
 
     def _of_each(self, trace: Trace) -> Tensor:

@@ -35,11 +35,11 @@ def add_values(mind: Mind, i: int, marks: Array, share: float, scratch: Scratch)
     foresee(mind, i, marks, scratch)
     weights = mind.weights[len(mind.alphas) - 1, i]
     q = weights[marks[0]]  # of one mark nothing is copied
-    if len(marks) > 1:
+    if len(scratch.marks) > 1:
         q = scratch.q
         sum_weights(weights, marks, q)
-    expect(q, mind.own, mind.other, scratch.guess, scratch.psi)
-    for a in range(mind.own):
+    expect(q, len(mind.own), len(mind.other), scratch.guess, scratch.psi)
+    for a in range(len(mind.own)):
         scratch.mixed[a] += share * scratch.psi[a]
 
 
@@ -51,12 +51,12 @@ def choose_agent_action(agent: Minds, i: int, marks: Array, scratch: Scratch) ->
     total = 0.0
     for m in range(len(agent.minds)):
         total += agent.right[i, m]
-    for a in range(mind.own):
+    for a in range(len(mind.own)):
         scratch.mixed[a] = 0
     for m in range(len(agent.minds)):
         add_values(agent.minds[m], i, marks, agent.right[i, m] / total, scratch)
-    set_policy(mind, len(mind.alphas) - 1, scratch.mixed, mind.own, scratch.answer)
-    return draw_index(scratch.answer, mind.own, draw_uniform(scratch.stream))
+    set_policy(mind, len(mind.alphas) - 1, scratch.mixed, len(mind.own), scratch, scratch.answer)
+    return draw_index(scratch.answer, len(mind.own), draw_uniform(scratch.stream))
 
 
 def count_correct(agent: Minds, i: int, b: int, scratch: Scratch) -> None:
@@ -65,7 +65,7 @@ def count_correct(agent: Minds, i: int, b: int, scratch: Scratch) -> None:
     last = 0
     for m in range(len(agent.minds)):
         foresee(agent.minds[m], i, scratch.before, scratch)
-        drawn = draw_index(scratch.guess, agent.minds[m].other, draw_uniform(scratch.stream))
+        drawn = draw_index(scratch.guess, len(agent.minds[m].other), draw_uniform(scratch.stream))
         if drawn == b:
             hits += 1
             last = m

@@ -21,6 +21,7 @@ from components.errors import ConfigMismatchError
 from components.games.action_values.q_linear import LinearValues
 from components.games.action_values.q_table import Table
 from components.games.agents.decision_maker import ValueDecisionMaker
+from components.games.agents.exploration import Decay
 from components.games.agents.player import PlayerState
 from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.episode import Episode
@@ -30,8 +31,7 @@ from components.games.environments.table_environment import TableEnvironment
 from components.games.fast.averaging import Minds
 from components.games.fast.episodes import CompiledOpponent, Tally, build_adversary, compile_episode
 from components.games.fast.rules import Rules, build_rules
-from components.games.fast.streams import draw_seed
-from components.games.fast.thinkers import EPSILON_GREEDY, Keys, Levels, Mind, Scratch
+from components.games.fast.thinkers import EPSILON_GREEDY, Keys, Levels, Mind, Scratch, constant
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from components.games.opponents.fixed_policy import FixedPolicy
 from components.games.opponents.learner import Learner, Learning
@@ -39,6 +39,7 @@ from components.games.opponents.tit_for_tat import TitForTat
 from components.maths.compiled.loops import Array
 
 K = TypeVar("K")
+ONE_MIND: Array = np.empty((0, 0))  # nothing to average
 
 
 def unserved_opponent(players: list[Opponent[Any]]) -> str | None:
@@ -90,9 +91,13 @@ def check_game(game: Game, values: list[QFunction], where: str) -> None:
 class Seated:
     """A player's action values in one array: its tensors are views of it from now on."""
 
-    def __init__(self, player: CompilableDecisionMaker[Any], mind: Any, continuing: bool) -> None:
+    def __init__(
+        self, player: CompilableDecisionMaker[Any], mind: Any, continuing: bool, alone: bool = True
+    ) -> None:
         self.player = player
+        self.alone = alone  # False: one of several minds, which have one type
         self.continuing = continuing  # the next episode begins where this one ends
+        self.varies = any(isinstance(value, Decay) for _, value in player)
         self.built: tuple[Levels, Tensor | None, Mind] | None = None
         values = [q for q in player.tables(mind) if isinstance(q, Table | LinearValues)]
         each = [
@@ -110,28 +115,31 @@ class Seated:
                 self.other = q.other
         self.weights: Array = whole.numpy()
 
+    def _by_level(self, values: tuple[float, ...]) -> tuple[float, ...] | Array:
+        """Values of the levels: the loop is compiled for the length of a tuple."""
+        return values if self.alone else np.array(values)
+
     def build_mind(self, mind: Any, episode: int) -> Mind:
         """The player as the loop has it in an episode; most episodes have what the one before
         had."""
-        levels = self.player.levels(episode)
         counts = self.player.action_counts(mind)
-        if (
-            self.continuing
-            and self.built is not None
-            and self.built[0] == levels
-            and self.built[1] is counts
-        ):
-            return self.built[2]
+        if self.built is not None and self.built[1] is counts:
+            levels, _, built = self.built
+            if not self.varies or self.player.levels(episode) == levels:
+                if not self.continuing:
+                    built.foreseen.fill(np.nan)
+                return built
+        levels = self.player.levels(episode)
         built = Mind(
             weights=self.weights,
             counts=np.empty((0, 0, 0), self.weights.dtype) if counts is None else counts.numpy(),
-            alphas=np.array(levels.alphas),
-            epsilons=np.array(levels.epsilons),
-            temperatures=np.array(levels.temperatures),
+            alphas=self._by_level(levels.alphas),
+            epsilons=self._by_level(levels.epsilons),
+            temperatures=self._by_level(levels.temperatures),
             foreseen=np.full((self.weights.shape[1], self.other), np.nan),
             keys=levels.keys,
-            own=self.own,
-            other=self.other,
+            own=constant(self.own),
+            other=constant(self.other),
         )
         self.built = levels, counts, built
         return built
@@ -147,9 +155,10 @@ class CompiledGame:
             game.environment if isinstance(game.environment, ChangingEnvironment) else None
         )
         self.agent = agent
+        minds = agent.thinkers(playing.mind)
         self.seats = [
-            Seated(thinker, mind, game.environment.continuing)
-            for thinker, mind in agent.thinkers(playing.mind)
+            Seated(thinker, mind, game.environment.continuing, len(minds) == 1)
+            for thinker, mind in minds
         ]
         self.learner: Seated | None = None
         memory = playing.standing.adversary
@@ -163,6 +172,8 @@ class CompiledGame:
         self.rules: dict[int, tuple[object, Rules]] = {}
         n = max(game.n_actions, game.n_threats)
         marks = 1 if game.numbered else 4
+        self.seed = torch.empty(1, dtype=torch.int64)  # drawn for each episode
+        self.drawn: Array = self.seed.numpy().view(np.uint64)  # the same number
         self.moves: Array = np.zeros(game.replicates, np.int64)  # of the last episode
         self.scratch = Scratch(
             q=np.zeros(game.n_actions * game.n_threats, self.seats[0].weights.dtype),
@@ -171,9 +182,11 @@ class CompiledGame:
             mixed=np.zeros(n),
             guess=np.zeros(n),
             guess_at=np.zeros(n),
-            before=np.zeros(marks, np.int64),
-            after=np.zeros(marks, np.int64),
+            before=np.zeros(marks, np.uint64),
+            after=np.zeros(marks, np.uint64),
             stream=np.zeros(1, np.uint64),
+            marks=constant(marks),
+            shares=1 / np.maximum(np.arange(n + 1), 1),
             gains=np.zeros(3),
         )
 
@@ -185,11 +198,11 @@ class CompiledGame:
         return self.rules[id(environment)][1]
 
     def _build_agent(self, mind: Any, episode: int) -> Minds:
-        minds = [part for _, part in self.agent.thinkers(mind)]
         right = self.agent.times_right(mind)
+        seated = zip(self.seats, self.agent.thinkers(mind), strict=True)
         return Minds(
-            tuple(s.build_mind(m, episode) for s, m in zip(self.seats, minds, strict=True)),
-            np.empty((0, 0)) if right is None else right.numpy(),
+            tuple(seat.build_mind(part, episode) for seat, (_, part) in seated),
+            ONE_MIND if right is None else right.numpy(),
         )
 
     def _adversary(self, memory: object, agent: Mind, episode: int) -> CompiledOpponent:
@@ -205,19 +218,26 @@ class CompiledGame:
         environment = self.game.environment
         replicates = self.game.replicates
         agent = self._build_agent(mind, episode.index)
-        s = standing.s.clone()
         total = torch.empty(3, replicates, dtype=environment.dtype)
         firsts = torch.empty(2, replicates, dtype=environment.dtype)
+        after = standing.s if environment.continuing else standing.s.clone()
+        self.seed.random_(generator=rng.noise)
         compile_episode()(
             agent,
             self._adversary(standing.adversary, agent.minds[0], episode.index),
             self._rules_at(episode.index),
-            draw_seed(rng.noise),
-            Tally(s.view(replicates, -1).numpy(), total.numpy(), firsts.numpy(), self.moves),
+            self.drawn,
+            Tally(
+                s=after.view(replicates, -1).numpy(),
+                total=total.numpy(),
+                firsts=firsts.numpy(),
+                moves=self.moves,
+            ),
             self.scratch,
         )
-        count(environment_steps=int(self.moves.sum()))
-        after = s if environment.continuing else environment.reset(replicates, rng.batches)
+        count(environment_steps=int(np.add.reduce(self.moves)))
+        if not environment.continuing:
+            after = environment.reset(replicates, rng.batches)
         return standing.close(after, total, firsts)
 
 

@@ -20,7 +20,17 @@ from components.games.fast.averaging import (
 )
 from components.games.fast.rules import Rules, find_marks, take_step
 from components.games.fast.streams import draw_index, draw_uniform, init_stream
-from components.games.fast.thinkers import Mind, PlayedRound, Scratch, choose_action, learn, turn
+from components.games.fast.thinkers import (
+    Constant,
+    Index,
+    Mind,
+    PlayedRound,
+    Scratch,
+    choose_action,
+    constant,
+    learn,
+    turn,
+)
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from components.games.opponents.fixed_policy import FixedPolicy
 from components.games.opponents.tit_for_tat import TitForTat
@@ -32,7 +42,7 @@ SMOOTHER, FIXED, TIT_FOR_TAT, LEARNER = range(4)
 class CompiledOpponent(NamedTuple):
     """An opponent's kind, memory (shared with its tensor) and keys."""
 
-    kind: int
+    kind: Constant
     p: Array  # [R, B] estimates of a smoother, or probabilities of a fixed policy
     means: Array  # [R] what tit for tat means to do
     beta: float
@@ -45,7 +55,7 @@ class CompiledOpponent(NamedTuple):
 def build_adversary(opponent: Opponent[Any], memory: object, mind: Mind) -> CompiledOpponent:
     """An opponent that remembers ``memory``; ``mind`` is a learner's."""
     adversary = CompiledOpponent(
-        kind=LEARNER,
+        kind=constant(LEARNER),
         p=np.zeros((1, 1)),
         means=np.zeros(1, np.int64),
         beta=0.0,
@@ -58,52 +68,55 @@ def build_adversary(opponent: Opponent[Any], memory: object, mind: Mind) -> Comp
         return adversary
     if isinstance(opponent, TitForTat):
         return adversary._replace(
-            kind=TIT_FOR_TAT, means=memory.numpy(), forgives=opponent.forgives, errs=opponent.errs
+            kind=constant(TIT_FOR_TAT),
+            means=memory.numpy(),
+            forgives=opponent.forgives,
+            errs=opponent.errs,
         )
-    adversary = adversary._replace(kind=FIXED, p=memory.numpy())
+    adversary = adversary._replace(kind=constant(FIXED), p=memory.numpy())
     if isinstance(opponent, ExponentialSmoother):
         return adversary._replace(
-            kind=SMOOTHER, beta=opponent.beta, takes_first=opponent.ties == "first"
+            kind=constant(SMOOTHER), beta=opponent.beta, takes_first=opponent.ties == "first"
         )
     assert isinstance(opponent, FixedPolicy), "``check_game`` refuses others"
     return adversary
 
 
-def choose_target(p: Array, takes_first: bool, u: float) -> int:
+def choose_target(p: Array, n: int, takes_first: bool, u: float) -> int:
     """argmin p, the first of equal ones or one of them at random."""
     least = p[0]
-    for b in range(1, len(p)):
+    for b in range(1, n):
         least = min(least, p[b])
     equals = 0
-    for b in range(len(p)):
+    for b in range(n):
         equals += p[b] == least
     rank = 0 if takes_first else int(u * equals)
     target = 0
-    for b in range(len(p)):  # without a branch, as in ``set_greedy``
+    for b in range(n):  # without a branch, as in ``set_greedy``
         target = b if (p[b] == least) & (rank == 0) else target
         rank -= p[b] == least
     return target
 
 
-def choose_threat(adversary: CompiledOpponent, i: int, scratch: Scratch) -> int:
+def choose_threat(adversary: CompiledOpponent, rules: Rules, i: int, scratch: Scratch) -> int:
     """The opponent's action in the state with marks ``scratch.before``."""
-    if adversary.kind == LEARNER:
+    if len(adversary.kind) == LEARNER:
         return choose_action(adversary.mind, i, scratch.before, scratch)
     u = draw_uniform(scratch.stream)
-    if adversary.kind == SMOOTHER:
-        return choose_target(adversary.p[i], adversary.takes_first, u)
-    if adversary.kind == FIXED:
-        return draw_index(adversary.p[i], adversary.p.shape[1], u)
+    if len(adversary.kind) == SMOOTHER:
+        return choose_target(adversary.p[i], len(rules.threats), adversary.takes_first, u)
+    if len(adversary.kind) == FIXED:
+        return draw_index(adversary.p[i], len(rules.threats), u)
     meant = 0 if u < adversary.forgives else adversary.means[i]
     return 1 - meant if draw_uniform(scratch.stream) < adversary.errs else meant
 
 
-def observe_action(adversary: CompiledOpponent, rules: Rules, i: int, row: int, a: int) -> None:
+def observe_action(adversary: CompiledOpponent, rules: Rules, i: int, row: Index, a: int) -> None:
     """Takes the agent's action in; ``row`` is s·A + a."""
-    if adversary.kind == TIT_FOR_TAT:
+    if len(adversary.kind) == TIT_FOR_TAT:
         adversary.means[i] = a
-    if adversary.kind == SMOOTHER and rules.seen[row]:
-        for b in range(adversary.p.shape[1]):
+    if len(adversary.kind) == SMOOTHER and rules.seen[row]:
+        for b in range(len(rules.threats)):
             adversary.p[i, b] = (
                 adversary.beta * adversary.p[i, b] + (1 - adversary.beta) * rules.shown[row, b]
             )
@@ -129,16 +142,16 @@ def play_replicate(
     first_a = 0
     first_b = 0
     moves = 0
-    find_marks(rules, tally.s, i, scratch.before)
+    find_marks(rules, tally.s, i, scratch, scratch.before)
     for at in range(rules.horizon):
         a = choose_agent_action(agent, i, scratch.before, scratch)
-        b = choose_threat(adversary, i, scratch)
-        row = tally.s[i, 0] * rules.actions + a if rules.size == 0 else a
+        b = choose_threat(adversary, rules, i, scratch)
+        row = np.uint64(tally.s[i, 0] * len(rules.actions) + a if len(scratch.marks) == 1 else a)
         done = take_step(rules, tally.s, i, a, b, scratch)
         observe_action(adversary, rules, i, row, a)
         move = PlayedRound(a, b, scratch.gains[0], scratch.gains[1])
         cut = rules.cut and at == rules.horizon - 1
-        if adversary.kind == LEARNER:
+        if len(adversary.kind) == LEARNER:
             learn(adversary.mind, i, turn(move), done, cut, scratch)
         if done or not rules.ends_alone:
             learn_as_agent(agent, i, move, done, cut, scratch)
@@ -150,15 +163,15 @@ def play_replicate(
         first_a += a == 0
         first_b += b == 0
         moves += 1
-        for m in range(len(scratch.before)):
+        for m in range(len(scratch.marks)):
             scratch.before[m] = scratch.after[m]
         if done:
             break
     tally.total[0, i] = r_a
     tally.total[1, i] = r_b
     tally.total[2, i] = welfare
-    tally.firsts[0, i] = first_a / moves
-    tally.firsts[1, i] = first_b / moves
+    tally.firsts[0, i] = first_a * (1 / moves)
+    tally.firsts[1, i] = first_b * (1 / moves)
     tally.moves[i] = moves
 
 
@@ -192,4 +205,4 @@ def compile_episode() -> Callable[[Minds, CompiledOpponent, Rules, Array, Tally,
         *game_rules.parts,
         *own,
     ]
-    return compile_loop(play_episode, parts, inline=True)
+    return compile_loop(play_episode, parts, inline=True, fast=True)

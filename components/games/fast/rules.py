@@ -11,7 +11,7 @@ from components.contracts.games import Environment
 from components.games.environments.coin_game import MOVES, CoinEnvironment
 from components.games.environments.game import Game
 from components.games.environments.table_environment import TableEnvironment
-from components.games.fast.thinkers import Scratch
+from components.games.fast.thinkers import Constant, Scratch, constant
 from components.maths.compiled.loops import Array
 
 
@@ -19,8 +19,8 @@ class Rules(NamedTuple):
     """Rules as arrays; of a table with S states each cell is (s·A + a)·B + b, and the coin game has
     a grid of ``size``."""
 
-    actions: int  # A
-    threats: int  # B
+    actions: Constant  # A
+    threats: Constant  # B
     horizon: int
     cut: bool  # the horizon ends an episode; False: the next one goes on from its last state
     pays: Array  # [3, S·A·B] rewards of the agent and the opponent, and welfare
@@ -62,8 +62,8 @@ def build_rules(game: Game, environment: Environment) -> Rules:
         rows = torch.arange(A)
         shown, seen = environment.observe(rows, rows)
     return Rules(
-        actions=A,
-        threats=B,
+        actions=constant(A),
+        threats=constant(B),
         horizon=environment.horizon,
         cut=not environment.continuing,
         pays=pays,
@@ -79,10 +79,10 @@ def build_rules(game: Game, environment: Environment) -> Rules:
     )
 
 
-def find_marks(rules: Rules, s: Array, i: int, marks: Array) -> None:
+def find_marks(rules: Rules, s: Array, i: int, scratch: Scratch, marks: Array) -> None:
     """Marks of the state of replicate i: its number in a table; cells of players and coins, 4 N²
     where a coin is gone."""
-    if rules.size == 0:
+    if len(scratch.marks) == 1:
         marks[0] = s[i, 0]
         return
     cells = rules.size * rules.size
@@ -119,8 +119,8 @@ def collect_coins(rules: Rules, s: Array, i: int, gains: Array) -> None:
 
 def take_step(rules: Rules, s: Array, i: int, a: int, b: int, scratch: Scratch) -> bool:
     """Moves the state of replicate i and writes rewards and marks; True if it ends the episode."""
-    if rules.size == 0:
-        cell = (s[i, 0] * rules.actions + a) * rules.threats + b
+    if len(scratch.marks) == 1:
+        cell = np.uint64((s[i, 0] * len(rules.actions) + a) * len(rules.threats) + b)
         for m in range(3):
             scratch.gains[m] = rules.pays[m, cell]
         s[i, 0] = rules.after[cell]
@@ -128,8 +128,8 @@ def take_step(rules: Rules, s: Array, i: int, a: int, b: int, scratch: Scratch) 
         s[i, 0] = move_cell(rules, s[i, 0], a)
         s[i, 1] = move_cell(rules, s[i, 1], b)
         collect_coins(rules, s, i, scratch.gains)
-    find_marks(rules, s, i, scratch.after)
-    return rules.ends[s[i, 0] if rules.size == 0 else 0]
+    find_marks(rules, s, i, scratch, scratch.after)
+    return rules.ends[s[i, 0] if len(scratch.marks) == 1 else 0]
 
 
 parts = (find_marks, move_cell, collect_coins, take_step)

@@ -5,15 +5,9 @@ Source: Steele, Lea and Flood (2014)."""
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from components.maths.compiled.loops import Array
 from components.maths.compiled.normals import FIRST, GOLDEN, S11, STEP, mixed
-
-
-def draw_seed(generator: torch.Generator) -> Array:
-    """The seed [1] of an episode, from a generator of the run, which a checkpoint keeps."""
-    return torch.empty(1, dtype=torch.int64).random_(generator=generator).numpy().view(np.uint64)
 
 
 def init_stream(seed: Array, replicate: int, stream: Array) -> None:

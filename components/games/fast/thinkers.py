@@ -11,11 +11,26 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from components.games.fast.streams import draw_index, draw_uniform
 from components.maths.compiled.loops import Array
 
 SHARED, FIRST, LAST = range(3)  # ``Ties`` of components.maths.policies
 EPSILON_GREEDY = 0.0  # temperature of an ε-greedy policy
+
+
+# unsigned where a loop would check at each use whether it counts from the end
+Index = int | np.uint64
+MOST_UNROLLED = 8
+Constant = tuple[int, ...] | Array  # its length is meant
+
+
+def constant(n: int) -> Constant:
+    """A number as the length of a tuple, which the loop is compiled for: short loops are unrolled.
+
+    A number above ``MOST_UNROLLED`` is the length of an array, which the loop reads."""
+    return (0,) * n if n <= MOST_UNROLLED else np.zeros(n, np.int8)
 
 
 class Keys(NamedTuple):
@@ -47,14 +62,14 @@ class Mind(NamedTuple):
     weights: Array  # [k, R, F, own·other], each level's own action running slowest
     # of the level-1 thinker [R, S, n]; empty: it counts nothing and expects one action
     counts: Array
-    alphas: Array  # [k]
-    epsilons: Array  # [k]
-    temperatures: Array  # [k]
+    alphas: tuple[float, ...] | Array  # [k]
+    epsilons: tuple[float, ...] | Array  # [k]
+    temperatures: tuple[float, ...] | Array  # [k]
     # [R, n] what the player's own level expects in the present state; NaN: not known
     foreseen: Array
     keys: Keys
-    own: int
-    other: int
+    own: Constant
+    other: Constant
 
 
 class Scratch(NamedTuple):
@@ -69,6 +84,8 @@ class Scratch(NamedTuple):
     before: Array  # marks of s
     after: Array  # marks of s'
     stream: Array  # [1]
+    marks: Constant  # as long as a state has marks
+    shares: Array  # 1/n
     gains: Array  # [3] rewards of the agent and the opponent, and welfare
 
 
@@ -91,14 +108,21 @@ def is_own(mind: Mind, j: int) -> bool:
     return (len(mind.alphas) - 1 - j) % 2 == 0
 
 
-def count_row(mind: Mind, marks: Array) -> int:
+def count_actions(mind: Mind, j: int) -> int:
+    """Number of actions of the other player, as the thinker j has it."""
+    return len(mind.other) if is_own(mind, j) else len(mind.own)
+
+
+def count_row(mind: Mind, marks: Array) -> Index:
     """The row of counts of a state: its number in a table, else 0."""
-    return marks[0] if mind.counts.shape[1] > 1 else 0
+    row: Index = marks[0] if mind.counts.shape[1] > 1 else np.uint64(0)
+    return row
 
 
 def sum_weights(weights: Array, marks: Array, q: Array) -> None:
     """Q(s, ·, ·), the sum of weights [F, own·other] at the marks of s; F marks nothing."""
-    features, cells = weights.shape
+    features = np.uint64(weights.shape[0])
+    cells = weights.shape[1]
     for cell in range(cells):
         value = 0.0
         for m in range(len(marks)):
@@ -113,11 +137,12 @@ def forecast(mind: Mind, i: int, marks: Array, guess: Array) -> None:
         guess[0] = 1
         return
     counts = mind.counts[i, count_row(mind, marks)]
+    n = count_actions(mind, 0)
     total = 0.0
-    for b in range(len(counts)):
+    for b in range(n):
         total += counts[b]
     share = 1 / total
-    for b in range(len(counts)):
+    for b in range(n):
         guess[b] = counts[b] * share
 
 
@@ -126,7 +151,7 @@ def count_action(mind: Mind, i: int, marks: Array, seen: int) -> None:
     if mind.counts.size == 0:
         return
     counts = mind.counts[i, count_row(mind, marks)]
-    for b in range(len(counts)):
+    for b in range(count_actions(mind, 0)):
         counts[b] *= mind.keys.forget
     counts[seen] += 1
 
@@ -153,7 +178,7 @@ def set_softmax(psi: Array, n: int, temperature: float, answer: Array) -> None:
         answer[a] /= total
 
 
-def set_greedy(psi: Array, n: int, epsilon: float, ties: int, answer: Array) -> None:
+def set_greedy(psi: Array, n: int, epsilon: float, ties: int, shares: Array, answer: Array) -> None:
     """The ε-greedy policy of values ψ."""
     highest = psi[0]
     for a in range(1, n):
@@ -161,11 +186,10 @@ def set_greedy(psi: Array, n: int, epsilon: float, ties: int, answer: Array) -> 
     equals = 0
     for a in range(n):  # counted without a branch: a processor could not predict it
         equals += psi[a] == highest
-    rest = epsilon / n
+    rest = epsilon * shares[n]
     best = 1 - epsilon
     if ties == SHARED:
-        if equals > 1:  # rarely: a division takes as long as the rest
-            best /= equals
+        best *= shares[equals]  # a division would take as long as the rest
         for a in range(n):
             answer[a] = rest + best * (psi[a] == highest)
         return
@@ -176,34 +200,34 @@ def set_greedy(psi: Array, n: int, epsilon: float, ties: int, answer: Array) -> 
         answer[a] = rest + best * (a == place)
 
 
-def set_policy(mind: Mind, j: int, psi: Array, n: int, answer: Array) -> None:
+def set_policy(mind: Mind, j: int, psi: Array, n: int, scratch: Scratch, answer: Array) -> None:
     """The policy of thinker j with n actions of values ψ."""
     if mind.temperatures[j] > 0:
         set_softmax(psi, n, mind.temperatures[j], answer)
     else:
-        set_greedy(psi, n, mind.epsilons[j], mind.keys.ties, answer)
+        set_greedy(psi, n, mind.epsilons[j], mind.keys.ties, scratch.shares, answer)
 
 
 def respond(mind: Mind, j: int, i: int, marks: Array, guess: Array, scratch: Scratch) -> None:
     """Replaces p(other|s), which thinker j expects, by its own policy in s."""
-    own = mind.own if is_own(mind, j) else mind.other
-    other = mind.other if is_own(mind, j) else mind.own
+    own = len(mind.own) if is_own(mind, j) else len(mind.other)
+    other = count_actions(mind, j)
     weights = mind.weights[j, i]
     q = weights[marks[0]]  # of one mark nothing is copied
-    if len(marks) > 1:
+    if len(scratch.marks) > 1:
         q = scratch.q
         sum_weights(weights, marks, q)
     psi = scratch.psi
     if not (mind.keys.samples and j > 0):
         expect(q, own, other, guess, psi)
-        set_policy(mind, j, psi, own, guess)
+        set_policy(mind, j, psi, own, scratch, guess)
         return
     for a in range(own):
         scratch.mixed[a] = 0
     for b in range(other):
         for a in range(own):
             psi[a] = q[a * other + b]
-        set_policy(mind, j, psi, own, scratch.answer)
+        set_policy(mind, j, psi, own, scratch, scratch.answer)
         for a in range(own):
             scratch.mixed[a] += guess[b] * scratch.answer[a]
     for a in range(own):
@@ -218,7 +242,7 @@ def foresee(mind: Mind, i: int, marks: Array, scratch: Scratch) -> None:
         for j in range(len(mind.alphas) - 1):
             respond(mind, j, i, marks, guess, scratch)
     else:
-        for b in range(mind.other):
+        for b in range(len(mind.other)):
             guess[b] = mind.foreseen[i, b]
 
 
@@ -226,14 +250,21 @@ def choose_action(mind: Mind, i: int, marks: Array, scratch: Scratch) -> int:
     """An action of the player in the state with these marks."""
     foresee(mind, i, marks, scratch)
     respond(mind, len(mind.alphas) - 1, i, marks, scratch.guess, scratch)
-    return draw_index(scratch.guess, mind.own, draw_uniform(scratch.stream))
+    return draw_index(scratch.guess, len(mind.own), draw_uniform(scratch.stream))
 
 
-def move_weights(weights: Array, marks: Array, cell: int, target: float, alpha: float) -> None:
+def move_weights(
+    weights: Array, cell: Index, target: float, alpha: float, scratch: Scratch
+) -> None:
     """w := w + α (target − Q) at the marks of a state.
 
     With one mark Q − w is 0, so that α = 1 gives the target exactly."""
-    features = len(weights)
+    marks = scratch.before
+    features = np.uint64(len(weights))
+    if len(scratch.marks) == 1:
+        w = weights[marks[0], cell]
+        weights[marks[0], cell] = (1 - alpha) * w + alpha * target
+        return
     value = 0.0
     for m in range(len(marks)):
         if marks[m] < features:
@@ -252,14 +283,14 @@ def update_values(
 
     The expectation is over ``guess``, or over one draw of it.
     """
-    own = mind.own if is_own(mind, j) else mind.other
-    other = mind.other if is_own(mind, j) else mind.own
+    own = len(mind.own) if is_own(mind, j) else len(mind.other)
+    other = count_actions(mind, j)
     weights = mind.weights[j, i]
     psi = scratch.psi
     target = move.r
     if goes_on:
         q = weights[scratch.after[0]]
-        if len(scratch.after) > 1:
+        if len(scratch.marks) > 1:
             q = scratch.q
             sum_weights(weights, scratch.after, q)
         if mind.keys.samples and j > 0:
@@ -272,8 +303,8 @@ def update_values(
         for a in range(1, own):
             highest = max(highest, psi[a])
         target = move.r + mind.keys.gamma * highest
-    cell = move.a * other + (move.b if other > 1 else 0)
-    move_weights(weights, scratch.before, cell, target, mind.alphas[j])
+    cell = np.uint64(move.a * other + (move.b if other > 1 else 0))
+    move_weights(weights, cell, target, mind.alphas[j], scratch)
 
 
 def learn(mind: Mind, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch) -> None:
@@ -295,13 +326,14 @@ def learn(mind: Mind, i: int, move: PlayedRound, done: bool, cut: bool, scratch:
         if j < k - 1:
             respond(mind, j, i, at, answers, scratch)
             guess = answers
-    for b in range(mind.other):
+    for b in range(len(mind.other)):
         mind.foreseen[i, b] = answers[b] if mind.keys.at_next else math.nan
 
 
 parts: tuple[Callable[..., object], ...] = (
     turn,
     is_own,
+    count_actions,
     count_row,
     sum_weights,
     forecast,

@@ -51,10 +51,10 @@ def compile_loop(
         vars(config)["CACHE_DIR"] = str(folder)  # numba's stubs do not have it
     # Without "nnan" and "ninf": infinite numbers and NaN must stay what they are.
     allowed = {"reassoc", "contract", "arcp", "nsz"} if fast else False
+    options: dict[str, Any] = {"fastmath": allowed, "_nrt": allocates and not inline}
     for part in parts:
-        register_jitable(fastmath=allowed, forceinline=inline, _nrt=allocates)(part)
-    options: dict[str, Any] = {"_nrt": allocates and not inline}  # nor this
-    return njit(loop, fastmath=allowed, error_model="numpy", cache=folder is not None, **options)
+        register_jitable(forceinline=inline, **options)(part)
+    return njit(loop, error_model="numpy", cache=folder is not None, **options)
 
 
 @cache

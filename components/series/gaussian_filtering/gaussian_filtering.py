@@ -57,9 +57,21 @@ class Gain:
     P: Tensor  # once y is seen; ``start`` itself if the step leaves it unchanged
 
     @cached_property
-    def log_det(self) -> Tensor:
-        """log |S| [] or [R]."""
-        return log_determinant(self.whiten)
+    def log_scale(self) -> Tensor:
+        """log N(0 | 0, S) [] or [R]."""
+        dy = self.whiten.shape[-1]
+        return -0.5 * (log_determinant(self.whiten) + dy * math.log(2 * math.pi))
+
+    @cached_property
+    def margins(self) -> tuple[Tensor, Tensor]:
+        """Variances of x and half of the 90 % interval [dx] or [R, dx]."""
+        return margins(self.P)
+
+
+def margins(P: Tensor) -> tuple[Tensor, Tensor]:
+    """Variances [..., dx] of a covariance and half of the 90 % interval."""
+    variance = P.diagonal(dim1=-2, dim2=-1)
+    return variance, Z90 * variance.sqrt()
 
 
 def log_determinant(whiten: Tensor) -> Tensor:
@@ -112,8 +124,10 @@ def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Ga
         m=model.m0.expand(problem.replicates, -1).clone(),
         P=model.P0.expand(problem.replicates, -1, -1).clone() if apart else model.P0.clone(),
         gain=None,
-        filtered=Filtering(
-            log_normaliser=problem.observations.new_zeros(problem.replicates), evidence=evidence
+        filtered=Filtering.for_times(
+            problem.observations.shape[1],
+            problem.observations.new_zeros(problem.replicates),
+            evidence,
         ),
     )
 
@@ -221,7 +235,7 @@ def unseen(found: Gain, missing: Tensor) -> Tensor:
 def log_density(found: Gain, v: Tensor) -> Tensor:
     """log N(v | 0, S) of innovations [R, dy] -> [R]."""
     squares = apply_gain(found.whiten, v).square().sum(1)
-    return -0.5 * (squares + found.log_det + v.shape[1] * math.log(2 * math.pi))
+    return torch.add(found.log_scale, squares, alpha=-0.5)
 
 
 def finish_filter_step(
@@ -238,19 +252,20 @@ def finish_filter_step(
 
     ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight``: of the observation
     [R], None: 1."""
-    m = prior_m + apply_gain(found.K, v)
+    shares_gain = found.K.dim() == 2
+    m = torch.addmm(prior_m, v, found.K.mT) if shares_gain else prior_m + apply_gain(found.K, v)
     P = found.P
+    variance, z = found.margins
     log_normaliser = log_density(found, v)
     if extra is not None:
         log_normaliser = log_normaliser + extra
     if batch.missing is not None:
         P = unseen(found, batch.missing)
+        variance, z = margins(P)
         log_normaliser = log_normaliser.masked_fill(batch.missing, 0)
-    variance = P.diagonal(dim1=-2, dim2=-1)  # [dx], or [R, dx]
-    z = Z90 * variance.sqrt()
     filtered = state.filtered
     summaries = {"mean": m, "variance": variance.expand_as(m), "lower": m - z, "upper": m + z}
     filtered.add(batch.t, **summaries, predicted=predicted, weight=weight)
     filtered.log_normaliser = filtered.log_normaliser + log_normaliser
-    info = {"log_normaliser": log_normaliser, "innovation": v.norm(dim=1)}
+    info = {"log_normaliser": log_normaliser, "innovation": torch.linalg.vector_norm(v, dim=1)}
     return replace(state, m=m, P=P, gain=found), info

@@ -62,6 +62,19 @@ class Filtering:
     # rows [R]; none where a method gives each observation the same weight
     weight: Trace = field(default_factory=Trace)
 
+    @classmethod
+    def for_times(cls, times: int, log_normaliser: Tensor, evidence: bool = True) -> Filtering:
+        """The start of a series of T times: rows are not copied while they grow."""
+        return cls(
+            mean=Trace(expected=times),
+            variance=Trace(expected=times),
+            lower=Trace(expected=times),
+            upper=Trace(expected=times),
+            predicted=Trace(expected=times),
+            log_normaliser=log_normaliser,
+            evidence=evidence,
+        )
+
     def __post_init__(self) -> None:
         for trace in (*self._traces(), self.ess, self.weight):
             trace.cut(self.t)
