@@ -3,8 +3,9 @@ longer evaluated."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,14 +21,28 @@ from components.inference.hamiltonian.leapfrog import (
 )
 from components.inference.hamiltonian.mass import Mass
 from components.inference.hamiltonian.turns import (
+    BEFORE,
     TrajectorySegment,
-    is_merged_turning,
-    is_stretch_turning,
+    is_block_straight,
+    is_merged_straight,
+    is_stretch_straight,
     join_stretches,
 )
 from components.maths.exponential.standard_draws import standard_uniform
 
 BLOCK = 8  # states of a subtree that are held together, and checked by Gram matrices
+
+
+class Dynamics(NamedTuple):
+    """Hamiltonian dynamics in leapfrog steps of size ε."""
+
+    model: LogJoint
+    batch: ModelBatch
+    mass: Mass
+    eps: float
+
+    def step(self, z: Phase) -> Phase:
+        return leapfrog(self.model, self.batch, self.mass, self.eps, z)
 
 
 @dataclass(frozen=True)
@@ -78,12 +93,45 @@ class States:
 
 
 @dataclass(frozen=True)
+class Block:
+    """Up to ``BLOCK`` states that A trajectories reach one after another, behind what is known of
+    the trajectories before: row 0 has the sum ρ of their momenta and the velocity of their first
+    state, row 1 is their last state.  All in the direction of the new states."""
+
+    rows: Tensor  # of States [2 + n, A, 4P + 2]
+    r: Tensor  # [A, 2 + n, P]
+    velocity: Tensor  # [A, P, 2 + n]
+
+    @staticmethod
+    def of(rows: Tensor) -> Block:
+        r, velocity = States(rows).momentum.unbind(2)
+        return Block(rows, r.transpose(0, 1), velocity.permute(1, 2, 0))
+
+    @property
+    def states(self) -> Tensor:
+        """The new states, rows of States [n, A, 4P + 2]."""
+        return self.rows[BEFORE:]
+
+    def before(self) -> TrajectorySegment:
+        """The trajectories before; r of the first state is not known."""
+        momenta = States(self.rows[:BEFORE]).momentum
+        return TrajectorySegment(momenta[0], momenta[1], momenta[0, :, 0])
+
+    def stretch(self) -> TrajectorySegment:
+        """The new states, which may be overwritten."""
+        momenta = States(self.states).momentum
+        return TrajectorySegment(
+            momenta[0].clone(), momenta[-1].clone(), momenta[:, :, 0].sum(0)
+        )
+
+
+@dataclass(frozen=True)
 class Subtree:
     """2^j leapfrog steps on from the edge of the trees of A chains; all [A] or [A, …].
 
     Where ``valid`` is False the subtree turned or diverged, and what is beyond is rubbish."""
 
-    stretch: TrajectorySegment
+    rho: Tensor  # sum of its momenta
     last: Tensor  # the new edge, rows of States
     log_weight: Tensor  # log Σ e^{H₀ − H}
     chosen: Tensor  # rows of States, each chosen with probability in proportion to its weight
@@ -91,6 +139,7 @@ class Subtree:
     n_steps: Tensor
     diverging: Tensor
     valid: Tensor
+    straight: Tensor  # valid, and the doubled trajectory does not turn
 
 
 def rows_of(x: Tensor, rows: Tensor) -> Tensor:
@@ -109,6 +158,52 @@ def add_rows(x: Tensor, rows: Tensor, new: Tensor) -> None:
         x += new
     else:
         x.index_add_(0, rows, new.to(x.dtype))
+
+
+class Walkers:
+    """The chains, of A, that still take steps in a subtree."""
+
+    def __init__(self, dynamics: Dynamics, z: Phase, energy: Tensor):
+        self.dynamics = dynamics
+        self.z = z  # of those that take steps
+        self.rows = torch.arange(len(energy), device=energy.device)  # their places among the A
+        self.energy = energy  # H₀ of those
+        self.taken = 0
+        self.n_steps = torch.zeros_like(self.rows)  # [A]
+        self.diverging = torch.zeros_like(self.rows, dtype=torch.bool)  # [A]
+
+    def advance(self, out: Tensor) -> Tensor:
+        """Take a step, write its states into ``out`` [A, 4P + 2] and return the errors of the
+        energy [A], +∞ of chains that wait."""
+        mass = self.dynamics.mass
+        self.z = self.dynamics.step(self.z)
+        self.taken += 1
+        A = out.shape[0]
+        k = self.rows.shape[0]
+        if k == A:
+            return energy_error(States.of(self.z, mass, out), self.energy)
+        states = out.new_empty(k, out.shape[1])
+        error = energy_error(States.of(self.z, mass, states), self.energy)
+        out.index_copy_(0, self.rows, states)
+        return error.new_full((A,), torch.inf).index_copy_(0, self.rows, error)
+
+    def record(self, error: Tensor) -> None:
+        """Note the steps taken, and who diverged at the last, by its errors [A]."""
+        self.n_steps.index_fill_(0, self.rows, self.taken)
+        is_divergent = rows_of(error, self.rows) > DIVERGENT
+        self.diverging = replace_rows(self.diverging, self.rows, is_divergent)
+
+    def drop(self, error: Tensor, alive: Tensor) -> bool:
+        """Chains that are not alive [A] take no more steps.  False: none is left."""
+        left = alive.nonzero().flatten()
+        if left.shape[0] < self.rows.shape[0]:
+            self.record(error)
+            places = torch.searchsorted(self.rows, left)
+            z = self.z
+            self.z = Phase(z.theta[places], z.r[places], z.value[places], z.gradient[places])
+            self.energy = self.energy[places]
+            self.rows = left
+        return left.shape[0] > 0
 
 
 @cache
@@ -131,161 +226,151 @@ def choices(weights: Tensor, before: Tensor | None, u: Tensor) -> tuple[Tensor, 
     return (take * _places(n, u.device)).amax(0) - 1, sums[-1]
 
 
-def subtree(
-    model: LogJoint,
-    batch: ModelBatch,
-    mass: Mass,
-    eps: float,
-    edge: Tensor,
-    energy: Tensor,
-    size: int,
-    u: Tensor,
-) -> Subtree:
-    """Take ``size`` = 2^j steps from the edge of trees that began at energy H₀ [A].
+class Proposal:
+    """The state of a subtree that is chosen, as its blocks are reached."""
 
-    The edge has rows of States; u [size, A] is uniform.  Every aligned subtree of 2, 4, …
-    states is checked for a U-turn when its last state is reached: subtrees of up to
-    ``BLOCK`` states by their Gram matrix; for longer ones that are not yet full only ends
-    and sum are kept, j of each.
+    def __init__(self) -> None:
+        self.rows: Tensor | None = None  # of States [A, 4P + 2]
+        self.log_weight: Tensor | None = None  # log Σ e^{H₀ − H} so far [A]
+
+    def update(self, states: Tensor, error: Tensor, u: Tensor) -> None:
+        """Choose among these states too, [n, A, 4P + 2] with errors [n, A] or fewer."""
+        n, A = u.shape
+        if n == 1:  # there is no choice
+            self.rows = states[0]
+            self.log_weight = -error[0]
+            return
+        index, self.log_weight = choices(-error, self.log_weight, u[: len(error)])
+        places = torch.arange(A, device=u.device).add_(index.clamp(min=0), alpha=A)
+        rows = states.flatten(0, 1).index_select(0, places)
+        if self.rows is not None:
+            rows = torch.where((index >= 0).unsqueeze(1), rows, self.rows)
+        self.rows = rows
+
+
+def walk_block(walkers: Walkers, block: Block, whole: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Fill the block.
+
+    Returns the errors of its states [n, A], fewer where no chain is left; then, [A], True where no
+    stretch turned or diverged; and True where, besides, it does not turn with the trajectory before
+    it, asked if the block is the ``whole`` subtree."""
+    states = block.states
+    n = len(states)
+    errors: list[Tensor] = []
+    for i, now in enumerate(states):
+        error = walkers.advance(now)
+        errors.append(error)
+        straight = valid = error <= DIVERGENT
+        if i == n - 1 and whole:
+            own, both = is_block_straight(block.r, block.velocity)
+            straight = valid & both
+            valid = valid & own
+        elif i & 1:
+            end = BEFORE + i + 1
+            begin = BEFORE + i - (i & ~(i + 1))
+            own = is_stretch_straight(block.r[:, begin:end], block.velocity[:, :, begin:end])
+            straight = valid = valid & own
+        if i < n - 1 and not walkers.drop(error, valid):
+            break
+    return torch.stack(errors), valid, straight
+
+
+def subtree(dynamics: Dynamics, block: Block, energy: Tensor, size: int, u: Tensor) -> Subtree:
+    """Take ``size`` = 2^j steps from the last states of trajectories that began at energy H₀ [A].
+
+    ``block`` has room for all steps or for ``BLOCK``; u [size, A] is uniform.  Every aligned
+    subtree of 2, 4, … states is checked for a U-turn when its last state is reached: subtrees of up
+    to ``BLOCK`` states by their Gram matrix; for longer ones that are not yet full only ends and
+    sum are kept, j of each.
 
     Source: Hoffman & Gelman (2014), Algorithm 3, without its recursion.
     """
-    A = len(energy)
-    z = States(edge).phase()
-    rows = every = torch.arange(A, device=energy.device)
-    alive = torch.ones_like(every, dtype=torch.bool)
-    diverging = torch.zeros_like(alive)
-    n_steps = torch.zeros_like(every)
+    walkers = Walkers(dynamics, States(block.rows[1]).phase(), energy)
+    n = len(block.states)
+    proposal = Proposal()
     rates = torch.zeros_like(energy)
-    last = edge
-    proposal = edge
-    together = 0  # steps that all took count once
-    log_weight: Tensor | None = None
     waiting: list[TrajectorySegment] = []  # the subtrees that are not full yet, outermost first
-    for begin in range(0, size, BLOCK):
-        # [n, A, 4P + 2]; undefined where not alive
-        trajectory = edge.new_empty(min(size, BLOCK), *edge.shape)
-        errors: list[Tensor] = []
-        for i, now in enumerate(trajectory):
-            if rows.shape[0] == A:
-                together += 1
-                z = leapfrog(model, batch, mass, eps, z)
-                error = energy_error(States.of(z, mass, now), energy)
-            else:
-                n_steps += alive
-                z = leapfrog(model, batch, mass, eps, States(last.index_select(0, rows)).phase())
-                new_states = last.new_empty(rows.shape[0], last.shape[1])
-                error = torch.full_like(energy, torch.inf)
-                error[rows] = energy_error(States.of(z, mass, new_states), energy[rows])
-                now.index_copy_(0, rows, new_states)
-            errors.append(error)
-            last = now
-            has_diverged = float(error.max()) > DIVERGENT
-            if has_diverged:
-                is_divergent = error > DIVERGENT
-                diverging = diverging | (alive & is_divergent)
-                alive = alive & ~is_divergent
-            if i & 1:
-                alive = alive & ~is_stretch_turning(
-                    States(trajectory[i - (i & ~(i + 1)) : i + 1]).momentum
-                )
-            if has_diverged or i & 1:
-                rows = alive.nonzero().flatten()
-                if rows.shape[0] == 0:
-                    break
-        error = torch.stack(errors)  # [n, A], fewer where none is alive
+    for begin in range(0, size, n):
+        error, valid, straight = walk_block(walkers, block, n == size)
         rates += acceptance(error).sum(0)
-        if size == 1:  # there is no choice
-            proposal = last
-            log_weight = -errors[0]
-        else:
-            indices, log_weight = choices(-error, log_weight, u[begin : begin + len(errors)])
-            picked = trajectory.flatten(0, 1).index_select(
-                0, torch.add(every, indices.clamp(min=0), alpha=A)
-            )
-            proposal = (
-                picked if begin == 0 else torch.where((indices >= 0).unsqueeze(1), picked, proposal)
-            )
-        momenta = States(trajectory).momentum  # [n, A, 2, P]
-        stretch = TrajectorySegment(momenta[0], momenta[-1], momenta[:, :, 0].sum(0))
-        if size > BLOCK:  # only the ends are kept
-            stretch = replace(stretch, first=stretch.first.clone(), last=stretch.last.clone())
-        bits = begin // BLOCK
+        proposal.update(block.states, error, u[begin : begin + n])
+        if n == size:
+            break
+        stretch = block.stretch()
+        bits = begin // n
         while bits & 1:
             before = waiting.pop()
-            alive = alive & ~is_merged_turning(before, stretch)
+            valid = valid & is_merged_straight(before, stretch)
             stretch = join_stretches(before, stretch)
             bits = bits >> 1
         waiting.append(stretch)
-        if begin:
-            rows = alive.nonzero().flatten()
-        if rows.shape[0] == 0:
+        straight = valid
+        if begin + n == size:
+            straight = valid & is_merged_straight(block.before(), stretch)
+        elif not walkers.drop(error[-1], valid):
             break
-    assert log_weight is not None
+    walkers.record(error[-1])
+    assert proposal.rows is not None and proposal.log_weight is not None
     return Subtree(
-        stretch=waiting[0],
-        last=last,
-        log_weight=log_weight,
-        chosen=proposal,
+        rho=waiting[0].rho if waiting else States(block.states).momentum[:, :, 0].sum(0),
+        last=block.states[-1],
+        log_weight=proposal.log_weight,
+        chosen=proposal.rows,
         rates=rates,
-        n_steps=n_steps + together,
-        diverging=diverging,
-        valid=alive,
+        n_steps=walkers.n_steps,
+        diverging=walkers.diverging,
+        valid=valid,
+        straight=straight,
     )
 
 
-def no_u_turn(
-    model: LogJoint,
-    batch: ModelBatch,
-    mass: Mass,
-    eps: float,
-    z: Phase,
-    max_depth: int,
-    generator: torch.Generator,
-) -> Draw:
+def open_block(n: int, edges: Tensor, rows: Tensor, forwards: Tensor, rho: Tensor) -> Block:
+    """Room for n states of the trajectories ``rows`` [A], in these directions, behind what is known
+    of them: their edges [2C, 4P + 2], and the sums of their momenta [A, P] in this direction."""
+    C = len(edges) // 2
+    P = rho.shape[1]
+    block = Block.of(edges.new_empty(BEFORE + n, len(rows), edges.shape[1]))
+    near = torch.add(rows, forwards, alpha=C)
+    far = torch.add(rows, ~forwards, alpha=C)
+    torch.index_select(edges, 0, near, out=block.rows[1])
+    before = States(block.rows[0]).momentum
+    before[:, 0] = rho
+    torch.neg(edges[:, 3 * P : 4 * P].index_select(0, far), out=before[:, 1])
+    return block
+
+
+def no_u_turn(dynamics: Dynamics, z: Phase, max_depth: int, generator: torch.Generator) -> Draw:
     """A draw for each chain from the states of a trajectory that doubles until it turns.
 
     A new half is taken for the next state with probability min(1, w_new/w_old).
 
     Source: Betancourt (2017), sections A.3.2 and A.4; Hoffman & Gelman (2014), Algorithm 6."""
     like = z.value
-    C = len(z.theta)
-    sample = like.new_empty(C, 4 * z.theta.shape[1] + 2)
+    C, P = z.theta.shape
+    sample = like.new_empty(C, 4 * P + 2)
     rho = z.r
-    energy = States.of(z, mass, sample)
+    energy = States.of(z, dynamics.mass, sample)
     # [2C, 4P + 2], backwards, forwards: backwards is forwards with r flipped
     edges = torch.cat([sample, sample])
-    States(edges[:C]).momentum.neg_()
+    edges[:C, 2 * P : 4 * P].neg_()
+    one = torch.ones_like(like[:1])
     log_weight = torch.zeros_like(like)
     rates = torch.zeros_like(like)
     n_steps = torch.zeros_like(like, dtype=torch.long)
-    depth = torch.zeros_like(like, dtype=torch.long)
-    diverging = torch.zeros_like(like, dtype=torch.bool)
+    depth = torch.zeros_like(n_steps)
+    diverging = torch.zeros_like(n_steps, dtype=torch.bool)
     rows = torch.arange(C, device=like.device)  # chains with a trajectory that goes on [A]
     for j in range(max_depth):
-        u = standard_uniform((2**j + 2, C), generator, like)
+        size = 2**j
+        u = standard_uniform((size + 2, C), generator, like)
         u = u if rows.shape[0] == C else u[:, rows]
         forwards = u[0] < 0.5
         accept = u[1]
-        time = torch.where(forwards, 1.0, -1.0).to(like.dtype).unsqueeze(1)
-        side = torch.add(rows, forwards, alpha=C)  # of ``edges``
-        near = edges.index_select(0, side)
-        far_momenta = States(edges).momentum.index_select(0, torch.add(rows, ~forwards, alpha=C))
-        new = subtree(
-            model=model,
-            batch=batch,
-            mass=mass,
-            eps=eps,
-            edge=near,
-            energy=rows_of(energy, rows),
-            size=2**j,
-            u=u[2:],
-        )
+        time = torch.where(forwards, one, -one).unsqueeze(1)
         old_rho = time * rows_of(rho, rows)
         old_weight = rows_of(log_weight, rows)
-        is_running = new.valid & ~is_merged_turning(
-            TrajectorySegment(-far_momenta, States(near).momentum, old_rho), new.stretch
-        )
+        block = open_block(min(size, BLOCK), edges, rows, forwards, old_rho)
+        new = subtree(dynamics, block, rows_of(energy, rows), size, u[2:])
         take = new.valid & (accept < (new.log_weight - old_weight).exp())
         sample = replace_rows(
             sample, rows, torch.where(take.unsqueeze(1), new.chosen, rows_of(sample, rows))
@@ -294,12 +379,12 @@ def no_u_turn(
         add_rows(n_steps, rows, new.n_steps)
         add_rows(depth, rows, new.valid)
         diverging = replace_rows(diverging, rows, new.diverging)
-        on = is_running.nonzero().flatten()
+        on = new.straight.nonzero().flatten()
         if on.shape[0] == 0:
             break
-        rho = replace_rows(rho, rows, time * (old_rho + new.stretch.rho))
+        rho = replace_rows(rho, rows, time * (old_rho + new.rho))
         log_weight = replace_rows(log_weight, rows, torch.logaddexp(old_weight, new.log_weight))
-        edges.index_copy_(0, side, new.last)
+        edges.index_copy_(0, torch.add(rows, forwards, alpha=C), new.last)
         rows = rows_of(rows, on)
     z = States(sample).phase()
     z = Phase(z.theta.contiguous(), z.r.contiguous(), z.value.contiguous(), z.gradient.contiguous())

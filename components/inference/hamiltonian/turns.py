@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 # Σ_k r_k of these momenta, with this velocity: no more than 0 is a turn
 Check = tuple[tuple[int, ...], int]
+Checks = tuple[Check, ...]
 
-# Of (ρ_a, ρ_b, first of b, last of a) with the velocities at (first of a, last of b, first of b,
-# last of a).
-MERGED: tuple[Check, ...] = (
-    ((0, 1), 0),
-    ((0, 1), 1),
-    ((0, 2), 0),
-    ((0, 2), 2),
-    ((1, 3), 3),
-    ((1, 3), 1),
-)
+BEFORE = 2  # columns of a block before its own states
+
+
+class Part(NamedTuple):
+    """Consecutive states by their columns in a Gram matrix."""
+
+    states: tuple[int, ...]  # their momenta sum to ρ
+    first: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -35,27 +36,57 @@ class TrajectorySegment:
     rho: Tensor  # Σ r [A, P]
 
 
+def list_joint_checks(a: Part, b: Part) -> Checks:
+    """U-turn checks of two parts, a before b: both, and each with the nearest state of the other
+    (Stan's checks), each sum with the velocities at its ends."""
+    both = (*a.states, *b.states)
+    with_first = (*a.states, b.first)
+    with_last = (a.last, *b.states)
+    return (
+        (both, a.first),
+        (both, b.last),
+        (with_first, a.first),
+        (with_first, b.first),
+        (with_last, a.last),
+        (with_last, b.last),
+    )
+
+
 @cache
-def list_turn_checks(n: int) -> tuple[Check, ...]:
+def list_turn_checks(n: int, before: int = 0) -> Checks:
     """U-turn checks to make when the last of n = 2^k states is reached.
 
-    They are, for each stretch of 2, 4, … n states that ends there, and for each half of it
-    with the nearest state of the other (Stan's checks), its sum with the velocities at both
-    ends.
+    They are those of the two halves of each stretch of 2, 4, … n states that ends there.
+    ``before`` columns of the Gram matrix lie before those of the states.
     """
     checks: dict[Check, None] = {}  # two states are their halves: asked once
+    end = before + n
     for size in (2**k for k in range(1, n.bit_length())):
-        a = n - size
-        m = n - size // 2
-        b = n - 1
-        for start, stop in ((a, b), (a, m), (m - 1, b)):
-            inside = tuple(range(start, stop + 1))
-            checks |= {(inside, start): None, (inside, stop): None}
+        a = end - size
+        m = end - size // 2
+        halves = (
+            Part(tuple(range(a, m)), a, m - 1),
+            Part(tuple(range(m, end)), m, end - 1),
+        )
+        checks |= dict.fromkeys(list_joint_checks(*halves))
     return tuple(checks)
 
 
-@cache
-def summing(n: int, checks: tuple[Check, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+def list_block_checks(n: int) -> Checks:
+    """Checks of a trajectory, in the columns ``BEFORE``, with n states that double it.
+
+    Column 0 has its ρ and the velocity of its first state, column 1 its last state.
+    """
+    states = tuple(range(BEFORE, BEFORE + n))
+    return list_joint_checks(Part((0,), 0, 1), Part(states, states[0], states[-1]))
+
+
+# Of momenta (ρ_a, ρ_b, first of b, last of a) with the velocities at (first of a, last of b, first
+# of b, last of a).
+MERGED = list_joint_checks(Part((0,), 0, 3), Part((1,), 2, 1))
+
+
+def summing(n: int, checks: Checks, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The matrix [n², checks] by which a Gram matrix [n, n] of n momenta with n velocities becomes
     the checks."""
     coefficients = [
@@ -65,33 +96,60 @@ def summing(n: int, checks: tuple[Check, ...], dtype: torch.dtype, device: torch
     return torch.tensor(coefficients, dtype=dtype, device=device).flatten(0, 1)
 
 
-def has_turned(r: Tensor, velocity: Tensor, checks: tuple[Check, ...]) -> Tensor:
-    """True if any check fails; momenta and velocities [A, n, P] -> [A]."""
-    gram = torch.bmm(r, velocity.transpose(1, 2))  # [A, n, n]
-    products = gram.flatten(1) @ summing(gram.shape[1], checks, gram.dtype, gram.device)
-    return (products <= 0).any(1)
+@cache
+def sum_stretch(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """``summing`` of the checks of a stretch of n states."""
+    return summing(n, list_turn_checks(n), dtype, device)
 
 
-def is_stretch_turning(momenta: Tensor) -> Tensor:
-    """True if an aligned stretch that ends at the last of n = 2^k states turns.
+@cache
+def sum_block(n: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, int]:
+    """``summing`` of the checks of a stretch of n states, then of those with the trajectory before
+    it; and how many are of the stretch."""
+    own = list_turn_checks(n, BEFORE)
+    return summing(BEFORE + n, own + list_block_checks(n), dtype, device), len(own)
 
-    r and M⁻¹r [n, A, 2, P] -> [A].  A stretch with momenta summing to ρ turns if rᵀM⁻¹ρ ≤ 0
+
+@cache
+def sum_merged(dtype: torch.dtype, device: torch.device) -> Tensor:
+    """``summing`` of ``MERGED``."""
+    return summing(4, MERGED, dtype, device)
+
+
+def go_straight(r: Tensor, velocity: Tensor, weights: Tensor) -> Tensor:
+    """True where a check holds; momenta [A, n, P], velocities [A, P, n] and ``summing`` [n²,
+    checks] -> [A, checks]."""
+    return torch.bmm(r, velocity).flatten(1) @ weights > 0
+
+
+def is_stretch_straight(r: Tensor, velocity: Tensor) -> Tensor:
+    """True if no aligned stretch that ends at the last of n = 2^k states turns.
+
+    r [A, n, P] and M⁻¹r [A, P, n] -> [A].  A stretch with momenta summing to ρ turns if rᵀM⁻¹ρ ≤ 0
     at one of its ends.
 
     Source: Betancourt (2017), section A.4.2.
     """
-    r, velocity = momenta.transpose(0, 1).unbind(2)  # [A, n, P] each
-    return has_turned(r, velocity, list_turn_checks(len(momenta)))
+    return go_straight(r, velocity, sum_stretch(r.shape[1], r.dtype, r.device)).all(1)
 
 
-def is_merged_turning(a: TrajectorySegment, b: TrajectorySegment) -> Tensor:
-    """True if the union of two stretches, a before b, turns [A].
+def is_block_straight(r: Tensor, velocity: Tensor) -> tuple[Tensor, Tensor]:
+    """``is_stretch_straight`` of n states after ``BEFORE`` columns of a trajectory, and True if
+    both together do not turn.
 
-    Also true if either stretch with the nearest state of the other turns.
+    r [A, 2 + n, P] and M⁻¹r [A, P, 2 + n] -> [A], [A].
     """
+    weights, own = sum_block(r.shape[1] - BEFORE, r.dtype, r.device)
+    holds = go_straight(r, velocity, weights)
+    return holds.narrow(1, 0, own).all(1), holds.all(1)
+
+
+def is_merged_straight(a: TrajectorySegment, b: TrajectorySegment) -> Tensor:
+    """True if the union of two stretches, a before b, does not turn, nor either with the nearest
+    state of the other [A]."""
     r = torch.stack([a.rho, b.rho, b.first[:, 0], a.last[:, 0]], 1)  # [A, 4, P]
-    velocity = torch.stack([a.first[:, 1], b.last[:, 1], b.first[:, 1], a.last[:, 1]], 1)
-    return has_turned(r, velocity, MERGED)
+    velocity = torch.stack([a.first[:, 1], b.last[:, 1], b.first[:, 1], a.last[:, 1]], 2)
+    return go_straight(r, velocity, sum_merged(r.dtype, r.device)).all(1)
 
 
 def join_stretches(a: TrajectorySegment, b: TrajectorySegment) -> TrajectorySegment:
