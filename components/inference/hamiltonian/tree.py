@@ -16,7 +16,13 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.inference.chains import ModelBatch
-from components.inference.hamiltonian.growth import Leaf, Trees, compiled, make_trees
+from components.inference.hamiltonian.growth import (
+    TRAJECTORY,
+    Leaves,
+    Trees,
+    compiled_loops,
+    make_trees,
+)
 from components.inference.hamiltonian.leapfrog import Phase, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.maths.compiled.loops import Array
@@ -48,12 +54,12 @@ class Draw:
 
 
 def to_host(*tensors: Tensor) -> list[Array]:
-    """Arrays of tensors [A, …] of one type; from an accelerator in one transfer."""
+    """Arrays of tensors [A] or [A, P] of one type; from an accelerator in a single transfer."""
     if tensors[0].device.type == "cpu":
         return [x.contiguous().numpy() for x in tensors]
     columns = [x if x.dim() == 2 else x.unsqueeze(1) for x in tensors]
     parts = torch.cat(columns, 1).cpu().split([x.shape[1] for x in columns], 1)
-    return [part.reshape(x.shape).numpy() for part, x in zip(parts, tensors, strict=True)]
+    return [part.contiguous().view(x.shape).numpy() for part, x in zip(parts, tensors, strict=True)]
 
 
 def to_device(x: Array, device: torch.device) -> Tensor:
@@ -61,39 +67,36 @@ def to_device(x: Array, device: torch.device) -> Tensor:
     return torch.from_numpy(x).to(device, non_blocking=True)
 
 
-def evaluate_leaf(mass: Mass, z: Phase, start: Tensor | None = None) -> tuple[Leaf, Array]:
-    """States z [A] on the CPU, and the errors of their energies; ``start``: H₀ [A], None: their
-    own."""
+def measure_energy(mass: Mass, z: Phase) -> tuple[Tensor, Tensor]:
+    """M⁻¹ r [A, P] and H(θ, r) [A]."""
     velocity = mass.velocity(z.r)
-    energy = mass.kinetic(z.r, velocity) - z.value
-    error = energy_error(energy, energy if start is None else start)
-    arrays = to_host(z.theta, z.gradient, z.r, velocity, z.value, energy, error)
-    return Leaf(*arrays[:-1]), arrays[-1]
+    return velocity, mass.kinetic(z.r, velocity) - z.value
 
 
-def grow_subtree(
-    dynamics: Dynamics, trees: Trees, u: Array, rows: Array, z: Phase, energy: Tensor
+def grow_subtrees(
+    dynamics: Dynamics, trees: Trees, rows: Array, z: Phase, start: Tensor, u: Array
 ) -> Array:
     """Double the trajectories of the chains ``rows`` [A], which go on from z and began at energies
-    H₀ [A], and return those that go on after that.
+    ``start`` [A], and return the chains that double theirs again.
 
-    Uniform numbers u [2 + 2^j, C]: for directions, for taking a sample of the new half, and for
-    each of its states."""
-    loops = compiled()
+    u [2 + 2^j, C] is uniform: for directions, samples of new halves, and each of 2^j states."""
+    loops = compiled_loops()
     size = len(u) - 2
     for i in range(size):
         z = dynamics.step(z)
-        leaf, error = evaluate_leaf(dynamics.mass, z, energy)
+        velocity, energy = measure_energy(dynamics.mass, z)
+        error = energy_error(energy, start)
+        *states, errors = to_host(z.theta, z.gradient, z.r, velocity, z.value, energy, error)
+        leaves = Leaves(*states)
         left = np.empty(len(rows), np.int64)
-        n = loops.add_leaf(trees, rows, leaf, error, i, u, left)
+        n = loops.add_leaves(trees, rows, leaves, errors, i, u, left)
         if i == size - 1:
-            n = loops.end_doubling(trees, rows, left[:n], leaf, u)
-            return rows[left[:n]]
-        if n < len(rows):
-            rows = rows[left[:n]]
-            index = to_device(left[:n], energy.device)
+            n = loops.end_doubling(trees, rows, left[:n], leaves, u)
+        elif 0 < n < len(rows):
+            index = to_device(left[:n], start.device)
             z = Phase(z.theta[index], z.r[index], z.value[index], z.gradient[index])
-            energy = energy[index]
+            start = start[index]
+        rows = rows[left[:n]]
         if n == 0:
             break
     return rows
@@ -105,29 +108,44 @@ def no_u_turn(dynamics: Dynamics, z: Phase, max_depth: int, generator: torch.Gen
     A new half is taken for the next state with probability min(1, w_new/w_old).
 
     Source: Betancourt (2017), sections A.3.2 and A.4; Hoffman & Gelman (2014), Algorithm 6."""
-    loops = compiled()
+    loops = compiled_loops()
     C, P = z.theta.shape
     like = z.value
     device = like.device
-    leaf, _ = evaluate_leaf(dynamics.mass, z)
-    trees = make_trees(C, P, max_depth, leaf.theta.dtype)
-    loops.plant(trees, leaf)
-    energy = to_device(leaf.energy, device)
+    velocity, energy = measure_energy(dynamics.mass, z)
+    leaves = Leaves(*to_host(z.theta, z.gradient, z.r, velocity, z.value, energy))
+    dtype = leaves.theta.dtype
+    trees = make_trees(C, P, max_depth, dtype)
+    loops.init_trees(trees, leaves)
     rows = np.arange(C)  # chains with a trajectory that goes on
     for j in range(max_depth):
         u = standard_uniform((2**j + 2, C), generator, like).cpu().numpy()
-        start = np.empty((3, len(rows), P), leaf.theta.dtype)
-        value = np.empty(len(rows), leaf.theta.dtype)
-        loops.begin_doubling(trees, rows, u, start, value)
-        theta, gradient, r = to_device(start, device)
-        z = Phase(theta, r, to_device(value, device), gradient)
-        start_energy = energy if len(rows) == C else energy[to_device(rows, device)]
-        rows = grow_subtree(dynamics, trees, u, rows, z, start_energy)
+        A = len(rows)
+        room = np.empty(3 * A * P + 2 * A, dtype)
+        near = room[: 3 * A * P].reshape(3, A, P)
+        loops.begin_doubling(trees, rows, u, near, room[3 * A * P :].reshape(2, A))
+        states, values, start = to_device(room, device).split([3 * A * P, A, A])
+        theta, gradient, r = states.view(3, A, P)
+        z = Phase(theta, r, values, gradient)
+        rows = grow_subtrees(dynamics, trees, rows, z, start, u)
         if len(rows) == 0:
             break
-    theta, gradient, r = (to_device(x.copy(), device) for x in trees.samples[0])
-    value, end_energy = (to_device(x.copy(), device) for x in trees.levels[0])
-    rates, n_steps, depth, diverging = (to_device(x, device) for x in trees[-4:])
+    return to_draw(trees, device)
+
+
+def to_draw(trees: Trees, device: torch.device) -> Draw:
+    """The samples of the trajectories, and what these were like."""
+    samples = trees.samples[TRAJECTORY]
+    counts = [trees.diverging, trees.n_steps, trees.depth]
+    numbers = [*trees.levels[TRAJECTORY], trees.rates, *counts]
+    moved = to_device(np.concatenate([samples.ravel(), *numbers], dtype=samples.dtype), device)
+    theta, gradient, r = moved[: samples.size].view(samples.shape)
+    value, energy, rates, diverging, n_steps, depth = moved[samples.size :].view(len(numbers), -1)
     return Draw(
-        Phase(theta, r, value, gradient), end_energy, rates / n_steps, diverging, n_steps, depth
+        z=Phase(theta.clone(), r.clone(), value.clone(), gradient.clone()),
+        energy=energy,
+        acceptance=rates / n_steps,
+        diverging=diverging.bool(),
+        n_steps=n_steps.long(),
+        depth=depth.long(),
     )

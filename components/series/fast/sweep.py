@@ -44,7 +44,6 @@ from components.series.fast.simulation_smoother import (
     StateWork,
     System,
     SystemMotion,
-    read_state,
     simulate,
     state_work,
 )
