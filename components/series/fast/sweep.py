@@ -228,30 +228,15 @@ def set_weights(seen: Array, precisions: Array, weights: Array) -> None:
         weights[t] *= precisions[t]
 
 
-def sum_squares(eta: Array, k: int) -> float:
-    """Σ_t η_tk² in four sums, which do not wait for each other."""
-    n = len(eta)
-    end = n - n % 4
-    first = 0.0
-    second = 0.0
-    third = 0.0
-    fourth = 0.0
-    for t in range(0, end, 4):
-        first += eta[t, k] * eta[t, k]
-        second += eta[t + 1, k] * eta[t + 1, k]
-        third += eta[t + 2, k] * eta[t + 2, k]
-        fourth += eta[t + 3, k] * eta[t + 3, k]
-    for t in range(end, n):
-        first += eta[t, k] * eta[t, k]
-    return first + second + (third + fourth)
-
-
 def draw_scales(priors: ScalePriors, eta: Array, g: Array, sigma: Array, total: Array) -> None:
     """σ_j | the noise η [n − 1, k] of its states, j ≥ 1."""
     owner = priors.owner
     clear(total)
     for k in range(len(owner)):
-        total[owner[k]] += sum_squares(eta, k)
+        squares = 0.0
+        for t in range(len(eta)):
+            squares += eta[t, k] * eta[t, k]
+        total[owner[k]] += squares
     for j in range(1, len(sigma)):
         half = 0.5 * (priors.squares[j] + total[j])
         sigma[j] = math.sqrt(variance_from_gamma(g[j], priors.shape[j], half, priors.upper[j]))
@@ -454,7 +439,6 @@ compilable = (
     subtract_columns,
     subtract_states,
     set_weights,
-    sum_squares,
     draw_scales,
     draw_one,
     draw_dynamics,
