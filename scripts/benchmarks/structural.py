@@ -30,7 +30,7 @@ BENCHMARK = Benchmark(
     "bsts-causalimpact, numpyro",
     GOALS,
     keep_memory=False,
-    draws=Option(4000, 200, "of one chain, each run"),
+    draws=Option(4000, 400, "of one chain, each run"),
     repeats=Option(5, 1),
 )
 
