@@ -3,7 +3,7 @@
 The score is min-ESS/s: the least effective sample size over means and second moments of all
 coordinates, divided by seconds; warm-up and compilation are not timed.  All have a dense mass
 matrix and default target acceptance.  BlackJAX's HMC has no rule for the number of leapfrog steps:
-of several the best is the peer.  Moments of all samplers must agree within their errors."""
+of several the best is the peer.  Moments must agree within their errors.  ``chain_runs`` bounds NUTS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scripts.peers.installed import AbsentPeer
 PAIRS = (("HMC", "HMC"), ("HMC", "NUTS"), ("ChEES", "HMC"), ("NUTS", "NUTS"))
 DTYPES = ["float64", "float32"]
 GOALS = {f"HMC against its {peer}, {dtype}": 1.5 for peer in ("HMC", "NUTS") for dtype in DTYPES}
-GOALS |= {"NUTS against its NUTS, float64": 2.0, "NUTS against its NUTS, float32": 1.0}
+GOALS |= {"NUTS against its NUTS, float64": 1.8, "NUTS against its NUTS, float32": 1.0}
 BENCHMARK = Benchmark(
     "hmc",
     "BlackJAX",

@@ -20,7 +20,7 @@ TIMES = 104
 CHANNELS, REGRESSORS = 5, 7
 
 
-BLOCK = 50  # sweeps of a compiled call
+BLOCK = 100  # sweeps of a compiled call, whose numbers a core's cache holds
 
 
 def draw_series(columns: int) -> tuple[Array, Array]:

@@ -200,9 +200,10 @@ at::Tensor& set_storage(at::Tensor& x, c10::Storage source, c10::SymInt offset, 
                                       C10_AS_INTARRAYREF_SLOW(stride));
 }
 
-at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
+// As torch says of CUDA: the host waits for its own numbers only where ``non_blocking`` is false.
+at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   if (!to.is_privateuseone()) count("device to host");
-  if (!from.is_privateuseone()) count("host to device");
+  if (!from.is_privateuseone() && !non_blocking) count("host to device");
   at::Tensor target = on_cpu(to);
   target.copy_(on_cpu(from));
   return to;

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import platformdirs
@@ -16,6 +16,7 @@ from torch import Tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def is_on_cpu(x: Tensor) -> bool:
@@ -29,12 +30,12 @@ def to_array(x: Tensor) -> Array:
 
 
 def compile_loop(
-    loop: Callable[P, None],
+    loop: Callable[P, R],
     parts: Sequence[Callable[..., Any]] = (),
     fast: bool = False,
     inline: bool = False,
     allocates: bool = True,
-) -> Callable[P, None]:
+) -> Callable[P, R]:
     """Compiles a function of arrays and numbers, and the functions that it calls; seconds at its
     first call on a machine.
 

@@ -276,7 +276,11 @@ def draw_path(
 def filter_one_state(
     y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork
 ) -> None:
-    """``filter_forwards`` of a system with one state, number by number."""
+    """``filter_forwards`` of a system with one state, number by number.
+
+    The next mean and variance are a ← G (1 − K F) a + G K e, e = y − F α⁺ − ε⁺, and
+    P ← (G² h) P/f + W: of the operations that wait for the last a or P this leaves the fewest.
+    """
     n = len(y)
     G = motion.values[0]
     scale = motion.scale[0]
@@ -288,35 +292,40 @@ def filter_one_state(
     for t in range(n):
         work.scaled[t] = 0.0
         work.gains[t, 0] = 0.0
+        kept = G
+        added = 0.0
+        spread = G * G
         if system.seen[t]:
             row = F[t, 0]
-            v = y[t] - row * plus - noise[t] * drawn.errors[t] - row * a
-            M = P * row
-            f = row * M + noise[t] * noise[t]
-            work.scaled[t] = v / f
-            work.gains[t, 0] = M / f
-            a += M / f * v
-            P -= M * M / f
+            h = noise[t] * noise[t]
+            e = y[t] - row * plus - noise[t] * drawn.errors[t]
+            inverse = 1 / (row * row * P + h)
+            gain = P * row * inverse
+            work.scaled[t] = (e - row * a) * inverse
+            work.gains[t, 0] = gain
+            kept = G * (1 - gain * row)
+            added = G * gain * e
+            spread = G * G * h * inverse
         if t < n - 1:
-            a = G * a
+            a = kept * a + added
             plus = G * plus + scale * drawn.shocks[t, 0]
-            P = G * (G * P) + scale * scale
+            P = spread * P + scale * scale
 
 
 def draw_one_state(
     system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork, alpha: Array
 ) -> None:
-    """``smooth_backwards`` and ``draw_path`` of a system with one state."""
+    """``smooth_backwards`` and ``draw_path`` of a system with one state, r ← (1 − F K) G r + F
+    v/f."""
     n = len(alpha)
     G = motion.values[0]
     scale = motion.scale[0]
-    r = 0.0
-    for t in range(n - 1, -1, -1):
-        if t < n - 1:
-            work.pulls[t, 0] = r
-            r = G * r
-        if system.seen[t]:
-            r += system.F[t, 0] * (work.scaled[t] - work.gains[t, 0] * r)
+    F = system.F
+    r = F[n - 1, 0] * work.scaled[n - 1]
+    for t in range(n - 2, -1, -1):
+        work.pulls[t, 0] = r
+        row = F[t, 0]
+        r = (1 - row * work.gains[t, 0]) * G * r + row * work.scaled[t]
     state = system.mean[0] + system.sd[0] * drawn.first[0] + system.sd[0] * system.sd[0] * r
     alpha[0, 0] = state
     for t in range(n - 1):

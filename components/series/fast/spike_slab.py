@@ -68,17 +68,18 @@ def slab_work(p: int) -> SlabWork:
 def pivot(M: Array, k: int, within: bool, row: Array) -> None:
     """Brings column k among the regressors of M, or takes it from among them (``within``)."""
     q = len(M)
-    corner = M[k, k]
+    inverse = 1 / M[k, k]
     for i in range(q):
         row[i] = M[k, i]
     for i in range(q):
+        scaled = row[i] * inverse
         for j in range(q):
-            M[i, j] -= row[i] * row[j] / corner
+            M[i, j] -= scaled * row[j]
+    sign = -inverse if within else inverse
     for i in range(q):
-        edge = -(row[i] / corner) if within else row[i] / corner
-        M[k, i] = edge
-        M[i, k] = edge
-    M[k, k] = -(1 / corner)
+        M[k, i] = row[i] * sign
+        M[i, k] = row[i] * sign
+    M[k, k] = -inverse
 
 
 def log_odds(M: Array, E: Array, k: int, within: bool, slab: Slab, sigma: float) -> float:
@@ -151,9 +152,10 @@ def draw_coefficients(sigma: float, z: Array, gamma: Array, beta: Array, work: S
             for i in range(p):
                 row[i] = -M[j, i]
             for i in range(j + 1, p):
-                M[i, p] += row[i] / variance * step
+                scaled = row[i] / variance
+                M[i, p] += scaled * step
                 for k in range(j + 1, p):
-                    M[i, k] += row[i] * row[k] / variance
+                    M[i, k] += scaled * row[k]
 
 
 def draw_given_sigma(

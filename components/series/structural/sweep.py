@@ -68,6 +68,12 @@ class Sweep:
         )
 
     @cached_property
+    def shapes(self) -> Tensor:
+        """Shapes of the gamma numbers of a sweep [S + 1]."""
+        shape = self.model.scales.shape
+        return torch.from_numpy(np.append(shape, shape[0]))
+
+    @cached_property
     def work(self) -> compiled.SweepWork:
         return compiled.sweep_work(self.model)
 
@@ -91,30 +97,30 @@ class Sweep:
             "device": generator.device,
             "dtype": torch.float64,
         }
-        columns = [torch.empty(*lead, 0, dtype=torch.float64)] * 2
+        none = np.empty((*lead, 0))
+        columns = [none, none]
         if twice and p and d:
-            columns = [torch.rand(*lead, p + 1, **where), torch.randn(*lead, p, **where)]
+            drawn = torch.rand(*lead, p + 1, **where), torch.randn(*lead, p, **where)
+            columns = [to_array(x) for x in drawn]
         drawing = np.random.Generator(np.random.SFC64(int(_seeds((), generator))))
         normals = [
             drawing.standard_normal((*lead, *shape)) for shape in ((d,), (n - 1, k), (n,), (p,))
         ]
         u = drawing.random((*lead, p + 1))
-        shape = self.model.scales.shape
-        shapes = (
-            torch.from_numpy(np.append(shape, shape[0])).to(generator.device).expand(*lead, S + 1)
-        )
-        g = torch._standard_gamma(shapes.contiguous(), generator=generator)
+        shapes = self.shapes.to(generator.device).expand(*lead, S + 1).contiguous()
+        g = torch._standard_gamma(shapes, generator=generator)
         m = len(self.structure.transitions) + 2 * self.structure.errors.student
         seeds = _seeds((*lead, m), generator)
-        scales = [torch.empty(*lead, 0, dtype=torch.float64)] * 2
+        scales = [none, none]
         if twice and k:
-            scales = [torch.randn(*lead, S, **where), torch.rand(*lead, S, **where)]
+            drawn = torch.randn(*lead, S, **where), torch.rand(*lead, S, **where)
+            scales = [to_array(x) for x in drawn]
         return SweepRandomNumbers(
-            SlabRandomNumbers(*map(to_array, columns)),
+            SlabRandomNumbers(*columns),
             StateRandomNumbers(*normals[:3]),
             SlabRandomNumbers(u, normals[3]),
             to_array(g),
-            ScaleNumbers(*map(to_array, scales)),
+            ScaleNumbers(*scales),
             seeds,
         )
 

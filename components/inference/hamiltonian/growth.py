@@ -1,0 +1,234 @@
+"""The trees of NUTS between two evaluations of the density, compiled.
+
+Loops run over the chains ``rows`` that take steps, of C, and work in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from components.inference.hamiltonian import turns
+from components.inference.hamiltonian.leapfrog import DIVERGENT
+from components.inference.hamiltonian.turns import (
+    FIRST,
+    FIRST_VELOCITY,
+    LAST,
+    LAST_VELOCITY,
+    RHO,
+    extend_subtree,
+    is_turning,
+)
+from components.maths.compiled.loops import Array, compile_loop
+
+THETA, GRADIENT, MOMENTUM, VELOCITY = range(4)  # rows of an edge; a sample lacks the last
+VALUE, ENERGY = range(2)  # numbers of a state
+TRAJECTORY, SUBTREE = range(2)  # places of samples and weights, levels of the stack
+
+
+class Leaves(NamedTuple):
+    """A state of each of A chains."""
+
+    theta: Array  # [A, P]
+    gradient: Array  # ∇ log π(θ) [A, P]
+    r: Array  # [A, P]
+    velocity: Array  # M⁻¹ r [A, P]
+    value: Array  # log π(θ) [A]
+    energy: Array  # H(θ, r) [A]
+
+
+class Trees(NamedTuple):
+    """The trajectories of C chains, each with a subtree that doubles it."""
+
+    edges: Array  # states at both ends with r outwards, backwards first [2, C, 4, P]
+    edge_values: Array  # log π there [2, C]
+    start: Array  # H₀, the energy of the first state [C]
+    rho: Array  # sum of all momenta, forwards [C, P]
+    # stretches [L, C, 5, P]: the trajectory, as seen from the subtree, and those of the subtree
+    stack: Array
+    samples: Array  # the states chosen of trajectory and subtree [2, 3, C, P]
+    levels: Array  # log π and H of these [2, 2, C]
+    log_weight: Array  # log Σ e^{H₀ − H} of trajectory and subtree [2, C]
+    rates: Array  # Σ min(1, e^{H₀ − H}) over all states but the first [C]
+    n_steps: Array  # [C]
+    depth: Array  # doublings accepted [C]
+    diverging: Array  # [C] bool
+
+
+def make_trees(C: int, P: int, max_depth: int, dtype: Any) -> Trees:
+    """New memory."""
+    return Trees(
+        edges=np.empty((2, C, 4, P), dtype),
+        edge_values=np.empty((2, C), dtype),
+        start=np.empty(C, dtype),
+        rho=np.empty((C, P), dtype),
+        stack=np.empty((max_depth + 1, C, 5, P), dtype),
+        samples=np.empty((2, 3, C, P), dtype),
+        levels=np.empty((2, 2, C), dtype),
+        log_weight=np.zeros((2, C), dtype),
+        rates=np.zeros(C, dtype),
+        n_steps=np.zeros(C, np.int64),
+        depth=np.zeros(C, np.int64),
+        diverging=np.zeros(C, np.bool_),
+    )
+
+
+def add_logs(a: float, b: float) -> float:
+    """log(eᵃ + eᵇ)."""
+    return max(a, b) + math.log1p(math.exp(-abs(a - b)))
+
+
+def set_sample(trees: Trees, place: int, c: int, leaves: Leaves, m: int) -> None:
+    """Leaf m becomes the sample of chain c at this place."""
+    samples = trees.samples[place]
+    for i in range(samples.shape[2]):
+        samples[THETA, c, i] = leaves.theta[m, i]
+        samples[GRADIENT, c, i] = leaves.gradient[m, i]
+        samples[MOMENTUM, c, i] = leaves.r[m, i]
+    trees.levels[place, VALUE, c] = leaves.value[m]
+    trees.levels[place, ENERGY, c] = leaves.energy[m]
+
+
+def take_sample(trees: Trees, c: int) -> None:
+    """The sample of the subtree becomes that of the trajectory."""
+    for k in range(trees.samples.shape[1]):
+        for i in range(trees.samples.shape[3]):
+            trees.samples[TRAJECTORY, k, c, i] = trees.samples[SUBTREE, k, c, i]
+    for k in range(trees.levels.shape[1]):
+        trees.levels[TRAJECTORY, k, c] = trees.levels[SUBTREE, k, c]
+
+
+def set_edge(trees: Trees, side: int, c: int, leaves: Leaves, m: int, sign: float) -> None:
+    """Leaf m, with its momentum times the sign, becomes an edge of chain c."""
+    trees.edge_values[side, c] = leaves.value[m]
+    edge = trees.edges[side, c]
+    for i in range(edge.shape[1]):
+        edge[THETA, i] = leaves.theta[m, i]
+        edge[GRADIENT, i] = leaves.gradient[m, i]
+        edge[MOMENTUM, i] = sign * leaves.r[m, i]
+        edge[VELOCITY, i] = sign * leaves.velocity[m, i]
+
+
+def init_trees(trees: Trees, leaves: Leaves) -> None:
+    """Trajectories of one state each."""
+    for c in range(len(leaves.theta)):
+        set_edge(trees, 0, c, leaves, c, -1.0)
+        set_edge(trees, 1, c, leaves, c, 1.0)
+        set_sample(trees, TRAJECTORY, c, leaves, c)
+        trees.start[c] = leaves.energy[c]
+        for i in range(trees.rho.shape[1]):
+            trees.rho[c, i] = leaves.r[c, i]
+
+
+def begin_doubling(trees: Trees, rows: Array, u: Array, near: Array, numbers: Array) -> None:
+    """Turn to a direction, forwards where u_0 < ½.
+
+    θ, ∇ log π and r of the states to go on from are left in ``near`` [3, A, P], log π and H₀ in
+    ``numbers`` [2, A].
+    """
+    for m in range(len(rows)):
+        c = rows[m]
+        side = 1 if u[0, c] < 0.5 else 0
+        sign = 1.0 if side else -1.0
+        numbers[VALUE, m] = trees.edge_values[side, c]
+        numbers[ENERGY, m] = trees.start[c]
+        edge = trees.edges[side, c]
+        far = trees.edges[1 - side, c]
+        before = trees.stack[TRAJECTORY, c]
+        for i in range(edge.shape[1]):
+            before[FIRST, i] = -far[MOMENTUM, i]
+            before[FIRST_VELOCITY, i] = -far[VELOCITY, i]
+            before[LAST, i] = edge[MOMENTUM, i]
+            before[LAST_VELOCITY, i] = edge[VELOCITY, i]
+            before[RHO, i] = sign * trees.rho[c, i]
+            near[THETA, m, i] = edge[THETA, i]
+            near[GRADIENT, m, i] = edge[GRADIENT, i]
+            near[MOMENTUM, m, i] = edge[MOMENTUM, i]
+
+
+def add_leaves(
+    trees: Trees, rows: Array, leaves: Leaves, error: Array, i: int, u: Array, left: Array
+) -> int:
+    """Add state i of the subtrees, with errors H − H₀ [A], and return how many of them go on.
+
+    Their places among the rows are left in ``left`` [A]; others turned or diverged.  A state
+    becomes the sample with probability e^{H₀ − H} over the sum of those so far, if u_{2 + i} is
+    below it.
+
+    Source: Hoffman & Gelman (2014), Algorithm 3, without its recursion.
+    """
+    n = 0
+    for m in range(len(rows)):
+        c = rows[m]
+        weight = -error[m]
+        trees.n_steps[c] += 1
+        trees.rates[c] += math.exp(min(weight, 0.0))
+        if error[m] > DIVERGENT:
+            trees.diverging[c] = True
+            continue
+        total = weight if i == 0 else add_logs(trees.log_weight[SUBTREE, c], weight)
+        trees.log_weight[SUBTREE, c] = total
+        if i == 0 or u[2 + i, c] < math.exp(weight - total):
+            set_sample(trees, SUBTREE, c, leaves, m)
+        if extend_subtree(trees.stack, c, i, leaves.r[m], leaves.velocity[m]):
+            left[n] = m
+            n += 1
+    return n
+
+
+def end_doubling(trees: Trees, rows: Array, left: Array, leaves: Leaves, u: Array) -> int:
+    """Join the full subtrees, at the places ``left`` of the rows, which end at these leaves, and
+    return how many trajectories go on.
+
+    Their places are the first of ``left`` then; others turn.  The sample of a subtree is taken
+    with probability min(1, w_new/w_old), if u_1 is below it.
+
+    Source: Betancourt (2017), section A.3.2.
+    """
+    n = 0
+    for m in left:
+        c = rows[m]
+        old = trees.log_weight[TRAJECTORY, c]
+        new = trees.log_weight[SUBTREE, c]
+        trees.depth[c] += 1
+        if u[1, c] < math.exp(new - old):
+            take_sample(trees, c)
+        before = trees.stack[TRAJECTORY, c]
+        ahead = trees.stack[SUBTREE, c]
+        if is_turning(before, ahead):
+            continue
+        side = 1 if u[0, c] < 0.5 else 0
+        sign = 1.0 if side else -1.0
+        for i in range(trees.rho.shape[1]):
+            trees.rho[c, i] = sign * (before[RHO, i] + ahead[RHO, i])
+        trees.log_weight[TRAJECTORY, c] = add_logs(old, new)
+        set_edge(trees, side, c, leaves, m, 1.0)
+        left[n] = m
+        n += 1
+    return n
+
+
+class Loops(NamedTuple):
+    """The compiled loops."""
+
+    init_trees: Callable[[Trees, Leaves], None]
+    begin_doubling: Callable[[Trees, Array, Array, Array, Array], None]
+    add_leaves: Callable[[Trees, Array, Leaves, Array, int, Array, Array], int]
+    end_doubling: Callable[[Trees, Array, Array, Leaves, Array], int]
+
+
+@cache
+def compiled_loops() -> Loops:
+    """The loops, compiled: seconds at their first call on a machine."""
+    parts = (*turns.compilable, add_logs, set_sample, take_sample, set_edge)
+    keys: dict[str, bool] = {"fast": True, "allocates": False}
+    return Loops(
+        init_trees=compile_loop(init_trees, parts, **keys),
+        begin_doubling=compile_loop(begin_doubling, parts, **keys),
+        add_leaves=compile_loop(add_leaves, parts, **keys),
+        end_doubling=compile_loop(end_doubling, parts, **keys),
+    )
