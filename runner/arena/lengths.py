@@ -2,8 +2,10 @@
 
     steps = t + (limit − cost(t)) / cost of a step,   the least over the limits
 
-Warm-up and burn-in are a share of the steps, draws are thinned to a number that fits memory, and a
-run is evaluated ten times.  What the user has set stays.
+Where a warm-up of that length would spend most of a limit, steps = t limit / cost(t), as a run of t
+steps has the same share of warm-up.  Warm-up and burn-in are a share of the steps, draws are
+thinned to a number that fits memory, and a run is evaluated ten times.  What the user has set
+stays.
 """
 
 from __future__ import annotations
@@ -30,8 +32,10 @@ from runner.terminal.printer import suppress_output
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
-# Steps between the two evaluations of a probe; a method that adapts in a warm-up has both probes.
-PROBES = (20, 100)
+# Steps between the two evaluations of a probe; a method that adapts in a warm-up has the second one,
+# and the third where its warm-up seems dear.
+PROBES = (20, 100, 400)
+DEAR = 0.8  # of a limit: a warm-up that spends more is dear
 EVALUATIONS = 10  # of a run, so that the first one is at a tenth of its steps
 WARM_UP_KEYS = ("warmup", "burn_in")
 NO_COST = 1e-12  # a cost of less a step is none
@@ -76,24 +80,35 @@ def _measure(
     costs = _probe(job)
     if costs is None:  # it fails early: a run as long as the probe shows that
         return 2 * PROBES[0]
-    steps = count_steps(costs, limits, PROBES[0])
-    if steps is None or "warmup" not in keys or steps < 2 * PROBES[1]:
-        return steps
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        costs = _probe(_prepare(suite, overrides, explicit, keys, folder, PROBES[1]))
-    return steps if costs is None else count_steps(costs, limits, PROBES[1])
+    share = suite.warm_up if "warmup" in keys else 0.0
+    steps = count_steps(costs, limits, PROBES[0], share)
+    for longer, is_last in ((PROBES[1], False), (PROBES[2], True)):
+        if not share or steps is None or steps < 2 * longer:
+            break
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            costs = _probe(_prepare(suite, overrides, explicit, keys, folder, longer))
+        if costs is None:
+            break
+        steps = count_steps(costs, limits, longer, share)
+        if is_last or steps == count_steps(costs, limits, longer):
+            break
+    return steps
 
 
 def count_steps(
-    costs: Mapping[str, tuple[float, float]], limits: Limits, probed: int
+    costs: Mapping[str, tuple[float, float]], limits: Limits, probed: int, warm_up: float = 0.0
 ) -> int | None:
     """Steps that keep every limit, from the costs of ``probed`` and twice as many steps; None:
-    no cost that is limited was counted."""
+    no cost that is limited was counted.  ``warm_up``: its share of the steps, of the probe too."""
     steps = []
+    n = 2 * probed
     for kind, (first, second) in costs.items():
         per_step = (second - first) / probed
         if kind in limits and per_step > NO_COST:
-            steps.append(2 * probed + (limits[kind] - second) / per_step)
+            after = n + (limits[kind] - second) / per_step
+            # the cost of a probe's warm-up, in a run of so many steps
+            warming = (second - (1 - warm_up) * n * per_step) * after / n if warm_up else 0.0
+            steps.append(n * limits[kind] / second if warming > DEAR * limits[kind] else after)
     return max(1, math.floor(min(steps))) if steps else None
 
 

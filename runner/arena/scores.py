@@ -77,6 +77,9 @@ def _read_run(suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun) -> 
                 for replicate, values in _by_replicate(suite, line, left_out).items()
             ]
     result = {"replicate": 0, "metrics": facts["result"]}
+    if not set(facts["result"]) & set(suite.metrics):  # its budget ended before its warm-up did
+        lines = []
+        state = "over budget"
     gold = load_gold(suite)
     for r, values in _by_replicate(suite, result, left_out).items():
         apart = gold.distances(names[2], snapshot.folder(run), r)
