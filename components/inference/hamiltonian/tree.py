@@ -29,7 +29,7 @@ from components.maths.compiled.loops import Array
 from components.maths.exponential.standard_draws import standard_uniform
 
 
-class Dynamics(NamedTuple):
+class LeapfrogDynamics(NamedTuple):
     """Hamiltonian dynamics in leapfrog steps of size ε."""
 
     model: LogJoint
@@ -74,7 +74,7 @@ def measure_energy(mass: Mass, z: Phase) -> tuple[Tensor, Tensor]:
 
 
 def grow_subtrees(
-    dynamics: Dynamics, trees: Trees, rows: Array, z: Phase, start: Tensor, u: Array
+    dynamics: LeapfrogDynamics, trees: Trees, rows: Array, z: Phase, start: Tensor, u: Array
 ) -> Array:
     """Double the trajectories of the chains ``rows`` [A], which go on from z and began at energies
     ``start`` [A], and return the chains that double theirs again.
@@ -102,7 +102,9 @@ def grow_subtrees(
     return rows
 
 
-def no_u_turn(dynamics: Dynamics, z: Phase, max_depth: int, generator: torch.Generator) -> Draw:
+def no_u_turn(
+    dynamics: LeapfrogDynamics, z: Phase, max_depth: int, generator: torch.Generator
+) -> Draw:
     """A draw for each chain from the states of a trajectory that doubles until it turns.
 
     A new half is taken for the next state with probability min(1, w_new/w_old).
