@@ -2,10 +2,9 @@
 
     steps = t + (limit − cost(t)) / cost of a step,   the least over the limits
 
-Where a warm-up of that length would spend most of a limit, steps = t limit / cost(t), as a run of t
-steps has the same share of warm-up.  Warm-up and burn-in are a share of the steps, draws are
-thinned to a number that fits memory, and a run is evaluated ten times.  What the user has set
-stays.
+Warm-up and burn-in are a share of the steps, draws are thinned to a number that fits memory, and a
+run is evaluated ten times.  What the user has set stays.  A warm-up is rehearsed: the run is
+shortened until its warm-up takes at most half of every limit.
 """
 
 from __future__ import annotations
@@ -32,13 +31,15 @@ from runner.terminal.printer import suppress_output
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
-# Steps between the two evaluations of a probe; a method that adapts in a warm-up has the second one,
-# and the third where its warm-up seems dear.
-PROBES = (20, 100, 400)
-DEAR = 0.8  # of a limit: a warm-up that spends more is dear
+# Steps between the two evaluations of a probe; a method that adapts in a warm-up has both probes.
+PROBES = (20, 100)
 EVALUATIONS = 10  # of a run, so that the first one is at a tenth of its steps
 WARM_UP_KEYS = ("warmup", "burn_in")
 NO_COST = 1e-12  # a cost of less a step is none
+WARM_UP_LIMIT = 0.5  # of every limit, of a warm-up
+SHORTENED = (
+    0.9  # steps of a warm-up over those that its limit has paid for, so that the next one fits
+)
 
 Limits = Mapping[str, float]  # kind of cost -> most of it
 
@@ -63,6 +64,8 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
         if "steps" in explicit or job.inference.max_useful_steps is not None:
             return _budget(limits)
         steps = _measure(suite, limits, overrides, explicit, keys, job)
+        if steps is not None and "warmup" in keys and "inference.warmup" not in explicit:
+            steps = _fit_warm_up(suite, limits, overrides, steps)
     if steps is None:
         return []
     return _overrides(suite, keys, explicit, steps) + _budget(limits)
@@ -80,35 +83,52 @@ def _measure(
     costs = _probe(job)
     if costs is None:  # it fails early: a run as long as the probe shows that
         return 2 * PROBES[0]
-    share = suite.warm_up if "warmup" in keys else 0.0
-    steps = count_steps(costs, limits, PROBES[0], share)
-    for longer, is_last in ((PROBES[1], False), (PROBES[2], True)):
-        if not share or steps is None or steps < 2 * longer:
+    steps = count_steps(costs, limits, PROBES[0])
+    if steps is None or "warmup" not in keys or steps < 2 * PROBES[1]:
+        return steps
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        costs = _probe(_prepare(suite, overrides, explicit, keys, folder, PROBES[1]))
+    return steps if costs is None else count_steps(costs, limits, PROBES[1])
+
+
+def _fit_warm_up(suite: Suite, limits: Limits, overrides: list[str], steps: int) -> int:
+    """The steps, or fewer if their warm-up spends more than its share of the limits."""
+    half = _budget({kind: WARM_UP_LIMIT * limit for kind, limit in limits.items()})
+    while (warm_up := int(suite.warm_up * steps)) > 1:
+        reached = _rehearse_warm_up([*overrides, *half], warm_up)
+        if reached > warm_up:
             break
-        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            costs = _probe(_prepare(suite, overrides, explicit, keys, folder, longer))
-        if costs is None:
-            break
-        steps = count_steps(costs, limits, longer, share)
-        if is_last or steps == count_steps(costs, limits, longer):
-            break
-    return steps
+        steps = min(math.floor(SHORTENED * steps * reached / warm_up), steps - 1)
+    return max(1, steps)
+
+
+def _rehearse_warm_up(overrides: list[str], warm_up: int) -> int:
+    """Steps that a replicate takes within its budget, up to the second after its warm-up; a failure
+    is left to the run itself."""
+    from runner.compose.config import prepare
+    from runner.execution.execute import rehearse
+
+    short = ["replicates=1", "tracking=false", "record_every=1000", "checkpoint_every=1000000"]
+    lengths = [f"steps={warm_up + 2}", "eval_every=null", f"inference.warmup={warm_up}"]
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        words = [*overrides, *short, *lengths, f"output_dir={folder}"]
+        try:
+            lines = list(readable_lines(rehearse(prepare(*compose(words)))))
+        except (NumericalError, RunnerError):
+            return warm_up + 2
+    return int(lines[-1]["step"]) if lines else warm_up + 2
 
 
 def count_steps(
-    costs: Mapping[str, tuple[float, float]], limits: Limits, probed: int, warm_up: float = 0.0
+    costs: Mapping[str, tuple[float, float]], limits: Limits, probed: int
 ) -> int | None:
     """Steps that keep every limit, from the costs of ``probed`` and twice as many steps; None:
-    no cost that is limited was counted.  ``warm_up``: its share of the steps, of the probe too."""
+    no cost that is limited was counted."""
     steps = []
-    n = 2 * probed
     for kind, (first, second) in costs.items():
         per_step = (second - first) / probed
         if kind in limits and per_step > NO_COST:
-            after = n + (limits[kind] - second) / per_step
-            # the cost of a probe's warm-up, in a run of so many steps
-            warming = (second - (1 - warm_up) * n * per_step) * after / n if warm_up else 0.0
-            steps.append(n * limits[kind] / second if warming > DEAR * limits[kind] else after)
+            steps.append(2 * probed + (limits[kind] - second) / per_step)
     return max(1, math.floor(min(steps))) if steps else None
 
 

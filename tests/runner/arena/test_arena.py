@@ -119,14 +119,15 @@ def test_steps_keep_every_limit():
     assert lengths.count_steps(costs, {"forwards": 5}, 20) is None
 
 
-def test_a_dear_warm_up_leaves_steps_for_draws():
-    """A quarter of the steps at 100 each and the others at 2: 26.5 a step."""
-    costs = {"gradients": (10 * 100.0 + 10 * 2.0, 10 * 100.0 + 30 * 2.0)}  # of 20 and 40 steps
-    limits = {"gradients": 26500.0}
-    assert lengths.count_steps(costs, limits, 20, 0.25) == 1000
-    assert lengths.count_steps(costs, limits, 20) == 40 + (26500 - 1060) // 2
-    cheap = {"gradients": (10 * 3.0 + 10 * 2.0, 10 * 3.0 + 30 * 2.0)}
-    assert lengths.count_steps(cheap, limits, 20, 0.25) == lengths.count_steps(cheap, limits, 20)
+def test_a_dear_warm_up_leaves_steps_for_draws(monkeypatch):
+    """A warm-up that reaches 40 steps with half of the budget, whatever its length."""
+    monkeypatch.setattr(lengths, "_rehearse_warm_up", lambda words, warm_up: min(40, warm_up + 2))
+    suite = toy()
+    assert suite.warm_up == 0.25
+    steps = lengths._fit_warm_up(suite, {"gradients": 100.0}, [], 1000)
+    assert 100 < steps < 160
+    assert int(0.25 * steps) < 40
+    assert lengths._fit_warm_up(suite, {"gradients": 100.0}, [], 100) == 100
 
 
 def test_length_of_a_row_by_its_budget():
