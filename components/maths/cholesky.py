@@ -1,4 +1,10 @@
-"""Cholesky factors that raise the jitter when they must, and say so."""
+"""Cholesky factors that raise the jitter when they must, and say so; products and inverses of
+triangular matrices.
+
+Products of batches of matrices of which half is zero, or of which half is enough, are taken in two
+or three products of blocks, rows and columns being cut in two, which leaves out a quarter to a half
+of the multiplications; on a device, and for small matrices, each is one product.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,21 @@ from torch import Tensor
 from components.errors import NumericalError
 
 ESCALATIONS = 4  # the jitter may grow by 10⁴ before an error
+MIN_ROWS = 64  # products of smaller blocks take as long as the whole one
+ALIGNED = 8  # rows of the first half are a multiple of it
+
+# Blocks of a product A B: rows of A, columns of A (rows of B), columns of B; first half, second half
+# or whole.  L and L' are lower triangular, U is upper triangular, X and Y are full.
+_F, _S, _W = range(3)
+Blocks = tuple[tuple[int, int, int], ...]
+L_X: Blocks = ((_F, _F, _W), (_S, _W, _W))
+U_X: Blocks = ((_F, _W, _W), (_S, _S, _W))
+L_L: Blocks = ((_F, _F, _F), (_S, _W, _F), (_S, _S, _S))  # L L'; the block above is not written
+U_L: Blocks = ((_F, _W, _F), (_F, _S, _S), (_S, _S, _W))
+# The lower half of a product; the block above it is not written.
+HALF_OF_X_Y: Blocks = ((_F, _W, _F), (_S, _W, _W))
+HALF_OF_X_L: Blocks = ((_W, _W, _F), (_S, _S, _S))
+HALF_OF_L_U: Blocks = ((_W, _F, _F), (_S, _W, _S))
 
 
 def jittered_cholesky(
@@ -45,3 +66,52 @@ def triangular_inverse(L: Tensor) -> Tensor:
     products."""
     eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand_as(L)
     return torch.linalg.solve_triangular(L, eye, upper=False)
+
+
+def _cut(n: int) -> tuple[slice, slice, slice]:
+    """First half, second half and all of n rows."""
+    half = n // 2 // ALIGNED * ALIGNED
+    return slice(0, half), slice(half, n), slice(0, None)
+
+
+def is_cut(A: Tensor) -> bool:
+    """True if products of A [G, M, M] are taken by blocks."""
+    return A.device.type == "cpu" and A.shape[-2] >= MIN_ROWS
+
+
+def block_product(A: Tensor, B: Tensor, blocks: Blocks) -> Tensor:
+    """A B [G, M, N] of A [G, M, K] and B [G, K, N], as far as ``blocks`` go."""
+    if not is_cut(A):
+        return A.bmm(B)
+    places = _cut(A.shape[-2])
+    product = A.new_empty(len(A), A.shape[-2], B.shape[-1])
+    for block in blocks:
+        rows, inner, columns = (places[part] for part in block)
+        # beta = 0: what the memory held is not read
+        product[:, rows, columns].baddbmm_(A[:, rows, inner], B[:, inner, columns], beta=0)
+    return product
+
+
+def symmetric_product(A: Tensor, B: Tensor, blocks: Blocks = HALF_OF_X_Y) -> Tensor:
+    """A B [G, M, M] where it is symmetric: its lower half, and a copy of it."""
+    product = block_product(A, B, blocks)
+    if is_cut(A):
+        first, second, _ = _cut(A.shape[-2])
+        product[:, first, second] = product[:, second, first].mT
+    return product
+
+
+def inverse_of_lower(L: Tensor) -> Tensor:
+    """L⁻¹ of lower triangular L [G, M, M]; not differentiable.
+
+    [L₁ 0; L₂₁ L₂]⁻¹ = [L₁⁻¹ 0; −L₂⁻¹ L₂₁ L₁⁻¹ L₂⁻¹]
+    """
+    if not is_cut(L):
+        return triangular_inverse(L)
+    first, second, _ = _cut(L.shape[-2])
+    inverse = L.new_zeros(L.shape)
+    inverse[:, first, first] = triangular_inverse(L[:, first, first])
+    inverse[:, second, second] = triangular_inverse(L[:, second, second])
+    below = inverse[:, second, second].bmm(L[:, second, first])
+    inverse[:, second, first].baddbmm_(below, inverse[:, first, first], beta=0, alpha=-1)
+    return inverse

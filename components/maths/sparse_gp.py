@@ -23,18 +23,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from components.maths.cholesky import jittered_cholesky
-from components.maths.divergences.gaussian_kl import kl_whitened
-from components.maths.kernels import (
-    PRODUCT_SHAPES,
-    Shape,
-    correlation,
-    lift_centres,
-    lift_inputs,
-    prior_variance,
-    product_kernel,
-)
-from components.maths.triangular import (
+from components.maths.cholesky import (
     HALF_OF_L_U,
     HALF_OF_X_L,
     HALF_OF_X_Y,
@@ -44,7 +33,18 @@ from components.maths.triangular import (
     U_X,
     block_product,
     inverse_of_lower,
+    jittered_cholesky,
     symmetric_product,
+)
+from components.maths.divergences.gaussian_kl import kl_whitened
+from components.maths.kernels import (
+    PRODUCT_SHAPES,
+    Shape,
+    correlation,
+    lift_centres,
+    lift_inputs,
+    prior_variance,
+    product_kernel,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.maths.triangular import (
+from components.maths.cholesky import (
     HALF_OF_L_U,
     HALF_OF_X_L,
     HALF_OF_X_Y,
