@@ -95,10 +95,9 @@ def _fit_warm_up(suite: Suite, limits: Limits, overrides: list[str], steps: int)
     """The steps, or fewer if their warm-up spends more than its share of the limits."""
     half = _budget({kind: WARM_UP_LIMIT * limit for kind, limit in limits.items()})
     while (warm_up := int(suite.warm_up * steps)) > 1:
-        reached = _rehearse_warm_up([*overrides, *half], warm_up)
-        if reached > warm_up:
+        if _rehearse_warm_up([*overrides, *half], warm_up) > warm_up:
             break
-        steps = min(math.floor(SHORTENED * steps * reached / warm_up), steps - 1)
+        steps = math.floor(SHORTENED * steps)
     return max(1, steps)
 
 

@@ -125,8 +125,8 @@ def test_a_dear_warm_up_leaves_steps_for_draws(monkeypatch):
     suite = toy()
     assert suite.warm_up == 0.25
     steps = lengths._fit_warm_up(suite, {"gradients": 100.0}, [], 1000)
-    assert 100 < steps < 160
-    assert int(0.25 * steps) < 40
+    assert 110 < steps < 168
+    assert int(0.25 * steps) < 42
     assert lengths._fit_warm_up(suite, {"gradients": 100.0}, [], 100) == 100
 
 
