@@ -231,11 +231,13 @@ class Forecaster:
         points = [(self._draws(s, s.steps), float(s.disk)) for s in alike]
         files = max(fit_line(points)(self._all_draws(self.steps)), float(alike[-1].disk))
         checkpoints = fit_line([(self._draws(s, s.steps), float(s.checkpoint)) for s in alike])
-        saves = self.passes * _count_saves(self.config, self.steps)
-        files += min(last.kept, saves) * checkpoints(self._all_draws(self.steps))
-        files += alike[-1].pictures + last.repeated * (self.passes - 1)
-        lines = self.steps // int(self.config["record_every"]) + len(self.evaluations) + 2
-        return (files + last.line_bytes / max(1, last.lines) * lines * self.passes) / MB
+        kept = min(last.kept, self.passes * _count_saves(self.config, self.steps))
+        files += kept * checkpoints(self._all_draws(self.steps)) + alike[-1].pictures
+        files += last.repeated * (self.passes - 1)
+        lines = (self.steps // int(self.config["record_every"]) + 1) * last.training_line
+        return (
+            files + (lines + (len(self.evaluations) + 1) * last.evaluation_line) * self.passes
+        ) / MB
 
 
 def price_from_probe(probe: Probe, config: Mapping[str, Any]) -> Price:

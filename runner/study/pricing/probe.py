@@ -49,8 +49,8 @@ class Sample:
     repeated: int  # bytes among these that each replicate writes
     checkpoint: int  # bytes of its newest checkpoint
     kept: int  # checkpoints that a record keeps
-    lines: int  # recorded lines
-    line_bytes: int
+    training_line: float  # mean bytes of a recorded line of training
+    evaluation_line: float  # and of an evaluation, the last one included
     costs: dict[str, float]  # of a replicate's training, by kind
     figures: bool  # figures were drawn
     evaluations: int  # on the way
@@ -199,6 +199,9 @@ def _run(config: dict[str, Any], experiment: str) -> Sample:
     checkpoints = sorted((folder / "checkpoints").glob("r*.json"))
     files = [p for path in checkpoints for p in path.parent.glob(f"{path.stem}.*")]
     sizes = sum(path.stat().st_size for path in files)
+    recorded = lines.splitlines(keepends=True)
+    training = [line for line in recorded if b'"phase": "train"' in line]
+    evaluations = [line for line in recorded if b'"phase": "train"' not in line]
     metrics = next(iter(run.record.facts["finished"].values()))
     sample = Sample(
         steps=config["steps"] or 1,
@@ -209,14 +212,18 @@ def _run(config: dict[str, Any], experiment: str) -> Sample:
         repeated=sum(usage.folder_bytes(folder / name) for name in REPEATED),
         checkpoint=sizes // max(1, len(checkpoints)),
         kept=KEPT,
-        lines=lines.count(b"\n"),
-        line_bytes=len(lines),
+        training_line=_mean_length(training),
+        evaluation_line=_mean_length(evaluations),
         costs=_costs(metrics),
         figures=run.settings.figures,
         evaluations=lines.count(b'"phase": "evaluation"'),
     )
     shutil.rmtree(folder)
     return sample
+
+
+def _mean_length(lines: list[bytes]) -> float:
+    return sum(map(len, lines)) / max(1, len(lines))
 
 
 def _costs(metrics: dict[str, Any]) -> dict[str, float]:

@@ -47,8 +47,8 @@ def sample(steps: int, replicates: int = 1, **seconds: float) -> Sample:
         repeated=0,
         checkpoint=100_000,
         kept=2,
-        lines=10,
-        line_bytes=1000,
+        training_line=100.0,
+        evaluation_line=400.0,
         costs={"gradients": float(steps)},
         figures=True,
         evaluations=1,
@@ -74,8 +74,8 @@ def test_a_price_is_what_happens_once_and_a_line_through_warm_miniatures():
     assert three.cpu == pytest.approx(by_hand + 2 * (0.5 + 10.0 + 3 * 0.2 + 2 * 0.1 + 2.0))
     together = price_from_probe(probe(*samples, vectorised=True), CONFIG | {"replicates": 3})
     assert together.cpu == pytest.approx(by_hand), "all replicates are one pass"
-    # lines: 100 of training, three evaluations, first and last step
-    assert price.megabytes == pytest.approx(1.0 + (100 + 3 + 2) * 100 / 1e6)
+    # lines: 100 of training and the first step's, three evaluations and the last one
+    assert price.megabytes == pytest.approx(1.0 + (101 * 100 + 4 * 400) / 1e6)
 
 
 def test_an_evaluation_of_more_draws_costs_more_and_noise_does_not():
