@@ -235,9 +235,8 @@ class Forecaster:
         files += kept * checkpoints(self._all_draws(self.steps)) + alike[-1].pictures
         files += last.repeated * (self.passes - 1)
         lines = (self.steps // int(self.config["record_every"]) + 1) * last.training_line
-        return (
-            files + (lines + (len(self.evaluations) + 1) * last.evaluation_line) * self.passes
-        ) / MB
+        lines += (len(self.evaluations) + 1) * last.evaluation_line
+        return (files + lines * self.passes) / MB
 
 
 def price_from_probe(probe: Probe, config: Mapping[str, Any]) -> Price:
