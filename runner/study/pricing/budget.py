@@ -28,6 +28,7 @@ BUDGET_HELP = (
 )
 SHOWN = 8  # runs that a line names
 PROBE_SHARE = 0.05  # of a budget that all probes may aim at
+PROBES_END = 0.5  # of a budget: no probe begins later
 SHORT_PROBE = 1.0  # seconds that a probe aims at, at least
 OVERRUN = 1.1  # share of the budget up to which a further run is started
 
@@ -149,7 +150,9 @@ def spend(
     seconds = budget.probe_seconds
     if seconds is not None:
         seconds = min(seconds, max(SHORT_PROBE, PROBE_SHARE * budget.seconds * jobs / len(runs)))
-    listed = price_runs(snapshot, runs, jobs, seconds)
+    places = {name: place for place, name in enumerate(_by_importance(snapshot.study))}
+    runs = sorted(runs, key=lambda run: places[run.row])
+    listed = price_runs(snapshot, runs, jobs, seconds, began + PROBES_END * budget.seconds)
     show_search(listed)
     remaining = budget.seconds - (time.monotonic() - began)
     choice = choose_rows(snapshot.study, runs, listed, jobs, remaining)

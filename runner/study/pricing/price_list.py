@@ -49,10 +49,15 @@ class PriceList:
 
 
 def price_runs(
-    snapshot: Snapshot, runs: Sequence[FrozenRun], jobs: int, seconds: float | None
+    snapshot: Snapshot,
+    runs: Sequence[FrozenRun],
+    jobs: int,
+    seconds: float | None,
+    ends: float = math.inf,
 ) -> PriceList:
     """Prices of runs: from records of equal runs, else from probes of ``seconds`` each, one for all
-    runs of equal cost; without probes (None) from records of the same components."""
+    runs of equal cost; without probes (None) from records of the same components.  No probe begins
+    after ``ends`` of the monotonic clock."""
     recorded = RecordedPrices(snapshot)
     prices = {run.signature: recorded.price(run) for run in runs}
     open_runs = [run for run in runs if prices[run.signature] is None]
@@ -68,7 +73,7 @@ def price_runs(
     began = time.monotonic()
     first_runs = [group[0] for group in groups.values()]
     probes = measure_runs(
-        first_runs, jobs, seconds, lambda done, total: show_count("probing", done, total)
+        first_runs, jobs, seconds, lambda done, total: show_count("probing", done, total), ends
     )
     for group, probe in zip(groups.values(), probes, strict=True):
         price = price_from_probe(probe, group[0].config)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -114,9 +116,15 @@ def _probers(number: int, seconds: float) -> Iterator[SimpleQueue[Prober]]:
 
 
 def measure_runs(
-    runs: Sequence[FrozenRun], jobs: int, seconds: float, told: Callable[[int, int], None]
+    runs: Sequence[FrozenRun],
+    jobs: int,
+    seconds: float,
+    told: Callable[[int, int], None],
+    ends: float = math.inf,
 ) -> list[Probe]:
     """Probes of runs, in their order, ``jobs`` at a time; ``told`` of how many are done.
+
+    No probe begins after ``ends`` of the monotonic clock.
 
     Raises:
         RunFailure: Ctrl-C.
@@ -130,6 +138,8 @@ def measure_runs(
         def measure(run: FrozenRun) -> Probe:
             prober = idle.get()
             try:
+                if time.monotonic() > ends:
+                    return Probe(error="half of the budget was spent before its probe")
                 return prober.measure(run)
             finally:
                 idle.put(prober)

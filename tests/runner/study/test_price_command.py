@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from runner.study import snapshot, study
 from runner.study.job_pool import JobPool
 from runner.study.pricing import budget, price_command
 from runner.study.pricing.price import Price
-from runner.study.pricing.price_list import PriceList
+from runner.study.pricing.price_list import PriceList, price_runs
 from runner.study.pricing.probes import Prober
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -104,6 +105,13 @@ def test_a_probe_ends_with_the_process_that_asked_for_it(path, tmp_path):
             os.killpg(server.pid, 0)
     finally:
         prober.stop()
+
+
+def test_no_probe_begins_once_its_share_of_the_budget_is_spent(path, tmp_path):
+    frozen = snapshot.take(study.load_study(str(path)), "small", [], tmp_path, [])
+    listed = price_runs(frozen, frozen.runs, 1, 0.5, time.monotonic() - 1.0)
+    told = {price.error for price in listed.prices.values()}
+    assert told == {"half of the budget was spent before its probe"}
 
 
 def test_without_probes_nothing_is_known_of_runs_without_records(path, tmp_path, capsys):
