@@ -19,9 +19,11 @@ from runner.disk import atomic
 from runner.execution import blocks, checkpoint
 from runner.execution.assembly import load_problem
 from runner.execution.blocks import RowBlocks
+from runner.execution.costs import CostMeter
 from runner.execution.duties import ReplicateContext, checkpoint_rule, save_checkpoints
 from runner.execution.loop import Step, StepCallback, steps
 from runner.execution.rng import Streams
+from runner.execution.scores import StepTrace
 from runner.execution.screen.announcements import Announcements
 from runner.execution.screen.progress import Live
 from runner.execution.signals import ReceivedSignals
@@ -46,7 +48,8 @@ class Sampler:
         step = None
         stamps = [time.monotonic()]
         began = time.process_time()
-        for step in steps(self.job.inference, self.problem, self.start, self.rng, 0, total):
+        method, meter = self.job.inference, CostMeter()
+        for step in steps(method, self.problem, self.start, self.rng, 0, total, meter):
             for duty in duties:
                 duty(step)
             stamps.append(time.monotonic())
@@ -98,7 +101,8 @@ def sample_and_save(
     record = Record.open(job)
     screen = (Live(job.settings.steps, 1), Announcements(), ReceivedSignals(), Watch(job))
     parts = (job, record, None, sampler.problem, sampler.rng, *screen)
-    context = ReplicateContext(*parts, job.settings.steps, 0.0, RowBlocks())
+    rest = (CostMeter(), job.settings.steps, 0.0, RowBlocks(), StepTrace(frozenset()))
+    context = ReplicateContext(*parts, *rest)
     sizes: list[int] = []
     saving: list[float] = []
     write_bytes = atomic.write_bytes
