@@ -37,9 +37,7 @@ EVALUATIONS = 10  # of a run, so that the first one is at a tenth of its steps
 WARM_UP_KEYS = ("warmup", "burn_in")
 NO_COST = 1e-12  # a cost of less a step is none
 WARM_UP_LIMIT = 0.5  # of every limit, of a warm-up
-SHORTENED = (
-    0.9  # steps of a warm-up over those that its limit has paid for, so that the next one fits
-)
+SHORTENED = 0.9  # of the steps, in one try: a shorter warm-up may also search for less
 
 Limits = Mapping[str, float]  # kind of cost -> most of it
 
