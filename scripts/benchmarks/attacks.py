@@ -7,9 +7,10 @@ at an ε that breaks about half of them.  Ours runs as attacks do by default, wh
 take no more time; through all steps, as the others do; and, where the CPU multiplies bfloat16, with
 gradients in that format, against full precision and judged in it.
 
-Goals are a little below the lower quartiles of several runs.  Two are floors of one core of an AMD
-EPYC: 9.5 of 11 ms a step of the MLP are products in float32, which torchattacks takes by the same
-calls of MKL, and of the CNN's 17.5 ms convolutions are 13, for 6.7 of 10.5 in bfloat16."""
+Our products in float32 are oneDNN's, the peers' MKL's, which does without AVX-512 on an AMD EPYC:
+there the MLP's ratio through all steps is 2.1, and its goal is for processors on which both take the
+same time.  Against oneDNN's float32 bfloat16 is 1.6 (MLP) and 1.5 (CNN) times faster; against MKL's it
+was 3.0 and 1.7."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ from scripts.peers.installed import AbsentPeer
 WHOLE, ROUNDED = ", all steps", ", all steps, bfloat16 against full precision"
 GOALS = {f"MLP, {peer}": goal for peer, goal in zip(PEERS, (1.5, 2.2, 2.6), strict=True)}
 GOALS |= {f"CNN, {peer}": goal for peer, goal in zip(PEERS, (2.2, 2.7, 2.9), strict=True)}
-GOALS |= {f"MLP, torchattacks{WHOLE}": 0.95, f"CNN, torchattacks{WHOLE}": 1.6}
-GOALS |= {f"MLP{ROUNDED}": 2.5, f"CNN{ROUNDED}": 1.5}
+GOALS |= {f"MLP, torchattacks{WHOLE}": 1.1, f"CNN, torchattacks{WHOLE}": 1.6}
+GOALS |= {f"MLP{ROUNDED}": 1.5, f"CNN{ROUNDED}": 1.4}
 BENCHMARK = Benchmark(
     "attacks",
     "torchattacks 3.5, foolbox 3.3, ART 1.20",

@@ -4,9 +4,9 @@ NUTS against NUTS depends on the step size that BlackJAX learns from one chain. 
 place of our 0.73 a draw of its 100 chains is worth a tenth more in float32; with 0.48 in float64
 some chains need 15 steps in the place of 7, all wait for them, and the ratio is about 4.  Of a draw
 of ours the density, two matrix products and a pass over logistic functions, takes 60 % in float32
-and 70 % in float64, and trees the rest, half of what they took.  In float32 the ratio is 1.02 to 1.25
-in six runs on a processor with AVX-512, which XLA uses and MKL does not; a ratio of 1.5 would leave
-the trees a quarter of their time."""
+and 75 % in float64, and trees the rest.  In float32 the ratio is about 1.35 with products by oneDNN,
+which uses AVX-512 as XLA does, and 1.02 to 1.25 with those of MKL, which does not on an AMD EPYC; 1.5 would
+leave the trees half of their time."""
 
 from __future__ import annotations
 

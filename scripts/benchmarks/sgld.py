@@ -34,7 +34,7 @@ LOOP = "loop over modules"
 BENCHMARK = Benchmark(
     "sgld",
     "posteriors 0.1; modules",
-    {"posteriors": 1.8, LOOP: 6.0},
+    {"posteriors": 1.9, LOOP: 6.0},
     particles=Option(100, 5),
     repeats=Option(150, 3, "timed steps of each"),
     dtype=Option("float32"),

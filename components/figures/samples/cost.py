@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from components.figures.multiples import check_columns
 from components.figures.style import PALETTE, new_figure, series_marker, series_style
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from components.metrics.names import ScoreDirection
 
-COLUMNS = ("panel", "method", "cost", "mean", "low", "high")
+COLUMNS = {"panel", "method", "cost", "mean", "low", "high"}
 
 
 def cost_figure(
@@ -42,9 +43,7 @@ def cost_figure(
         ValueError: a column is missing.
     """
     for table in (curves, finals):
-        missing = [name for name in COLUMNS if name not in table]
-        if missing:
-            raise ValueError(f"the table of a cost figure lacks {', '.join(missing)}")
+        check_columns(table, COLUMNS, "a cost figure")
     panels = list(dict.fromkeys(curves["panel"]))
     methods = list(dict.fromkeys(curves["method"]))
     figure, axes = new_figure(len(panels), 2, width=4.2, height=3.1)

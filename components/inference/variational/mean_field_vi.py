@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from components.contracts.capabilities import AffineLayers, WeightSpace
 from components.contracts.posteriors import Predicts
@@ -22,6 +21,7 @@ from components.errors import ConfigMismatchError
 from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
+from components.maths.compiled.affine import affine
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Adam
 from components.posteriors.draws import hold
@@ -65,14 +65,14 @@ class MeanField(nn.Module):
         means = network.layers(network.theta)
         variances = network.layers((2 * self.log_std).exp())
 
-        def affine(layer: int, h: Tensor) -> Tensor:
-            centre = F.linear(h, *means[layer])
-            variance = F.linear(h**2, *variances[layer])
+        def sampled(layer: int, h: Tensor) -> Tensor:
+            centre = affine(h, *means[layer])
+            variance = affine(h**2, *variances[layer])
             shape = (n, *centre.shape[-2:])
             noise = standard_normal(shape, generator, h)
             return torch.addcmul(centre, variance.sqrt(), noise)
 
-        return network.propagate(x, affine)
+        return network.propagate(x, sampled)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from components.contracts.streams import Rng
+from components.maths.compiled.affine import affine
 from components.models.networks.activations import ACTIVATIONS, Activation
 
 
@@ -34,7 +34,7 @@ class AffineMap(nn.Module):
         self.bias = nn.Parameter(weight.new_zeros(out))
 
     def forward(self, h: Tensor) -> Tensor:
-        return F.linear(h, self.weight, self.bias)
+        return affine(h, self.weight, self.bias)
 
 
 class Perceptron(nn.Module):
@@ -67,7 +67,7 @@ class Perceptron(nn.Module):
     def frozen_forward(self, h: Tensor) -> Tensor:
         """``forward`` with fixed parameters: gradients pass only through h."""
         for index, layer in enumerate(self.layers):
-            h = F.linear(
+            h = affine(
                 self.activation(h) if index else h, layer.weight.detach(), layer.bias.detach()
             )
         return h
@@ -82,7 +82,7 @@ class Perceptron(nn.Module):
         inputs = []
         for index, layer in enumerate(self.layers):
             inputs.append(h)
-            h = F.linear(self.activation(h) if index else h, layer.weight, layer.bias)
+            h = affine(self.activation(h) if index else h, layer.weight, layer.bias)
         return h, inputs
 
     def pull_back(self, given: Sequence[Tensor], c: Tensor) -> list[Tensor]:
@@ -94,8 +94,8 @@ class Perceptron(nn.Module):
         for layer, before in zip(reversed(self.layers), reversed(given), strict=True):
             rows = c.flatten(0, -2)
             if before is given[0]:
-                return [rows.T @ before.flatten(0, -2), rows.sum(0), *gradients]
+                return [affine(rows.T, before.flatten(0, -2).T), rows.sum(0), *gradients]
             h, pull, *_ = torch.func.vjp(self.activation, before)
-            gradients = [rows.T @ h.flatten(0, -2), rows.sum(0), *gradients]
-            (c,) = pull(c @ layer.weight.detach())
+            gradients = [affine(rows.T, h.flatten(0, -2).T), rows.sum(0), *gradients]
+            (c,) = pull(affine(c, layer.weight.detach().T))
         return gradients

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from components.maths.compiled.affine import affine
+
 TOGETHER = 8  # factors for one logarithm
 
 
@@ -38,15 +40,15 @@ class TwoClasses:
         Logarithms cost most, so one is taken of ``TOGETHER`` probabilities; where a product is too
         small for its type, of each."""
         # [B, K]: both products, and the product of probabilities, are fastest this way
-        p = (self.rows @ theta.T).sigmoid_()
+        p = affine(self.rows, theta).sigmoid_()
         gradient = torch.add(others, self.total, alpha=scale).sub_(
-            (self.columns @ p).T, alpha=scale
+            affine(self.columns, p.T).T, alpha=scale
         )
         if not value:
             return theta.new_zeros(0), gradient
         likelihood = log_product(p)
         if likelihood is None:
-            likelihood = F.logsigmoid(self.rows @ theta.T).sum(0)
+            likelihood = F.logsigmoid(affine(self.rows, theta)).sum(0)
         return likelihood + self.missing * math.log(2) if self.missing else likelihood, gradient
 
 
@@ -67,7 +69,7 @@ class ManyClasses:
         X = self.rows
         K = len(theta)
         C = self.n_classes
-        f = (theta.reshape(K * C, -1) @ X.T).unflatten(0, (K, C))  # [K, C, B]
+        f = affine(theta.reshape(K * C, -1), X).unflatten(0, (K, C))  # [K, C, B]
         labels = self.labels.expand(K, 1, -1)
         likelihood = theta.new_zeros(0)
         if value:
@@ -76,7 +78,7 @@ class ManyClasses:
                 likelihood if self.seen is None else torch.where(self.seen, likelihood, 0.0)
             ).sum(1)
         missing = torch.zeros_like(f).scatter_(1, labels, 1.0).sub_(f.softmax(1)).flatten(0, 1)
-        pull = (X.T @ missing.T).T.reshape(theta.shape)  # faster than missing @ X
+        pull = affine(X.T, missing).T.reshape(theta.shape)  # faster than missing @ X
         return likelihood, scale * pull + others
 
 

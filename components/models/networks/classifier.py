@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
+from components.maths.compiled.affine import affine
 from components.maths.exponential.standard_draws import standard_uniform
 from components.problems.supervised import Supervised
 
@@ -75,7 +76,7 @@ class Classifier(nn.Module):
         """f [B, T, C]; with ``passes`` = S, S dropout passes [S, B, T, C]."""
         if passes is not None:
             return torch.stack([self.forward(x, generator) for _ in range(passes)])
-        f = nn.functional.linear(self.features(x, generator), *self.head)
+        f = affine(self.features(x, generator), *self.head)
         return f.unflatten(-1, (self.n_tasks, self.n_classes))
 
     def log_prob(self, f: Tensor, batch: Batch) -> Tensor:

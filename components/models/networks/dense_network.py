@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.problems import Batch
+from components.maths.compiled.affine import affine
 from components.models.networks.feed_forward import FeedForward
 
 CACHE = 2**21  # bytes of one layer's activations
@@ -85,7 +86,7 @@ class DenseNetwork(FeedForward):
         for layer, (weight, bias) in enumerate(layers):
             if layer == 0 and shared:
                 both = torch.cat([weight, bias.unsqueeze(-1)], -1)  # [K, U, I + 1]
-                z = (both.flatten(0, 1) @ x).view(*bias.shape, x.shape[1])
+                z = affine(both.flatten(0, 1), x.T).view(*bias.shape, x.shape[1])
             else:
                 z = torch.baddbmm(bias.unsqueeze(-1), weight, below[-1])  # [K, U, B]
             if layer < last:
@@ -100,7 +101,7 @@ class DenseNetwork(FeedForward):
             (weight, _), (of_weight, of_bias), h = layers[layer], slopes[layer], below[layer]
             if layer == 0 and shared:
                 # rows of few inputs: twice as fast as their transpose
-                both = (h @ delta.flatten(0, 1).mT).view(-1, *weight.shape[:2]).permute(1, 2, 0)
+                both = affine(h, delta.flatten(0, 1)).view(-1, *weight.shape[:2]).permute(1, 2, 0)
                 by_weight = both[..., :-1]
                 by_bias = both[..., -1]
             else:

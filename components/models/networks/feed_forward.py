@@ -13,7 +13,6 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.capabilities.networks import Affine
@@ -21,6 +20,7 @@ from components.contracts.predictive import Predictive, Reverse
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.compiled.affine import affine
 from components.maths.exponential.standard_draws import standard_uniform
 from components.maths.intervals import Perturbations
 from components.models.networks.activations import (
@@ -61,13 +61,14 @@ def back(
     [..., out, in].
 
     D_l = diag a'(z_l).  Of K networks that saw the same rows [B, in] (``shared``) it is the sum."""
+    by = torch.matmul if weights[0].ndim == 3 else lambda g, weight: affine(g, weight.T)
     for weight, activation in zip(reversed(weights[1:]), reversed(kept), strict=True):
-        g = g @ weight
+        g = by(g, weight)
         g = bend.derivative(g, activation, g)
     if shared:
         # [B, K · out] [K · out, in]: one product of all
-        return g.transpose(0, 1).flatten(1) @ weights[0].flatten(0, 1)
-    return g @ weights[0]
+        return affine(g.transpose(0, 1).flatten(1), weights[0].flatten(0, 1).T)
+    return by(g, weights[0])
 
 
 DropoutRate = Annotated[float, Field(ge=0, lt=1)]
@@ -213,7 +214,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
         """The same with other weights θ [P]."""
         layers = self.layers(theta)
         h = x if self.front is None else self.front(x, layers[: self.first])
-        f = self.propagate(h, lambda layer, h: F.linear(h, *layers[layer]), generator, passes)
+        f = self.propagate(h, lambda layer, h: affine(h, *layers[layer]), generator, passes)
         return f if passes is None or f.ndim == 4 else f.expand(passes, *f.shape)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
@@ -248,12 +249,12 @@ class FeedForward(FlatNetwork, BoundsMargins):
         with torch.no_grad():
             layers = self.layers(theta)
             shared = x.ndim < theta.ndim + 1
-            affine = (
+            through = (
                 _batch_layers(layers)
                 if theta.ndim == 2
-                else lambda layer, h: F.linear(h, *layers[layer])
+                else lambda layer, h: affine(h, *layers[layer])
             )
-            f, activations = forward(x, affine, len(layers), self.bend)
+            f, activations = forward(x, through, len(layers), self.bend)
         weights = [weight for weight, _ in layers]
         outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
         return outputs, lambda g: back(g.flatten(-2), weights, activations, self.bend, shared)
@@ -269,7 +270,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
             (weight, bias), *above = layers[self.first :]
             layers = [(front.by_pixel(weight), bias), *above]
             f, activations = forward(
-                h, lambda layer, h: F.linear(h, *layers[layer]), len(layers), self.bend
+                h, lambda layer, h: affine(h, *layers[layer]), len(layers), self.bend
             )
         weights = [weight for weight, _ in layers]
         outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.contracts.streams import Rng
+from components.maths.compiled.affine import affine
 from components.models.networks.classifier import Classifier
 from components.models.text.tokens import TextModel, check_vocabulary, mean_over_tokens, read
 from components.problems.supervised import Supervised
@@ -43,16 +44,16 @@ class EncoderLayer(nn.Module):
         """softmax(q kᵀ/√d) v of every head over the places that hold a token, h [B, L, D] -> [B, L,
         D]."""
         # each [B, H, L, d]
-        q, k, v = F.linear(h, *self.into).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+        q, k, v = affine(h, *self.into).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=there[:, None, None])
-        return F.linear(mixed.transpose(1, 2).flatten(2), *self.out)
+        return affine(mixed.transpose(1, 2).flatten(2), *self.out)
 
     def forward(
         self, h: Tensor, there: Tensor, heads: int, dropped: Callable[[Tensor], Tensor]
     ) -> Tensor:
         h = self.layer_norm(h + dropped(self.attend(h, there, heads)), 0)
-        inner = dropped(torch.relu(F.linear(h, *self.up)))
-        return self.layer_norm(h + dropped(F.linear(inner, *self.down)), 1)
+        inner = dropped(torch.relu(affine(h, *self.up)))
+        return self.layer_norm(h + dropped(affine(inner, *self.down)), 1)
 
     def layer_norm(self, h: Tensor, which: int) -> Tensor:
         return F.layer_norm(h, h.shape[-1:], self.gains[which], self.shifts[which])

@@ -1,0 +1,74 @@
+"""Affine maps of float32 numbers by oneDNN, which writes its loops for the processor it finds.
+
+torch multiplies float32 matrices by MKL, which uses AVX-512 on Intel's processors only: on an AMD
+EPYC it takes twice as long.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.nn import functional as F
+from torch.overrides import has_torch_function
+
+AVAILABLE = torch.backends.mkldnn.is_available()
+LEAST = 2**21  # multiplications; for fewer the way to oneDNN takes longer than it spares
+
+
+def _takes(x: Tensor, weight: Tensor) -> bool:
+    """True if oneDNN multiplies these."""
+    return (
+        not has_torch_function((x, weight))  # tensors with rules of their own
+        and x.dtype == weight.dtype == torch.float32
+        and x.numel() * len(weight) >= LEAST
+        and x.device.type == "cpu"
+        and AVAILABLE
+        # of functions that are mapped or differentiated forwards torch knows its own operations
+        and not torch._C._are_functorch_transforms_active()
+        and forward_ad._current_level < 0
+    )
+
+
+def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    # it reads b as contiguous, whatever its strides
+    bias = None if bias is None else bias.contiguous()
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return product
+
+
+class _Affine(torch.autograd.Function):
+    """x Wᵀ + b with derivatives of any order: ∂/∂x = G W, ∂/∂W = Gᵀ x, ∂/∂b = Gᵀ 1."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _multiply(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        (g,) = slopes
+        x, weight = ctx.saved_tensors
+        by_x, by_weight, by_bias = ctx.needs_input_grad
+        rows = g.reshape(-1, g.shape[-1])  # [B, H]
+        return (
+            affine(g, weight.T) if by_x else None,
+            affine(rows.T, x.reshape(-1, x.shape[-1]).T) if by_weight else None,
+            rows.sum(0) if by_bias else None,
+        )
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x Wᵀ + b, x [..., D], W [H, D] of any strides, b [H] -> [..., H].
+
+    By oneDNN for float32 on the CPU, elsewhere by torch; they differ by rounding.
+    """
+    if not _takes(x, weight):
+        return F.linear(x, weight, bias)
+    asked = x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    if not (asked and torch.is_grad_enabled()):
+        return _multiply(x, weight, bias)
+    result: Tensor = _Affine.apply(x, weight, bias)
+    return result

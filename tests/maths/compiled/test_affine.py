@@ -1,0 +1,90 @@
+"""Affine maps by oneDNN: the numbers and the derivatives of torch's own."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from components.maths.compiled import affine as module
+from components.maths.compiled.affine import affine
+
+B, D, H = 60, 40, 30
+
+
+@pytest.fixture(autouse=True)
+def _every_size(monkeypatch):
+    monkeypatch.setattr(module, "LEAST", 1)
+
+
+def draw(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+LAYOUTS = {
+    "contiguous": draw,
+    "transposed": lambda n, m: draw(m, n).T,
+    "every other column": lambda n, m: draw(n, 2 * m)[:, ::2],
+    "columns of a wider one": lambda n, m: draw(n, m + 3)[:, 1 : m + 1],
+    "one row for all": lambda n, m: draw(1, m).expand(n, m),
+}
+
+
+@pytest.mark.parametrize(("of_x", "of_weight"), product(LAYOUTS, LAYOUTS))
+def test_matrices_of_any_strides_are_multiplied(of_x, of_weight):
+    x, weight = LAYOUTS[of_x](B, D), LAYOUTS[of_weight](H, D)
+    for bias in (None, draw(H), draw(1).expand(H), draw(2 * H)[::2]):
+        exact = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
+        torch.testing.assert_close(affine(x, weight, bias).double(), exact, atol=3e-5, rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(D,), (1, D), (0, D), (2, 3, B, D)])
+def test_inputs_have_any_number_of_rows_and_of_dimensions(shape):
+    x, weight, bias = draw(*shape), draw(H, D), draw(H)
+    torch.testing.assert_close(affine(x, weight, bias), F.linear(x, weight, bias))
+
+
+def test_numbers_that_are_not_finite_stay_what_they_are():
+    x = draw(B, D)
+    x[0, 0], x[1, 1] = torch.nan, torch.inf
+    weight = draw(H, D)
+    torch.testing.assert_close(affine(x, weight), F.linear(x, weight), equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", [(B, D), (2, 3, D)])
+def test_first_and_second_derivatives_are_those_of_torch(shape):
+    found = []
+    for way in (affine, F.linear):
+        given = [t.clone().requires_grad_() for t in (draw(*shape), draw(H, D), draw(H))]
+        first = torch.autograd.grad(way(*given).sin().sum(), given, create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), given)
+        found.append([*first, *second])
+    torch.testing.assert_close(*found, atol=1e-3, rtol=1e-4)
+
+
+def test_a_derivative_that_nobody_asks_for_is_not_taken():
+    x, weight = draw(B, D).requires_grad_(), draw(H, D)
+    affine(x, weight, draw(H)).sum().backward()
+    assert x.grad is not None
+    assert weight.grad is None
+
+
+def test_maps_and_forward_derivatives_of_functions_go_through():
+    x, weight = draw(B, D), draw(H, D)
+    expected = F.linear(x, weight)
+    torch.testing.assert_close(torch.func.vmap(lambda row: affine(row, weight))(x), expected)
+    slope = torch.func.jvp(lambda x: affine(x, weight), (x,), (x,))[1]
+    torch.testing.assert_close(slope, expected)
+
+
+def test_other_types_are_torchs():
+    x, weight = draw(B, D).double(), draw(H, D).double()
+    assert torch.equal(affine(x, weight), F.linear(x, weight))
+
+
+def test_tensors_with_rules_of_their_own_keep_them():
+    class Named(torch.Tensor):
+        pass
+
+    x = draw(B, D).as_subclass(Named)
+    assert isinstance(affine(x, draw(H, D)), Named)
