@@ -4,8 +4,7 @@
     python -m scripts.results_all --budget 2d --jobs 2 --output-dir night
     python -m scripts.results_all --budget 8h --list                the order, and what each took before
 
-Studies come by the highest importance of their rows, ties by what their scores took before, the
-cheapest first.  Each is ``runner study NAME --budget`` with the time that is left, so that its rows
+Studies come by their key ``importance``, ties by what their scores took before, the cheapest first.  Each is ``runner study NAME --budget`` with the time that is left, so that its rows
 are priced and picked as there, and what is done is skipped.
 """
 
@@ -49,8 +48,7 @@ def find_candidates(folder: Path = FOLDER) -> list[Candidate]:
             study = load_study(name)
         except ConfigError:  # scores kept under another name than their study's
             continue
-        importance = max(row.importance for row in study.rows)
-        candidates.append(Candidate(name, importance, costs[name]))
+        candidates.append(Candidate(name, study.importance, costs[name]))
     return sorted(candidates, key=_order)
 
 

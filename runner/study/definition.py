@@ -75,7 +75,7 @@ class Row(StrictModel):
     grid: dict[str, list[Any]] | None = None  # in place of the study's
     # grid key -> value -> overrides of these cells only
     cells: dict[str, dict[Any, list[str]]] = {}
-    # with --budget more important rows are run first
+    # with --budget more important rows of a study are run first
     importance: Annotated[float, Field(allow_inf_nan=False)] = 1.0
     # of a suite of the arena: what choosing these settings cost, by kind, of a replicate
     tuned: dict[str, float] = {}
@@ -238,6 +238,8 @@ class StudyDefinition(StrictModel):
     splits: Splits | None = None
     # what a replicate draws anew, in words: heads the page
     draws_anew: str | None = None
+    # of studies that are run in one night (make results-all) more important ones come first
+    importance: Annotated[float, Field(allow_inf_nan=False)] = 1.0
 
     @model_validator(mode="before")
     @classmethod
