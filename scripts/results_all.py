@@ -4,8 +4,9 @@
     python -m scripts.results_all --budget 2d --jobs 2 --output-dir night
     python -m scripts.results_all --budget 8h --list                the order, and what each took before
 
-Studies come by their key ``importance``, ties by what their scores took before, the cheapest first.  Each is ``runner study NAME --budget`` with the time that is left, so that its rows
-are priced and picked as there, and what is done is skipped.
+Studies come by their key ``importance``, ties by what their scores took before, the cheapest first.
+Each is ``runner study NAME --budget`` with the time that is left, so that its rows are priced and
+picked as there, and what is done is skipped.
 """
 
 from __future__ import annotations

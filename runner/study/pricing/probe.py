@@ -137,14 +137,15 @@ def _without_costly(done: list[Sample], seconds: float) -> dict[str, Any]:
 def _next_size(done: list[Sample], whole: int, axis: str, seconds: float, again: bool) -> int:
     """Size of the next miniature; 0: enough is known.
 
-    ``again``: replicates come one after the other, so that a second one is worth a measurement.
+    ``again``: replicates come one after the other, so that a second whole one is worth a measurement:
+    it finds memory that the first one had to ask for.
     """
     last = done[-1]
     size = _size(last, axis)
     if size == whole:
         is_cheap = last.usage["cpu_seconds"] < max(seconds, LEAST_PATIENCE / 2)
-        is_worth = again and len(done) == 1 and is_cheap
-        return whole if is_worth else 0
+        is_first = all(_size(sample, axis) < whole for sample in done[:-1])
+        return whole if again and is_first and is_cheap else 0
     if len(done) > 2:
         return 0
     each = max(_rate(done, axis), NO_TIME)

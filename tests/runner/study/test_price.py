@@ -16,7 +16,7 @@ from runner.study.pricing.miniature import count_draws, shrink_steps
 from runner.study.pricing.price import Price, Probe, fit_line, price_from_probe
 from runner.study.pricing.price_list import PriceList, list_rows, to_cells
 from runner.study.pricing.price_records import RecordedPrices, cost_key, price_from_record
-from runner.study.pricing.probe import Sample
+from runner.study.pricing.probe import Sample, _next_size
 from runner.study.pricing.probes import read_answer
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -99,6 +99,20 @@ def test_replicates_that_are_shortened_in_place_of_steps():
     samples = [sample(1, 12), sample(1, 20, training=2.0), sample(1, 40, training=4.0)]
     priced = price_from_probe(probe(*samples, total=1, axis="replicates", vectorised=True), config)
     assert priced.cpu == pytest.approx(2.0 + 1.0 + 10.0)
+
+
+def test_a_second_whole_miniature_is_for_runs_with_several_passes():
+    """The first one touches new memory; of passes it is the price of one."""
+    small, whole = sample(8, training=0.1), sample(20, training=0.2)
+
+    def next_size(*done: Sample, again: bool) -> int:
+        return _next_size(list(done), 20, "steps", 5.0, again)
+
+    assert next_size(small, again=True) == 20
+    assert next_size(small, whole, again=True) == 20
+    assert next_size(small, whole, whole, again=True) == 0
+    assert next_size(small, whole, again=False) == 0
+    assert next_size(small, sample(20, final=50.0), again=True) == 0, "too dear"
 
 
 def test_a_budget_of_costs_ends_a_run_early():
