@@ -39,6 +39,17 @@ def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return product
 
 
+def _is_asked_for(ctx: Any, i: int) -> bool:
+    """True if this backward pass goes on to the i-th argument, which ``needs_input_grad`` does not tell."""
+    if not ctx.needs_input_grad[i]:
+        return False
+    try:
+        goes_on: bool = torch._C._will_engine_execute_node(ctx.next_functions[i][0])
+    except RuntimeError:  # a leaf that torch.autograd.grad is asked for
+        return True
+    return goes_on
+
+
 class _Affine(torch.autograd.Function):
     """x Wᵀ + b with derivatives of any order: ∂/∂x = G W, ∂/∂W = Gᵀ x, ∂/∂b = Gᵀ 1."""
 
@@ -51,7 +62,7 @@ class _Affine(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         (g,) = slopes
         x, weight = ctx.saved_tensors
-        by_x, by_weight, by_bias = ctx.needs_input_grad
+        by_x, by_weight, by_bias = (_is_asked_for(ctx, i) for i in range(3))
         rows = g.reshape(-1, g.shape[-1])  # [B, H]
         return (
             affine(g, weight.T) if by_x else None,
