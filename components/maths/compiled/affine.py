@@ -15,15 +15,17 @@ from torch.nn import functional as F
 from torch.overrides import has_torch_function
 
 AVAILABLE = torch.backends.mkldnn.is_available()
-LEAST = 2**21  # multiplications; for fewer the way to oneDNN takes longer than it spares
+# multiplications; for fewer the way to oneDNN takes longer than it spares
+LEAST = 2**21
+LEAST_WITH_GRADIENT = 2**22  # by way of autograd
 
 
-def _takes(x: Tensor, weight: Tensor) -> bool:
+def _takes(x: Tensor, weight: Tensor, least: int) -> bool:
     """True if oneDNN multiplies these."""
     return (
         not has_torch_function((x, weight))  # tensors with rules of their own
         and x.dtype == weight.dtype == torch.float32
-        and x.numel() * len(weight) >= LEAST
+        and x.numel() * len(weight) >= least
         and x.device.type == "cpu"
         and AVAILABLE
         # of functions that are mapped or differentiated forwards torch knows its own operations
@@ -76,10 +78,12 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     By oneDNN for float32 on the CPU, elsewhere by torch; they differ by rounding.
     """
-    if not _takes(x, weight):
+    asked = torch.is_grad_enabled() and (
+        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    )
+    if not _takes(x, weight, LEAST_WITH_GRADIENT if asked else LEAST):
         return F.linear(x, weight, bias)
-    asked = x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
-    if not (asked and torch.is_grad_enabled()):
+    if not asked:
         return _multiply(x, weight, bias)
     result: Tensor = _Affine.apply(x, weight, bias)
     return result

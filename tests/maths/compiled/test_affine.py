@@ -14,7 +14,8 @@ B, D, H = 60, 40, 30
 
 @pytest.fixture(autouse=True)
 def _every_size(monkeypatch):
-    monkeypatch.setattr(module, "LEAST", 1)
+    for name in ("LEAST", "LEAST_WITH_GRADIENT"):
+        monkeypatch.setattr(module, name, 1)
 
 
 def draw(*shape):
