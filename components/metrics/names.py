@@ -195,6 +195,7 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
     }
     | {"coverage95", "crps", "nelbo", "objective"}
     | {"beta_selected", "beta_of_replicate", "beta_most_often"}
+    | {"rmse_f", "rmse_states", "coverage90_f"}
     | _SALES,
     "game": {
         "reward",
@@ -313,6 +314,8 @@ LOWER_IS_BETTER = frozenset(
         "gap_nlpp",
         "gap_crps",
         "rmse",
+        "rmse_f",
+        "rmse_states",
         "mae",
         "mase",
         "mape",
@@ -396,6 +399,7 @@ UNDIRECTED_SCORES = frozenset(
         "objective",  # objective of a method that has no bound: methods do not share it
         "coverage",
         "coverage90",
+        "coverage90_f",
         "coverage95",
         "acceptance",
         "ais_acceptance",
