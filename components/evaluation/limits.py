@@ -12,7 +12,7 @@ RHAT_NESTED = 1.05
 ESS_PER_CHAIN = 100
 # smallest fraction of missing information; Betancourt (2016), section 5, and Stan's warning
 E_BFMI = 0.3
-# smallest mean rate of HMC and NUTS; Betancourt, Byrne and Girolami (2014), section 3
+# smallest mean rate of a chain of HMC or NUTS; Betancourt, Byrne and Girolami (2014), section 3
 HAMILTONIAN_ACCEPTANCE = 0.6
 # of random walks, MALA among the others; Roberts and Rosenthal (2001), section 5
 METROPOLIS_ACCEPTANCE = 0.15

@@ -246,18 +246,18 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
         checks.append(
             Check("no transition diverges", value == 0, f"{value:g} of {chains * n:,} draws")
         )
-    if "acceptance" in scores:
+    if "acceptance_rate" in draws.stats:
         least = (
             limits.HAMILTONIAN_ACCEPTANCE
             if "energy" in draws.stats
             else limits.METROPOLIS_ACCEPTANCE
         )
-        value = _worst(scores, "acceptance", largest=False)
+        value = float(draws.stats["acceptance_rate"].double().mean(1).min())
         checks.append(
             Check(
                 "enough proposals are accepted",
                 value >= least,
-                f"{value:.2f} on average, {least:g} asked",
+                f"{value:.2f} of the worst of {draws.n_chains} chains, {least:g} required",
             )
         )
     return checks

@@ -44,12 +44,17 @@ WELL = {
     "ess_tail": 700.0,
     "e_bfmi": 0.8,
     "divergences": 0.0,
-    "acceptance": 0.8,
 }
+STUCK = 0.02  # acceptance rate of a chain that hardly moves
 
 
-def draws(n: int = 500, chains: int = 4, replicates: int = 1, energy: bool = True) -> Draws:
-    stats = {"energy": torch.zeros(chains * replicates, n)} if energy else {}
+def draws(
+    n: int = 500, chains: int = 4, replicates: int = 1, energy: bool = True, least: float = 0.8
+) -> Draws:
+    """Draws at zero; the last chain accepts with rate ``least``, the others with 0.8."""
+    rate = torch.full((chains * replicates, n), 0.8)
+    rate[-1] = least
+    stats = {"acceptance_rate": rate} | ({"energy": torch.zeros_like(rate)} if energy else {})
     zeros = torch.zeros(chains * replicates, n, 2, dtype=F64)
     return Draws(zeros, zeros[:, 0], stats=stats, replicates=replicates)
 
@@ -72,7 +77,6 @@ def test_chains_that_mixed_pass_every_check():
         ("ess_tail", 399.0, "tail ESS is above 100 a chain"),
         ("e_bfmi", 0.29, "E-BFMI is above 0.3"),
         ("divergences", 1.0, "no transition diverges"),
-        ("acceptance", 0.5, "enough proposals are accepted"),
     ],
 )
 @pytest.mark.parametrize("replicates", [1, 3])
@@ -84,21 +88,31 @@ def test_each_check_of_chains_fails_alone(name, value, failing, replicates):
     assert [check for check, passed in found.items() if not passed] == [failing]
 
 
-def test_a_random_walk_may_refuse_more_than_a_hamiltonian_sampler():
-    few = WELL | {"acceptance": 0.234}
-    assert verdicts(draws_checks(draws(energy=False), few))["enough proposals are accepted"] is True
-    assert verdicts(draws_checks(draws(energy=True), few))["enough proposals are accepted"] is False
-    assert not verdicts(draws_checks(draws(energy=False), WELL | {"acceptance": 0.1}))[
-        "enough proposals are accepted"
-    ]
+@pytest.mark.parametrize(
+    ("energy", "least", "passed"),
+    [
+        (True, 0.7, True),
+        (True, 0.234, False),
+        (True, STUCK, False),
+        (False, 0.234, True),
+        (False, STUCK, False),
+    ],
+)
+@pytest.mark.parametrize("replicates", [1, 3])
+def test_acceptance_check_takes_the_worst_chain(energy, least, passed, replicates):
+    scores = {name: [value] * replicates for name, value in WELL.items()}
+    checks = draws_checks(
+        draws(chains=16, energy=energy, least=least, replicates=replicates), scores
+    )
+    assert verdicts(checks)["enough proposals are accepted"] is passed
 
 
 def test_too_few_draws_or_chains_are_not_checked():
     found = draws_checks(draws(n=3, energy=False), {})
-    assert {check.passed for check in found} == {None}
+    assert [check.passed for check in found] == [None, None, True]
     assert "3 draws a chain, 4 needed" in found[0].detail
     alone = draws_checks(draws(chains=1, energy=False), {"ess": 500.0, "ess_tail": 500.0})
-    assert [check.passed for check in alone] == [None, True, True]
+    assert [check.passed for check in alone] == [None, True, True, True]
 
 
 def test_resting_coordinates_and_the_worst_are_named():

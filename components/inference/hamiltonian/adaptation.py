@@ -61,6 +61,11 @@ def last_search_step(warmup: int) -> int:
     return ends[-2] if len(ends) > 1 else initial
 
 
+def harmonic_mean(rate: Tensor) -> float:
+    """Harmonic mean over the chains of their acceptance rates [C]; a stuck chain pulls it down."""
+    return float(1 / (1 / rate).mean())
+
+
 @dataclass(frozen=True)
 class DualAveraging:
     """Nesterov's dual averaging of log ε towards a mean acceptance rate.

@@ -70,12 +70,6 @@ def slope(before: Phase, after: Phase, rate: Tensor, mass: Mass, time: float) ->
     return float(total / len(rate) / start.mean().square())
 
 
-def harmonic(rate: Tensor) -> float:
-    """Harmonic mean over the chains of their acceptance rates, which a chain that is stuck pulls
-    down."""
-    return float(1 / (1 / rate).mean())
-
-
 @dataclass(frozen=True)
 class Length:
     """T, moved by Adam (β₁ = 0, β₂ = 0.95, rate η = 0.05) on log T; its average is what stays after

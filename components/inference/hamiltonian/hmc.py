@@ -15,7 +15,11 @@ from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch, SampleableProblem, Sampler
 from components.inference.hamiltonian import chees
-from components.inference.hamiltonian.adaptation import last_search_step, windows
+from components.inference.hamiltonian.adaptation import (
+    harmonic_mean,
+    last_search_step,
+    windows,
+)
 from components.inference.hamiltonian.leapfrog import (
     DIVERGENT,
     Phase,
@@ -128,9 +132,9 @@ class HMC(WarmUp, Sampler[HamiltonianChains]):
         accepted = standard_uniform(rate.shape, rng.noise, rate) < rate
         after = Phase.where(accepted, proposed, z)
 
-        tuning = self.learnt(
-            tuning, state, batch, after, chees.harmonic(rate) if learns else rate.mean(), rng
-        )
+        # with ``fixed`` and ``jittered`` small steps would shorten all trajectories to max_steps
+        mean_rate = harmonic_mean(rate) if self.trajectory == "chees" else float(rate.mean())
+        tuning = self.learnt(tuning, state, batch, after, mean_rate, rng)
         if learns:
             length = length.learnt(
                 chees.slope(z, proposed, rate, mass, n_steps * eps), self.max_steps * eps

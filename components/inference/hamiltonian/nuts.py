@@ -12,6 +12,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch, SampleableProblem, Sampler
+from components.inference.hamiltonian.adaptation import harmonic_mean
 from components.inference.hamiltonian.tree import LeapfrogDynamics, no_u_turn
 from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.registry import register
@@ -54,7 +55,7 @@ class NUTS(WarmUp, Sampler[HamiltonianChains]):
         eps = tuning.step_size
         dynamics = LeapfrogDynamics(self.target(state.model), batch, tuning.mass, eps)
         draw = no_u_turn(dynamics, z, self.max_depth, rng.noise)
-        tuning = self.learnt(tuning, state, batch, draw.z, draw.acceptance.mean(), rng)
+        tuning = self.learnt(tuning, state, batch, draw.z, harmonic_mean(draw.acceptance), rng)
         stats = {
             "acceptance_rate": draw.acceptance,
             "energy": draw.energy,
