@@ -37,12 +37,13 @@ MOST_EXPERIMENTS = 10  # that are listed with their addresses
 READY_TRIES = 120  # seconds that MLflow may take to start
 
 
-def command(uri: str, port: int, output_dir: Path) -> list[str]:
-    """The MLflow server: one worker, this machine only."""
+def command(port: int, output_dir: Path) -> list[str]:
+    """The MLflow server: one worker, this machine only.  It reads the address of the store from its
+    environment, because every user of the machine can list the arguments of a process."""
     # where runs keep them, not ./mlartifacts of the current folder
     artefacts = (output_dir / "mlartifacts").resolve()
     return [
-        *(sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", uri),
+        *(sys.executable, "-m", "mlflow", "ui"),
         *("--host", HOST, "--port", str(port), "--workers", "1"),
         *("--artifacts-destination", artefacts.as_uri()),
     ]
@@ -79,9 +80,12 @@ def check(uri: str, port: int) -> None:
             ) from None
 
 
-def serve(words: Sequence[str]) -> int:
-    """Runs the server until it ends or is told to stop; its own processes end with it."""
-    environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"}
+def serve(words: Sequence[str], uri: str) -> int:
+    """Run the server of the store ``uri`` until it ends or is stopped, with its own processes."""
+    environment = os.environ | {
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_BACKEND_STORE_URI": uri,
+    }
     # MLflow starts child processes, which would outlive it: they get a session that is ended as a
     # whole.
     server = subprocess.Popen(words, env=environment, start_new_session=True)
@@ -194,4 +198,4 @@ def main(argv: list[str]) -> int:
     if not arguments.no_browser and has_browser():
         Thread(target=open_when_ready, args=(server, page), daemon=True).start()
     with remove_stray_folders(uri), announce_server(server, output_dir):
-        return serve(command(uri, arguments.port, output_dir))
+        return serve(command(arguments.port, output_dir), uri)

@@ -19,7 +19,7 @@ from runner.system import ui
 @pytest.fixture
 def served(monkeypatch):
     calls = []
-    monkeypatch.setattr(ui, "serve", lambda words: calls.append(words) or 0)
+    monkeypatch.setattr(ui, "serve", lambda *words_and_store: calls.append(words_and_store) or 0)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return calls
 
@@ -34,8 +34,8 @@ def test_the_store_of_the_output_folder_on_this_machine_only(served, tmp_path, c
     (tmp_path / "mlflow.db").write_text("")
     port = free_port()
     assert ui.main(["ui", "--output-dir", str(tmp_path), "--port", str(port)]) == 0
-    (words,) = served
-    assert words[words.index("--backend-store-uri") + 1] == f"sqlite:///{tmp_path / 'mlflow.db'}"
+    ((words, store),) = served
+    assert store == f"sqlite:///{tmp_path / 'mlflow.db'}"
     assert words[words.index("--host") + 1] == "127.0.0.1"
     assert words[words.index("--port") + 1] == str(port)
     assert f"http://127.0.0.1:{port}" in capsys.readouterr().out
@@ -48,7 +48,8 @@ def test_the_environment_wins(served, tmp_path, monkeypatch):
     assert (
         ui.main(["ui", "--output-dir", str(tmp_path / "nowhere"), "--port", str(free_port())]) == 0
     )
-    assert store in served[0]
+    assert served[0][1] == store
+    assert store not in served[0][0]  # the arguments of a process are public
 
 
 def test_a_server_elsewhere_is_named_and_not_served_again(served, monkeypatch, capsys, tmp_path):
@@ -93,7 +94,7 @@ def test_stopping_ends_the_server_and_its_own_processes():
         f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {child!r}]); "
         "print(p.pid, flush=True); p.wait()"
     )
-    code = f"import sys; from runner.system.ui import serve; sys.exit(serve([sys.executable, '-c', {parent!r}]))"
+    code = f"import sys; from runner.system.ui import serve; sys.exit(serve([sys.executable, '-c', {parent!r}], 'sqlite://'))"
     for number in (signal.SIGTERM, signal.SIGINT):
         runner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         assert runner.stdout is not None
@@ -117,8 +118,10 @@ def alive(pid: int) -> bool:
 
 
 def test_a_server_that_fails_gives_exit_code_1():
-    assert ui.serve([sys.executable, "-c", "raise SystemExit(3)"]) == 1
-    assert ui.serve([sys.executable, "-c", "raise SystemExit(0)"]) == 0
+    store = "postgresql://me:secret@host/db"
+    read = f"import os; raise SystemExit(3 * (os.environ['MLFLOW_BACKEND_STORE_URI'] == {store!r}))"
+    assert ui.serve([sys.executable, "-c", read], store) == 1
+    assert ui.serve([sys.executable, "-c", "raise SystemExit(0)"], store) == 0
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def test_a_run_ends_with_its_page_while_one_is_served_else_with_the_command(outp
 
 
 def test_the_ui_of_a_store_that_is_served_already_names_the_page(output_dir, capsys, monkeypatch):
-    monkeypatch.setattr(ui, "serve", lambda words: pytest.fail("served twice"))
+    monkeypatch.setattr(ui, "serve", lambda words, uri: pytest.fail("served twice"))
     with pages.announce_server("http://127.0.0.1:5987", output_dir):
         assert ui.main(["ui", "first", "--output-dir", str(output_dir)]) == 0
     page = f"http://127.0.0.1:5987/#/experiments/1/runs{VIEW}"
@@ -104,7 +104,7 @@ def test_the_ui_of_a_store_that_is_served_already_names_the_page(output_dir, cap
 
 def test_the_ui_lists_experiments_and_opens_the_latest(output_dir, capsys, monkeypatch):
     opened = []
-    monkeypatch.setattr(ui, "serve", lambda words: 0)
+    monkeypatch.setattr(ui, "serve", lambda words, uri: 0)
     monkeypatch.setattr(ui, "has_browser", lambda: True)
     monkeypatch.setattr(ui, "open_when_ready", lambda *words: opened.append(words))
     monkeypatch.setattr(ui, "check", lambda uri, port: None)
