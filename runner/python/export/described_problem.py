@@ -37,6 +37,10 @@ CLASSES = {
 LEFT_OUT = {"figures", "attacker", "truth", "evidence", "test_classes", "budget", "clean", "rng"}
 LEFT_OUT |= {"states", "means", "redraw", "suspect", "about", "scoring"}
 PROBLEMS = list(CLASSES)[:6]
+# Fields that are sizes.  A model has weights of each class and of each symbol.
+LEARNED_SIZES = ("n_classes", "n_symbols", "vocabulary")
+SIZES = (*LEARNED_SIZES, "batch_size", "evaluation_chunk", "replicates")
+MAX_SIZE = 2**31
 
 
 @cache
@@ -123,6 +127,7 @@ def unpack_problem(packed: Any, tensors: Mapping[str, Tensor], device: torch.dev
         fields = {
             name: unpack_problem(part, tensors, device) for name, part in packed["fields"].items()
         }
+        _check_fields(fields, sum(tensor.numel() for tensor in tensors.values()))
         return cls(**fields | _required(cls, fields))
     if "noise" in packed:
         return generate(packed, device)
@@ -140,6 +145,27 @@ def unpack_problem(packed: Any, tensors: Mapping[str, Tensor], device: torch.dev
     if kind not in ("list", "tuple"):
         raise ValueError(f"no part of a problem is a {kind!r:.60}")
     return parts if kind == "list" else tuple(parts)
+
+
+def _check_fields(fields: Mapping[str, Any], stored: int) -> None:
+    """Check the sizes and the names of a part of a problem in a file with so many stored numbers.
+
+    Raises:
+        ValueError: sizes are out of range, or names are repeated or too few.
+    """
+    for name in SIZES:
+        size = fields.get(name)
+        most = max(stored, 2) if name in LEARNED_SIZES else MAX_SIZE
+        if isinstance(size, int) and not (name != "n_symbols") <= size <= most:
+            raise ValueError(f"{name} is {size}, must be 1 to {most:,} in this file")
+    classes = fields.get("class_names") or []
+    if classes and len(classes) != fields["n_classes"]:
+        raise ValueError(f"{len(classes)} class_names of {fields['n_classes']} classes")
+    columns = fields.get("columns")
+    headings = [column.name for column in columns] if isinstance(columns, tuple) else []
+    for names in (classes, headings, fields.get("task_names") or []):
+        if len(set(names)) < len(names):
+            raise ValueError(f"names are repeated: {', '.join(map(str, names)):.60}")
 
 
 def _required(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:

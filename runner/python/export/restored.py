@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Problem
 from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
 from components.problems.replicates.side_by_side import SupervisedReplicates
@@ -176,6 +177,9 @@ def restore_state(
     rng = Streams(job.settings.seed, metadata["replicate"], torch.device(job.settings.device))
     problem = load(rng)
     model = build_model(job, problem, rng)
+    held = sum(tensor.numel() for tensor in tensors.values())
+    if isinstance(model, LogJoint) and model.dim > held:
+        raise StateMismatchError(f"{model.dim:,} parameters for {held:,} stored numbers")
     fresh = job.method.init(model, problem, rng)
     try:
         state, streams = checkpoint.restore(metadata, tensors, fresh, rng.device)

@@ -210,6 +210,28 @@ def test_facts_of_strangers_are_refused(fitted, tmp_path, values, message):
 
 
 @pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"evaluation_chunk": {"value": 0}}, "evaluation_chunk is 0, must be 1 to"),
+        ({"evaluation_chunk": {"value": -3}}, "evaluation_chunk is -3, must be 1 to"),
+        ({"n_classes": {"value": 10**12}}, "n_classes is 1000000000000, must be 1 to"),
+        ({"n_classes": {"value": 3}, "class_names": {"list": [{"value": "a"}]}}, "1 class_names of 3 classes"),
+        ({"n_classes": {"value": 2}, "class_names": {"list": [{"value": "a"}] * 2}}, "names are repeated: a, a"),
+        ({"columns": {"tuple": [{"class": "InputColumn", "fields": {
+            "name": {"value": "a"}, "type": {"value": "numbers"}, "levels": {"tuple": []}}}] * 2}}, "names are repeated: a, a"),
+    ],
+)  # fmt: skip
+def test_forged_sizes_and_names_are_refused(fitted, tmp_path, fields, message):
+    with zipfile.ZipFile(fitted[0]) as archive:
+        facts = archive.read(MODEL)
+    problem = json.loads(facts)["problem"]
+    problem["fields"] |= fields
+    file = edit(fitted[0], tmp_path / "edited.zip", {MODEL: changed(facts, problem=problem)})
+    with pytest.raises(ConfigError, match=message):
+        load_model(file)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         (
