@@ -58,6 +58,11 @@ def plain(text: str) -> str:
     return CONTROL_CHARACTERS.sub(_picture, text) if CONTROL_CHARACTERS.search(text) else text
 
 
+def plain_cell(text: str) -> str:
+    """Apply ``plain`` to a cell of a table, with pictures of its line breaks and tabs too."""
+    return plain(text).replace("\n", "\u240a").replace("\t", "\u2409")
+
+
 def plain_value(value: T) -> T | str:
     """Apply ``plain`` to a value in a page's template, except the page's own mark-up."""
     return plain(value) if isinstance(value, str) and type(value) is str else value

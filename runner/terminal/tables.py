@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from runner.terminal.plain import plain_cell
 from runner.terminal.streams import is_terminal
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     header."""
     if not is_terminal(sys.stdout):
         for row in rows:
-            print("\t".join(row))
+            print("\t".join(map(plain_cell, row)))
         return
     from rich import box
     from rich.table import Table

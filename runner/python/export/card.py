@@ -13,6 +13,7 @@ from runner.record.checks import combine_checks, verdict
 from runner.record.facts import CHOSEN_ROLES
 from runner.report.compare import ComparedRecord, result_rows
 from runner.report.context import FAILED_CHECK_MARK
+from runner.terminal.plain import plain
 
 MOST_COLUMNS = 50  # columns that are each described
 ANSWERS = {
@@ -45,7 +46,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _escape(cell: str) -> str:
-    return " ".join(cell.split()).replace("|", "\\|")
+    return plain(" ".join(cell.split())).replace("|", "\\|")
 
 
 def _summary(facts: ModelFacts, compared: ComparedRecord, config: dict[str, Any], kind: str) -> str:
@@ -136,5 +137,5 @@ def _citation(record: Path) -> str:
     path = record / "references.bib"
     if not path.is_file():
         return ""
-    text = read_plain(path).decode("utf-8", "replace").strip()
+    text = plain(read_plain(path).decode("utf-8", "replace").strip()).replace("```", "'''")
     return f"## Citation\n\n```bibtex\n{text}\n```\n" if text else ""

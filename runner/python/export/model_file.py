@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 from runner.disk.atomic import write_bytes
 from runner.disk.zips import open_zip
 from runner.errors import ConfigError
+from runner.terminal.plain import plain
 
 FORMAT = 1  # of the file; a reader refuses others
 MODEL = "model.json"
@@ -153,11 +154,11 @@ def _decode(parts: dict[str, bytes], path: Path) -> ModelFile:
         facts = TypeAdapter(ModelFacts).validate_python(content, strict=True)
         # cloned: tensors read in place have any address, and BLAS rounds differently there
         tensors = {name: value.clone() for name, value in load(parts[WEIGHTS]).items()}
-        texts = [parts[name].decode() for name in (CONFIG, CARD, REQUIREMENTS)]
+        config, card, requirements = (parts[k].decode() for k in (CONFIG, CARD, REQUIREMENTS))
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         raise ConfigError(f"{path}: {MODEL} is damaged ({key}: {first['msg']}); {hint}") from None
     except (SafetensorError, UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{path}: damaged ({error}); {hint}") from None
-    return ModelFile(facts, tensors, *texts)
+    return ModelFile(facts, tensors, config, plain(card), requirements)

@@ -32,7 +32,8 @@ FORMAT = 1
 MAX_FILES = 200_000
 MAX_BYTES = 16 * 2**30  # of all files, extracted
 MAX_MANIFEST_BYTES = 64 * 2**20
-MAX_RATIO = 1000  # of a large file to its compressed size: metrics compress to a twentieth
+MAX_RATIO = 1000  # of a large file to its compressed size
+MAX_TOTAL_RATIO = 100  # of all files to the archive: metrics compress to a twentieth
 LARGE_BYTES = 16 * 2**20
 CHUNK_BYTES = 2**20
 
@@ -165,7 +166,8 @@ def _extract(archive: zipfile.ZipFile, digests: dict[str, str], folder: Path, so
         ConfigError: a name, kind, size or checksum is not what it must be.
     """
     entries = [info for info in archive.infolist() if info.filename != MANIFEST]
-    if len(entries) > MAX_FILES or sum(info.file_size for info in entries) > MAX_BYTES:
+    size = sum(info.file_size for info in entries)
+    if len(entries) > MAX_FILES or size > MAX_BYTES:
         raise ConfigError(
             f"{source}: more than {MAX_FILES} files or {MAX_BYTES / 2**30:.0f} GiB; not opened"
         )
@@ -174,6 +176,8 @@ def _extract(archive: zipfile.ZipFile, digests: dict[str, str], folder: Path, so
         raise ConfigError(f"{source}: its files are not those of {MANIFEST}; not opened")
     for info in entries:
         _refuse_entry(info, folder, source)
+    if size > LARGE_BYTES + MAX_TOTAL_RATIO * sum(info.compress_size for info in entries):
+        raise ConfigError(f"{source}: expands more than {MAX_TOTAL_RATIO} times; not opened")
     for info in entries:
         path = folder / info.filename
         path.parent.mkdir(parents=True, exist_ok=True)

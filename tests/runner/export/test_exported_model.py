@@ -187,6 +187,11 @@ def test_entries_of_strangers_are_refused(fitted, tmp_path, entry, content, mess
         load_model(file)
 
 
+def test_a_foreign_card_has_no_control_characters(fitted, tmp_path):
+    edited = edit(fitted[0], tmp_path / "edited.zip", {"README.md": b"a\x1b]0;owned\x07\n"})
+    assert load_model(edited).card == "a␛]0;owned␇\n"
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -13,6 +13,7 @@ from runner.report.latex import latex
 from runner.terminal import printer
 from runner.terminal.csv_cells import escape_cell
 from runner.terminal.plain import plain, plain_value, register, to_ascii
+from runner.terminal.tables import print_table
 
 RED, TITLE = "\x1b[31mred\x1b[0m", "\x1b]0;owned\x07"  # ANSI, OSC
 
@@ -51,6 +52,11 @@ def test_letters_that_an_encoding_lacks_have_others_in_their_place(text, expecte
     assert text.encode("ascii", register()).decode() == expected
     assert "é" in text.encode("latin-1", register()).decode("latin-1") or "é" not in text
     assert "a\udcff".encode("utf-8", register()) == b"a?"  # a file's name that is no UTF-8
+
+
+def test_piped_cells_stay_in_their_column_and_line(capsys):
+    print_table("", ["name", "value"], [["a\tb\nc", RED]])
+    assert capsys.readouterr().out == "a␉b␊c\t␛[31mred␛[0m\n"
 
 
 def test_a_console_takes_words_for_words():
