@@ -166,18 +166,12 @@ def _extract(archive: zipfile.ZipFile, digests: dict[str, str], folder: Path, so
         ConfigError: a name, kind, size or checksum is not what it must be.
     """
     entries = [info for info in archive.infolist() if info.filename != MANIFEST]
-    size = sum(info.file_size for info in entries)
-    if len(entries) > MAX_FILES or size > MAX_BYTES:
-        raise ConfigError(
-            f"{source}: more than {MAX_FILES} files or {MAX_BYTES / 2**30:.0f} GiB; not opened"
-        )
+    _refuse_sizes(entries, source)
     names = [info.filename for info in entries]
     if len(set(names)) < len(names) or set(names) != set(digests):
         raise ConfigError(f"{source}: its files are not those of {MANIFEST}; not opened")
     for info in entries:
         _refuse_entry(info, folder, source)
-    if size > LARGE_BYTES + MAX_TOTAL_RATIO * sum(info.compress_size for info in entries):
-        raise ConfigError(f"{source}: expands more than {MAX_TOTAL_RATIO} times; not opened")
     for info in entries:
         path = folder / info.filename
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,6 +184,19 @@ def _extract(archive: zipfile.ZipFile, digests: dict[str, str], folder: Path, so
             raise ConfigError(
                 f"{source}: {info.filename} is not what was archived (its SHA-256 differs); not opened"
             )
+
+
+def _refuse_sizes(entries: list[zipfile.ZipInfo], source: str) -> None:
+    """Refuse an archive with too many files, or with files that expand too far together."""
+    size = sum(info.file_size for info in entries)
+    if len(entries) > MAX_FILES or size > MAX_BYTES:
+        raise ConfigError(
+            f"{source}: more than {MAX_FILES} files or {MAX_BYTES / 2**30:.0f} GiB; not opened"
+        )
+    largest = max((info.file_size for info in entries), default=0)  # has a limit of its own
+    packed = sum(info.compress_size for info in entries)
+    if size - largest > LARGE_BYTES + MAX_TOTAL_RATIO * packed:
+        raise ConfigError(f"{source}: expands more than {MAX_TOTAL_RATIO} times; not opened")
 
 
 def _refuse_entry(info: zipfile.ZipInfo, folder: Path, source: str) -> None:

@@ -186,7 +186,7 @@ def link(name: str) -> zipfile.ZipInfo:
         ({"a.txt": b"x"}, {"files": {}}, "its files are not those of archive.json"),
         ({"a.txt": b"x"}, {"files": {"a.txt": "0" * 64}}, "a.txt is not what was archived"),
         ({"a.txt": b"0" * 30_000_000}, {}, "a.txt expands more than 1000 times"),
-        ({f"{i}.txt": b"0" * 9_000_000 for i in range(3)}, {}, "expands more than 100 times"),
+        ({f"{i}.txt": b"0" * 9_000_000 for i in range(4)}, {}, "expands more than 100 times"),
         ({"a.txt": b"x"}, {"format": 2}, "format 2, this version reads 1"),
         ({"a.txt": b"x"}, {"study": 3}, "has no valid archive.json"),
     ],
