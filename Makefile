@@ -9,16 +9,22 @@ BUDGET ?= 8h
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-# torch first: a plain install would take the newest build and its CUDA packages.
+# torch first: a plain install would take the newest build and its CUDA packages.  All other packages are checked against the
+# hashes of requirements.lock.
 .venv/.ready: pyproject.toml requirements.lock
 	@echo 'Setting up .venv: 5 to 15 minutes and 3 GB of disk (more where torch brings CUDA), once.'
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install -c requirements.lock torch==2.13.0
+	$(BIN)/python -m pip install torch==2.13.0
 	@echo 'Installing the other packages: some minutes.'
-	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet -c requirements.lock -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
+	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	touch .venv/.ready
+
+# pip would ask for a hash of every package if a file of constraints had hashes.
+.venv/constraints.txt: requirements.lock
+	grep -oE '^[a-z0-9.-]+==[^ ;]+' requirements.lock > $@
 
 setup: .venv/.ready ## make the virtual environment with everything in it
 
@@ -58,9 +64,9 @@ bench: setup ## speed against named peers, as ratios
 
 # torchattacks and particles pin older versions of packages that they run with, hence --no-deps; GPflux needs an environment
 # of its own.
-bench-peers: setup .venv-peers/.ready ## install the peers that make bench compares with (GPflux in .venv-peers, 2 GB)
-	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[bench]'
-	$(BIN)/python -m pip install --quiet -c requirements.lock --no-deps torchattacks particles
+bench-peers: setup .venv/constraints.txt .venv-peers/.ready ## install the peers that make bench compares with (GPflux in .venv-peers, 2 GB)
+	$(BIN)/python -m pip install --quiet -c .venv/constraints.txt -e '.[bench]'
+	$(BIN)/python -m pip install --quiet -c .venv/constraints.txt --no-deps torchattacks particles
 
 .venv-peers/.ready: scripts/peers/requirements.txt
 	$(PYTHON) -m venv .venv-peers
@@ -92,11 +98,12 @@ outputs: setup ## run what README and docs/methods print again, and write its ou
 tutorials: setup ## run the commands of docs/tutorials and write their outputs and pictures there
 	$(BIN)/python -m scripts.tutorial_outputs
 
-lock: setup ## write requirements.lock: the versions of this environment, once its tests have passed
+lock: setup ## write requirements.lock: the versions of this environment with hashes, once its tests have passed
+	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/python -m scripts.lock
 
-docs: setup ## the documents as a site in build/site, without network; a dead link is an error
-	$(BIN)/python -c 'import material, mkdocs_gen_files, mkdocs_literate_nav, mkdocstrings, mathjax' 2>/dev/null || $(BIN)/python -m pip install --quiet -c requirements.lock -e '.[docs]'
+docs: setup .venv/constraints.txt ## the documents as a site in build/site, without network; a dead link is an error
+	$(BIN)/python -c 'import material, mkdocs_gen_files, mkdocs_literate_nav, mkdocstrings, mathjax' 2>/dev/null || $(BIN)/python -m pip install --quiet -c .venv/constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict
 	@echo 'written  build/site/index.html: open it in a browser'
 

@@ -1,5 +1,5 @@
-"""requirements.lock: a version of everything that pyproject.toml asks for, within its bounds, from
-nowhere in particular."""
+"""requirements.lock: a version with hashes of every requirement of pyproject.toml, within its
+bounds, and no index."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-LINES = [
-    line
-    for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    if line[:1] != "#"
-]
+TEXT = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+PINS = re.findall(r"^([a-z0-9.-]+)==(\S+)", TEXT, re.MULTILINE)
+PIN = r"[a-z0-9.-]+==[\w.]+( ; [^\\\n]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+"
 
 
-def test_the_lock_is_names_and_versions_alone():
-    wrong = [line for line in LINES if not re.fullmatch(r"[a-z0-9.-]+==[\w.]+", line)]
+def test_lock_is_names_versions_and_hashes_alone():
+    packages = re.split(r"\n(?=\S)", TEXT.strip())
+    wrong = [
+        package for package in packages if not re.fullmatch(PIN, package) and package[0] != "#"
+    ]
     assert not wrong  # no build's tag, no host, no path
-    names = [line.partition("==")[0] for line in LINES]
+    names = [name for name, _ in PINS]
     assert sorted(set(names)) == names
 
 
@@ -38,8 +39,8 @@ def requirements_of(extra: str) -> list[str]:
     return out
 
 
-def test_the_lock_has_all_that_is_asked_for():
-    locked = dict(line.split("==") for line in LINES)
+def test_lock_has_every_requirement():
+    locked = dict(PINS) | {"torch": re.findall(r"torch==([\d.]+)", TEXT)[0]}
     for text in [*PROJECT["dependencies"], *requirements_of("dev")]:
         requirement = Requirement(text)
         assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)]), text
@@ -47,12 +48,16 @@ def test_the_lock_has_all_that_is_asked_for():
 
 def test_setup_installs_the_lock():
     installs = re.findall(r"pip install (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    own = "-r scripts/peers/requirements.txt"  # peers that pin what we have newer: locked there
-    assert all(
-        "-c requirements.lock" in words or own in words
-        for words in installs
-        if "--upgrade pip" not in words
+    pinned = (
+        "--require-hashes -r requirements.lock",
+        "-c .venv/constraints.txt",
+        "--no-deps --no-build-isolation -e .",
+        "torch==",
+        "-r scripts/peers/requirements.txt",  # pins that differ from ours
+        "--upgrade pip",
+        "--quiet uv",  # of make lock itself
     )
+    assert all(any(words in install for words in pinned) for install in installs)
     peers = [
         line
         for line in (ROOT / "scripts/peers/requirements.txt").read_text().splitlines()
