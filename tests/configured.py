@@ -3,6 +3,7 @@ beside an attacker's keys."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,8 @@ def load(
 ) -> Any:
     """A dataset's problem and the streams it was drawn from."""
     rng = Streams(seed)
-    setting = Setting(Path(), torch.device("cpu"), dtype, replicates, offline=True)
+    nowhere = Path(os.devnull) / "data"  # never in the working folder
+    setting = Setting(nowhere, torch.device("cpu"), dtype, replicates, offline=True)
     return component("dataset", name, **changes).load(rng, setting), rng
 
 
