@@ -22,8 +22,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from components.old_names import answer_old_names
-
 
 @dataclass(frozen=True)
 class Role:
@@ -206,6 +204,3 @@ def get(role: str, name: str) -> type[Any]:
     if (role, name) not in _registered:
         raise UnknownComponentError(role, name, names(role))
     return _registered[role, name]
-
-
-answer_old_names(globals())

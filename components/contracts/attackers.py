@@ -31,7 +31,6 @@ from components.contracts.victim import (
     Measure,
     Victim,
 )
-from components.old_names import answer_old_names
 
 Knowledge = Literal["white box", "grey box", "black box"]
 
@@ -430,6 +429,3 @@ class Attackable(Protocol):
     """A problem that is told whom the run has chosen."""
 
     attacker: Attacker | None
-
-
-answer_old_names(globals())

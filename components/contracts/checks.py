@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_ch
 from torch import Tensor
 
 from components.errors import ConfigMismatchError
-from components.old_names import answer_old_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,6 +98,3 @@ def check_same_shape(what: str, given: Tensor | NDArray[Any], truth: Tensor | ND
         given,
         *([None if first == 1 and others else first, *others] if len(truth.shape) else []),
     )
-
-
-answer_old_names(globals())

@@ -9,8 +9,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.old_names import answer_old_names
-
 Outputs = Literal["logits", "probabilities", "log_probabilities"]
 NonLogitKind = Literal["sums to one", "in [0, 1]", "below zero"]
 CLOSE = 1e-4  # how far sums of probabilities may be from one
@@ -65,6 +63,3 @@ def guess_output_kind(values: Tensor) -> NonLogitKind | None:
             return "sums to one"
         return "in [0, 1]" if bool((values <= 1).all()) else None
     return "below zero" if values.shape[-1] == 1 and bool((values <= 0).all()) else None
-
-
-answer_old_names(globals())

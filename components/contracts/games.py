@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from components.contracts.streams import Rng
-from components.old_names import answer_old_names
 
 if TYPE_CHECKING:
     from components.contracts.capabilities.games import QFunction
@@ -206,6 +205,3 @@ class Agent(Protocol):
 
     # policy known before a move: s [R, …] -> probabilities of the other's actions [R, other]
     def look(self, mind: Any, policy: Callable[[Tensor], Tensor] | None) -> None: ...
-
-
-answer_old_names(globals())

@@ -12,7 +12,6 @@ from torch import Tensor
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.streams import Rng
-from components.old_names import answer_old_names
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # kinds of supervised labels
@@ -223,6 +222,3 @@ class UnlabelledProblem(Protocol):
     test: Rows | Words
     test_classes: Tensor | None  # [B]
     image_shape: tuple[int, ...] | None  # of a row, where it is an image
-
-
-answer_old_names(globals())

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from components.old_names import adopt_old_class_vars
-
 if TYPE_CHECKING:
     from components.contracts.problems import BatchKind, Domain
 
@@ -105,14 +103,13 @@ def inherit_requirements(cls: type) -> Requirements:
 
     ``given`` of the result names the fields that the class itself gives.
     """
-    adopted = adopt_old_class_vars(cls)
     values: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         if declared := vars(base).get("requires"):
             values |= {name: getattr(declared, name) for name in declared.given}
     own = vars(cls)["requires"].given if "requires" in vars(cls) else frozenset()
-    requires = Requirements(**values | adopted)
-    object.__setattr__(requires, "given", own | adopted.keys())
+    requires = Requirements(**values)
+    object.__setattr__(requires, "given", own)
     return requires
 
 

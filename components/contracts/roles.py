@@ -38,7 +38,6 @@ from components.contracts.requirements import DataFacts, Requirements, inherit_r
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
-from components.old_names import CLASS_VARS, answer_old_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,10 +162,6 @@ class Component(BaseModel):
     def yaml_keys(cls) -> frozenset[str]:
         """All that its YAML holds."""
         return frozenset(cls.model_fields) | cls.threat_keys
-
-
-# old names of ClassVars need no annotation, like the new ones
-Component.__class_vars__.update(name for names in CLASS_VARS.values() for name in names)
 
 
 class Dataset(Component, Generic[P]):
@@ -651,6 +646,3 @@ class Block(Component):
             ConfigMismatchError: the series lacks something that the block requires.
         """
         raise TypeError(f"{type(self).__name__} has no terms")
-
-
-answer_old_names(globals())

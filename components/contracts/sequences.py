@@ -8,8 +8,6 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
-from components.old_names import answer_old_names
-
 
 class Observation(NamedTuple):
     """The batch of a filter: what is seen at time t."""
@@ -112,6 +110,3 @@ class Trajectories(Protocol):
 
     # t of the largest, in order
     def outliers(self, replicate: int, times: int, most: int) -> list[int]: ...
-
-
-answer_old_names(globals())

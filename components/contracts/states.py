@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
-from components.old_names import answer_old_names
-
 REBUILT = "rebuilt"
 PLACED = "placed"
 
@@ -43,6 +41,3 @@ class InPlaceLoadable(Protocol):
     def state_dict(self) -> dict[str, Any]: ...
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> Any: ...
-
-
-answer_old_names(globals())

@@ -22,7 +22,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ValidationInfo
 
 from components.errors import ConfigMismatchError
-from components.old_names import answer_old_names
 
 # holds the packages ``components`` and ``runner``
 OURS = Path(__file__).resolve().parent.parent.parent
@@ -236,6 +235,3 @@ def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
         if is_interrupt(error):
             raise
         raise refusal(what, error, whose) from error
-
-
-answer_old_names(globals())

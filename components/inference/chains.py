@@ -24,7 +24,6 @@ from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.inference.superchains import count_superchains
-from components.old_names import answer_old_names
 from components.posteriors.draws import Draws
 from components.problems.density import Density
 from components.problems.supervised import Supervised
@@ -273,6 +272,3 @@ def noise_like(theta: Tensor, generator: torch.Generator) -> Tensor:
 def mean_over_chains(x: Tensor, replicates: int) -> Tensor:
     """Mean of x [R·C, …] over the chains of each replicate, [R]; [] for a single replicate."""
     return x.mean() if replicates == 1 else x.reshape(replicates, -1).mean(1)
-
-
-answer_old_names(globals())

@@ -23,7 +23,6 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, GaussianMixture
-from components.old_names import answer_old_names
 from components.posteriors.draws import Draws
 
 GRID_POINTS = 65  # actions tried between the outermost means of a mixture
@@ -282,6 +281,3 @@ def model_probabilities(log_evidence: Tensor, log_prior: Tensor | None = None) -
 
     Source: Robert (2007), chapter 7."""
     return (log_evidence if log_prior is None else log_evidence + log_prior).softmax(-1)
-
-
-answer_old_names(globals())

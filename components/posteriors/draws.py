@@ -22,7 +22,6 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Rows
 from components.contracts.sequences import Series
-from components.old_names import answer_old_names
 
 FORECASTS = 500  # draws that mix their forecasts, or clusters
 DRAWS_PER_BATCH = 500  # draws for which rows are evaluated together
@@ -269,6 +268,3 @@ def hold(posterior: Predicts, generator: torch.Generator | None) -> Predicts:
     """The posterior itself, which draws anew at each prediction; one that does not, without a
     generator."""
     return Held(posterior) if generator is None else posterior
-
-
-answer_old_names(globals())

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from components.contracts.capabilities import Estimator
 from components.contracts.predictive import Predictive
-from components.old_names import answer_old_names
 
 E = TypeVar("E", bound=Estimator)
 
@@ -25,6 +24,3 @@ class FittedEstimator(Generic[E]):
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """The estimator's own predictive at x [B, D]."""
         return self.estimator.predict_fitted(self.fitted, x)
-
-
-answer_old_names(globals())

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 from components.errors import IncompleteResultWarning
-from components.old_names import answer_old_names
 from components.posteriors.netcdf import write_groups
 
 if TYPE_CHECKING:
@@ -154,6 +153,3 @@ def write(draws: HoldsDraws, folder: Path) -> list[Path]:
 
 def _short(message: str) -> None:
     warnings.warn(message, IncompleteResultWarning, stacklevel=3)
-
-
-answer_old_names(globals())

@@ -10,7 +10,6 @@ from torch import Tensor
 from components.contracts.capabilities import OwnInputs, ThetaPredictive
 from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
 from components.contracts.predictive import Categorical, Predictive, Reverse
-from components.old_names import answer_old_names
 
 
 @dataclass(frozen=True)
@@ -91,6 +90,3 @@ class BlockwiseParticles:
         if not isinstance(self.model, CastableNetwork):
             return None
         return BlockwiseParticles(self.model.in_format(dtype), self.theta.detach().to(dtype))
-
-
-answer_old_names(globals())

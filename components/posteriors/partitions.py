@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 
 from components.maths.compiled.loops import Array
-from components.old_names import answer_old_names
 
 STARTS = 3  # sampled partitions where greedy moves begin: the ones of the least expected loss
 MAX_CANDIDATE_PARTITIONS = 500  # distinct sampled partitions that are tried, at most
@@ -171,6 +170,3 @@ class VariationOfInformation:
 
     def over(self, z: Array) -> ExpectedVariation:
         return ExpectedVariation(relabel_by_appearance(z))
-
-
-answer_old_names(globals())

@@ -16,7 +16,6 @@ import components
 import runner
 from components import registry
 from components.contracts.requirements import Requirements
-from components.old_names import CLASS_VARS
 
 SETTINGS = Path(runner.__path__[0]) / "compose" / "settings.py"  # the class of the run-level keys
 # the class of the keys of a threat
@@ -59,8 +58,6 @@ class ClassDeclaration:
     facts: dict[str, Any] = field(default_factory=dict)
     # fields of ``requires`` that it and its bases give; None: computed
     requirements: dict[str, Any] = field(default_factory=dict)
-    # old names of its role's ClassVars
-    old_names: dict[str, str] = field(default_factory=dict)
     # its own methods and the methods of bases that are not its role's
     methods: set[str] = field(default_factory=set)
     docstring: str = ""
@@ -320,8 +317,6 @@ def _gather(name: str, path: Path, into: ClassDeclaration) -> None:
         if isinstance(base, ast.Name):
             _gather(base.id, path, into)
     into.docstring = ast.get_docstring(node) or into.docstring
-    if path in _CONTRACTS:
-        into.old_names = CLASS_VARS.get(node.name, into.old_names)
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and path not in _CONTRACTS:
             into.methods.add(item.name)
@@ -337,7 +332,7 @@ def _add_attribute(name: str, item: ast.AnnAssign, path: Path, into: ClassDeclar
     outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
     if isinstance(outer, ast.Name) and outer.id == "ClassVar":
         if item.value is not None:
-            _note_class_var(name, item.value, path, into)
+            into.facts[name] = _fact(item.value, path)
     elif name not in ("name", "model_config") and not name.startswith("_"):
         into.places[name] = item, path
 
@@ -348,14 +343,6 @@ def _requirements(node: ast.stmt, path: Path) -> dict[str, Any]:
     if not isinstance(call, ast.Call) or ast.unparse(call.func) != "Requirements":
         return {}
     return {keyword.arg or "": _fact(keyword.value, path) for keyword in call.keywords}
-
-
-def _note_class_var(name: str, value: ast.expr, path: Path, into: ClassDeclaration) -> None:
-    new = into.old_names.get(name, name)
-    if new.startswith("requires."):
-        into.requirements[new.removeprefix("requires.")] = _fact(value, path)
-    else:
-        into.facts[new] = _fact(value, path)
 
 
 def read_declaration(class_name: str, path: Path) -> ClassDeclaration:

@@ -14,7 +14,6 @@ from components.contracts.roles import Component
 from components.contracts.user_code import is_raised_by_user, refusal
 from components.errors import ConfigMismatchError
 from components.evaluation.security.threat import Grid, find_size_mismatch, threat_grid_class
-from components.old_names import adopt_old_methods
 from components.registry import CHOSEN
 from runner.compose.parts import each, known_keys, nested_roles
 from runner.compose.resolve import ResolvedConfig
@@ -102,7 +101,6 @@ def _declare(role: str, name: str, cls: type[Component]) -> type[Component]:
     Raises:
         ConfigError: a declaration is wrong; the message gives the line of the class.
     """
-    adopt_old_methods(cls)
     try:
         check_declared(role, name, cls)
     except ConfigMismatchError as error:

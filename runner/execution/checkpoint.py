@@ -3,7 +3,7 @@
 A file is written under a temporary name, flushed and renamed; a checkpoint exists once
 its sidecar, written last, exists.  The last two are kept, so that a damaged one falls
 back to the one before.  A sidecar holds the checksum of the tensors and one of its own
-other content; older sidecars have only the first and are recognised by their content.
+other content.
 Data that only grow (draws) are in ``blocks`` next to them, to which both may refer.
 """
 
@@ -29,7 +29,6 @@ from runner.execution.blocks import PREFIX, BlockFile, RowBlocks
 KEPT = 2
 CPU = torch.device("cpu")
 # all that a checkpoint without a checksum has
-LEGACY_SIDECAR_KEYS = {"step", "replicate", "seconds", "signature", "sha256", "skeleton"}
 
 
 class CorruptCheckpointError(Exception):
@@ -91,8 +90,6 @@ def unpack(
     ((kind, content),) = skeleton.items()
     if kind == "r":
         return Trace(tensors.get(content))  # missing: it had no row
-    if isinstance(template, Trace):
-        return _trace(kind, content, tensors)
     if kind in "tg":
         where = template.device if isinstance(template, Tensor) else device if kind == "g" else CPU
         return tensors[content].to(where)
@@ -100,8 +97,6 @@ def unpack(
         return content
     if kind == "f":
         return float.fromhex(content)
-    if kind == "d" and _is_dataclass_instance(template):
-        return _to_dataclass({key["v"]: part for key, part in content}, tensors, template, device)
     if kind == "d":
         return _unpack_dict(content, tensors, template, device)
     if kind in "lu":
@@ -138,16 +133,6 @@ def _unpack_items(
     ]
 
 
-def _trace(kind: str, content: Any, tensors: dict[str, Tensor]) -> Trace:
-    """Trace from an older record.
-
-    Its histories were lists of rows, or tensors [R, T, …] of rows [R, …].
-    """
-    if kind == "t":
-        return Trace(tensors[content].transpose(0, 1))
-    return Trace(torch.stack([unpack(row, tensors, None) for row in content]) if content else None)
-
-
 def _placed(skeleton: Any) -> Any:
     """The skeleton of a value whose tensors all lay on an accelerator."""
     if isinstance(skeleton, list):
@@ -160,18 +145,14 @@ def _placed(skeleton: Any) -> Any:
 def _to_dataclass(
     parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device
 ) -> Any:
-    """A dataclass from the parts kept of it, or from the flat mapping that states were in the
-    records of before.
-
-    Fields that a checkpoint leaves out, or that came later, stay as the fresh state has them."""
+    """A dataclass from its stored parts; fields that a checkpoint leaves out stay as the fresh state
+    has them."""
     values = {}
     for spec in (f for f in _stored_fields(template) if f.init):
         name, fresh = spec.name, vars(template)[spec.name]
         if name in parts:
             part = _placed(parts[name]) if PLACED in spec.metadata else parts[name]
             values[name] = unpack(part, tensors, fresh, device)
-        elif dataclasses.is_dataclass(fresh):  # was once stored among the other fields
-            values[name] = _to_dataclass(parts, tensors, fresh, device)
     return dataclasses.replace(template, **values)
 
 
@@ -259,10 +240,7 @@ def _facts(sidecar: Path) -> dict[str, Any]:
         ValueError, KeyError, TypeError: it has changed.
     """
     facts: dict[str, Any] = json.loads(sidecar.read_bytes())
-    if (checksum := facts.pop("sidecar_sha256", None)) is None:
-        if facts.keys() != LEGACY_SIDECAR_KEYS:
-            raise ValueError("something is missing from it")
-    elif checksum != _checksum(facts):
+    if facts.pop("sidecar_sha256", None) != _checksum(facts):
         raise ValueError("its checksum is not the one written with it")
     if sidecar.stem != _stem(facts):
         raise ValueError("it says another step than its name")

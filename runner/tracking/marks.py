@@ -13,8 +13,6 @@ from uuid import uuid4
 
 from runner.disk.atomic import write_text
 from runner.disk.plain_file import read_plain
-from runner.disk.secrets import mask_secrets
-from runner.tracking.store import OWN
 
 
 @dataclass
@@ -82,8 +80,6 @@ def read_marks(folder: Path, store: str) -> Marks:
 def _read(path: Path) -> dict[str, Marks]:
     try:
         content: dict[str, Any] = json.loads(read_plain(path))
-        if "uri" in content:
-            return _parse_legacy_marks(content)
         return {name: _marks(entry) for name, entry in content["stores"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
@@ -92,18 +88,3 @@ def _read(path: Path) -> dict[str, Marks]:
 def _marks(found: dict[str, Any]) -> Marks:
     below = {name: RunMarks(**run) for name, run in found["replicates"].items()}
     return Marks(**found | {"replicates": below})
-
-
-def _parse_legacy_marks(found: dict[str, Any]) -> dict[str, Marks]:
-    """As it was when it knew a single store, by its full path, and counted lines."""
-    uri: str = found["uri"]
-    store = OWN if uri.startswith("sqlite:") and uri.endswith("/mlflow.db") else mask_secrets(uri)
-    return {
-        store: Marks(
-            asked=True,
-            run_id=found["run_id"],
-            ended=found["state"],
-            counted=found["lines"],
-            inputs=True,
-        )
-    }

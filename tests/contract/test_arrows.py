@@ -16,7 +16,6 @@ ROOT = Path(__file__).parent.parent.parent
 ORDER = {
     "components": [
         "errors",
-        "old_names",
         "memory",
         "registry",
         "maths",

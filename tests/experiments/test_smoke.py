@@ -19,7 +19,7 @@ EXPERIMENTS = sorted(
     p.stem for p in (Path(__file__).parent.parent.parent / "conf/experiment").glob("*.yaml")
 )
 # One end-to-end run of each family is in the fast set, the others in the slow one; SG-MCMC on a
-# density (test_sgld.py, test_replicates.py) and mean field (test_records_of_before.py) run elsewhere.
+# density (test_sgld.py, test_replicates.py) runs elsewhere.
 FAST = {
     "bnn_uci",  # SG-MCMC on minibatches
     "digits_fgsm",  # a security evaluation

@@ -11,7 +11,6 @@ from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
-from components.old_names import answer_old_names
 
 
 @runtime_checkable
@@ -135,6 +134,3 @@ class Conditionals(LogJoint, Protocol, metaclass=ModuleProtocol):
     def draw_block(
         self, block: str, theta: Tensor, batch: Batch | Rows | None, generator: torch.Generator
     ) -> Tensor: ...  # [K, P]
-
-
-answer_old_names(globals())

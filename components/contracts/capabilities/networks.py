@@ -12,7 +12,6 @@ from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Batch
-from components.old_names import answer_old_names
 
 Affine = Callable[[int, Tensor], Tensor]  # (layer, h) -> h W_lᵀ + b_l
 
@@ -132,6 +131,3 @@ class CastableNetwork(Network, Protocol):
     """
 
     def in_format(self, dtype: torch.dtype) -> Self: ...
-
-
-answer_old_names(globals())

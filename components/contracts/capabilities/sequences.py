@@ -16,7 +16,6 @@ from components.contracts.sequences import LinearGaussianSystem, Series
 from components.contracts.structural import Design, Structure
 from components.maths.compiled.elevation_map import ElevationMapVersion
 from components.maths.time_varying import TimeVaryingSystem
-from components.old_names import answer_old_names
 
 
 @runtime_checkable
@@ -275,6 +274,3 @@ class StructuralSeries(Protocol, metaclass=ModuleProtocol):
 
     # x_t, stocks grown with the φ of θ [C, n, p]
     def columns(self, theta: Tensor, design: Design) -> Tensor: ...
-
-
-answer_old_names(globals())

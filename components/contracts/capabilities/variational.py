@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-from components.old_names import answer_old_names
 
 Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
 
@@ -303,6 +302,3 @@ class Decoder(Protocol):
 
     # E[x|z], z [..., D] -> [..., …] of the shape of a row
     def decode(self, z: Tensor) -> Tensor: ...
-
-
-answer_old_names(globals())

@@ -25,7 +25,6 @@ from components.contracts.user_code import (
     trap_process_exit,
 )
 from components.errors import ConfigMismatchError, GlobalStreamError
-from components.old_names import answer_old_names
 
 C = TypeVar("C", bound=type)
 PROBLEM = ("kind", "name", "replicates", "length", "batches", "score", "draw", "describe")
@@ -240,6 +239,3 @@ CHECKS: dict[tuple[type, str], Check] = {
     (attackers.Contamination, "corrupt"): _check_corrupted,
     (attackers.Opponent, "act"): _check_opponent_methods,
 }
-
-
-answer_old_names(globals())

@@ -13,7 +13,6 @@ from components.contracts.posteriors import POSTERIORS
 from components.contracts.requirements import gives_requirement
 from components.contracts.user_code import format_code_location
 from components.errors import ConfigMismatchError
-from components.old_names import answer_old_names
 
 # Methods that a class must define itself, by the base that it derives from, and their signatures.
 METHODS: dict[type, dict[str, str]] = {
@@ -178,6 +177,3 @@ def _check_known_words(where: str, given: Iterable[object], words: frozenset[str
                 f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(words)[:12])}"
             )
             raise ConfigMismatchError(f"{where}: unknown word {word!r}; {fix}")
-
-
-answer_old_names(globals())

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from components.old_names import answer_old_names
-
 GLOBAL_STREAM_FIXES = {
     "Python's": "draw with random.Random(seed), the seed drawn from a generator of rng",
     "NumPy's": "draw with numpy.random.default_rng(seed), the seed drawn from a generator of rng",
@@ -30,6 +28,3 @@ def stand() -> dict[str, Any]:
 def drawn_from(before: dict[str, Any]) -> str | None:
     """The name of one that has moved since; None: none has."""
     return next((name for name, state in stand().items() if state != before[name]), None)
-
-
-answer_old_names(globals())

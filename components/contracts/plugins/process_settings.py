@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from components.old_names import answer_old_names
-
 
 @contextmanager
 def preserve_settings() -> Iterator[None]:
@@ -51,6 +49,3 @@ def _restore_torch(before: tuple[Any, Any, bool] | None) -> None:
     if device is None or torch.get_default_device() != device:
         torch.set_default_device(device)
     torch.set_grad_enabled(has_gradient)
-
-
-answer_old_names(globals())

@@ -34,7 +34,6 @@ from components.contracts.posteriors.series import (
     SmoothedStates,
     StructuralPosterior,
 )
-from components.old_names import answer_old_names
 
 POSTERIORS = {
     "predicts": Predicts,
@@ -91,6 +90,3 @@ __all__ = [
     "StructuralPosterior",
     "WritesFiles",
 ]
-
-
-answer_old_names(globals())

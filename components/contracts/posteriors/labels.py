@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Predictive, Reverse
-from components.old_names import answer_old_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,6 +181,3 @@ class DensityPosterior(Protocol):
 
     # log q(θ), [n, P] -> [n]; None: it is not
     def log_density(self, theta: Tensor) -> Tensor | None: ...
-
-
-answer_old_names(globals())

@@ -246,31 +246,6 @@ def pushed_before(outputs: Path, folder: Path, state: str | None, lines: int) ->
     return run.info.run_id
 
 
-def test_a_run_that_was_pushed_before_is_in(outputs):
-    folder = made_record(outputs)
-    run_id = pushed_before(outputs, folder, "done", 9)
-    before = all_of(client_of(outputs))
-    mirror = Mirror(folder, outputs)
-    assert mirror.push()
-    assert mirror.run_id == run_id
-    assert all_of(client_of(outputs)) == before
-
-
-def test_a_run_that_was_half_pushed_before_goes_on(outputs):
-    folder = made_record(outputs)
-    run_id = pushed_before(outputs, folder, None, 4)
-    assert Mirror(folder, outputs).push()
-    assert Mirror(folder, outputs).push()
-    client = client_of(outputs)
-    run = client.get_run(run_id)
-    assert [p.step for p in history(client, run, "train/loss")] == [1, 2, 3, 4, 5, 6]
-    assert (run.info.status, run.data.params["model.width"], run.data.tags["data"]) == (
-        "FINISHED",
-        "3",
-        "made-data",
-    )
-
-
 def test_a_parameter_that_changed_before_it_was_in_stops_nothing(outputs):
     folder = made_record(outputs)
     # the parameters are in, and nobody said so
