@@ -31,8 +31,10 @@ class InputColumns:
     columns: tuple[InputColumn, ...]
     mean: Tensor | None = None  # [D]; None: inputs are in the units of the columns
     scale: Tensor | None = None  # [D]
-    decimal: Literal[".", ","] = "."  # decimal mark of numbers in a text file
+    # decimal mark of numbers in a text file; None: a point, and the training rows had no fractions
+    decimal: Literal[".", ","] | None = "."
     missing: tuple[str, ...] = field(default=("",))  # texts of a cell without a value
+    thousands: Literal[".", ",", " ", "'"] | None = None  # mark of thousands in a text file
 
     @classmethod
     def numbered(

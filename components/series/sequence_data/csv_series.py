@@ -14,8 +14,9 @@ from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.collinear import name_collinear
+from components.datasets.own.number_marks import Decimal, Thousands
 from components.datasets.own.own_file import OwnFile
-from components.datasets.own.text_table import Decimal, TextTable, read_table
+from components.datasets.own.text_table import TextTable, read_table
 from components.datasets.tables.raw_units import check_squares
 from components.errors import ConfigMismatchError
 from components.registry import register
@@ -66,6 +67,7 @@ class CsvSeries(OwnFile[Sequence]):
         "budget": None,
         "exclude": [],
         "decimal": None,
+        "thousands": None,
         "encoding": None,
         "season": 1,
     }
@@ -74,6 +76,7 @@ class CsvSeries(OwnFile[Sequence]):
     truth: list[str] | None
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
     decimal: Decimal | None
+    thousands: Thousands | None
     encoding: str | None
     missing: list[str]
     exclude: list[str]
@@ -156,7 +159,14 @@ class CsvSeries(OwnFile[Sequence]):
             ConfigMismatchError: the file has too few."""
         file = self.file(data_dir)
         table = read_table(
-            file, self.delimiter, self.missing, self.exclude, self.decimal, self.encoding
+            file,
+            self.delimiter,
+            self.missing,
+            self.exclude,
+            self.decimal,
+            self.encoding,
+            self.thousands,
+            by_time=True,
         )
         table = table.part(self.skip, self.n_steps)
         if not table.n_rows or (self.n_steps is not None and table.n_rows < self.n_steps):

@@ -65,6 +65,48 @@ def test_what_a_file_is_written_in_is_recognised_and_said(tmp_path, content, fac
     assert table.lines == [2, 3, 4]
 
 
+R_ROWS = "a column without a name, which counts the rows or is empty"
+LINES_LEFT_OUT = {"comment lines": "2 left out", "blank lines": "2 left out, the first is line 5"}
+
+
+@pytest.mark.parametrize(
+    ("content", "names", "x", "facts"),
+    [
+        ("sep=;\nx;y\n1,5;2\n3,25;4\n", "xy", [1.5, 3.25], {"delimiter": "';'", "decimal mark": "comma"}),
+        ('"x"\t"y"\n"1.5"\t"2"\n3.25\t4\n', "xy", [1.5, 3.25], {"delimiter": "tabs"}),
+        ('"";"x";"y"\n"1";1,5;2\n"2";3,25;4\n', "xy", [1.5, 3.25],
+         {"delimiter": "';'", "left out": R_ROWS, "decimal mark": "comma"}),
+        ('"x" "y"\n"1" 1.5 2\n"2" 3.25 4\n', "xy", [1.5, 3.25], {"delimiter": "blanks", "left out": R_ROWS}),
+        ("  x   y \n1.5  2\n 3.25 4 \n", "xy", [1.5, 3.25], {"delimiter": "blanks"}),
+        ("# by me, 2024\n\nx,y\n1.5,2\n\n# note\n \n3.25,4\n\n\n", "xy", [1.5, 3.25], LINES_LEFT_OUT),
+        ("#,y\n1,a\n2,b\n", "#y", None, {}),
+        ("x\n1,5\n3,25\n", "x", [1.5, 3.25], {"delimiter": "';'", "decimal mark": "comma"}),
+        ("x,y\n1.234,2\n5.678,3\n", "xy", [1.234, 5.678], {}),
+        ("x\n1.234\n5.678\n", "x", [1.234, 5.678],
+         {"decimal mark": "point (x holds 1.234; of thousands set dataset.thousands='.')"}),
+        ("x\ty\n1.001\t2\n996\t2.5\n", "xy", [1.001, 996], {"delimiter": "tabs"}),
+        ("x;y\n1.001;2\n12345;3\n", "xy", [1.001, 12345], {"delimiter": "';'"}),
+        ("1,2\n3,4\n5,6\n", "12", None, {"names": "1, 2, numbers; the first line is not read as a row"}),
+        ("x,y\na\u2028b,1\n", "xy", None, {}),
+    ],
+)  # fmt: skip
+def test_files_of_other_programs(tmp_path, content, names, x, facts):
+    table = table_of(tmp_path, content)
+    assert table.names == list(names)
+    assert table.facts == facts
+    assert x is None or numbers(table)["x"] == x
+
+
+def test_blank_lines_of_one_column_are_missing_times(tmp_path):
+    content = 'y\n1.5\n\n""\n \n2.5\n""\n\n\n'
+    table = table_of(tmp_path, content, by_time=True)
+    assert table.cells == {"y": ["1.5", None, None, None, "2.5", None]}
+    assert table.facts == {"blank lines": "4, missing values"}
+    assert table_of(tmp_path, content).facts["blank lines"] == "4 left out, the first is line 3"
+    series = load("csv_series", path=str(tmp_path / "mine.csv"), columns=["y"])[0]
+    assert series.missing[0].tolist() == [False, True, True, True, False, True]
+
+
 @pytest.mark.parametrize(
     ("content", "keys", "error", "said"),
     [
@@ -72,7 +114,27 @@ def test_what_a_file_is_written_in_is_recognised_and_said(tmp_path, content, fac
             "x;y\n1,234;2\n5,678;3\n",
             {},
             ConfigMismatchError,
-            "x holds 1,234, a fraction or a thousand; set dataset.decimal to",
+            "x holds 1,234, 1234 in thousands or 1.234 as a fraction; set dataset.thousands=',' or",
+        ),
+        (
+            "x;y\n996;2\n1.001;3\n",
+            {},
+            ConfigMismatchError,
+            "x holds 1.001, 1001 in thousands or 1.001 as a fraction; .* or dataset.decimal='.'",
+        ),
+        ("x\n996\n1.001\n", {}, ConfigMismatchError, "x holds 1.001, 1001 in thousands"),
+        ("x;y\n1.234;2\n5.678;3\n", {}, ConfigMismatchError, "x holds 1.234, 1234 in thousands"),
+        (
+            "x,y\n1,2\n",
+            {"thousands": ".", "decimal": "."},
+            ConfigMismatchError,
+            "dataset.thousands=.: is the decimal mark too",
+        ),
+        (
+            "Sales\nx,y\n1,2\n",
+            {},
+            DamagedFileError,
+            "line 2: 2 cells under 1 names; name every column in the first line, delete a title",
         ),
         (
             "x;y\n1,5;2.5\n2,5;3.5\n",
@@ -110,6 +172,11 @@ def test_keys_overrule_what_would_be_recognised(tmp_path):
     ambiguous = "x;y\n1,234;2\n5,678;3\n"
     assert numbers(table_of(tmp_path, ambiguous, decimal=","))["x"] == [1.234, 5.678]
     assert numbers(table_of(tmp_path, ambiguous, decimal="."))["x"] == [None, None]
+    assert numbers(table_of(tmp_path, ambiguous, thousands=","))["x"] == [1234, 5678]
+    for mark, cell in ((".", "1.234,5"), (" ", "1\u00a0234,5"), ("'", "1’234.5")):
+        table = table_of(tmp_path, f"x;y\n996;2\n{cell};3\n", thousands=mark)
+        assert numbers(table)["x"] == [996, 1234.5]
+        assert table.number("12345.678.9") is None
     polish = "ciąg,y\n1,2\n2,3\n".encode("cp1250")
     assert table_of(tmp_path, polish, encoding="cp1250").names == ["ciąg", "y"]
     assert table_of(tmp_path, "a,b,c\n1,2,x\n", exclude=["b"]).names == ["a", "c"]
@@ -118,9 +185,9 @@ def test_keys_overrule_what_would_be_recognised(tmp_path):
 @pytest.mark.parametrize(
     ("cell", "decimal", "said"),
     [
-        ("1,234.5", ".", "leave out the marks of thousands"),
-        ("1.234,5", ",", "leave out the marks of thousands"),
-        ("1 234", ".", "leave out the marks of thousands"),
+        ("1,234.5", ".", "of marks of thousands set dataset.thousands"),
+        ("1.234,5", ",", "of marks of thousands set dataset.thousands"),
+        ("1 234", ".", "of marks of thousands set dataset.thousands"),
         ("3,14", ".", "of decimal commas set dataset.decimal=','"),
         ("3.14", ",", "of decimal points set dataset.decimal='.'"),
     ],
@@ -210,8 +277,9 @@ def test_classes_and_texts_that_only_test_rows_have_are_named(tmp_path):
 
 
 def test_new_keys_at_their_defaults_are_not_signed():
+    keys = ("exclude", "decimal", "encoding", "thousands")
     for dataset in ("csv", "csv_series"):
         defaults = component("dataset", dataset, path="a.csv").model_dump()
-        assert {key: defaults[key] for key in ("exclude", "decimal", "encoding")} == {
-            key: LEGACY_DEFAULTS[f"{dataset}.{key}"] for key in ("exclude", "decimal", "encoding")
+        assert {key: defaults[key] for key in keys} == {
+            key: LEGACY_DEFAULTS[f"{dataset}.{key}"] for key in keys
         }

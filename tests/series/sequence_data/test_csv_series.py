@@ -139,7 +139,7 @@ def test_the_name_changes_with_the_content(tmp_path):
             "y\nNA\n\nNA\n",
             {},
             ConfigMismatchError,
-            "dataset.columns=y: missing at all of the 2 times that are seen",
+            "dataset.columns=y: missing at all of the 3 times that are seen",
         ),
         (
             "y\nNA\n1\n",
