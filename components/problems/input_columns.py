@@ -34,7 +34,6 @@ class InputColumns:
     # decimal mark of numbers in a text file; None: a point, and the training rows had no fractions
     decimal: Literal[".", ","] | None = "."
     missing: tuple[str, ...] = field(default=("",))  # texts of a cell without a value
-    thousands: Literal[".", ",", " ", "'"] | None = None  # mark of thousands in a text file
 
     @classmethod
     def numbered(

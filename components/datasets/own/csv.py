@@ -17,7 +17,7 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.columns import class_labels, encode, input_columns, parse_real_labels
 from components.datasets.own.input_units import Bounds, ImageShape, convert_inputs, describe_columns
-from components.datasets.own.number_marks import Decimal, Thousands
+from components.datasets.own.number_marks import Decimal
 from components.datasets.own.own_file import OwnFile
 from components.datasets.own.own_problems import OwnTable, UnlabelledTable
 from components.datasets.own.table_facts import class_facts, input_facts
@@ -67,7 +67,6 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         "image_shape": None,
         "exclude": [],
         "decimal": None,
-        "thousands": None,
         "encoding": None,
     }
 
@@ -81,7 +80,6 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     test_share: Annotated[float, Field(gt=0, lt=1)]
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
     decimal: Decimal | None
-    thousands: Thousands | None
     encoding: str | None
     missing: list[str]
     batch_size: PositiveInt | None
@@ -130,7 +128,6 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             self.exclude,
             self.decimal,
             self.encoding,
-            self.thousands,
         )
 
     def _input_names(self, table: TextTable) -> list[str]:
@@ -165,12 +162,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             table, columns, train_rows, self.standardise, self.bounds, self.image_shape
         )
         described = InputColumns(
-            input_columns(encoded),
-            input_mean,
-            input_scale,
-            table.decimal,
-            tuple(self.missing),
-            table.thousands,
+            input_columns(encoded), input_mean, input_scale, table.decimal, tuple(self.missing)
         )
         about = table.facts | {
             "columns": describe_columns(

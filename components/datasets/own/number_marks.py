@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,32 +11,33 @@ from typing import Literal
 from components.errors import ConfigMismatchError
 
 Decimal = Literal[".", ","]
-Thousands = Literal[".", ",", " ", "'"]
 Cells = Sequence[str | None]
-COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 WHOLE = re.compile(r"[+-]?\d+(?:[eE][+-]?\d+)?")
 # a fraction, or more than a thousand
 THOUSANDS_NUMBER = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 GROUPED_NUMBER = re.compile(r"[+-]?\d{1,3}(?:[ .,'’\u00a0\u202f]\d{3})+(?:[.,]\d+)?")
-GROUP_MARKS: dict[Thousands, str] = {" ": " \u00a0\u202f", "'": "'’", ".": ".", ",": ","}
 
 
 def is_number(text: str) -> bool:
     """True for a number with any marks."""
-    patterns = (WHOLE, COMMA_NUMBER, POINT_NUMBER, GROUPED_NUMBER)
-    return any(pattern.fullmatch(text.strip()) for pattern in patterns)
+    return any(form.fullmatch(text.strip()) for form in (WHOLE, FRACTION, GROUPED_NUMBER))
 
 
-def drop_thousands(text: str, thousands: Thousands) -> str:
-    """A number without its marks of thousands; another text as it is."""
-    marks = GROUP_MARKS[thousands]
-    groups = rf"[+-]?\d{{1,3}}(?:[{marks}]\d{{3}})+(?:[^\d{marks}]\d*)?"
-    return re.sub(f"[{marks}]", "", text) if re.fullmatch(groups, text) else text
+def parse_number(text: str, decimal: Decimal | None) -> float | None:
+    """A finite number; the mark that is not the decimal one may group thousands.  None: no number."""
+    other = "." if decimal == "," else ","
+    if re.match(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?![{other}\d])", text):
+        text = text.replace(other, "")
+    try:
+        value = float("no number" if other in text or "_" in text else text.replace(",", "."))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def find_decimal_mark(
-    file: Path, cells: Mapping[str, Cells], delimiter: str, thousands: Thousands | None
+    file: Path, cells: Mapping[str, Cells], delimiter: str
 ) -> tuple[Decimal | None, str]:
     """Mark of the fractions in columns of numbers, and words for a mark that is a guess.
 
@@ -46,48 +48,38 @@ def find_decimal_mark(
     Raises:
         ConfigMismatchError: columns have different marks, or all numbers have two readings.
     """
-    if thousands in (".", ","):
-        return "," if thousands == "." else ".", ""
     clear: dict[Decimal, str] = {}
     default: dict[Decimal, str] = {}
-    unclear: dict[Decimal, tuple[str, str]] = {}
-    patterns: dict[Decimal, re.Pattern[str]] = {",": COMMA_NUMBER, ".": POINT_NUMBER}
+    unclear: dict[Decimal, str] = {}
     for name, column in cells.items():
-        texts = [
-            text if thousands is None else drop_thousands(text, thousands)
-            for text in column
-            if text is not None
-        ]
-        for mark, pattern in patterns.items():
-            marked = [text for text in texts if mark in text]
-            whole = [text for text in texts if WHOLE.fullmatch(text)]
-            if not marked or not all(pattern.fullmatch(text) for text in marked):
-                continue
-            if len(marked) + len(whole) < len(texts):
-                continue
-            fractions = [text for text in marked if not THOUSANDS_NUMBER.fullmatch(text)]
-            if fractions or any(len(text.strip("+-")) > 3 for text in whole):
-                clear.setdefault(mark, f"{name} holds {(fractions or marked)[0]}")
-            elif mark == "." and delimiter in (",", "") and not whole:
-                default.setdefault(mark, f"{name} holds {marked[0]}")
-            else:
-                unclear.setdefault(mark, (name, marked[0]))
+        texts = [text for text in column if text is not None]
+        whole = [text for text in texts if WHOLE.fullmatch(text)]
+        marked = [text for text in texts if FRACTION.fullmatch(text)]
+        marks: set[Decimal] = {"," if "," in text else "." for text in marked}
+        if len(marks) != 1 or len(marked) + len(whole) < len(texts):
+            continue
+        fractions = [text for text in marked if not THOUSANDS_NUMBER.fullmatch(text)]
+        kind = unclear
+        if fractions or any(len(text.strip("+-")) > 3 for text in whole):
+            kind = clear
+        elif marks == {"."} and delimiter == "," and not whole:
+            kind = default
+        kind.setdefault(marks.pop(), f"{name} holds {(fractions or marked)[0]}")
+    clear |= {mark: text for mark, text in default.items() if mark not in clear}
+    mark = next(iter(clear), None)
     choice = "or name columns that are not used in dataset.exclude"
-    fractions_by_mark = default | clear
-    if len(fractions_by_mark) > 1:
-        columns = ", ".join(fractions_by_mark[mark] for mark in patterns)
-        raise ConfigMismatchError(f"{file}: {columns}; set dataset.decimal to ',' or '.', {choice}")
-    if unclear and not fractions_by_mark:
-        mark, (name, text) = next(iter(unclear.items()))
+    if len(clear) > 1:
         raise ConfigMismatchError(
-            f"{file}: {name} holds {text}, {text.replace(mark, '')} in thousands or "
-            f"{text.replace(mark, '.')} as a fraction; set dataset.thousands='{mark}' or "
-            f"dataset.decimal='{mark}', {choice}"
+            f"{file}: {clear[',']}, {clear['.']}; set dataset.decimal to ',' or '.', {choice}"
         )
-    if "," in clear:
-        return ",", "comma"
-    if clear or not default:
-        return next(iter(clear), None), ""
-    # programs with decimal commas seldom separate cells by commas
-    guess = f"point ({default['.']}; of thousands set dataset.thousands='.')"
-    return ".", "" if delimiter else guess
+    if unclear and mark is None:
+        mark, text = next(iter(unclear.items()))
+        other = "." if mark == "," else ","
+        raise ConfigMismatchError(
+            f"{file}: {text}, a fraction with dataset.decimal='{mark}' or a thousand with '{other}'; set it, {choice}"
+        )
+    words = ["comma"] if mark == "," else []
+    words += [f"{text}, thousands" for other, text in unclear.items() if other != mark]
+    if len(cells) == 1:
+        words += [f"{text}, a fraction" for text in default.values()]
+    return mark, "; ".join(words)

@@ -8,18 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
-
-from components.datasets.own.file_rows import decode, split_cells
+from components.datasets.own.file_rows import DELIMITERS, decode, split_cells
 from components.datasets.own.number_marks import (
-    COMMA_NUMBER,
+    FRACTION,
     GROUPED_NUMBER,
-    POINT_NUMBER,
     Decimal,
-    Thousands,
-    drop_thousands,
     find_decimal_mark,
     is_number,
+    parse_number,
 )
 from components.errors import ConfigMismatchError, DamagedFileError
 
@@ -40,7 +36,6 @@ class TextTable:
     lines: list[int]  # of the file, a line for each row
     decimal: Decimal | None = None  # mark of fractions; None: a point, as far as is known
     facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the record
-    thousands: Thousands | None = None
 
     @property
     def names(self) -> list[str]:
@@ -68,23 +63,15 @@ class TextTable:
         """A finite number, 1 or 0 for true or false; None where a text is neither."""
         if text.lower() in TRUE_OR_FALSE:
             return TRUE_OR_FALSE[text.lower()]
-        other = "." if self.decimal == "," else ","
-        if self.thousands is not None:
-            text = drop_thousands(text, self.thousands)
-        try:
-            value = float("no number" if other in text or "_" in text else text.replace(",", "."))
-        except ValueError:
-            return None
-        return value if np.isfinite(value) else None
+        return parse_number(text, self.decimal)
 
     def hint(self, text: str) -> str:
         """Advice on a text that is not a number, where its marks explain it; starts with a ";"."""
+        if FRACTION.fullmatch(text) and self.number(text) is None:
+            mark, form = (".", "points") if "." in text else (",", "commas")
+            return f"; of decimal {form} set dataset.decimal='{mark}'"
         if GROUPED_NUMBER.fullmatch(text):
-            return "; of marks of thousands set dataset.thousands"
-        if COMMA_NUMBER.fullmatch(text) and self.decimal != ",":
-            return "; of decimal commas set dataset.decimal=','"
-        if POINT_NUMBER.fullmatch(text) and self.decimal == ",":
-            return "; of decimal points set dataset.decimal='.'"
+            return "; leave out the marks of thousands, or set dataset.decimal to that of fractions"
         dressed = (
             self.number(text) is None
             and NUMBER_WITH_UNIT.fullmatch(text)
@@ -110,7 +97,6 @@ def read_table(
     exclude: Sequence[str] = (),
     decimal: Decimal | None = None,
     encoding: str | None = None,
-    thousands: Thousands | None = None,
     by_time: bool = False,
 ) -> TextTable:
     """Read a CSV file with column names in its first line, or a Parquet file (by its ending).
@@ -121,7 +107,6 @@ def read_table(
     Args:
         decimal: decimal mark; None: a comma where columns are numbers only with a comma.
         encoding: None: the encoding given by the first bytes, UTF-8, or else Windows-1252.
-        thousands: mark between groups of three digits; None: there is none.
         by_time: rows are equally spaced times, so that a blank line of a single column is a
             missing value; other blank lines are left out and counted.
 
@@ -138,11 +123,10 @@ def read_table(
     else:
         text, guess = decode(file, encoding)
         facts |= {"encoding": guess} if guess else {}
-        table = split_cells(file, text, delimiter)
-        names = table.names
-        rows, lines_facts = table.drop_blank(by_time)
-        facts |= table.describe_delimiter(delimiter) | lines_facts
-        separator = table.delimiter if len(names) > 1 else ""
+        separator, names, rows, lines_left_out = split_cells(file, text, delimiter, by_time)
+        facts |= lines_left_out
+        if separator != delimiter:
+            facts["delimiter"] = DELIMITERS.get(separator, separator)
     _check_names(file, names, exclude)
     if all(map(is_number, names)):
         facts["names"] = f"{', '.join(names[:3])}, numbers; the first line is not read as a row"
@@ -162,13 +146,9 @@ def read_table(
             )
         facts["left out"] = "a column without a name, which counts the rows or is empty"
     if decimal is None:
-        decimal, mark = find_decimal_mark(file, cells, separator, thousands)
+        decimal, mark = find_decimal_mark(file, cells, separator)
         facts |= {"decimal mark": mark} if mark else {}
-    if decimal is not None and thousands == decimal:
-        raise ConfigMismatchError(
-            f"dataset.thousands={thousands}: is the decimal mark too; set dataset.decimal to the other one"
-        )
-    return TextTable(file, cells, [line for line, _ in rows], decimal, facts, thousands)
+    return TextTable(file, cells, [line for line, _ in rows], decimal, facts)
 
 
 def _check_names(file: Path, names: Sequence[str], exclude: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.collinear import name_collinear
-from components.datasets.own.number_marks import Decimal, Thousands
+from components.datasets.own.number_marks import Decimal
 from components.datasets.own.own_file import OwnFile
 from components.datasets.own.text_table import TextTable, read_table
 from components.datasets.tables.raw_units import check_squares
@@ -67,7 +67,6 @@ class CsvSeries(OwnFile[Sequence]):
         "budget": None,
         "exclude": [],
         "decimal": None,
-        "thousands": None,
         "encoding": None,
         "season": 1,
     }
@@ -76,7 +75,6 @@ class CsvSeries(OwnFile[Sequence]):
     truth: list[str] | None
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
     decimal: Decimal | None
-    thousands: Thousands | None
     encoding: str | None
     missing: list[str]
     exclude: list[str]
@@ -165,7 +163,6 @@ class CsvSeries(OwnFile[Sequence]):
             self.exclude,
             self.decimal,
             self.encoding,
-            self.thousands,
             by_time=True,
         )
         table = table.part(self.skip, self.n_steps)

@@ -3,6 +3,7 @@ on."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from components.errors import ConfigMismatchError, DamagedFileError
 from components.problems.input_columns import InputColumn, InputColumns
 from components.topics.corpus import count_words
 from components.topics.counted_corpus import to_word_counts
-from runner.errors import ConfigError, nearest
+from runner.errors import ConfigError, RunnerWarning, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +83,9 @@ def read_rows(file: Path, columns: InputColumns) -> pd.DataFrame:
                     f"predict: {file}: Parquet needs pyarrow; pip install pyarrow, or give a CSV file"
                 ) from None
         # a single row has too few numbers to show its decimal mark
-        table = read_table(file, ",", columns.missing, (), columns.decimal)
+        table = read_table(file, ",", columns.missing, (), columns.decimal, by_time=True)
+    if "lines left out" in table.facts:
+        warnings.warn(f"{file}: lines left out: {table.facts['lines left out']}", RunnerWarning, 2)
     return pd.DataFrame(table.cells, index=pd.Index(table.lines), dtype=object)
 
 
