@@ -22,6 +22,14 @@ class InputColumn:
 
 
 @dataclass(frozen=True)
+class TimeColumn:
+    """Column of the dates of a series."""
+
+    name: str
+    date_format: str | None = None  # None: ISO 8601
+
+
+@dataclass(frozen=True)
 class InputColumns:
     """Columns in their order, and the standardisation of the D inputs.
 
@@ -34,6 +42,7 @@ class InputColumns:
     # decimal mark of numbers in a text file; None: a point, and the training rows had no fractions
     decimal: Literal[".", ","] | None = "."
     missing: tuple[str, ...] = field(default=("",))  # texts of a cell without a value
+    time: TimeColumn | None = None  # of a series; None: its times have no dates
 
     @classmethod
     def numbered(

@@ -29,6 +29,7 @@ from components.contracts.sequences import LinearGaussianSystem as LinearGaussia
 from components.contracts.streams import Beside, Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
+from components.problems.input_columns import InputColumns
 from components.series.figures.effective_size import effective_size
 from components.series.maths.dates import SHOWN, read_times
 from components.series.scores import filtering
@@ -97,6 +98,7 @@ class Sequence(KnowsTruth):
     suspect: Tensor | None = None
     # facts of the data's own for the terminal and the record
     about: dict[str, str] = field(default_factory=dict)
+    columns: InputColumns | None = None  # of a file, with its dates; None: names alone are known
     attacker: Contamination | Injection | None = None
     replicates: int = field(init=False)
 

@@ -6,8 +6,8 @@ import codecs
 import csv
 import io
 import re
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from components.datasets.own.number_marks import is_number
 from components.errors import ConfigMismatchError, DamagedFileError
@@ -22,20 +22,6 @@ BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-
-
-class FileRows(NamedTuple):
-    """Rows of a file below the names of their columns, by one delimiter."""
-
-    delimiter: str
-    names: list[str]
-    rows: list[Row]
-    facts: dict[str, str]  # numbers of lines left out
-
-    @property
-    def ragged(self) -> Row | None:
-        """The first row with another number of cells than the names."""
-        return next((row for row in self.rows if len(row[1]) != len(self.names)), None)
 
 
 def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
@@ -71,9 +57,14 @@ def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
     )
 
 
-def split_cells(file: Path, text: str, delimiter: str, by_time: bool) -> FileRows:
-    """Rows of cells by the delimiter of a first line ``sep=…`` or the given one, or by another
-    one if only that makes a table.
+def read_rows(
+    file: Path, text: str, delimiter: str, by_time: bool
+) -> tuple[str, list[str], list[Row], dict[str, str]]:
+    """The delimiter, names of columns, rows below them, and a fact about lines left out.
+
+    Lines that begin with # are comments where they have another number of cells than the first
+    other line, or are above it and it has no number.  Blank lines are left out; of a single column
+    of times they are missing cells, but for those at the end.
 
     Raises:
         DamagedFileError: there is no row, a quote is wrong, or a row has another number of cells
@@ -83,41 +74,7 @@ def split_cells(file: Path, text: str, delimiter: str, by_time: bool) -> FileRow
     if lines and (stated := SEPARATOR.fullmatch(lines[0])):
         delimiter = stated[1]
         lines[0] = "\n"
-    tables: dict[str, FileRows] = {}
-    errors: list[DamagedFileError] = []
-    for mark in dict.fromkeys((delimiter, *DELIMITERS)):
-        try:
-            tables[mark] = _read_rows(file, lines, mark, by_time)
-        except DamagedFileError as error:
-            errors.append(error)
-    wide = [table for table in tables.values() if len(table.names) > 1]
-    fitting = [table for table in wide if table.ragged is None]
-    if delimiter not in tables and not fitting:
-        raise errors[0]
-    table = (fitting or [tables[delimiter]])[0]
-    if not table.rows:
-        content = "no line after its names" if table.names else "nothing"
-        raise DamagedFileError(
-            f"dataset.path={file.name}: the file is empty, {file} holds {content}; name another"
-        )
-    if table.ragged is not None:
-        line, row = table.ragged
-        raise DamagedFileError(
-            f"{file}, line {line}: {len(row)} cells under {len(table.names)} names; name every column in the first line, "
-            "repair lines that differ, or set dataset.delimiter (a single column with decimal commas has ';')"
-        )
-    return table
-
-
-def _read_rows(file: Path, lines: list[str], mark: str, by_time: bool) -> FileRows:
-    """Rows that are not blank, or all of a single column of times between the first and the last.
-
-    Lines that begin with # are comments where they have another number of cells than the first
-    other line, or stand above it and that line has the names.
-
-    Raises:
-        DamagedFileError: a quote is wrong.
-    """
+    mark = _find_delimiter([line for line in lines if line.strip() and line[0] != "#"], delimiter)
     reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=mark == " ")
     try:
         every = [(reader.line_num, row) for row in reader]
@@ -126,22 +83,25 @@ def _read_rows(file: Path, lines: list[str], mark: str, by_time: bool) -> FileRo
             f"{file}, line {reader.line_num}: no CSV file ({error}); repair its quotes, or set dataset.delimiter"
         ) from None
     filled = [(line, row) for line, row in every if len(row) > 1 or "".join(row).strip()]
-    if not filled:
-        return FileRows(mark, [], [], {})
-    start, top = next((pair for pair in filled if pair[1][0][:1] != "#"), filled[0])
-    has_number = any(map(is_number, top))
+    start, top = next((pair for pair in filled if pair[1][0][:1] != "#"), (0, []))
+    is_row = any(map(is_number, top)) or not start
     rows = [
         (line, row)
         for line, row in filled
-        if row[0][:1] != "#" or (len(row) == len(top) and (line >= start or has_number))
+        if row[0][:1] != "#" or ((line > start or is_row) and len(row) == len(top or filled[0][1]))
     ]
+    if len(rows) < 2:
+        content = "no line after its names" if rows else "nothing"
+        raise DamagedFileError(
+            f"dataset.path={file.name}: the file is empty, {file} holds {content}; name another"
+        )
     first, names = rows[0]
     if by_time and len(names) == 1:
         last = max(line for line, row in every if row and not row[0].isspace())
         rows = [(line, row or [""]) for line, row in every if first <= line <= last]
     kept = {line for line, _ in rows}
     left_out = [
-        line for line, row in every if line not in kept and (row or first < line < filled[-1][0])
+        line for line, row in every if line not in kept and (row or first < line < max(kept))
     ]
     facts = (
         {"lines left out": f"{len(left_out)}, blank or comments, the first is line {left_out[0]}"}
@@ -149,10 +109,24 @@ def _read_rows(file: Path, lines: list[str], mark: str, by_time: bool) -> FileRo
         else {}
     )
     del rows[0]
-    if (
-        rows
-        and lines[rows[-1][0] - 1].startswith('"')
-        and {len(row) for _, row in rows} == {len(names) + 1}
-    ):
+    widths = {len(row) for _, row in rows}
+    if widths == {len(names) + 1} and lines[rows[-1][0] - 1].startswith('"'):
         names = ["", *names]  # R names the rows, and not their column
-    return FileRows(mark, [name.strip() for name in names], rows, facts)
+    for line, row in rows:
+        if len(row) != len(names):
+            raise DamagedFileError(
+                f"{file}, line {line}: {len(row)} cells under {len(names)} names; name every column in the first line, "
+                "repair lines that differ, or set dataset.delimiter (a single column with decimal commas has ';')"
+            )
+    return mark, [name.strip() for name in names], rows, facts
+
+
+def _find_delimiter(lines: list[str], given: str) -> str:
+    """The given delimiter, unless only another one makes a table."""
+    for mark in dict.fromkeys((given, *DELIMITERS)):
+        with suppress(csv.Error, ValueError):
+            names, *rows = csv.reader(lines, delimiter=mark, skipinitialspace=mark == " ")
+            more = {len(row) - len(names) for row in rows}
+            if len(names) > 1 and more in ({0}, {lines[-1].startswith('"')}):
+                return mark
+    return given

@@ -48,38 +48,32 @@ def find_decimal_mark(
     Raises:
         ConfigMismatchError: columns have different marks, or all numbers have two readings.
     """
-    clear: dict[Decimal, str] = {}
-    default: dict[Decimal, str] = {}
-    unclear: dict[Decimal, str] = {}
+    clear: dict[str, str] = {}
+    doubtful: dict[str, str] = {}
+    guess = ""
     for name, column in cells.items():
         texts = [text for text in column if text is not None]
         whole = [text for text in texts if WHOLE.fullmatch(text)]
         marked = [text for text in texts if FRACTION.fullmatch(text)]
-        marks: set[Decimal] = {"," if "," in text else "." for text in marked}
+        marks = set("".join(marked)) & {",", "."}
         if len(marks) != 1 or len(marked) + len(whole) < len(texts):
             continue
         fractions = [text for text in marked if not THOUSANDS_NUMBER.fullmatch(text)]
-        kind = unclear
-        if fractions or any(len(text.strip("+-")) > 3 for text in whole):
-            kind = clear
-        elif marks == {"."} and delimiter == "," and not whole:
-            kind = default
+        kind = clear
+        if not fractions and all(len(text.strip("+-")) < 4 for text in whole):
+            if whole or delimiter != "," or "," in marks:
+                kind = doubtful
+            elif len(cells) == 1:
+                guess = f"point, {marked[0]} is a fraction"
         kind.setdefault(marks.pop(), f"{name} holds {(fractions or marked)[0]}")
-    clear |= {mark: text for mark, text in default.items() if mark not in clear}
-    mark = next(iter(clear), None)
     choice = "or name columns that are not used in dataset.exclude"
     if len(clear) > 1:
         raise ConfigMismatchError(
             f"{file}: {clear[',']}, {clear['.']}; set dataset.decimal to ',' or '.', {choice}"
         )
-    if unclear and mark is None:
-        mark, text = next(iter(unclear.items()))
-        other = "." if mark == "," else ","
-        raise ConfigMismatchError(
-            f"{file}: {text}, a fraction with dataset.decimal='{mark}' or a thousand with '{other}'; set it, {choice}"
-        )
-    words = ["comma"] if mark == "," else []
-    words += [f"{text}, thousands" for other, text in unclear.items() if other != mark]
-    if len(cells) == 1:
-        words += [f"{text}, a fraction" for text in default.values()]
-    return mark, "; ".join(words)
+    if clear or not doubtful:
+        return ("," if "," in clear else "." if clear else None), "comma" if "," in clear else guess
+    ((mark, text),) = [*doubtful.items()][:1]
+    raise ConfigMismatchError(
+        f"{file}: {text}, a fraction with dataset.decimal='{mark}' or a thousand with the other mark; set it, {choice}"
+    )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from components.datasets.own.file_rows import DELIMITERS, decode, split_cells
+from components.datasets.own.file_rows import DELIMITERS, decode, read_rows
 from components.datasets.own.number_marks import (
     FRACTION,
     GROUPED_NUMBER,
@@ -68,8 +68,7 @@ class TextTable:
     def hint(self, text: str) -> str:
         """Advice on a text that is not a number, where its marks explain it; starts with a ";"."""
         if FRACTION.fullmatch(text) and self.number(text) is None:
-            mark, form = (".", "points") if "." in text else (",", "commas")
-            return f"; of decimal {form} set dataset.decimal='{mark}'"
+            return f"; of such fractions set dataset.decimal='{',' if ',' in text else '.'}'"
         if GROUPED_NUMBER.fullmatch(text):
             return "; leave out the marks of thousands, or set dataset.decimal to that of fractions"
         dressed = (
@@ -123,8 +122,8 @@ def read_table(
     else:
         text, guess = decode(file, encoding)
         facts |= {"encoding": guess} if guess else {}
-        separator, names, rows, lines_left_out = split_cells(file, text, delimiter, by_time)
-        facts |= lines_left_out
+        separator, names, rows, left_out = read_rows(file, text, delimiter, by_time)
+        facts |= left_out
         if separator != delimiter:
             facts["delimiter"] = DELIMITERS.get(separator, separator)
     _check_names(file, names, exclude)

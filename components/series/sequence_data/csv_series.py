@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -19,6 +20,7 @@ from components.datasets.own.own_file import OwnFile
 from components.datasets.own.text_table import TextTable, read_table
 from components.datasets.tables.raw_units import check_squares
 from components.errors import ConfigMismatchError
+from components.problems.input_columns import InputColumns, TimeColumn
 from components.registry import register
 from components.series.budget.budget import Budget
 from components.series.figures.signal import signal
@@ -137,6 +139,12 @@ class CsvSeries(OwnFile[Sequence]):
             input_names=self.inputs,
             dates=dates,
             figures=[signal],
+            columns=replace(
+                InputColumns.named([*regressors, *self.inputs]),
+                decimal=table.decimal,
+                missing=tuple(self.missing),
+                time=TimeColumn(self.date, times.date_format) if self.date else None,
+            ),
             about=table.facts
             | times.facts
             | self._describe_collinear(torch.cat([x, u], 1)[:n_train], [*regressors, *self.inputs])

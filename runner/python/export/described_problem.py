@@ -29,6 +29,7 @@ CLASSES = {
     "Counts": "components.contracts.problems",
     "InputColumns": "components.problems.input_columns",
     "InputColumn": "components.problems.input_columns",
+    "TimeColumn": "components.problems.input_columns",
     "FutureCovariates": "components.contracts.sequences",
     "LinearGaussianSystem": "components.contracts.sequences",
     "Classes": "components.series.forecasting",

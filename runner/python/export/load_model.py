@@ -22,6 +22,7 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.series.forecasting import Forecasting
 from components.series.sequence import Sequence
+from components.series.sequence_data.dates_ahead import dates_ahead
 from components.topics.corpus import Corpus
 from runner.catalogue.plugins import refuse_unknown_modules
 from runner.commands.resume import parse_run_config
@@ -39,6 +40,7 @@ from runner.python.export.answer_frames import (
 from runner.python.export.described_problem import check_problem, unpack_problem
 from runner.python.export.model_file import ModelFacts, ModelFile, read_model_file
 from runner.python.export.new_rows import (
+    check_times,
     is_frame,
     read_documents,
     read_rows,
@@ -98,7 +100,8 @@ class FittedModel:
         """
         problem = self.run.problem
         if isinstance(problem, Sequence):
-            return InputColumns.named([*problem.regressor_names, *problem.input_names])
+            names = [*problem.regressor_names, *problem.input_names]
+            return problem.columns or InputColumns.named(names)
         if isinstance(problem, Corpus):
             return InputColumns.named(list(problem.vocabulary))
         return _columns(problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem)
@@ -210,6 +213,8 @@ class FittedModel:
                 values[:, split:] if problem.input_names else None,
             )
             known = len(values)
+            expected = dates_ahead(problem.dates, problem.observations.shape[1], known)
+            check_times(rows, self.columns.time, expected, where)
         horizon = known if horizon is None else horizon
         if horizon is None or not 1 <= horizon <= MOST_AHEAD:
             raise ConfigError(
@@ -233,9 +238,8 @@ class FittedModel:
         frame = frame_of_predictive(
             predictive, problem.state_names, [str(k) for k in range(n_classes)]
         )
-        dates = problem.dates[problem.observations.shape[1] :][:horizon]
-        times: list[str] | list[int] = list(range(1, horizon + 1))
-        frame.insert(0, "time", list(dates) if len(dates) == horizon else times)
+        dates = dates_ahead(problem.dates, problem.observations.shape[1], horizon)
+        frame.insert(0, "time", dates or range(1, horizon + 1))
         return frame
 
 

@@ -17,7 +17,8 @@ from components.contracts.problems import Counts
 from components.datasets.own.text_table import TextTable, decode, read_table
 from components.datasets.text.sms_spam import words_of
 from components.errors import ConfigMismatchError, DamagedFileError
-from components.problems.input_columns import InputColumn, InputColumns
+from components.problems.input_columns import InputColumn, InputColumns, TimeColumn
+from components.series.sequence_data.dates_ahead import check_dates_ahead
 from components.topics.corpus import count_words
 from components.topics.counted_corpus import to_word_counts
 from runner.errors import ConfigError, RunnerWarning, nearest
@@ -110,6 +111,25 @@ def to_inputs(rows: Any, columns: InputColumns, where: str) -> Tensor:
         raise ConfigError(f"predict: {where} holds no row; give at least one")
     parts = [_encode(rows[column.name], column, columns, where) for column in columns.columns]
     return columns.convert(torch.from_numpy(np.concatenate(parts, 1)))
+
+
+def check_times(rows: Any, time: TimeColumn | None, expected: list[str], where: str) -> None:
+    """Check the dates of the rows of a series: its column of dates, or the index of a frame.
+
+    Raises:
+        ConfigError: a date is not the expected one.
+    """
+    import pandas as pd
+
+    if time is None or not expected or not is_frame(rows):
+        return
+    dates = rows.get(time.name)
+    if dates is None and isinstance(rows.index, pd.DatetimeIndex | pd.PeriodIndex):
+        dates = rows.index.to_series()
+    if dates is not None:
+        places = [f"{_place(where, dates, row)}: {time.name}" for row in range(len(dates))]
+        with _reading():
+            check_dates_ahead([str(date) for date in dates], places, expected, time.date_format)
 
 
 def _check_columns(rows: pd.DataFrame, names: Sequence[str], where: str) -> None:
