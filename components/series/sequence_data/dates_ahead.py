@@ -28,10 +28,11 @@ def check_dates_ahead(
     """Check that dates are the expected ones.
 
     Raises:
-        ConfigMismatchError: one is no date, or another one; the message names the expected date.
+        ConfigMismatchError: one is another date, or none; the message names the expected date.
     """
-    is_iso = not read_times(texts).isna().any()
-    dates, _ = to_iso(texts, where, None if is_iso else date_format)
+    dates = texts
+    if date_format is not None and read_times(texts).isna().any():
+        dates, _ = to_iso(texts, where, date_format)
     if not has_offset(expected[0]):
         dates = [strip_utc_offset(date) for date in dates]
     for row in (read_times(dates) != read_times(expected)).nonzero()[0][:1]:

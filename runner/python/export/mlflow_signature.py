@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from components.problems.input_columns import InputColumn, InputColumns
+from components.series.sequence import Sequence
+from components.series.sequence_data.dates_ahead import dates_ahead
 from components.topics.corpus import Corpus
 from runner.python.export.load_model import FittedModel
 from runner.python.export.new_rows import TEXT
@@ -29,12 +31,13 @@ def make_example(model: FittedModel) -> pd.DataFrame:
         return pd.DataFrame({column.name: [1.0] for column in columns.columns})
     if not columns.columns:
         return pd.DataFrame({HORIZON: [EXAMPLE_HORIZON]})
-    return pd.DataFrame(
-        {
-            column.name: [value]
-            for column, value in zip(columns.columns, _typical(columns), strict=True)
-        }
-    )
+    cells = {
+        column.name: [value]
+        for column, value in zip(columns.columns, _typical(columns), strict=True)
+    }
+    if columns.time is not None and isinstance(problem, Sequence):
+        cells[columns.time.name] = dates_ahead(problem.dates, problem.observations.shape[1], 1)
+    return pd.DataFrame(cells)
 
 
 def _typical(columns: InputColumns) -> list[Any]:
@@ -57,8 +60,17 @@ def _cell(column: InputColumn, mean: float) -> Any:
 
 def make_signature(model: FittedModel, example: pd.DataFrame) -> Any:
     """MLflow's signature: the columns of the example and of its prediction."""
-    from mlflow.models import infer_signature
+    from mlflow.models import ModelSignature, infer_signature
+    from mlflow.types import ColSpec, Schema
 
     first = example[HORIZON].iloc[0] if HORIZON in example and not model.columns.columns else None
     predicted = model.predict(example) if first is None else model.predict(horizon=int(first))
-    return infer_signature(example, predicted)
+    signature = infer_signature(example, predicted)
+    if model.columns.time is None:
+        return signature
+    # dates are checked where rows have them
+    given = [
+        ColSpec(column.type, column.name, column.name != model.columns.time.name)
+        for column in signature.inputs
+    ]
+    return ModelSignature(Schema(given), signature.outputs)

@@ -129,7 +129,9 @@ def check_times(rows: Any, time: TimeColumn | None, expected: list[str], where: 
     if dates is not None:
         places = [f"{_place(where, dates, row)}: {time.name}" for row in range(len(dates))]
         with _reading():
-            check_dates_ahead([str(date) for date in dates], places, expected, time.date_format)
+            check_dates_ahead(
+                [str(date or "") for date in dates], places, expected, time.date_format
+            )
 
 
 def _check_columns(rows: pd.DataFrame, names: Sequence[str], where: str) -> None:

@@ -13,11 +13,13 @@ from torch import Tensor
 
 from components.contracts.predictive import GaussianMixture, Predictive, components_of
 from components.contracts.problems import Rows
+from components.contracts.sequences import FutureCovariates
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.series.forecasting import Forecasting
+from components.series.sequence import Sequence
 from components.topics.corpus import Corpus
 from runner.commands.resume import read_run_config
 from runner.errors import ConfigError
@@ -166,10 +168,16 @@ def _answers(run: RestoredRun, probed: RestoredRun | None = None) -> Iterator[An
             assert isinstance(split, Supervised)
             x = split.test.x[:PROBES].clone()
             yield questions.predict_labels(run, x, replicate, variant, "export")
-    elif kind == "forecasts":
-        horizon = problem.future.shape[1] if isinstance(problem, Forecasting) else PROBED_TIMES
-        ahead = problem.beyond if isinstance(problem, Forecasting) else None
-        yield questions.forecast(run, horizon, ahead)
+    elif isinstance(problem, Forecasting) and kind == "forecasts":
+        yield questions.forecast(run, problem.future.shape[1], problem.beyond)
+    elif isinstance(problem, Sequence) and kind == "forecasts":
+        # the last regressors and inputs stand in for those of the times ahead
+        last = [
+            None if value is None else value[-PROBED_TIMES:].nan_to_num()
+            for value in (problem.regressors, problem.inputs)
+        ]
+        horizon = min(PROBED_TIMES, problem.observations.shape[1])
+        yield questions.forecast(run, horizon, FutureCovariates(*last))
     elif isinstance(problem, Corpus):
         yield questions.topic_proportions(run, problem.test.part(slice(0, PROBES), 1.0))
     elif isinstance(problem, Unlabelled) and isinstance(problem.test, Rows):
