@@ -96,6 +96,7 @@ class Corpus(KnowsTruth):
     # each (problem, posterior, rng) -> {name: Figure}
     figures: list[Callable[..., dict]] = field(default_factory=list)
     left_out: int = 0  # words of held-out documents that no training document has
+    about: dict[str, str] = field(default_factory=dict)  # facts of the data's own
     replicates: int = 1
     attacker: Attacker | None = None  # always None: there are no labels to attack
 
@@ -213,6 +214,7 @@ class Corpus(KnowsTruth):
             "a document": f"{self.train.totals.double().mean():.1f} words on average, of {self.n_words:,}",
             "batches": describe_batches(self.n, self.batch_size),
         }
+        facts |= self.about
         if self.left_out:
             facts["words left out"] = (
                 f"{self.left_out:,} of held-out documents, which no training document counts"

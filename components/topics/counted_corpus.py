@@ -74,7 +74,15 @@ def build_corpus(
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
         stop = frozenset(ENGLISH_STOP_WORDS)
-    vocabulary = build_vocabulary(train, keys.n_words, keys.min_documents, keys.max_share, stop)
+    every, rare = (
+        build_vocabulary(train, None, keys.min_documents, share, stop)
+        for share in (1.0, keys.max_share)
+    )
+    vocabulary = rare[: keys.n_words]
+    about = {}
+    if common := sorted(set(every) - set(rare)):
+        names = ", ".join(common[:5]) + ", …" * (len(common) > 5)
+        about["in most documents"] = f"{len(common)} words, left out by dataset.max_share: {names}"
     counts = [to_word_counts(part, vocabulary).to(setting.device) for part in (train, test)]
     train_words = {word for document in train for word in document}
     return Corpus(
@@ -86,5 +94,6 @@ def build_corpus(
         rng=rng.data,
         batch_size=keys.batch_size,
         figures=[topic_words],
+        about=about,
         left_out=sum(word not in train_words for document in test for word in document),
     )

@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 from components.contracts.problems import Kind, Values
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.own.file_rows import DELIMITERS, decode, find_delimiter
 from components.datasets.own.own_file import OwnFile
-from components.datasets.own.text_table import decode
-from components.datasets.text.sms_spam import words_of
 from components.errors import ConfigMismatchError
 from components.registry import register
 from components.topics.corpus import Corpus
 from components.topics.counted_corpus import CountingKeys, build_corpus
+from components.topics.tokens import UNSPACED, tokens_of
 
 
 @register("dataset", "texts")
@@ -22,7 +22,8 @@ class Texts(OwnFile[Corpus], CountingKeys):
 
     The counted words are the ones of the training documents.  A document is a file of the
     folder (``*.txt``, in subfolders too), or a line of the file; ``document`` overrides
-    this.  Words, vocabulary and hold-out are as in ``word_counts``.  The encoding of a file
+    this.  Words, vocabulary and hold-out are as in ``word_counts``; accents and marks belong
+    to their letters.  The encoding of a file
     is UTF-8, UTF-16 by its first bytes, or else Windows-1252.
 
     Raises:
@@ -44,15 +45,32 @@ class Texts(OwnFile[Corpus], CountingKeys):
         path = self.file(setting.data_dir)
         files = self.files(setting.data_dir)
         texts = [decode(file, self.encoding)[0] for file in files]
-        if self.document == "line" or (self.document == "auto" and path.is_file()):
-            texts = [line for text in texts for line in text.splitlines()]
-        documents = [words for text in texts if (words := words_of(text))]
+        by_line = self.document == "line" or (self.document == "auto" and path.is_file())
+        if by_line:
+            texts = [line for text in texts for line in text.rstrip().splitlines()]
+        documents = [tokens for text in texts if (tokens := tokens_of(text))]
         if len(documents) < 2:
             unit = "lines" if path.is_file() else "files"
             raise ConfigMismatchError(
                 f"dataset.path={self.path}: {len(documents)} documents with a word, at least 2 are needed; name a folder of "
                 f"texts or a file with a document in each line (the {unit} were read as dataset.document={self.document})"
             )
-        return build_corpus(
-            documents, self, self.identity(setting.data_dir, setting.offline), rng, setting
-        )
+        name = self.identity(setting.data_dir, setting.offline)
+        corpus = build_corpus(documents, self, name, rng, setting)
+        corpus.about |= self._remarks(texts, len(texts) - len(documents), by_line)
+        return corpus
+
+    def _remarks(self, texts: list[str], n_empty: int, by_line: bool) -> dict[str, str]:
+        """Signs of texts that are counted otherwise than meant."""
+        out = {"left out": f"{n_empty} documents without a word"} if n_empty else {}
+        if by_line and (mark := find_delimiter(texts, ",;\t|")):
+            out["a table"] = (
+                f"cells separated by {DELIMITERS[mark]}: names, numbers and labels count as words; give the texts alone"
+            )
+        letters = "".join(texts)
+        n_unspaced = len(UNSPACED.findall(letters))
+        if 10 * n_unspaced > len(letters):
+            out["scripts without blanks"] = (
+                f"{n_unspaced:,} letters, whose words are not recognised; put blanks between words by a segmenter"
+            )
+        return out

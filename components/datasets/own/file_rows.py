@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,7 +75,8 @@ def read_rows(
     if lines and (stated := SEPARATOR.fullmatch(lines[0])):
         delimiter = stated[1]
         lines[0] = "\n"
-    mark = _find_delimiter([line for line in lines if line.strip() and line[0] != "#"], delimiter)
+    names_and_rows = [line for line in lines if line.strip() and line[0] != "#"]
+    mark = find_delimiter(names_and_rows, (delimiter, *DELIMITERS)) or delimiter
     reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=mark == " ")
     try:
         every = [(reader.line_num, row) for row in reader]
@@ -121,12 +123,12 @@ def read_rows(
     return mark, [name.strip() for name in names], rows, facts
 
 
-def _find_delimiter(lines: list[str], given: str) -> str:
-    """The given delimiter, unless only another one makes a table."""
-    for mark in dict.fromkeys((given, *DELIMITERS)):
+def find_delimiter(lines: list[str], marks: Iterable[str]) -> str | None:
+    """The first delimiter that makes a table of lines; None: none does."""
+    for mark in marks:
         with suppress(csv.Error, ValueError):
             names, *rows = csv.reader(lines, delimiter=mark, skipinitialspace=mark == " ")
             more = {len(row) - len(names) for row in rows}
             if len(names) > 1 and more in ({0}, {lines[-1].startswith('"')}):
                 return mark
-    return given
+    return None

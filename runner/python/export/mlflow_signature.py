@@ -60,17 +60,8 @@ def _cell(column: InputColumn, mean: float) -> Any:
 
 def make_signature(model: FittedModel, example: pd.DataFrame) -> Any:
     """MLflow's signature: the columns of the example and of its prediction."""
-    from mlflow.models import ModelSignature, infer_signature
-    from mlflow.types import ColSpec, Schema
+    from mlflow.models import infer_signature
 
     first = example[HORIZON].iloc[0] if HORIZON in example and not model.columns.columns else None
     predicted = model.predict(example) if first is None else model.predict(horizon=int(first))
-    signature = infer_signature(example, predicted)
-    if model.columns.time is None:
-        return signature
-    # dates are checked where rows have them
-    given = [
-        ColSpec(column.type, column.name, column.name != model.columns.time.name)
-        for column in signature.inputs
-    ]
-    return ModelSignature(Schema(given), signature.outputs)
+    return infer_signature(example, predicted)

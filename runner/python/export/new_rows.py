@@ -15,12 +15,12 @@ from torch import Tensor
 
 from components.contracts.problems import Counts
 from components.datasets.own.text_table import TextTable, decode, read_table
-from components.datasets.text.sms_spam import words_of
 from components.errors import ConfigMismatchError, DamagedFileError
 from components.problems.input_columns import InputColumn, InputColumns, TimeColumn
 from components.series.sequence_data.dates_ahead import check_dates_ahead
 from components.topics.corpus import count_words
 from components.topics.counted_corpus import to_word_counts
+from components.topics.tokens import tokens_of
 from runner.errors import ConfigError, RunnerWarning, nearest
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def to_documents(rows: Any, vocabulary: Sequence[str], where: str) -> Counts:
 
     if isinstance(rows, pd.DataFrame) and TEXT in rows and TEXT not in vocabulary:
         texts = ["" if text is None or text != text else str(text) for text in rows[TEXT]]
-        return to_word_counts([words_of(text) for text in texts], vocabulary)
+        return to_word_counts([tokens_of(text) for text in texts], vocabulary)
     if isinstance(rows, pd.DataFrame):
         known = [name for name in rows.columns if name in set(vocabulary)]
         if not known:
