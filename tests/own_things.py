@@ -131,6 +131,14 @@ def numpyro_schools(y, sigma, J=None) -> None:
         numpyro.sample("y", dist.Normal(theta, sigma), obs=y)
 
 
+def numpyro_observed() -> None:
+    """A model without latent sites."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    numpyro.sample("y", dist.Normal(0, 1), obs=1.0)
+
+
 def pymc_schools(y, sigma, J=None):
     """Eight schools in PyMC."""
     import pymc

@@ -82,7 +82,7 @@ def build_corpus(
     about = {}
     if common := sorted(set(every) - set(rare)):
         names = ", ".join(common[:5]) + ", …" * (len(common) > 5)
-        about["in most documents"] = f"{len(common)} words, left out by dataset.max_share: {names}"
+        about["words in most documents"] = f"{len(common)}, left out by dataset.max_share: {names}"
     counts = [to_word_counts(part, vocabulary).to(setting.device) for part in (train, test)]
     train_words = {word for document in train for word in document}
     return Corpus(

@@ -62,7 +62,7 @@ class Texts(OwnFile[Corpus], CountingKeys):
 
     def _remarks(self, texts: list[str], n_empty: int, by_line: bool) -> dict[str, str]:
         """Signs of texts that are counted otherwise than meant."""
-        out = {"left out": f"{n_empty} documents without a word"} if n_empty else {}
+        out = {"documents without a word": f"{n_empty}, left out"} if n_empty else {}
         if by_line and (mark := find_delimiter(texts, ",;\t|")):
             out["a table"] = (
                 f"cells separated by {DELIMITERS[mark]}: names, numbers and labels count as words; give the texts alone"

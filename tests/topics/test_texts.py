@@ -63,6 +63,30 @@ def test_what_is_no_corpus_is_refused(tmp_path, content, error, said):
         build_corpus(tmp_path / "mine.txt")
 
 
+@pytest.mark.parametrize(
+    ("line", "words", "fact"),
+    [
+        ("Cafe\u0301 año a\u0308pfel", ["año", "café", "äpfel"], {}),
+        ("हिन्दी में\n", ["में", "हिन्दी"], {"documents without a word": "3, left out"}),
+        ("今天天气很好，我们去", ["今天天气很好", "我们去"],
+         {"scripts without blanks": "36 letters, whose words are not recognised; put blanks between words by a segmenter"}),
+        ("7,red,apple", ["apple", "red"],
+         {"a table": "cells separated by ',': names, numbers and labels count as words; give the texts alone"}),
+    ],
+)  # fmt: skip
+def test_texts_of_other_scripts_and_tables(tmp_path, line, words, fact):
+    (tmp_path / "mine.txt").write_text(f"{line}\n" * 4, encoding="utf-8")
+    corpus = build_corpus(tmp_path / "mine.txt")
+    assert sorted(corpus.vocabulary) == sorted(words)
+    assert corpus.about == fact
+
+
+def test_words_in_most_documents_are_reported(tmp_path):
+    (tmp_path / "mine.txt").write_text("the cat\nthe dog\nthe cow\nthe cat\n" * 2)
+    corpus = load("texts", path=str(tmp_path / "mine.txt"), min_documents=1, stop_words="none")[0]
+    assert corpus.about["words in most documents"] == "1, left out by dataset.max_share: the"
+
+
 def test_a_folder_without_texts(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataUnavailableError, match=r"dataset.path=.*empty: no file \*.txt in"):

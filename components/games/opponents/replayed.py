@@ -46,18 +46,20 @@ class ReplayedOpponent(Opponent[ReplayState]):
 
     def reset(self, seat: Seat, rng: Rng) -> ReplayState:
         try:
-            lines = Path(self.file).read_text(encoding="utf-8").split()
+            lines = Path(self.file).read_text(encoding="utf-8").rstrip().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise DataUnavailableError(
                 f"attacker.file={self.file}: cannot be read ({error})"
             ) from None
-        for number, line in enumerate(lines, 1):
-            if not line.isdecimal() or int(line) >= seat.own:
+        words = [(k, word) for k, line in enumerate(lines, 1) for word in line.split() or [""]]
+        for number, word in words:
+            if not word.isdecimal() or int(word) >= seat.own:
                 raise ConfigMismatchError(
-                    f"attacker.file={self.file}, line {number}: {line!r} is none of his actions 0 … {seat.own - 1}"
+                    f"attacker.file={self.file}, line {number}: {word!r} is not one of the actions 0 … {seat.own - 1}; "
+                    "give one action a line, without blank lines"
                 )
         return ReplayState(
-            0, torch.tensor([int(line) for line in lines], device=seat.device), seat.replicates
+            0, torch.tensor([int(word) for _, word in words], device=seat.device), seat.replicates
         )
 
     def act(self, state: ReplayState, turn: Turn, rng: Rng) -> Tensor:

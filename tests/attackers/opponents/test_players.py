@@ -97,7 +97,7 @@ def test_forgiving_and_erring_have_their_rates(forgives, errs):
 
 def test_replayed_actions_come_from_the_file(tmp_path):
     file = tmp_path / "actions.txt"
-    file.write_text("0\n2\n1\n")
+    file.write_text("0\n2\n1\n\n")
     player, rng = component("attacker", "replayed", file=str(file)), Streams(0)
     state, seen = player.reset(seat(3), rng), []
     for _ in range(3):
@@ -108,7 +108,8 @@ def test_replayed_actions_come_from_the_file(tmp_path):
         player.act(state, turn(), rng)
     for text, error, match in (
         ("0\nx\n", ConfigMismatchError, "line 2: 'x'"),
-        ("3", ConfigMismatchError, "none of his actions 0 … 2"),
+        ("3", ConfigMismatchError, "'3' is not one of the actions 0 … 2"),
+        ("0\n\n2\n", ConfigMismatchError, "line 2: '' is not"),
     ):
         file.write_text(text)
         with pytest.raises(error, match=match):

@@ -1,0 +1,85 @@
+"""Dates that follow a series, and rows of other dates."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import torch
+from configured import load
+
+from components.errors import ConfigMismatchError
+from components.series.sequence_data.dates_ahead import check_dates_ahead, dates_ahead
+from runner.errors import ConfigError
+from runner.python.export.new_rows import check_times, read_rows
+
+MONTHS = ("2022-10", "2022-11", "2022-12")
+EXPECTED = ["2023-01", "2023-02"]
+
+
+@pytest.mark.parametrize(
+    ("dates", "ahead"),
+    [
+        (MONTHS, EXPECTED),
+        (("2020-01-31", "2020-02-29"), ["2020-03-31", "2020-04-30"]),
+        (("2024-03-21", "2024-03-22", "2024-03-25"), ["2024-03-26", "2024-03-27"]),
+        (("2024-03-19", "2024-03-20", "2024-03-21", "2024-03-22", "2024-03-25"),
+         ["2024-03-26", "2024-03-27"]),
+        (("2020-W52", "2020-W53"), ["2021-W01", "2021-W02"]),
+        (("2024-03-31T00:00+01:00", "2024-03-31T01:00+01:00"), ["2024-03-31T02:00:00+01:00", "2024-03-31T03:00:00+01:00"]),
+        (("2024",), []),
+        ((), []),
+    ],
+)  # fmt: skip
+def test_dates_follow_in_equal_steps(dates, ahead):
+    assert dates_ahead(dates, len(dates), 2) == ahead
+    if len(dates) > 2:
+        assert dates_ahead(dates, len(dates) - 1, 2) == [dates[-1], ahead[0]]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected", "said"),
+    [
+        (EXPECTED, EXPECTED, None),
+        (["2023-01-01", "2023-02-01 00:00:00"], EXPECTED, None),
+        (["01.01.2023", "01.02.2023"], EXPECTED, None),
+        (["2024-03-26T00:00+01:00", "2024-03-27T00:00+01:00"], ["2024-03-26", "2024-03-27"], None),
+        (["2031-01", "2031-02"], EXPECTED, "line 2: month '2031-01', expected 2023-01: rows are the times that follow"),
+        (["2023-01", "2023-04"], EXPECTED, "line 3: month '2023-04', expected 2023-02"),
+        (["2023-01", ""], EXPECTED, "line 3: month ''"),
+        (["2023-02", "2023-01"], EXPECTED, "line 2: month '2023-02', expected 2023-01"),
+    ],
+)  # fmt: skip
+def test_rows_have_the_expected_dates(texts, expected, said):
+    where = ["rows.csv, line 2: month", "rows.csv, line 3: month"]
+    if said is None:
+        check_dates_ahead(texts, where, expected, "%d.%m.%Y")
+        return
+    with pytest.raises(ConfigMismatchError, match=said):
+        check_dates_ahead(texts, where, expected, None)
+
+
+def test_rows_of_a_series_are_read_as_its_file(tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text(
+        "month;y;promo\n01.10.2022;1,5;0\n31.10.2022;2,5;1\n30.11.2022;1,5;1\n".replace(
+            "01.10", "30.09"
+        )
+    )
+    series = load("csv_series", path=str(file), columns=["y"], date="month", regressors=["promo"])[
+        0
+    ]
+    assert series.columns.decimal == ","
+    assert series.columns.time.date_format == "%d.%m.%Y"
+    rows = tmp_path / "rows.csv"
+    rows.write_text("month;promo\n31.12.2022;1\n\n31.01.2023;0\n")
+    with pytest.warns(UserWarning, match=r"rows.csv: lines left out: 1, .* first is line 3"):
+        frame = read_rows(rows, series.columns)
+    expected = dates_ahead(series.dates, 3, 2)
+    check_times(frame, series.columns.time, expected, "rows.csv")
+    indexed = pd.DataFrame(
+        {"promo": [1, 0]}, index=pd.date_range("2022-12-31", periods=2, freq="ME")
+    )
+    check_times(indexed, series.columns.time, expected, "the frame")
+    with pytest.raises(ConfigError, match=r"row 2023-01-31 00:00:00: month .* expected 2022-12-31"):
+        check_times(indexed[1:], series.columns.time, expected[:1], "the frame")
+    check_times(torch.zeros(2, 1), series.columns.time, expected, "the frame")
