@@ -106,6 +106,10 @@ class ForeignDensity(NormalStart):
     def load(self, rng: Rng, setting: Setting) -> Density:
         self.require_packages()
         functions = self.open_functions(Path(setting.data_dir))
+        if functions.dim == 0:
+            raise ConfigMismatchError(
+                f"{self.where}: the model has no continuous parameter to draw; give it a prior for one"
+            )
         check_length("start_mean", self.start_mean, functions.dim, self.where)
         begin = torch.as_tensor(self.start_mean, device=setting.device, dtype=setting.dtype)
         begin = begin.expand(functions.dim)

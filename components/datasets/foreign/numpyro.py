@@ -12,7 +12,6 @@ from components.contracts.user_code import reraise_user_error
 from components.datasets.foreign.foreign_density import indexed_names
 from components.datasets.foreign.foreign_function import ForeignFunctions, Rows
 from components.datasets.foreign.own_model import OwnModel
-from components.errors import ConfigMismatchError
 from components.registry import register
 
 
@@ -38,12 +37,10 @@ class NumPyro(OwnModel):
     def open_functions(self, data_dir: Path) -> ForeignFunctions:
         model = self.import_function()
         with reraise_user_error(self.where, model):
-            return _compile_model(model, self.keywords(data_dir), self.derived, self.where)
+            return _compile_model(model, self.keywords(data_dir), self.derived)
 
 
-def _compile_model(
-    model: Any, keywords: dict[str, Any], derived: bool, where: str
-) -> ForeignFunctions:
+def _compile_model(model: Any, keywords: dict[str, Any], derived: bool) -> ForeignFunctions:
     import jax
     from numpyro.infer.util import initialize_model
 
@@ -52,14 +49,10 @@ def _compile_model(
         start = info.param_info.z
         sites = [name for name in info.model_trace if name in start]
         shapes = [np.shape(start[name]) for name in sites]
-        if not any(map(prod, shapes)):
-            raise ConfigMismatchError(
-                f"{where}: the model has no continuous latent site; sample one with numpyro.sample, without obs"
-            )
-        ends = np.cumsum([prod(shape) for shape in shapes]).tolist()
+        ends = np.cumsum([0, *map(prod, shapes)]).tolist()
 
         def to_sites(theta: Any) -> dict[str, Any]:
-            parts = np.split(np.arange(ends[-1]), ends[:-1])
+            parts = np.split(np.arange(ends[-1]), ends[1:-1])
             return {
                 name: theta[part].reshape(shape)
                 for name, part, shape in zip(sites, parts, shapes, strict=True)

@@ -63,9 +63,8 @@ def read_rows(
 ) -> tuple[str, list[str], list[Row], dict[str, str]]:
     """The delimiter, names of columns, rows below them, and a fact about lines left out.
 
-    Lines that begin with # are comments where they have another number of cells than the first
-    other line, or are above it and it has no number.  Blank lines are left out; of a single column
-    of times they are missing cells, but for those at the end.
+    Blank lines are left out; of a single column of times they are missing cells, but for those at
+    the end.
 
     Raises:
         DamagedFileError: there is no row, a quote is wrong, or a row has another number of cells
@@ -75,56 +74,82 @@ def read_rows(
     if lines and (stated := SEPARATOR.fullmatch(lines[0])):
         delimiter = stated[1]
         lines[0] = "\n"
-    names_and_rows = [line for line in lines if line.strip() and line[0] != "#"]
-    mark = find_delimiter(names_and_rows, (delimiter, *DELIMITERS)) or delimiter
-    reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=mark == " ")
-    try:
-        every = [(reader.line_num, row) for row in reader]
-    except csv.Error as error:
-        raise DamagedFileError(
-            f"{file}, line {reader.line_num}: no CSV file ({error}); repair its quotes, or set dataset.delimiter"
-        ) from None
-    filled = [(line, row) for line, row in every if len(row) > 1 or "".join(row).strip()]
-    start, top = next((pair for pair in filled if pair[1][0][:1] != "#"), (0, []))
-    is_row = any(map(is_number, top)) or not start
-    rows = [
-        (line, row)
-        for line, row in filled
-        if row[0][:1] != "#" or ((line > start or is_row) and len(row) == len(top or filled[0][1]))
-    ]
+    mark = find_delimiter(lines, (delimiter, *DELIMITERS)) or delimiter
+    every = _parse(file, lines, mark)
+    rows = _drop_comments([pair for pair in every if not _is_blank(pair[1])])
     if len(rows) < 2:
         content = "no line after its names" if rows else "nothing"
         raise DamagedFileError(
             f"dataset.path={file.name}: the file is empty, {file} holds {content}; name another"
         )
-    first, names = rows[0]
+    names = rows[0][1]
     if by_time and len(names) == 1:
-        last = max(line for line, row in every if row and not row[0].isspace())
-        rows = [(line, row or [""]) for line, row in every if first <= line <= last]
-    kept = {line for line, _ in rows}
-    left_out = [
-        line for line, row in every if line not in kept and (row or first < line < max(kept))
-    ]
-    facts = (
-        {"lines left out": f"{len(left_out)}, blank or comments, the first is line {left_out[0]}"}
-        if left_out
-        else {}
-    )
+        rows = _take_times(every, rows[0][0])
+    facts = _describe_left_out(every, rows)
     del rows[0]
-    widths = {len(row) for _, row in rows}
-    if widths == {len(names) + 1} and lines[rows[-1][0] - 1].startswith('"'):
-        names = ["", *names]  # R names the rows, and not their column
+    _check_widths(file, names, rows, lines[rows[-1][0] - 1].startswith('"'))
+    return mark, [name.strip() for name in names], rows, facts
+
+
+def _take_times(every: list[Row], first: int) -> list[Row]:
+    """Lines of a single column from the first one on, but for blank ones at the end."""
+    last = max(line for line, row in every if row == [""] or not _is_blank(row))
+    return [(line, row or [""]) for line, row in every if first <= line <= last]
+
+
+def _describe_left_out(every: list[Row], rows: list[Row]) -> dict[str, str]:
+    """A fact about comments, and blank lines between the rows."""
+    kept = {line for line, _ in rows}
+    out = [k for k, row in every if k not in kept and (row or min(kept) < k < max(kept))]
+    text = f"{len(out)}, blank or comments, the first is line {min(out, default=0)}"
+    return {"lines left out": text} if out else {}
+
+
+def _check_widths(file: Path, names: list[str], rows: list[Row], quoted: bool) -> None:
+    """Check that every row has a cell for each name; R writes names of rows, and none for them.
+
+    Raises DamagedFileError."""
+    if quoted and {len(row) for _, row in rows} == {len(names) + 1}:
+        names.insert(0, "")
     for line, row in rows:
         if len(row) != len(names):
             raise DamagedFileError(
                 f"{file}, line {line}: {len(row)} cells under {len(names)} names; name every column in the first line, "
                 "repair lines that differ, or set dataset.delimiter (a single column with decimal commas has ';')"
             )
-    return mark, [name.strip() for name in names], rows, facts
+
+
+def _is_blank(row: list[str]) -> bool:
+    return len(row) < 2 and not "".join(row).strip()
+
+
+def _parse(file: Path, lines: list[str], mark: str) -> list[Row]:
+    """Raises DamagedFileError: a quote is wrong."""
+    reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=mark == " ")
+    try:
+        return [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise DamagedFileError(
+            f"{file}, line {reader.line_num}: no CSV file ({error}); repair its quotes, or set dataset.delimiter"
+        ) from None
+
+
+def _drop_comments(rows: list[Row]) -> list[Row]:
+    """Rows without the lines that begin with # and have another number of cells than the first
+    other line, or are above it while it has no number."""
+    other = [pair for pair in rows if pair[1][0][:1] != "#"]
+    start, top = (other or rows or [(0, [""])])[0]
+    has_number = any(map(is_number, top))
+    return [
+        (line, row)
+        for line, row in rows
+        if row[0][:1] != "#" or (len(row) == len(top) and (line >= start or has_number))
+    ]
 
 
 def find_delimiter(lines: list[str], marks: Iterable[str]) -> str | None:
-    """The first delimiter that makes a table of lines; None: none does."""
+    """The first delimiter that makes a table of lines without comments; None: none does."""
+    lines = [line for line in lines if line.strip() and line[0] != "#"]
     for mark in marks:
         with suppress(csv.Error, ValueError):
             names, *rows = csv.reader(lines, delimiter=mark, skipinitialspace=mark == " ")

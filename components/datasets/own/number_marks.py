@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import filterfalse
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ Decimal = Literal[".", ","]
 Cells = Sequence[str | None]
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 WHOLE = re.compile(r"[+-]?\d+(?:[eE][+-]?\d+)?")
+UNGROUPED = re.compile(r"[+-]?\d{4}")
 # a fraction, or more than a thousand
 THOUSANDS_NUMBER = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 GROUPED_NUMBER = re.compile(r"[+-]?\d{1,3}(?:[ .,'’\u00a0\u202f]\d{3})+(?:[.,]\d+)?")
@@ -48,32 +50,40 @@ def find_decimal_mark(
     Raises:
         ConfigMismatchError: columns have different marks, or all numbers have two readings.
     """
-    clear: dict[str, str] = {}
-    doubtful: dict[str, str] = {}
-    guess = ""
+    columns: dict[str, dict[Decimal, str]] = {"clear": {}, "default": {}, "doubtful": {}}
     for name, column in cells.items():
-        texts = [text for text in column if text is not None]
-        whole = [text for text in texts if WHOLE.fullmatch(text)]
-        marked = [text for text in texts if FRACTION.fullmatch(text)]
-        marks = set("".join(marked)) & {",", "."}
-        if len(marks) != 1 or len(marked) + len(whole) < len(texts):
-            continue
-        fractions = [text for text in marked if not THOUSANDS_NUMBER.fullmatch(text)]
-        kind = clear
-        if not fractions and all(len(text.strip("+-")) < 4 for text in whole):
-            if whole or delimiter != "," or "," in marks:
-                kind = doubtful
-            elif len(cells) == 1:
-                guess = f"point, {marked[0]} is a fraction"
-        kind.setdefault(marks.pop(), f"{name} holds {(fractions or marked)[0]}")
+        if classified := _classify([text for text in column if text is not None], delimiter):
+            kind, mark, text = classified
+            columns[kind].setdefault(mark, f"{name} holds {text}")
+    clear = columns["default"] | columns["clear"]
     choice = "or name columns that are not used in dataset.exclude"
     if len(clear) > 1:
         raise ConfigMismatchError(
             f"{file}: {clear[',']}, {clear['.']}; set dataset.decimal to ',' or '.', {choice}"
         )
-    if clear or not doubtful:
-        return ("," if "," in clear else "." if clear else None), "comma" if "," in clear else guess
-    ((mark, text),) = [*doubtful.items()][:1]
-    raise ConfigMismatchError(
-        f"{file}: {text}, a fraction with dataset.decimal='{mark}' or a thousand with the other mark; set it, {choice}"
-    )
+    for mark, text in () if clear else columns["doubtful"].items():
+        raise ConfigMismatchError(
+            f"{file}: {text}, a fraction with dataset.decimal='{mark}' or a thousand with the other mark; set it, {choice}"
+        )
+    guess = "comma" if "," in clear else ""
+    if len(cells) == 1 and not columns["clear"]:
+        guess = "".join(f"point, {text}" for text in clear.values())
+    return next(iter(clear), None), guess
+
+
+def _classify(texts: list[str], delimiter: str) -> tuple[str, Decimal, str] | None:
+    """How far a column of numbers shows its mark of fractions, the mark, and a number with it.
+
+    None: a text is no number, or none has a fraction.
+    """
+    whole = [*filter(WHOLE.fullmatch, texts)]
+    marked = [*filter(FRACTION.fullmatch, texts)]
+    marks = set("".join(marked)) & {",", "."}
+    if len(marks) != 1 or len(marked) + len(whole) < len(texts):
+        return None
+    mark: Decimal = "," if "," in marks else "."
+    fractions = [*filterfalse(THOUSANDS_NUMBER.fullmatch, marked)]
+    if fractions or any(map(UNGROUPED.match, whole)):
+        return "clear", mark, (fractions or marked)[0]
+    is_default = mark == "." and delimiter == "," and not whole
+    return "default" if is_default else "doubtful", mark, marked[0]

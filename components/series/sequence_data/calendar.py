@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from components.errors import ConfigMismatchError
+from components.problems.input_columns import TimeColumn
 from components.series.maths.dates import (
     SHOWN,
     format_time_like,
@@ -44,7 +45,7 @@ class Calendar:
     dates: tuple[str, ...]  # ISO 8601 [T]
     places: list[int]  # of the file's lines among them
     facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the record
-    date_format: str | None = None  # of the file; None: ISO 8601
+    time: TimeColumn | None = None  # of the file
 
     @property
     def gaps(self) -> int:
@@ -73,8 +74,8 @@ def calendar(
             twice, between two steps, or a gap; it names the line.
     """
     where = [f"{file}, line {line}: {column}" for line in lines]
-    dates, form = to_iso(texts, where, date_format)
-    facts = {} if form == date_format else {"dates": f"read as {form}"}
+    dates, form, facts = to_iso(texts, where, date_format)
+    time = TimeColumn(column, form)
     times = read_times(dates)
     aware = [has_offset(text) for text in dates]
     labels = [
@@ -83,7 +84,7 @@ def calendar(
     ]
     _check_order(times, labels, where, column, aware)
     if len(times) < 3:
-        return Calendar(tuple(dates), list(range(len(texts))), facts, form)
+        return Calendar(tuple(dates), list(range(len(texts))), facts, time)
     if all(aware) and (local := _to_local_dates(times, dates, gaps)):
         dates, steps = local
         facts["dates"] = "local times, their offsets from UTC left out"
@@ -117,7 +118,7 @@ def calendar(
         ] + [dates[k]]
         places.append(len(out) - 1)
     facts = {"steps": f"{steps}, {out[0]} to {out[-1]}"} | facts
-    return Calendar(tuple(out), places, facts, form)
+    return Calendar(tuple(out), places, facts, time)
 
 
 def _gap_hint(steps: EqualSteps, missing: int, weekdays: bool, aware: bool) -> str:
@@ -159,23 +160,26 @@ def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None =
 
 def to_iso(
     texts: list[str], where: list[str], date_format: str | None
-) -> tuple[list[str], str | None]:
-    """Dates in ISO 8601, and the format of the texts where it is another one.
+) -> tuple[list[str], str | None, dict[str, str]]:
+    """Dates in ISO 8601, the format of the texts where it is another one, and a fact about a guess.
 
     Raises:
         ConfigMismatchError: a text is no date, or days and months cannot be told apart."""
     if date_format is None:
         if not (unread := read_times(texts).isna()).any():
-            return texts, None
+            return texts, None, {}
         row = int(unread.argmax())
         if NUMBERS.fullmatch(texts[row]) is None:
             raise ConfigMismatchError(
                 f"{where[row]} {texts[row]!r} is no date; write {SHOWN}, or set dataset.date_format, as '%d %b %Y'"
             )
         date_format = _day_or_month_first(texts, where)
+        facts = {"dates": f"read as {date_format}"}
+    else:
+        facts = {}
     times = _parse(texts, where, date_format)
     iso = [time.isoformat() for time in times]
-    return (iso if times[0].tzinfo is not None else _shorten_dates(iso)), date_format
+    return (iso if times[0].tzinfo is not None else _shorten_dates(iso)), date_format, facts
 
 
 def _day_or_month_first(texts: list[str], where: list[str]) -> str:

@@ -20,7 +20,7 @@ from components.datasets.own.own_file import OwnFile
 from components.datasets.own.text_table import TextTable, read_table
 from components.datasets.tables.raw_units import check_squares
 from components.errors import ConfigMismatchError
-from components.problems.input_columns import InputColumns, TimeColumn
+from components.problems.input_columns import InputColumns
 from components.registry import register
 from components.series.budget.budget import Budget
 from components.series.figures.signal import signal
@@ -143,7 +143,7 @@ class CsvSeries(OwnFile[Sequence]):
                 InputColumns.named([*regressors, *self.inputs]),
                 decimal=table.decimal,
                 missing=tuple(self.missing),
-                time=TimeColumn(self.date, times.date_format) if self.date else None,
+                time=times.time,
             ),
             about=table.facts
             | times.facts

@@ -1,10 +1,9 @@
-"""Dates that follow a series, and rows that must have them."""
+"""Dates that follow a series, and rows with other dates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.errors import ConfigMismatchError
 from components.series.maths.dates import format_time_like, has_offset, read_times, strip_utc_offset
 from components.series.sequence_data.calendar import to_iso
 from components.series.sequence_data.equal_steps import count_steps
@@ -22,20 +21,16 @@ def dates_ahead(dates: Sequence[str], start: int, horizon: int) -> list[str]:
     return [*dates, *later][start : start + horizon]
 
 
-def check_dates_ahead(
-    texts: list[str], where: list[str], expected: list[str], date_format: str | None
-) -> None:
-    """Check that dates are the expected ones.
+def find_other_dates(
+    texts: list[str], expected: list[str], where: str, date_format: str | None
+) -> list[int]:
+    """Places of the texts that are not the expected dates.
 
     Raises:
-        ConfigMismatchError: one is another date, or none; the message names the expected date.
+        ConfigMismatchError: one has another form than the others.
     """
-    dates = texts
     if date_format is not None and read_times(texts).isna().any():
-        dates, _ = to_iso(texts, where, date_format)
+        texts, *_ = to_iso(texts, [where] * len(texts), date_format)
     if not has_offset(expected[0]):
-        dates = [strip_utc_offset(date) for date in dates]
-    for row in (read_times(dates) != read_times(expected)).nonzero()[0][:1]:
-        raise ConfigMismatchError(
-            f"{where[row]} {texts[row]!r}, expected {expected[row]}: rows are the times that follow the series, one by one"
-        )
+        texts = [strip_utc_offset(text) for text in texts]
+    return [k for k, same in enumerate(read_times(texts) == read_times(expected)) if not same]

@@ -17,7 +17,7 @@ from components.contracts.problems import Counts
 from components.datasets.own.text_table import TextTable, decode, read_table
 from components.errors import ConfigMismatchError, DamagedFileError
 from components.problems.input_columns import InputColumn, InputColumns, TimeColumn
-from components.series.sequence_data.dates_ahead import check_dates_ahead
+from components.series.sequence_data.dates_ahead import find_other_dates
 from components.topics.corpus import count_words
 from components.topics.counted_corpus import to_word_counts
 from components.topics.tokens import tokens_of
@@ -126,12 +126,16 @@ def check_times(rows: Any, time: TimeColumn | None, expected: list[str], where: 
     dates = rows.get(time.name)
     if dates is None and isinstance(rows.index, pd.DatetimeIndex | pd.PeriodIndex):
         dates = rows.index.to_series()
-    if dates is not None:
-        places = [f"{_place(where, dates, row)}: {time.name}" for row in range(len(dates))]
-        with _reading():
-            check_dates_ahead(
-                [str(date or "") for date in dates], places, expected, time.date_format
-            )
+    if dates is None:
+        return
+    texts = [str(date or "") for date in dates]
+    with _reading():
+        wrong = find_other_dates(texts, expected, f"{where}: {time.name}", time.date_format)
+    for row in wrong[:1]:
+        raise ConfigError(
+            f"predict: {_place(where, dates, row)}: {time.name} is {texts[row]!r}, expected {expected[row]}; rows are the "
+            "times that follow the series, one by one"
+        )
 
 
 def _check_columns(rows: pd.DataFrame, names: Sequence[str], where: str) -> None:

@@ -220,7 +220,9 @@ def test_nuts_on_eight_schools_has_the_moments_of_quadrature(name):
 @pytest.mark.slow
 def test_a_numpyro_model_without_latent_sites_is_refused():
     pytest.importorskip("numpyro", reason="numpyro is not installed")
-    with pytest.raises(ConfigMismatchError, match="numpyro_observed: the model has no continuous"):
+    with pytest.raises(
+        ConfigMismatchError, match="numpyro_observed: the model has no continuous parameter"
+    ):
         load("numpyro", function="own_things:numpyro_observed")
 
 

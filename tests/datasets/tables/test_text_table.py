@@ -81,7 +81,7 @@ LEFT_OUT = {"lines left out": "4, blank or comments, the first is line 1"}
         ("#,y\n1,a\n2,b\n", "#y", None, {}),
         ("x,y\n1.234,2\n5.678,3\n", "xy", [1.234, 5.678], {}),
         ("x\n1.234\n5.678\n", "x", [1.234, 5.678],
-         {"decimal mark": "point, 1.234 is a fraction"}),
+         {"decimal mark": "point, x holds 1.234"}),
         ("x\ty\n1.001\t2\n996\t2.5\n", "xy", [1.001, 996], {"delimiter": "tabs"}),
         ("x;y\n1.001;2\n12345;3\n", "xy", [1.001, 12345], {"delimiter": "';'"}),
         ("x;y\n1.234;2,5\n996;3\n", "xy", [1234, 996],
