@@ -9,11 +9,11 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.file_rows import DELIMITERS, decode, find_delimiter
 from components.datasets.own.own_file import OwnFile
+from components.datasets.text.words import UNSPACED, tokens_of
 from components.errors import ConfigMismatchError
 from components.registry import register
 from components.topics.corpus import Corpus
 from components.topics.counted_corpus import CountingKeys, build_corpus
-from components.topics.tokens import UNSPACED, tokens_of
 
 
 @register("dataset", "texts")

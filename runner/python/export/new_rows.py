@@ -15,12 +15,12 @@ from torch import Tensor
 
 from components.contracts.problems import Counts
 from components.datasets.own.text_table import TextTable, decode, read_table
+from components.datasets.text.words import tokens_of
 from components.errors import ConfigMismatchError, DamagedFileError
 from components.problems.input_columns import InputColumn, InputColumns, TimeColumn
 from components.series.sequence_data.dates_ahead import find_other_dates
 from components.topics.corpus import count_words
 from components.topics.counted_corpus import to_word_counts
-from components.topics.tokens import tokens_of
 from runner.errors import ConfigError, RunnerWarning, nearest
 
 if TYPE_CHECKING:
