@@ -100,7 +100,8 @@ def _take_times(every: list[Row], first: int) -> list[Row]:
 def _describe_left_out(every: list[Row], rows: list[Row]) -> dict[str, str]:
     """A fact about comments, and blank lines between the rows."""
     kept = {line for line, _ in rows}
-    out = [k for k, row in every if k not in kept and (row or min(kept) < k < max(kept))]
+    between = range(min(kept), max(kept))
+    out = [line for line, row in every if line not in kept and (row or line in between)]
     text = f"{len(out)}, blank or comments, the first is line {min(out, default=0)}"
     return {"lines left out": text} if out else {}
 
