@@ -26,10 +26,11 @@ def is_number(text: str) -> bool:
     return any(form.fullmatch(text.strip()) for form in (WHOLE, FRACTION, GROUPED_NUMBER))
 
 
-def parse_number(text: str, decimal: Decimal | None) -> float | None:
-    """A finite number; the mark that is not the decimal one may group thousands.  None: no number."""
+def parse_number(text: str, decimal: Decimal | None, grouped: bool) -> float | None:
+    """A finite number; if ``grouped``, the mark that is not the decimal one may group thousands.
+    None: no number."""
     other = "." if decimal == "," else ","
-    if re.match(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?![{other}\d])", text):
+    if grouped and re.match(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?![{other}\d])", text):
         text = text.replace(other, "")
     try:
         value = float("no number" if other in text or "_" in text else text.replace(",", "."))

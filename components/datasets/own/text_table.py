@@ -36,6 +36,7 @@ class TextTable:
     lines: list[int]  # of the file, a line for each row
     decimal: Decimal | None = None  # mark of fractions; None: a point, as far as is known
     facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the record
+    grouped: bool = False  # the other mark may group thousands: the decimal one is given
 
     @property
     def names(self) -> list[str]:
@@ -63,7 +64,7 @@ class TextTable:
         """A finite number, 1 or 0 for true or false; None where a text is neither."""
         if text.lower() in TRUE_OR_FALSE:
             return TRUE_OR_FALSE[text.lower()]
-        return parse_number(text, self.decimal)
+        return parse_number(text, self.decimal, self.grouped)
 
     def hint(self, text: str) -> str:
         """Advice on a text that is not a number, where its marks explain it; starts with a ";"."""
@@ -104,7 +105,8 @@ def read_table(
     a table, the delimiters ; tab | and blank are tried.
 
     Args:
-        decimal: decimal mark; None: a comma where columns are numbers only with a comma.
+        decimal: decimal mark, the other one may group thousands; None: a comma where columns are
+            numbers only with a comma.
         encoding: None: the encoding given by the first bytes, UTF-8, or else Windows-1252.
         by_time: rows are equally spaced times, so that a blank line of a single column is a
             missing value; other blank lines are left out and counted.
@@ -144,10 +146,11 @@ def read_table(
                 f"{file}: column {names.index('') + 1} has no name; give it one, or leave it out by dataset.exclude=['']"
             )
         facts["left out"] = "a column without a name, which counts the rows or is empty"
+    grouped = decimal is not None
     if decimal is None:
         decimal, mark = find_decimal_mark(file, cells, separator)
         facts |= {"decimal mark": mark} if mark else {}
-    return TextTable(file, cells, [line for line, _ in rows], decimal, facts)
+    return TextTable(file, cells, [line for line, _ in rows], decimal, facts, grouped)
 
 
 def _check_names(file: Path, names: Sequence[str], exclude: Sequence[str]) -> None:

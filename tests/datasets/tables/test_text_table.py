@@ -84,7 +84,7 @@ LEFT_OUT = {"lines left out": "4, blank or comments, the first is line 1"}
          {"decimal mark": "point, x holds 1.234"}),
         ("x\ty\n1.001\t2\n996\t2.5\n", "xy", [1.001, 996], {"delimiter": "tabs"}),
         ("x;y\n1.001;2\n12345;3\n", "xy", [1.001, 12345], {"delimiter": "';'"}),
-        ("x;y\n1.234;2,5\n996;3\n", "xy", [1234, 996],
+        ("x;y\n1.234;2,5\n996;3\n", "xy", [None, 996],
          {"delimiter": "';'", "decimal mark": "comma"}),
         ("1,2\n3,4\n5,6\n", "12", None, {"names": "1, 2, numbers; the first line is not read as a row"}),
         ("x,y\na\u2028b,1\n", "xy", None, {}),
