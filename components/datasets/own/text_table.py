@@ -68,10 +68,10 @@ class TextTable:
 
     def hint(self, text: str) -> str:
         """Advice on a text that is not a number, where its marks explain it; starts with a ";"."""
-        if FRACTION.fullmatch(text) and self.number(text) is None:
-            return f"; of such fractions set dataset.decimal='{',' if ',' in text else '.'}'"
         if GROUPED_NUMBER.fullmatch(text):
             return "; leave out the marks of thousands, or set dataset.decimal to that of fractions"
+        if FRACTION.fullmatch(text) and self.number(text) is None:
+            return f"; of such fractions set dataset.decimal='{',' if ',' in text else '.'}'"
         dressed = (
             self.number(text) is None
             and NUMBER_WITH_UNIT.fullmatch(text)
