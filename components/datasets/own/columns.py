@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator
 
 from components.datasets.own.text_table import TRUE_OR_FALSE, TextTable
 from components.errors import ConfigMismatchError
@@ -116,24 +118,51 @@ def parse_real_labels(table: TextTable, name: str) -> Array:
     return labels
 
 
+def parse_classes(value: object) -> tuple[str, ...]:
+    """Names of classes from a list of them, or 0 … C − 1 from their number C.
+
+    Raises:
+        ValueError: it is neither, or a name occurs twice.
+    """
+    listed = range(value) if type(value) is int else value
+    names = tuple(map(str, listed)) if isinstance(listed, list | tuple | range) else ()
+    if len(set(names)) < max(2, len(names)):
+        raise ValueError(
+            "classes: must be a list of different names, [cat, dog], or the number of the labels 0, 1, …, at least two, "
+            f"not {value!s:.60}"
+        )
+    return names
+
+
+ClassList = Annotated[tuple[str, ...], BeforeValidator(parse_classes)]
+
+
 def class_labels(
-    table: TextTable, names: Sequence[str], binary: bool
+    table: TextTable, names: Sequence[str], binary: bool, given: Sequence[str] | None = None
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Class numbers [N, T], −1 where a cell is missing, and the classes in order: numbers by size,
-    else texts by alphabet.
+    """Class numbers [N, T], −1 where a cell is missing, and the classes in order: the ``given``
+    ones, else numbers by size, else texts by alphabet.
 
     All tasks have the same classes.
 
     Raises:
         ConfigMismatchError: fewer than two classes, more than two where two are asked for,
-            numbers with fractions, or as many classes as hardly any label is seen twice."""
+            numbers with fractions, or as many classes as hardly any label is seen twice; or a
+            label is not among the given ones."""
     columns = [table.column(name, "targets") for name in names]
     cells = [cell for column in columns for cell in column if cell is not None]
-    values = {text: table.number(text) for text in set(cells)}
-    classes = _sort_classes(values)
-    if error := _describe_class_error(classes, values, len(cells), binary):
+    values = {text: table.number(text) for text in dict.fromkeys(cells)}
+    classes = _sort_classes(values) if given is None else list(given)
+    if given is None and (error := _describe_class_error(classes, values, len(cells), binary)):
         raise ConfigMismatchError(f"dataset.targets={','.join(names)}: {error}")
     place = {text: i for i, text in enumerate(classes)}
+    by_number = {table.number(text): i for text, i in place.items()} | {None: -1}  # 7.0 is 7
+    place = {text: by_number.get(value, -1) for text, value in values.items()} | place
+    if unknown := [text for text in values if place[text] < 0]:
+        raise ConfigMismatchError(
+            f"dataset.classes: {','.join(names)} holds {unknown[0]!r}, which is not among the {len(classes)} classes "
+            f"({classes[0]}, …, {classes[-1]}); name it in its place, as [cat, dog] or [1, 2]"
+        )
     numbers = np.array(
         [[-1 if cell is None else place[cell] for cell in column] for column in columns],
         dtype=np.int64,
@@ -169,6 +198,6 @@ def _describe_class_error(
     if 2 * len(classes) > n_labels > 2 * MOST_LEVELS:
         return (
             f"{len(classes)} classes of {n_labels} labels, most seen once; name another "
-            "column, or set dataset.labels=real"
+            "column, set dataset.labels=real, or give the classes of a network in dataset.classes"
         )
     return ""

@@ -15,7 +15,13 @@ from torch import Tensor
 from components.contracts.problems import Batch, Kind, Rows, Target, Values
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.own.columns import class_labels, encode, input_columns, parse_real_labels
+from components.datasets.own.columns import (
+    ClassList,
+    class_labels,
+    encode,
+    input_columns,
+    parse_real_labels,
+)
 from components.datasets.own.input_units import Bounds, ImageShape, convert_inputs, describe_columns
 from components.datasets.own.number_marks import Decimal
 from components.datasets.own.own_file import OwnFile
@@ -33,6 +39,7 @@ from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
 Indices = NDArray[np.int64]
+MOST_CLASSES: dict[Target, float] = {"real": 0, "binary": 2, "classes": np.inf}  # by labels
 
 
 @register("dataset", "csv")
@@ -42,7 +49,8 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     Every column of ``targets`` is a task, and a missing cell an unobserved label; or
     ``task`` names the column that gives the task of a row's only label; without ``targets``
     rows have no labels, and their distribution is learnt.  ``labels`` is the type of the
-    labels, by which models are chosen: real, binary or classes.  Input columns hold
+    labels, by which models are chosen: real, binary or classes.  ``classes`` names the classes
+    in a network's order, also those that the file lacks (a number C: 0 … C − 1).  Input columns hold
     numbers, true or false, or at most 30 texts (an input for each but the first); the
     interpretation of each column is shown.  Test rows are selected by the column ``split``
     (cells train and test), by the column ``fold`` (replicate r is tested on the r-th fold),
@@ -68,10 +76,12 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         "exclude": [],
         "decimal": None,
         "encoding": None,
+        "classes": None,
     }
 
     labels: Target
     targets: list[str]
+    classes: ClassList | None
     task: str | None
     inputs: list[str] | None
     exclude: list[str]
@@ -100,6 +110,11 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         if self.bounds is not None and self.standardise:
             raise ValueError(
                 "bounds: are in the units of the columns; set dataset.standardise=false as well"
+            )
+        if len(self.classes or ()) > MOST_CLASSES[self.labels]:
+            raise ValueError(
+                f"classes: dataset.labels={self.labels} has at most {MOST_CLASSES[self.labels]}; set it to classes, or leave "
+                "dataset.classes out"
             )
         return self
 
@@ -207,7 +222,13 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             input_scale=input_scale,
             columns=described,
             about=about
-            | ({} if real else class_facts(y, mask, tasks, classes, train_rows, scored)),
+            | (
+                {}
+                if real
+                else class_facts(
+                    y, mask, tasks, classes, train_rows, scored, self.classes is not None
+                )
+            ),
         )
 
     def _unlabelled(
@@ -285,7 +306,9 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             )
             mask = ~y.isnan()
         else:
-            numbers, classes = class_labels(table, self.targets, self.labels == "binary")
+            numbers, classes = class_labels(
+                table, self.targets, self.labels == "binary", self.classes
+            )
             y = torch.from_numpy(numbers)
             mask = y >= 0
         tasks = list(self.targets)

@@ -21,6 +21,7 @@ from components.errors import ConfigMismatchError
 
 Rows = NDArray[np.int64]
 MOST = 5  # names in a line
+MOST_CLASSES = 30  # that are all listed
 
 
 def _join_names(names: Sequence[str]) -> str:
@@ -61,11 +62,20 @@ def input_facts(
 
 
 def class_facts(
-    y: Tensor, seen: Tensor, tasks: Sequence[str], classes: Sequence[str], kept: Rows, scored: Rows
+    y: Tensor,
+    seen: Tensor,
+    tasks: Sequence[str],
+    classes: Sequence[str],
+    kept: Rows,
+    scored: Rows,
+    given: bool,
 ) -> dict[str, str]:
     """The classes, and the classes that only the test rows of a task contain.
 
     Labels are y [N, T] where ``seen``.
+
+    Args:
+        given: the classes are those of ``dataset.classes``, and rows may lack any of them.
 
     Raises:
         ConfigMismatchError: the training labels of a task are all of one class.
@@ -73,7 +83,7 @@ def class_facts(
     only_tested = []
     for t, task in enumerate(tasks):
         learnt, tested = (set(y[rows, t][seen[rows, t]].tolist()) for rows in (kept, scored))
-        if len(learnt) == 1:
+        if len(learnt) == 1 and not given:
             raise ConfigMismatchError(
                 f"dataset.targets: the training labels of task {task} are all {classes[learnt.pop()]!r}; leave it out of "
                 "dataset.targets, or put other rows aside (dataset.split, fold, test_share, or another seed)"
@@ -81,7 +91,7 @@ def class_facts(
         of_task = f" of {task}" if len(tasks) > 1 else ""
         only_tested += [f"{classes[c]}{of_task}" for c in sorted(tested - learnt)]
     out = {
-        "classes": ", ".join(classes)
+        "classes": (", ".join(classes) if len(classes) <= MOST_CLASSES else _join_names(classes))
         + (f" (log odds are of {classes[1]})" if len(classes) == 2 else "")
     }
     if only_tested:

@@ -114,6 +114,27 @@ def test_rows_put_aside_by_chance_depend_on_seed_and_share_alone():
     assert not torch.equal(tested(0), tested(1))
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes", "numbers"),
+    [
+        (["c10", "c2", "c2"], ["c2", "c7", "c10"], [2, 0, 0]),
+        (["7.0", "2", "2.0"], 12, [7, 2, 2]),
+        (["true", "False", "true"], [False, True], [1, 0, 1]),
+        (["a", "a", "a"], ["b", "a"], [1, 1, 1]),
+        (["1", "999", "1"], 1000, [1, 999, 1]),
+    ],
+)
+def test_classes_are_in_the_order_of_a_network(tmp_path, labels, classes, numbers):
+    """Also classes that the file lacks, and training labels that are all of one class."""
+    rows = "x,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels))
+    problem = written(tmp_path, rows, labels="classes", classes=classes, standardise=False)
+    given = [*range(classes)] if isinstance(classes, int) else classes
+    assert problem.classes == [str(c) for c in given]
+    both = [(b.x[:, 0].tolist(), b.y[:, 0].tolist()) for b in (problem.train, problem.test)]
+    pairs = sorted(pair for x, y in both for pair in zip(x, y, strict=True))
+    assert [y for _, y in pairs] == numbers
+
+
 def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
     rows = "x,y\n" + "".join(
         f"{i},{v}\n" for i, v in enumerate(["10", "9", "2", "9", "10", "2", "9", "2"])
@@ -231,6 +252,22 @@ def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
             "70 classes of 70 labels, most",
         ),
         ("", {}, DamagedFileError, "the file is empty, .* holds nothing"),
+        (
+            "x,y\n1,a\n2,c\n3,a\n",
+            {"labels": "classes", "classes": ["a", "b"]},
+            ConfigMismatchError,
+            r"dataset\.classes: y holds 'c', which is not among the 2 classes \(a, …, b\); name it",
+        ),
+        ("x,y\n1,2\n2,1\n3,1\n", {"labels": "classes", "classes": 2}, ConfigMismatchError, "holds '2'"),
+        (
+            "x,y\n1,2\n",
+            {"classes": 2},
+            ValueError,
+            r"dataset\.labels=real has at most 0; set it to",
+        ),
+        ("", {"labels": "binary", "classes": 3}, ValueError, "binary has at most 2"),
+        ("", {"labels": "classes", "classes": ["a", "a"]}, ValueError, "list of different names"),
+        ("", {"labels": "classes", "classes": "a"}, ValueError, "list of different names"),
         # whose sd is 1e-17
         (
             "x,y\n1,0.1\n2,0.1\n3,0.1\n4,0.1\n",
