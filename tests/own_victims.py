@@ -75,11 +75,6 @@ class Drop(Victim):
         return self.second(F.dropout(F.relu(self.first(x)), 0.5))
 
 
-class DropInTraining(Victim):
-    def forward(self, x: Tensor) -> Tensor:
-        return self.second(F.dropout(F.relu(self.first(x)), 0.5, training=self.training))
-
-
 class Centred(Victim):
     def forward(self, x: Tensor) -> Tensor:
         return self.body((x - x.mean(0)) / (x.std(0) + 1e-3))

@@ -202,7 +202,7 @@ class Run:
             raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
         state, start, before, blocks = self._resume(state, rng, meter)
         if replicate == 0:
-            console.show_facts(problem.describe())
+            console.show_facts(problem.describe() | vars(model).get("facts", {}))
             if "data_digest" not in self.record.facts:
                 self.record.save(data_digest=data_digest(problem, job.config["dataset"]))
         course = ReplicateContext(

@@ -153,7 +153,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
         θ may hold only the ``first`` so many layers.
         """
         shapes = self.shapes[:first]
-        parts = theta.split(self.pieces[: 2 * len(shapes)], -1)
+        parts = self.all_weights(theta).split(self.pieces[: 2 * len(shapes)], -1)
         weights = [
             w.view(*w.shape[:-1], *shape) for w, shape in zip(parts[::2], shapes, strict=True)
         ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from typing import Literal, Self
 
 import torch
@@ -18,18 +19,29 @@ from components.models.networks.classifier import class_log_prob
 from components.problems.supervised import Supervised
 
 
+def count_frozen(pieces: Sequence[int], is_frozen: Sequence[bool]) -> dict[str, str]:
+    """Fact for the terminal about frozen parameters, which have so many numbers each."""
+    n = sum(size for size, held in zip(pieces, is_frozen, strict=True) if held)
+    counts = (
+        f"{sum(is_frozen)} of {len(pieces)} parameters frozen, {n:,} of {sum(pieces):,} numbers"
+    )
+    return {"model": counts}
+
+
 class FlatNetwork(nn.Module):
     """f(x; θ) [B, T, C] with weights θ [P].  A subclass adds ``initial``, ``forward`` and
     ``outputs``.
 
     Real labels: y_t ~ N(f_t(x), σ_t²); otherwise p(y_t = c) = softmax(f_t(x))_c.  Weights have
-    independent priors N(0, s²); a learned log σ_t² has the prior N(log noise_init, noise_spread²),
-    or a flat one (None).  As particles, θ [K, P'] is the weights followed by the log σ_t² when they
-    are learned."""
+    independent priors N(0, s²); frozen ones are not in θ.  A learned log σ_t² has the prior
+    N(log noise_init, noise_spread²), or a flat one (None).  As particles, θ [K, P'] is the weights
+    followed by the log σ_t² when they are learned."""
 
     prior_std: Tensor
     prior_precision: Tensor
     log_noise: Tensor
+    weights: Tensor  # where some are frozen: all weights [Q]
+    free: Tensor | None  # where some are frozen: places of θ among them [P]
     own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
 
     def __init__(
@@ -51,6 +63,7 @@ class FlatNetwork(nn.Module):
         self.theta = nn.Parameter(theta.to(x))
         self.register_buffer("prior_std", torch.full_like(self.theta.detach(), prior_std))
         self.register_buffer("prior_precision", self.prior_std**-2, persistent=False)
+        self.register_buffer("free", None)
         # of the weights' prior
         self.log_normaliser = len(self.theta) * math.log(prior_std * math.sqrt(2 * math.pi))
         self.learns_noise = problem.target == "real" and noise == "learned"
@@ -62,6 +75,24 @@ class FlatNetwork(nn.Module):
             self.register_buffer("log_noise", log_noise)
         self.noise_median = math.log(start)
         self.noise_spread = noise_spread
+
+    def freeze(self, pieces: Sequence[int], is_frozen: Sequence[bool]) -> None:
+        """Take the frozen of the parameters out of θ, which have so many numbers each, in order."""
+        repeats = torch.tensor(pieces)
+        free = (~torch.tensor(is_frozen).repeat_interleave(repeats)).nonzero().flatten()
+        self.register_buffer("weights", self.theta.detach().clone())
+        self.free = free.to(self.theta.device)
+        self.theta = nn.Parameter(self.weights[free])
+        self.prior_std = self.prior_std[free]
+        self.prior_precision = self.prior_precision[free]
+        self.log_normaliser *= len(free) / len(self.weights)
+        self.facts = count_frozen(pieces, is_frozen)
+
+    def all_weights(self, theta: Tensor) -> Tensor:
+        """θ [..., P], or all weights [..., Q], with the frozen ones: [..., Q]."""
+        if self.free is None or theta.shape[-1] == len(self.weights):
+            return theta
+        return self.weights.expand(*theta.shape[:-1], -1).index_copy(-1, self.free, theta)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights."""

@@ -1,5 +1,5 @@
-"""Calls of a module of the user: with parameters from outside, in the modes and by the random
-stream that are asked for."""
+"""Calls of a module of the user: with parameters from outside, and with a random stream of the
+run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
 
 from components.maths.exponential.global_stream import keep_global_streams
 
@@ -19,6 +17,7 @@ def strip_parameters(module: nn.Module) -> nn.Module:
     """The module with empty places for its parameters, which are given to it when it is called."""
     bare = copy.deepcopy(module)
     for layer in bare.modules():
+        layer._load_state_dict_pre_hooks.clear()  # that of spectral_norm reads the parameters
         for name in layer._parameters:
             layer._parameters[name] = None
     return bare
@@ -36,22 +35,6 @@ def forgetting(module: nn.Module) -> Iterator[None]:
         for layer, attributes in before:
             layer.__dict__.clear()
             layer.__dict__.update(attributes)
-
-
-@contextmanager
-def modes(module: nn.Module, normalising: bool, dropping: bool) -> Iterator[None]:
-    """Everything as it predicts, but for batch normalisation and dropout where they are asked
-    for."""
-    module.eval()
-    for layer in module.modules():
-        if isinstance(layer, _BatchNorm):
-            layer.training = normalising
-        elif isinstance(layer, _DropoutNd):
-            layer.training = dropping
-    try:
-        yield
-    finally:
-        module.eval()
 
 
 @contextmanager

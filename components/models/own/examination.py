@@ -4,12 +4,10 @@ and what its outputs are."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
+from torch import Tensor
 
 from components.contracts.attackers import Attacker, Evasion
 from components.contracts.class_outputs import CLOSE, NonLogitKind, Outputs, guess_output_kind
@@ -19,6 +17,7 @@ from components.maths.exponential.standard_draws import standard_normal
 
 ROWS = 16  # training rows used for the examination
 OUTPUT_TOLERANCE = 1e-4  # relative difference of outputs that counts as equal, in either precision
+PROBE_SCALE = 0.5  # tried with this multiple of its own parameters
 # standard deviations of noise on parameters under which it is examined
 JITTERS = 2 * (0.1, 1.0, 3.0, 30.0, 1e3, 1e5)
 # number of these that must give finite outputs, or outputs that merely are in [0, 1] are not judged
@@ -54,13 +53,13 @@ def check_rows(answer: Answer, x: Tensor, where: str) -> None:
                 f"{where}: changes its input in place (x -= …, x[…] = …, or a layer with inplace=True); write x = x - …, for "
                 "the rows are used again"
             )
-        if not _is_close(answer(x.clone()), first):
+        if not is_close(answer(x.clone()), first):
             raise ConfigMismatchError(
                 f"{where}: gives two answers to the same rows: its forward draws random numbers (as F.dropout does unless it "
                 "is given training=self.training), or remembers; drop units by layers of nn.Dropout"
             )
         if not all(
-            _is_close(values[-half:], first[:half])
+            is_close(values[-half:], first[:half])
             for values in _outputs_in_larger_batches(answer, x, half)
         ):
             raise ConfigMismatchError(
@@ -84,34 +83,8 @@ def _outputs_in_larger_batches(answer: Answer, x: Tensor, count: int) -> Iterato
         return
 
 
-def check_training_mode(module: nn.Module, answer: Answer, x: Tensor, where: str) -> None:
-    """Warn of training-only behaviour other than dropout and batch normalisation layers.
-
-    Such behaviour never acts here.
-
-    Args:
-        module: a copy; its mode is changed.
-        answer: the answers of this copy.
-    """
-    with torch.no_grad(), keep_global_streams(x.device):
-        predicted = answer(x.clone())
-        module.train()
-        for layer in module.modules():
-            if isinstance(layer, _BatchNorm | _DropoutNd):
-                layer.training = False
-        trained = answer(x.clone())
-        module.eval()
-    if not _is_close(trained, predicted):
-        warnings.warn(
-            QuestionableConfigWarning(
-                f"{where}: answers otherwise in training, by other means than layers of nn.Dropout and batch normalisation "
-                "(F.dropout, noise, dropout of a recurrent or attention layer); here these never act; use layers of nn.Dropout"
-            ),
-            stacklevel=1,
-        )
-
-
-def _is_close(a: Tensor, b: Tensor) -> bool:
+def is_close(a: Tensor, b: Tensor) -> bool:
+    """True if outputs are equal up to rounding."""
     return a.shape == b.shape and torch.allclose(
         a, b, rtol=OUTPUT_TOLERANCE, atol=OUTPUT_TOLERANCE, equal_nan=True
     )
@@ -226,10 +199,16 @@ def check_declared(values: Tensor, outputs: Outputs, where: str, key: str) -> No
         )
 
 
-def training_fault(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> str | None:
+def training_fault(
+    answer: NetworkOutputsFn, theta: Tensor, x: Tensor, pieces: Mapping[str, int]
+) -> str | None:
     """Reason why the outputs cannot be trained, or None.
 
-    The gradient in the parameters is not finite where training begins, or zero everywhere.
+    The gradient in the parameters is not finite where training begins, or zero everywhere; or it is
+    zero in all of a parameter that the outputs depend on, which only its prior would then move.
+
+    Args:
+        pieces: number of elements of each parameter in θ, in order.
     """
     nothing = (
         "its outputs do not depend on its parameters in a way that can be followed, so that nothing is learnt; leave "
@@ -256,8 +235,26 @@ def training_fault(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> str | 
                 "softmax that is 0: use log_softmax); mend its forward, or take inference=fixed"
             )
         if bool((gradient != 0).any()):
-            return None
+            return _unfollowed_fault(answer, leaf.detach(), x, gradient, pieces)
     return nothing
+
+
+@torch.no_grad()
+def _unfollowed_fault(
+    answer: NetworkOutputsFn, theta: Tensor, x: Tensor, gradient: Tensor, pieces: Mapping[str, int]
+) -> str | None:
+    for name, piece, slope in zip(
+        pieces, *(t.split([*pieces.values()]) for t in (theta, gradient)), strict=True
+    ):
+        if not bool(slope.any()):
+            values = answer(theta, x)
+            piece.mul_(PROBE_SCALE)
+            if not is_close(answer(theta, x), values):
+                return (
+                    f"{name} has no gradient, though the outputs depend on it (as under torch.no_grad, or detached), so that "
+                    "only its prior would move it; freeze it by requires_grad_(False), or take inference=fixed"
+                )
+    return None
 
 
 def check_input_gradient(

@@ -34,9 +34,9 @@ class Module(Model[Supervised, ModuleNetwork]):
     these are logits, probabilities p (then f = log p, or log p − log(1 − p) of one output) or their
     logarithms; probabilities in the place of logits are refused.  Its parameters begin as its
     constructor leaves them, which draws from a seed of the run, or with ``path`` as a file has
-    them.  It is attacked, trained and sampled as networks here are: Monte-Carlo weights one after
-    the other.  The class is code: its module must be among ``plugins`` too. x [B, D] -> f [B, T,
-    C].
+    them.  Frozen parameters (requires_grad=False) are not in θ.  It is attacked, trained and
+    sampled as networks here are: Monte-Carlo weights one after the other.  The class is code: its
+    module must be among ``plugins`` too. x [B, D] -> f [B, T, C].
 
     Raises:
         ConfigMismatchError: there is no such class, it is no module, it raises, what it gives
@@ -95,6 +95,12 @@ class Module(Model[Supervised, ModuleNetwork]):
             if not isinstance(module, nn.Module):
                 raise ConfigMismatchError(
                     f"{where}: makes a {type(module).__name__}, no torch.nn.Module; name a class that is one"
+                )
+            layers = dict(module.named_modules())
+            if scripted := [n for n, m in layers.items() if isinstance(m, torch.jit.ScriptModule)]:
+                raise ConfigMismatchError(
+                    f"{where}: {scripted[0] or 'it'} is a TorchScript module (torch.jit), which takes no parameters from "
+                    "outside; build it from its class, and load its weights by model.path"
                 )
             if lazy := [
                 name

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
 from components.contracts.class_outputs import Outputs, to_logits
@@ -17,23 +17,35 @@ from components.contracts.user_code import reraise_user_error
 from components.errors import ConfigMismatchError
 from components.models.networks.flat_network import FlatNetwork
 from components.models.own.begun import init_copies
-from components.models.own.calls import forgetting, modes, strip_parameters, use_generator
+from components.models.own.calls import (
+    forgetting,
+    strip_parameters,
+    use_generator,
+)
 from components.models.own.examination import (
-    OUTPUT_TOLERANCE,
+    PROBE_SCALE,
     check_declared,
     check_finite,
     check_input_gradient,
     check_outputs,
     check_rows,
-    check_training_mode,
+    is_close,
     pick_spaced_rows,
     training_fault,
+)
+from components.models.own.training_layers import (
+    converge_norms,
+    find_training_layers,
+    modes,
 )
 from components.problems.supervised import Supervised
 
 KEY = "model.outputs"  # states the kind of its outputs
 N_PROBE_ROWS = 2  # rows for comparing the module with itself
-PROBE_SCALE = 0.5  # tried with this multiple of its own parameters
+ALL_FROZEN = (
+    "all of its parameters are frozen, so that nothing is learnt; leave some with requires_grad=True, or take "
+    "inference=fixed"
+)
 
 
 class ModuleSource(NamedTuple):
@@ -49,12 +61,13 @@ class ModuleNetwork(FlatNetwork):
     """f(x; θ) of a module called with the tensors of θ in place of its own parameters, which are
     laid side by side in order.
 
-    Buffers, such as the running statistics of batch normalisation, stay with the module, and a
-    checkpoint keeps them.  All of it but batch normalisation is as it predicts; layers of dropout
-    act where a generator is given, and what they draw is the run's.  Batch normalisation learns
-    where the network trains as one, never where θ is an argument (samplers, posteriors over θ).
-    ``source`` gives a new module, and where its training begins.  Outputs that are probabilities,
-    or their logarithms, are made logits (``outputs``)."""
+    θ has the parameters with requires_grad=True.  The frozen ones are a buffer, the same for all
+    θ.  Other buffers, such as running statistics, stay with the module, and a checkpoint keeps
+    them.  Layers of dropout act where a generator is given, with draws of the run.  Batch and
+    instance normalisation and spectral norms learn where the network trains as one.  Where θ is an
+    argument (samplers, posteriors over θ), normalisation keeps its statistics, and spectral norms
+    are those of θ.  ``source`` gives a new module, and where its training begins.  Outputs that are
+    probabilities, or their logarithms, are made logits (``outputs``)."""
 
     def __init__(
         self,
@@ -79,13 +92,11 @@ class ModuleNetwork(FlatNetwork):
         first: dict[int, str] = {}
         # tied ones have one index in θ
         self_names = {name: first.setdefault(id(p), name) for name, p in named.items()}
-        parameters = {name: p.detach() for name, p in named.items() if self_names[name] == name}
+        parameters = {name: p for name, p in named.items() if self_names[name] == name}
         if not parameters:
             raise ConfigMismatchError(f"{where}: has no parameters; register them in its __init__")
-        theta = torch.cat([p.flatten() for p in parameters.values()])
-        rates = (layer.p for layer in module.modules() if isinstance(layer, _DropoutNd))
-        dropout = max(rates, default=0.0)
-        super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
+        theta = torch.cat([p.detach().flatten() for p in parameters.values()])
+        super().__init__(problem, theta, 0.0, prior_std, noise, noise_init, noise_spread)
         self.where = where
         self.inputs = inputs
         self.spread = spread
@@ -96,44 +107,44 @@ class ModuleNetwork(FlatNetwork):
         self.places = self_names
         self.shapes = {name: tuple(p.shape) for name, p in parameters.items()}
         self.pieces = [p.numel() for p in parameters.values()]
+        is_frozen = [not p.requires_grad for p in parameters.values()]
+        if any(is_frozen):
+            self.freeze(self.pieces, is_frozen)
         rows = pick_spaced_rows(problem.train.x)
         module.eval()
         probe = copy.deepcopy(module)
-
-        def answer(x: Tensor) -> Tensor:
-            return self._shape_outputs(probe(self._to_module_input(x)), x)
-
         with reraise_user_error(where):
-            check_rows(answer, rows, where)
-            check_training_mode(probe, answer, rows, where)
+            check_rows(lambda x: self._call(probe, x), rows, where)
+            self.layers_in_training = find_training_layers(module, self._call, rows)
+        rates = [layer.p for layer in module.modules() if isinstance(layer, _DropoutNd)]
+        self.dropout = max(rates, default=0.5 if self.layers_in_training.dropping else 0.0)
         self.net = strip_parameters(module)
-        self._check_outside_parameters(module, problem.train.x[:N_PROBE_ROWS], named)
+        self._check_outside_parameters(module, problem.train.x[:N_PROBE_ROWS])
         self.register_buffer("start", self.theta.detach().clone(), persistent=False)
-        if self.target == "real":
-            check_finite(self._answers(self.start, rows), where, 1)
-        else:
-            check_finite(self._answers(self.start, rows), where, self.n_outputs)
-            check_outputs(self._answers, self.start, rows, outputs, where, KEY)
+        check_finite(self._answers(self.start, rows), where, self.n_outputs)
+        if self.target != "real":
+            check_outputs(self._answers, theta, rows, outputs, where, KEY)
         check_input_gradient(self._answers, self.start, rows, problem.attacker, where)
-        self.training_fault = training_fault(self._answers, self.start, rows)
+        self.training_fault: str | None = ALL_FROZEN
+        if not all(is_frozen):
+            pieces = {name: p.numel() for name, p in parameters.items() if p.requires_grad}
+            fault = training_fault(self._answers, self.start, rows, pieces)
+            self.training_fault = self.layers_in_training.fault or fault
         self._check_copies()
 
-    def _check_outside_parameters(
-        self, module: nn.Module, x: Tensor, named: dict[str, nn.Parameter]
-    ) -> None:
+    def _check_outside_parameters(self, module: nn.Module, x: Tensor) -> None:
         """Compare the module with itself when its parameters are given to it from outside.
 
         Raises:
             ConfigMismatchError: the answers differ."""
         with torch.no_grad():
-            for p in dict.fromkeys(named.values()):
-                p.mul_(PROBE_SCALE)  # in place: copies of them would become visible
+            for p in module.parameters():
+                # in place: copies of them would become visible
+                p.mul_(PROBE_SCALE if p.requires_grad else 1)
             with reraise_user_error(self.where):
-                expected = self._shape_outputs(module(self._to_module_input(x)), x)
+                expected = self._call(module, x)
             actual = self._answers(PROBE_SCALE * self.theta.detach(), x)
-        if not torch.allclose(
-            actual, expected, rtol=OUTPUT_TOLERANCE, atol=OUTPUT_TOLERANCE, equal_nan=True
-        ):
+        if not is_close(actual, expected):
             raise ConfigMismatchError(
                 f"{self.where}: another answer when its parameters are given to it from outside; it must read them in forward, "
                 "keep no copies, and draw nothing but by layers of dropout"
@@ -156,6 +167,9 @@ class ModuleNetwork(FlatNetwork):
             -1, (1, *self.image_shape) if len(self.image_shape) == 2 else self.image_shape
         )
 
+    def _call(self, module: nn.Module, x: Tensor) -> Tensor:
+        return self._shape_outputs(module(self._to_module_input(x)), x)
+
     def _shape_outputs(self, out: object, x: Tensor) -> Tensor:
         """Outputs at x [B, D] as [B, T, C], in the format of x.
 
@@ -177,11 +191,13 @@ class ModuleNetwork(FlatNetwork):
                 " of floating-point numbers"
                 if isinstance(out, Tensor) and not out.is_floating_point()
                 else ""
+                if self.target == "real"
+                else "; dataset.classes names other classes of a table, in the network's order"
             )
         )
 
-    def at(self, theta: Tensor, x: Tensor) -> Tensor:
-        """f [B, T, C] with weights θ [P].
+    def at(self, theta: Tensor, x: Tensor, net: nn.Module | None = None) -> Tensor:
+        """f [B, T, C] with weights θ [P], of the module or of a copy ``net`` of it.
 
         Raises:
             ConfigMismatchError: its gradient in θ is requested and does not exist; or the
@@ -189,23 +205,24 @@ class ModuleNetwork(FlatNetwork):
         """
         if theta.requires_grad and torch.is_grad_enabled() and self.training_fault is not None:
             raise ConfigMismatchError(f"{self.where}: {self.training_fault}")
-        values = self._answers(theta, x)
+        values = self._answers(theta, x, net or self.net)
         if self.target == "real":
             return values
         if self.meaning != "logits":
             check_declared(values, self.meaning, self.where, KEY)
         return to_logits(values, self.meaning)
 
-    def _answers(self, theta: Tensor, x: Tensor) -> Tensor:
+    def _answers(self, theta: Tensor, x: Tensor, net: nn.Module | None = None) -> Tensor:
         """Answers of the module itself with weights θ [P], [B, T, C] or [B, T, 1]."""
-        parts = theta.split(self.pieces)
+        parts = self.all_weights(theta).split(self.pieces)
         parameters = {
             name: part.view(shape)
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
-        with reraise_user_error(self.where), forgetting(self.net):
+        net = net or self.net
+        with reraise_user_error(self.where), forgetting(net):
             out = functional_call(
-                self.net,
+                net,
                 {name: parameters[first] for name, first in self.places.items()},
                 (self._to_module_input(x),),
             )
@@ -217,18 +234,25 @@ class ModuleNetwork(FlatNetwork):
         """f [B, T, C] of its own weights; with ``passes`` = S, S dropout passes [S, B, T, C]."""
         if passes is not None:
             return torch.stack([self.forward(x, generator) for _ in range(passes)])
-        learning = self.training
-        with modes(self.net, learning, generator is not None), use_generator(generator):
+        learning, dropping, _ = self.layers_in_training
+        acting = [
+            *(learning if self.training else []),
+            *(dropping if generator is not None else []),
+        ]
+        with modes(self.net, acting), use_generator(generator):
             return self.at(self.theta, x)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] of θ [K, P'], one after the other, also each at inputs of its own [K, B,
         D]."""
         each = x.unbind() if x.ndim == 3 else [x] * len(theta)
-        with modes(self.net, False, False):
-            return torch.stack(
-                [self.at(row, x_k) for row, x_k in zip(self._weights(theta), each, strict=True)]
-            )
+        self.net.eval()
+        return torch.stack(
+            [
+                self.at(row, x_k, converge_norms(self.net))
+                for row, x_k in zip(self._weights(theta), each, strict=True)
+            ]
+        )
 
     # ---- where training begins
     # -------------------------------------------------------------------------------------
@@ -245,6 +269,11 @@ class ModuleNetwork(FlatNetwork):
             )
         log_noise = theta.new_full((n, self.dim - len(self.prior_std)), self.noise_median)
         return torch.cat([theta, log_noise], 1)
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        if not len(self.prior_std):
+            raise ConfigMismatchError(f"{self.where}: {ALL_FROZEN}")
+        return super().log_prior(theta)
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P'] where chains begin: where training does, for few modules work at draws from
@@ -266,36 +295,36 @@ class ModuleNetwork(FlatNetwork):
 
     def _parameter_vector(self, module: nn.Module) -> Tensor:
         parameters = dict(module.named_parameters(remove_duplicate=False))
-        return torch.cat([parameters[name].detach().flatten() for name in self.shapes])
+        theta = torch.cat([parameters[name].detach().flatten() for name in self.shapes])
+        return theta if self.free is None else theta[self.free.to(theta.device)]
 
-    # ---- batch normalisation
+    # ---- running statistics
     # ---------------------------------------------------------------------------------------
-    def _normalisations(self) -> list[_BatchNorm]:
-        return [
-            layer
-            for layer in self.net.modules()
-            if isinstance(layer, _BatchNorm) and layer.track_running_stats
-        ]
+    def _learning(self) -> list[nn.Module]:
+        return [self.net.get_submodule(name) for name in self.layers_in_training.learning]
 
     def statistics(self) -> list[Tensor]:
-        """Running means and variances, layer after layer: the buffers themselves."""
+        """Running means, variances and vectors of spectral norms, layer after layer: the buffers
+        themselves."""
         return [
             buffer
-            for layer in self._normalisations()
-            for buffer in (layer.running_mean, layer.running_var)
-            if buffer is not None
+            for layer in self._learning()
+            for buffer in layer.buffers(recurse=False)
+            if buffer.is_floating_point()
         ]
 
     @torch.no_grad()
     def gather(self, batches: Sequence[Tensor]) -> None:
-        """Set the running statistics to the means, over the batches, of each batch's statistics."""
-        layers = self._normalisations()
+        """Set the running statistics to the means, over the batches, of each batch's statistics,
+        and spectral norms to those of the weights."""
+        names = self.layers_in_training.learning
+        layers = [layer for layer in self._learning() if isinstance(layer, _NormBase)]
         momenta = [layer.momentum for layer in layers]
         for layer in layers:
             layer.reset_running_stats()
             layer.momentum = None  # the mean of all rows seen
-        with modes(self.net, True, False):
-            for x in batches if layers else ():
+        with modes(self.net, names):
+            for x in batches if names else ():
                 self.at(self.theta, x)
         for layer, momentum in zip(layers, momenta, strict=True):
             layer.momentum = momentum

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-import torch
 from torch import Tensor
 
 from components.errors import ConfigMismatchError
@@ -16,14 +15,14 @@ from components.models.own.weights_file import expand_binary_head, misfits
 Shape = tuple[int, ...]
 
 
-def flatten_parameters(
+def sort_parameters(
     network: FeedForward,
     tensors: Mapping[str, Tensor],
     layers: Sequence[str] | None,
     where: str,
     binary: bool,
-) -> Tensor:
-    """θ [P] of ``network`` from the weights and biases of as many layers.
+) -> dict[str, Tensor]:
+    """Weights and biases of as many layers as ``network`` has, in the order of its θ.
 
     Weights are [out, in] or [out, in, k, k], biases [out].
 
@@ -63,9 +62,9 @@ def flatten_parameters(
         tensors = expand_binary_head(head, tensors)
     if message := misfits(expected, tensors):
         raise ConfigMismatchError(
-            f"{where}: {message}; set model.network to the one that was saved, or name its file"
+            f"{where}: {message}; set model.network to the one that was saved, name its file, or its classes in dataset.classes"
         )
-    return torch.cat([tensors[name].flatten().to(network.theta) for name in expected])
+    return {name: tensors[name].to(network.theta) for name in expected}
 
 
 def _expected_shapes(network: FeedForward) -> list[Shape]:

@@ -16,7 +16,8 @@ from components.contracts.streams import Rng
 from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import FeedForward
 from components.models.own.begun import InitialisedDenseNetwork, InitialisedNetwork
-from components.models.own.ordinary_layers import flatten_parameters
+from components.models.own.freezing import match_names, to_buffers
+from components.models.own.ordinary_layers import sort_parameters
 from components.models.own.weights_file import (
     expand_binary_head,
     fill_network,
@@ -26,7 +27,11 @@ from components.models.own.weights_file import (
 from components.problems.supervised import Supervised
 from components.registry import register
 
-MEND = "set model.network to the one that was saved, or name its file"
+# closed forms of all layers, which a network with frozen layers has not
+UNFROZEN = frozenset({"affine_layers", "collapsible", "closed_form_score"})
+MEND = (
+    "set model.network to the one that was saved, name its file, or its classes in dataset.classes"
+)
 
 
 @register("model", "state_dict")
@@ -41,9 +46,10 @@ class StateDict(Model[Supervised, Network]):
         θ = (W_1, b_1, …, W_L, b_L),  f(x) = W_L a(… a(W_1 x + b_1) …) + b_L
 
     A last layer of one output per task is read as log odds of binary labels.
-    inference=fixed leaves θ as it is. Methods that train begin at it, samplers and
-    ensembles at θ + s z, z ~ N(0, I). The file's SHA-256 is part of the identity of a run:
-    another file is another run. x [B, D] -> f [B, T, C].
+    ``freeze`` takes weights out of θ by their names in the file. inference=fixed leaves θ
+    as it is. Methods that train begin at it, samplers and ensembles at θ + s z, z ~ N(0, I).
+    The file's SHA-256 is part of the identity of a run: another file is another run.
+    x [B, D] -> f [B, T, C].
 
     Raises:
         DamagedFileError: the file is neither of the two.
@@ -72,6 +78,7 @@ class StateDict(Model[Supervised, Network]):
         "batch_normalised": "network=vgg",
     }
     reads: ClassVar[dict[str, str]] = {"path": "sha256"}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"freeze": []}
 
     path: str
     network: Model
@@ -80,6 +87,7 @@ class StateDict(Model[Supervised, Network]):
     pixels: Literal["raw", "standardised"]
     spread: NonNegativeFloat
     sha256: str | None
+    freeze: list[str]
 
     @model_validator(mode="after")
     def _check_network(self) -> StateDict:
@@ -90,7 +98,7 @@ class StateDict(Model[Supervised, Network]):
         return self
 
     def capabilities(self) -> frozenset[str]:
-        own = self.network.capabilities()
+        own = self.network.capabilities() - (UNFROZEN if self.freeze else frozenset())
         return own | {"warm_start"} if "log_joint" in own else own
 
     def build(self, problem: Supervised, rng: Rng) -> Network:
@@ -104,21 +112,33 @@ class StateDict(Model[Supervised, Network]):
                 }
                 tensors = expand_binary_head(expected, unwrap_names(expected, tensors))
             fill_network(network, tensors, where, MEND)
+            if self.freeze:
+                network.facts = to_buffers(network, self.freeze)
             return network
+        names = ["theta"]
         if "theta" in tensors:
             fill_network(network, tensors, where, MEND)
         else:
-            self._take(network, tensors, where, problem.target == "binary")
-        return (
-            InitialisedDenseNetwork if isinstance(network, DenseNetwork) else InitialisedNetwork
-        )(network, self.spread)
+            names = self._take(network, tensors, where, problem.target == "binary")
+        if self.freeze:
+            frozen = match_names(self.freeze, names)
+            network.freeze(network.pieces, [name in frozen for name in names])
+        dense = isinstance(network, DenseNetwork) and not self.freeze
+        return (InitialisedDenseNetwork if dense else InitialisedNetwork)(network, self.spread)
 
     @torch.no_grad()
     def _take(
-        self, network: FeedForward, tensors: dict[str, Tensor], where: str, binary: bool
-    ) -> None:
-        """The weights of PyTorch's own layers, and what the pixels are standardised by."""
-        network.theta.copy_(flatten_parameters(network, tensors, self.layers, where, binary))
+        self,
+        network: FeedForward,
+        tensors: dict[str, Tensor],
+        where: str,
+        binary: bool,
+    ) -> list[str]:
+        """Copy weights of PyTorch's own layers, and the standardisation of pixels; return the names
+        of the weights."""
+        weights = sort_parameters(network, tensors, self.layers, where, binary)
+        network.theta.copy_(torch.cat([value.flatten() for value in weights.values()]))
         if network.front is not None and self.pixels == "raw":
             network.front.mean.zero_()
             network.front.std.fill_(1.0)
+        return list(weights)

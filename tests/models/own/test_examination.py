@@ -278,19 +278,6 @@ def test_an_attacker_that_follows_a_gradient_has_to_find_one(name):
         built(problem, name)
 
 
-def test_what_acts_in_training_alone_is_told(recwarn):
-    with pytest.warns(
-        QuestionableConfigWarning,
-        match=r"answers otherwise in training, .* use layers of nn\.Dropout",
-    ):
-        built(classes(), "DropInTraining")
-    recwarn.clear()
-    component(
-        "model", "module", class_path="own_things:Net", arguments={"inputs": 4, "outputs": 3}
-    ).build(classes(), Streams(0))  # layers of dropout and batch normalisation
-    assert not [w for w in recwarn.list if issubclass(w.category, QuestionableConfigWarning)]
-
-
 def test_the_examination_moves_no_random_stream():
     torch.manual_seed(3)
     before = torch.get_rng_state()

@@ -1,0 +1,153 @@
+"""Frozen parameters stay outside θ, in every family of methods; and layers frozen by name."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from own_frozen import Transfer
+from small_problems import classes, resumed, tensors, train
+from torch import nn
+
+from components.errors import ConfigMismatchError
+from runner.execution.rng import Streams
+
+N_HEAD = 6 * 3 + 3
+FAMILIES = {
+    "map": {},
+    "swag": {"every": 1, "burn_in": 1},
+    "iterate_ensemble": {"burn_in": 1, "every": 1},
+    "deep_ensemble": {"members": 2},
+    "laplace": {"modes": 2},
+    "mean_field_vi": {"estimator": "weights"},
+    "renyi_vi": {},
+    "sgld": {"chains": 2, "burn_in": 0},
+    "svgd": {},
+    "hmc": {"chains": 2},
+    "nuts": {"chains": 2},
+    "random_walk_mh": {"chains": 2},
+    "adversarial_training": {"training_attacker": "fgsm"},
+}
+
+
+def method(name: str):
+    keys = dict(FAMILIES.get(name, {}))
+    if "training_attacker" in keys:
+        keys["training_attacker"] = component("attacker", keys["training_attacker"])
+    return component("inference", name, **keys)
+
+
+def network(kind: str, folder, freeze=("0",), **arguments):
+    """A module with a frozen body, or a file with frozen layers: both have 21 free numbers."""
+    if kind == "module":
+        path = "own_frozen:Transfer"
+        return component("model", "module", class_path=path, arguments=arguments, prior_std=1e6)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
+    torch.save(net.state_dict(), folder / "w.pt")
+    keys = {"network": component("model", "mlp", widths=[6]), "freeze": list(freeze), "spread": 0.1}
+    return component("model", "state_dict", path=str(folder / "w.pt"), **keys)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("kind", ["module", "state_dict"])
+def test_frozen_numbers_stay_and_runs_resume(tmp_path, kind, name):
+    model, problem, inference = network(kind, tmp_path), classes(batch_size=20), method(name)
+    before = model.build(problem, Streams(0))
+    assert len(before.theta) == len(before.prior_std) == N_HEAD
+    state, rng = train(inference, model, problem, 4)
+    predictive = inference.posterior(state).predict(problem.test.x, rng.noise)
+    assert bool(predictive.probs.isfinite().all())
+    # nothing that is learnt has the length of all parameters, which stay as they are
+    values = [v for v in tensors(state) if v.is_floating_point()]
+    whole = [v for v in values if len(before.weights) in v.shape]
+    assert all(torch.equal(v, before.weights) for v in whole)
+    assert any(N_HEAD in v.shape for v in values)
+    again = resumed(inference, model, problem, 4, 2, tmp_path)[0]
+    assert all(map(torch.equal, tensors(state), tensors(again)))
+
+
+def test_frozen_networks_learn_as_plain_ones_do(tmp_path):
+    problem, net = classes(), Transfer().double()
+    model = network("module", tmp_path)
+    ours = model.build(problem, Streams(0))
+    assert ours.facts == {"model": "3 of 5 parameters frozen, 34 of 55 numbers"}
+    nn.utils.vector_to_parameters(ours.weights, net.parameters())
+    descent = component("inference", "map", optimizer="sgd", momentum=0.0, lr=0.5)
+    state, _ = train(descent, model, problem, 20)
+    step = torch.optim.SGD(net.parameters(), 0.5)
+    for _ in range(20):
+        step.zero_grad()
+        nn.functional.cross_entropy(net(problem.train.x), problem.train.y[:, 0]).backward()
+        step.step()
+    f = state.network.train(False)(problem.test.x)[:, 0]
+    assert torch.allclose(f, net(problem.test.x), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, "importance_sampling"])
+@pytest.mark.parametrize(
+    ("frozen", "message"),
+    [
+        ("all", r"all of its parameters are frozen.*inference=fixed"),
+        (
+            "detached",
+            r"has no gradient, though .*requires_grad_\(False\), or take inference=fixed",
+        ),
+    ],
+)
+def test_what_is_not_learnt_is_refused(tmp_path, name, frozen, message):
+    """A body under ``torch.no_grad`` would be moved by its prior only; it has no gradient to
+    refuse where a method follows none."""
+    if frozen == "detached" and name in ("random_walk_mh", "importance_sampling"):
+        return
+    model, problem = network("module", tmp_path, frozen=frozen), classes()
+    with pytest.raises(ConfigMismatchError, match=message):
+        train(method(name), model, problem, 1)
+    train(component("inference", "fixed"), model, problem, 1)
+
+
+@pytest.mark.parametrize("freeze", [["0"], ["2.weight"], ["*.bias"]])
+def test_a_file_with_frozen_layers_has_the_density_of_the_others(tmp_path, freeze):
+    problem = classes()
+    part, whole = (
+        network("state_dict", tmp_path, f).build(problem, Streams(0)) for f in (freeze, [])
+    )
+    assert torch.equal(part(problem.test.x), whole(problem.test.x))
+    K = part.theta.detach() + torch.randn(3, part.dim, dtype=torch.float64)
+    full = part.all_weights(K)
+    assert torch.equal(full[:, part.free], K)
+    likelihoods = [
+        net.log_likelihood(theta, problem.train) for net, theta in ((part, K), (whole, full))
+    ]
+    assert torch.allclose(*likelihoods)
+    assert torch.allclose(
+        part.log_prior(K), torch.distributions.Normal(0.0, 1.0).log_prob(K).sum(1)
+    )
+    x = problem.test.x.clone().requires_grad_()
+    f, reverse = part.reverse(x.detach())
+    assert torch.allclose(reverse(torch.ones_like(f)), torch.autograd.grad(part(x).sum(), x)[0])
+
+
+def test_what_frozen_files_do_not_offer(tmp_path):
+    closed = {"affine_layers", "closed_form_score", "collapsible"}
+    assert closed <= network("state_dict", tmp_path, []).capabilities()
+    assert not closed & network("state_dict", tmp_path).capabilities()
+    for freeze in (["fc1"], ["*"], ["0", "fc1"]):
+        with pytest.raises(
+            ConfigMismatchError, match=r"model\.freeze=.*must match .* there are 0\.weight, 0\.bias"
+        ):
+            network("state_dict", tmp_path, freeze).build(classes(), Streams(0))
+
+
+def test_frozen_layers_of_other_networks_stay(tmp_path):
+    problem, _ = load("digits", n_train=40, n_test=10)
+    vgg = component("model", "vgg", depth=7, width=2)
+    torch.save(vgg.build(problem, Streams(3)).state_dict(), tmp_path / "vgg.pt")
+    model = component(
+        "model", "state_dict", path=str(tmp_path / "vgg.pt"), network=vgg, freeze=["*s.0"]
+    )
+    before = model.build(problem, Streams(0))
+    after = train(component("inference", "map"), model, problem, 3)[0].network.state_dict()
+    stay = {n for n, value in before.state_dict().items() if torch.equal(value, after[n])}
+    assert stay == {"kernels.0", "gains.0", "shifts.0", "mean", "std"}
+    assert before.facts["model"].startswith("3 of 20 parameters frozen")
