@@ -155,19 +155,31 @@ def class_labels(
     classes = _sort_classes(values) if given is None else list(given)
     if given is None and (error := _describe_class_error(classes, values, len(cells), binary)):
         raise ConfigMismatchError(f"dataset.targets={','.join(names)}: {error}")
-    place = {text: i for i, text in enumerate(classes)}
-    by_number = {table.number(text): i for text, i in place.items()} | {None: -1}  # 7.0 is 7
-    place = {text: by_number.get(value, -1) for text, value in values.items()} | place
-    if unknown := [text for text in values if place[text] < 0]:
-        raise ConfigMismatchError(
-            f"dataset.classes: {','.join(names)} holds {unknown[0]!r}, which is not among the {len(classes)} classes "
-            f"({classes[0]}, …, {classes[-1]}); name it in its place, as [cat, dog] or [1, 2]"
-        )
+    place = _find_places(table, ",".join(names), classes, values)
     numbers = np.array(
         [[-1 if cell is None else place[cell] for cell in column] for column in columns],
         dtype=np.int64,
     )
     return numbers.T, classes
+
+
+def _find_places(
+    table: TextTable, names: str, classes: Sequence[str], values: Mapping[str, float | None]
+) -> dict[str, int]:
+    """Places of labels among the classes.
+
+    Raises:
+        ConfigMismatchError: a label is not among them.
+    """
+    place = {text: i for i, text in enumerate(classes)}
+    by_number = {table.number(text): i for text, i in place.items()} | {None: -1}  # 7.0 is 7
+    place = {text: by_number.get(value, -1) for text, value in values.items()} | place
+    if unknown := [text for text in values if place[text] < 0]:
+        raise ConfigMismatchError(
+            f"dataset.classes: {names} holds {unknown[0]!r}, which is not among the {len(classes)} classes "
+            f"({classes[0]}, …, {classes[-1]}); name it in its place, as [cat, dog] or [1, 2]"
+        )
+    return place
 
 
 def _sort_classes(values: Mapping[str, float | None]) -> list[str]:

@@ -77,7 +77,9 @@ class FlatNetwork(nn.Module):
         self.noise_spread = noise_spread
 
     def freeze(self, pieces: Sequence[int], is_frozen: Sequence[bool]) -> None:
-        """Take the frozen of the parameters out of θ, which have so many numbers each, in order."""
+        """Take frozen parameters out of θ; all have so many numbers each, in order."""
+        if not any(is_frozen):
+            return
         repeats = torch.tensor(pieces)
         free = (~torch.tensor(is_frozen).repeat_interleave(repeats)).nonzero().flatten()
         self.register_buffer("weights", self.theta.detach().clone())

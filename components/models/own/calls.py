@@ -23,6 +23,13 @@ def strip_parameters(module: nn.Module) -> nn.Module:
     return bare
 
 
+def tied_names(module: nn.Module) -> dict[str, str]:
+    """The name of each parameter in θ: tied ones have the name of the first of them."""
+    named = dict(module.named_parameters(remove_duplicate=False))
+    first: dict[int, str] = {}
+    return {name: first.setdefault(id(p), name) for name, p in named.items()}
+
+
 @contextmanager
 def forgetting(module: nn.Module) -> Iterator[None]:
     """Attributes that its layers set in a call (features, weights of a recurrent layer) are

@@ -20,6 +20,7 @@ from components.models.own.begun import init_copies
 from components.models.own.calls import (
     forgetting,
     strip_parameters,
+    tied_names,
     use_generator,
 )
 from components.models.own.examination import (
@@ -88,11 +89,8 @@ class ModuleNetwork(FlatNetwork):
             )
         where = source.where
         module = source.make(source.seed)
-        named = dict(module.named_parameters(remove_duplicate=False))
-        first: dict[int, str] = {}
-        # tied ones have one index in θ
-        self_names = {name: first.setdefault(id(p), name) for name, p in named.items()}
-        parameters = {name: p for name, p in named.items() if self_names[name] == name}
+        places = tied_names(module)
+        parameters = dict(module.named_parameters())
         if not parameters:
             raise ConfigMismatchError(f"{where}: has no parameters; register them in its __init__")
         theta = torch.cat([p.detach().flatten() for p in parameters.values()])
@@ -104,33 +102,36 @@ class ModuleNetwork(FlatNetwork):
         self.given = source.given
         self.meaning: Outputs = outputs or "logits"
         self.image_shape, self.answers = problem.image_shape, self.n_tasks * self.n_outputs
-        self.places = self_names
+        self.places = places
         self.shapes = {name: tuple(p.shape) for name, p in parameters.items()}
         self.pieces = [p.numel() for p in parameters.values()]
-        is_frozen = [not p.requires_grad for p in parameters.values()]
-        if any(is_frozen):
-            self.freeze(self.pieces, is_frozen)
-        rows = pick_spaced_rows(problem.train.x)
-        module.eval()
-        probe = copy.deepcopy(module)
-        with reraise_user_error(where):
-            check_rows(lambda x: self._call(probe, x), rows, where)
-            self.layers_in_training = find_training_layers(module, self._call, rows)
-        rates = [layer.p for layer in module.modules() if isinstance(layer, _DropoutNd)]
-        self.dropout = max(rates, default=0.5 if self.layers_in_training.dropping else 0.0)
+        self.freeze(self.pieces, [not p.requires_grad for p in parameters.values()])
+        self._find_layers(module, problem.train.x)
         self.net = strip_parameters(module)
         self._check_outside_parameters(module, problem.train.x[:N_PROBE_ROWS])
         self.register_buffer("start", self.theta.detach().clone(), persistent=False)
+        rows = pick_spaced_rows(problem.train.x)
         check_finite(self._answers(self.start, rows), where, self.n_outputs)
         if self.target != "real":
             check_outputs(self._answers, theta, rows, outputs, where, KEY)
         check_input_gradient(self._answers, self.start, rows, problem.attacker, where)
-        self.training_fault: str | None = ALL_FROZEN
-        if not all(is_frozen):
-            pieces = {name: p.numel() for name, p in parameters.items() if p.requires_grad}
-            fault = training_fault(self._answers, self.start, rows, pieces)
-            self.training_fault = self.layers_in_training.fault or fault
+        pieces = {name: p.numel() for name, p in parameters.items() if p.requires_grad}
+        self.training_fault: str | None = self.layers_in_training.fault or (
+            training_fault(self._answers, self.start, rows, pieces) if pieces else ALL_FROZEN
+        )
         self._check_copies()
+
+    def _find_layers(self, module: nn.Module, x: Tensor) -> None:
+        """Check that rows are answered by themselves; find layers that act otherwise in
+        training."""
+        rows = pick_spaced_rows(x)
+        module.eval()
+        probe = copy.deepcopy(module)
+        with reraise_user_error(self.where):
+            check_rows(lambda x: self._call(probe, x), rows, self.where)
+            self.layers_in_training = find_training_layers(module, self._call, rows)
+        rates = [layer.p for layer in module.modules() if isinstance(layer, _DropoutNd)]
+        self.dropout = max(rates, default=0.5 if self.layers_in_training.dropping else 0.0)
 
     def _check_outside_parameters(self, module: nn.Module, x: Tensor) -> None:
         """Compare the module with itself when its parameters are given to it from outside.
@@ -177,6 +178,7 @@ class ModuleNetwork(FlatNetwork):
         may lie between or be left out, as ``squeeze`` does.
         """
         shape = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        hint = "; dataset.classes names other classes of a table, in the network's order"
         if isinstance(out, Tensor) and out.is_floating_point():
             sizes = [size for size in out.shape if size != 1]
             for count in (self.answers, *([self.n_tasks] if self.target == "binary" else [])):
@@ -184,16 +186,11 @@ class ModuleNetwork(FlatNetwork):
                     return out.reshape(len(x), self.n_tasks, count // self.n_tasks).to(x.dtype)
         elif isinstance(out, Tensor):
             shape = f"{str(out.dtype).removeprefix('torch.')} {shape}"
+            hint = " of floating-point numbers"
         raise ConfigMismatchError(
             f"{self.where}: gives {shape} of a batch, must give [rows, {self.answers}]"
             + (f" (or [rows, {self.n_tasks}], log odds)" if self.target == "binary" else "")
-            + (
-                " of floating-point numbers"
-                if isinstance(out, Tensor) and not out.is_floating_point()
-                else ""
-                if self.target == "real"
-                else "; dataset.classes names other classes of a table, in the network's order"
-            )
+            + hint
         )
 
     def at(self, theta: Tensor, x: Tensor, net: nn.Module | None = None) -> Tensor:

@@ -48,6 +48,10 @@ def _spectral_norm(layer: nn.Module) -> _SpectralNorm | SpectralNorm | None:
     return next((part for part in parts if isinstance(part, _SpectralNorm | SpectralNorm)), None)
 
 
+def _learns(layer: nn.Module) -> bool:
+    return isinstance(layer, _NormBase) or _spectral_norm(layer) is not None
+
+
 def converge_norms(module: nn.Module) -> nn.Module:
     """A copy in which spectral norms are those of the weights of its next call; the module itself
     if it has none."""
@@ -73,11 +77,7 @@ def find_training_layers(module: nn.Module, call: Call, x: Tensor) -> TrainingLa
     module.train()
     reached = {name: layer for name, layer in module.named_modules() if layer.training}
     module.eval()
-    learning = [
-        name
-        for name, layer in reached.items()
-        if isinstance(layer, _NormBase) or _spectral_norm(layer)
-    ]
+    learning = [name for name, layer in reached.items() if _learns(layer)]
     dropping = [name for name, layer in reached.items() if isinstance(layer, _DropoutNd)]
     others = [name for name in reached if name not in learning + dropping]
     effect = _effect(module, call, x, others)

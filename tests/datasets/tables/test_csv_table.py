@@ -258,7 +258,12 @@ def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
             ConfigMismatchError,
             r"dataset\.classes: y holds 'c', which is not among the 2 classes \(a, …, b\); name it",
         ),
-        ("x,y\n1,2\n2,1\n3,1\n", {"labels": "classes", "classes": 2}, ConfigMismatchError, "holds '2'"),
+        (
+            "x,y\n1,2\n2,1\n3,1\n",
+            {"labels": "classes", "classes": 2},
+            ConfigMismatchError,
+            "holds '2'",
+        ),
         (
             "x,y\n1,2\n",
             {"classes": 2},
