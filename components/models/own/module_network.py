@@ -202,7 +202,7 @@ class ModuleNetwork(FlatNetwork):
         """
         if theta.requires_grad and torch.is_grad_enabled() and self.training_fault is not None:
             raise ConfigMismatchError(f"{self.where}: {self.training_fault}")
-        values = self._answers(theta, x, net or self.net)
+        values = self._answers(theta, x, net)
         if self.target == "real":
             return values
         if self.meaning != "logits":
@@ -232,10 +232,7 @@ class ModuleNetwork(FlatNetwork):
         if passes is not None:
             return torch.stack([self.forward(x, generator) for _ in range(passes)])
         learning, dropping, _ = self.layers_in_training
-        acting = [
-            *(learning if self.training else []),
-            *(dropping if generator is not None else []),
-        ]
+        acting = (learning if self.training else []) + ([] if generator is None else dropping)
         with modes(self.net, acting), use_generator(generator):
             return self.at(self.theta, x)
 

@@ -87,11 +87,11 @@ def find_training_layers(module: nn.Module, call: Call, x: Tensor) -> TrainingLa
         if effect == "other" and _effect(module, call, x, [name]) == "other"
     ]
     fault = (
-        f"acts otherwise in training by {', '.join(faults[:3])}, which cannot be trained here as PyTorch trains it; use "
-        "batch or instance normalisation, spectral_norm or dropout of torch.nn, or take inference=fixed"
+        f"acts otherwise in training by {', '.join(faults[:3]) or 'several layers'}, which cannot be trained here as PyTorch "
+        "trains it; use batch or instance normalisation, spectral_norm or dropout of torch.nn, or take inference=fixed"
     )
     dropping += others if effect == "random" else []
-    return TrainingLayers(learning, dropping, fault if faults else None)
+    return TrainingLayers(learning, dropping, fault if effect == "other" else None)
 
 
 def _effect(
