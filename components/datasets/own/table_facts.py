@@ -92,7 +92,9 @@ def class_facts(
         only_tested += [f"{classes[c]}{of_task}" for c in sorted(tested - learnt)]
     out = {
         "classes": (", ".join(classes) if len(classes) <= MOST_CLASSES else _join_names(classes))
-        + (f" (log odds are of {classes[1]})" if len(classes) == 2 else "")
+        + {2: f" (log odds are of {classes[1]})"}.get(
+            len(classes), "" if given else " (dataset.classes gives another order)"
+        )
     }
     if only_tested:
         out["classes not learnt from"] = (
