@@ -79,7 +79,7 @@ def find_training_layers(module: nn.Module, call: Call, x: Tensor) -> TrainingLa
     module.eval()
     learning = [name for name, layer in reached.items() if _learns(layer)]
     dropping = [name for name, layer in reached.items() if isinstance(layer, _DropoutNd)]
-    others = [name for name in reached if name not in learning + dropping]
+    others = sorted(reached.keys() - {*learning, *dropping})
     effect = _effect(module, call, x, others)
     faults = [
         f"{name or 'the module itself'} ({type(reached[name]).__name__})"
