@@ -164,7 +164,7 @@ def work(resolved: ResolvedConfig) -> Attempt:
             0, show(job, result, active_run.record.facts, active_run.handover), folder=folder
         )
     except DataUnavailableError as error:
-        return Attempt(2, message=str(error), folder=folder)
+        return Attempt(2, message=str(error))
     except NumericalError as error:
         return Attempt(1, message=explain_divergence(error, folder), folder=folder)
     except RunPrunedError as error:

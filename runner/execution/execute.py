@@ -95,6 +95,9 @@ class Run:
         self.loops = 1 if self.vectorised else self.settings.replicates
         self.announcements = Announcements()
         self.was_done = self.record.state == "done"
+        # A refused run leaves no record, unless it belongs to a study, which lists the refusal.
+        self.is_removable = self.record.is_new and self.record.facts["study"] is None
+        self.is_handover_due = False
         if (
             self.record.facts.get("data_state") != job.data_state
         ):  # the same data, found elsewhere: the next run shows it
@@ -200,6 +203,8 @@ class Run:
             NumericalError
         ) as error:  # nothing has diverged: the start that was requested is invalid
             raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
+        self.is_removable = False
+        self._begin_handover()
         state, start, before, blocks = self._resume(state, rng, meter)
         if replicate == 0:
             console.show_facts(problem.describe() | vars(model).get("facts", {}))
@@ -357,7 +362,7 @@ class Run:
         began = time.monotonic()
         before = record.facts["seconds"]
         record.save(state="running", error=None, vectorised=self.vectorised)
-        self._begin_handover()
+        self.is_handover_due = self.handover is not None
         ending: dict[str, Any] = {"state": "failed"}
         try:
             for replicate in range(self.loops):
@@ -386,10 +391,12 @@ class Run:
             failure = disk_failure(error, record.folder)
             ending["error"] = str(failure)
             raise failure from None
-        except ConfigMismatchError as error:
-            ending["error"] = str(error)
-            raise ConfigError(str(error)) from None
-        except (ConfigError, RunFailure, DataUnavailableError) as error:
+        except (ConfigMismatchError, ConfigError, DataUnavailableError) as error:
+            ending = {"state": "failed", "error": str(error), "refused": self.is_removable}
+            if isinstance(error, ConfigMismatchError):
+                raise ConfigError(str(error)) from None
+            raise
+        except RunFailure as error:
             ending["error"] = str(error)
             raise
         except Exception as error:
@@ -409,7 +416,8 @@ class Run:
         return result
 
     def _begin_handover(self) -> None:
-        if self.handover:
+        if self.handover and self.is_handover_due:
+            self.is_handover_due = False
             self.handover.begin()
             if (trouble := self.handover.trouble) is not None:
                 printer.out.print(
@@ -437,6 +445,10 @@ class Run:
 
     def _end(self, ending: dict[str, Any], seconds: float) -> None:
         try:
+            if ending.pop("refused", False):
+                self.record.remove()
+                return
+            self._begin_handover()
             self.record.flush()
             self.record.save(**ending, ended=now(), seconds=seconds, usage=self.usage.facts())
             if self.handover:

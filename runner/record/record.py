@@ -15,6 +15,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,6 +149,7 @@ class Record:
     """
 
     note: str | None = None
+    is_new = False  # True: no earlier run has left anything in the folder
 
     def __init__(self, folder: Path, facts: dict[str, Any]):
         self.folder = folder
@@ -206,7 +208,8 @@ class Record:
             self.facts = old_facts
             return
         self.facts = _initial_facts(job)
-        if not traces(self.folder):
+        self.is_new = not traces(self.folder)
+        if self.is_new:
             return
         if job.settings.fresh or (old_facts is not None and is_complete):
             # an interruption in here must not leave half of the earlier record as if it were
@@ -314,6 +317,15 @@ class Record:
         return self._lines.rewind(
             replicate, step, {int(r) for r in self.facts["finished"]} - {replicate}
         )
+
+    def remove(self) -> None:
+        """Remove the record of a run that has done nothing, and its folder."""
+        for name in ("config.yaml", facts.NAME, *MADE_FILES):
+            (self.folder / name).unlink(missing_ok=True)
+        self.close()
+        with suppress(OSError):  # others use them
+            self.folder.rmdir()
+            self.folder.parent.rmdir()
 
     def close(self) -> None:
         try:

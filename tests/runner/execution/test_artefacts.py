@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 import xarray
 
+from components.errors import ConfigMismatchError
 from components.posteriors.draws import Draws
-from runner.errors import RunFailure
+from runner.errors import ConfigError, RunFailure
 from runner.execution import artefacts
 from runner.execution.execute import run
 from runner.record.facts import read
+from runner.tracking import handover
 from runner.tracking.mirror import Mirror, open_client
 
 MOG = ["+experiment=mog", "smoke=true", "eval_every=60"]
@@ -67,3 +69,33 @@ def test_a_file_that_the_program_lacks_is_not_called_a_folder_that_cannot_be_wri
     monkeypatch.undo()
     going, _ = run(job)
     assert going.record.state == "done"
+
+
+def test_a_refused_run_leaves_no_record(make_job, monkeypatch, outputs, tmp_path):
+    begun = []
+    monkeypatch.setattr(handover.Handover, "begin", lambda self: begun.append(self.folder))
+    table = tmp_path / "t.csv"
+    table.write_text("x,y\n" + "".join(f"{i},{i * i}\n" for i in range(20)))
+    words = ["dataset=csv", f"dataset.path={table}", "model=ridge", "inference=fit", "steps=1"]
+    fits, refused = (
+        make_job(*words, "tracking=true", f"dataset.inputs={x}") for x in ("[x]", "[z]")
+    )
+    with pytest.raises(ConfigError, match=r"dataset.inputs=z: .* has no such column"):
+        run(refused)
+    assert not refused.folder.exists()
+    assert begun == []
+    run(fits)
+    assert begun == [fits.folder]
+
+    def refuse(*_):
+        raise ConfigMismatchError("does not fit")
+
+    monkeypatch.setattr(type(fits.inference), "init", refuse)
+    again = make_job(*words, "tracking=true", "dataset.inputs=[x]", "fresh=true")
+    with pytest.raises(ConfigError, match="does not fit"):
+        run(again)
+    assert read(again.folder)["error"] == "does not fit"
+    monkeypatch.setenv("RUNNER_STUDY", "mine")  # which lists the refusal
+    with pytest.raises(ConfigError):
+        run(refused)
+    assert read(refused.folder)["state"] == "failed"
