@@ -3,22 +3,52 @@ in the same way."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from torch import Tensor
 
-ColumnType = Literal["numbers", "true or false", "texts"]
+from components.problems.date_columns import date_values
+
+ColumnType = Literal["numbers", "true or false", "texts", "dates"]
+MISSING = "missing"  # text of a gap among texts, and name of an indicator
 
 
 @dataclass(frozen=True)
 class InputColumn:
-    """A column of inputs: one number, or an indicator for each of its texts but the first."""
+    """A column of inputs: one number, an indicator for each of its texts but the first, or the
+    numbers of a date; and an indicator of gaps where the training rows had some."""
 
     name: str
     type: ColumnType = "numbers"
     levels: tuple[str, ...] = ()  # the texts, in order; the first has no indicator
+    date_format: str = ""  # of datetime.strptime
+    parts: tuple[str, ...] = ()  # of a date, an input each
+    # inputs of a gap, and 1 where gaps have an indicator; NaN: it is kept; None: it is refused
+    fill: tuple[float, ...] | None = None
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self.fill or self.levels[1:] or self.parts) or int(not self.levels)
+
+    @property
+    def input_names(self) -> list[str]:
+        names = [f"{self.name} {part}" for part in self.levels[1:] or self.parts]
+        names = names or [self.name] * (not self.levels)
+        return [*names, f"{self.name} {MISSING}"][: self.n_inputs]
+
+    def encode(self, cell: str, number: Callable[[str], float | None]) -> list[float] | None:
+        """Inputs of a cell that is no gap; None: the column holds no such cell."""
+        values: list[float] | None = None
+        if self.levels:
+            values = [float(cell == level) for level in self.levels[1:]]
+            values = values if cell in self.levels else None
+        elif self.parts:
+            values = date_values(cell, self.date_format, self.parts)
+        elif (value := number(cell)) is not None:
+            values = [value]
+        return values if values is None else [*values, 0.0][: self.n_inputs]
 
 
 @dataclass(frozen=True)
@@ -62,9 +92,11 @@ class InputColumns:
     @property
     def n_inputs(self) -> int:
         """D."""
-        return sum(
-            max(len(column.levels) - 1, 0) if column.levels else 1 for column in self.columns
-        )
+        return sum(column.n_inputs for column in self.columns)
+
+    @property
+    def input_names(self) -> list[str]:
+        return [name for column in self.columns for name in column.input_names]
 
     def convert(self, raw: Tensor) -> Tensor:
         """Inputs [B, D] from numbers and indicators [B, D] in the units of the columns."""

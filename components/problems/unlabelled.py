@@ -219,16 +219,16 @@ class Unlabelled(KnowsTruth):
         return out
 
     def _filled(self, posterior: object, rng: Rng) -> FilledGaps | None:
-        """What was removed from all rows, training rows first, as a model fills it."""
+        """Gaps of all rows, training rows first, as a model fills them."""
         module = posterior.module if isinstance(posterior, HoldsModule) else None
-        if self.complete is None or not isinstance(module, Elbo):
+        if self.values != "incomplete" or not isinstance(module, Elbo):
             return None
         x = torch.cat([part.x for part in (self.train, self.test) if isinstance(part, Rows)])
         with torch.no_grad():
             law = module.sample_predictive(x, 1, rng.noise)
         assert isinstance(law, GaussianMixture)
         gaps = x.flatten(1).isnan()
-        removed = self.complete.flatten(1)[gaps].unsqueeze(1)
+        removed = None if self.complete is None else self.complete.flatten(1)[gaps].unsqueeze(1)
         entries = GaussianMixture(law.mu[:, gaps].unsqueeze(2), law.v[:, gaps].unsqueeze(2))
         return FilledGaps(gaps.nonzero(), entries, removed)
 

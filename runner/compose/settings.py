@@ -58,6 +58,8 @@ LEGACY_DEFAULTS: dict[str, Any] = {
     "csv.exclude": [],
     "csv.decimal": None,
     "csv.encoding": None,
+    "csv.gaps": "error",
+    "csv.dates": None,
     "csv_series.date_format": None,
     "csv_series.exclude": [],
     "csv_series.decimal": None,

@@ -1,103 +1,189 @@
-"""Columns of a table of the user's own, read as text and made into numbers: every guess is told,
-every bad cell is named."""
+"""Columns of a user's table, read as texts and encoded as numbers: each guess is reported, each
+bad cell is named."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
+from components.datasets.own.gaps import GapRule
 from components.datasets.own.text_table import TRUE_OR_FALSE, TextTable
 from components.errors import ConfigMismatchError
-from components.problems.input_columns import ColumnType, InputColumn
+from components.problems.date_columns import PARTS, find_date_formats
+from components.problems.input_columns import MISSING, InputColumn
 
+Dates = Literal["days", "parts", "texts"]
 MOST_LEVELS = 30  # different texts that a column of inputs may hold: one input for each
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class EncodedColumn:
-    """Inputs of one column, [N, k] with k = 1 for numbers and one for each text but the first
-    otherwise, their names, and what the column was taken for."""
+class EncodedColumn(NamedTuple):
+    """A column and its inputs [N, k]."""
 
+    column: InputColumn
     values: Array
-    taken_for: str
-    names: list[str]
-    is_text: bool = False
-    levels: tuple[str, ...] = ()  # texts of the column, in order
+
+    @property
+    def taken_for(self) -> str:
+        """Interpretation of the column, in words."""
+        parts = f" ({', '.join(self.column.parts)})" if self.column.parts else ""
+        levels = f"{len(self.column.levels)} " if self.column.levels else ""
+        return f"{levels}{self.column.type}{parts}"
 
 
-def encode(table: TextTable, name: str) -> EncodedColumn:
-    """A column of inputs: numbers where every cell is one, else 1 for the text of a row and 0 for
-    the others.
+@dataclass(frozen=True)
+class ColumnRules:
+    """Keys of the dataset about columns of inputs, and the training rows."""
+
+    kept: NDArray[np.int64]
+    gaps: GapRule = "error"
+    dates: Dates | None = None
+    indicators: list[Array] = field(default_factory=list)  # of gaps in the columns so far
+
+    def add_indicator(self, gaps: Array) -> bool:
+        """True if training rows have gaps, and not those of an earlier column: equal indicators
+        would depend on each other."""
+        learnt = gaps[self.kept]
+        is_new = learnt.any() and not any((learnt == other).all() for other in self.indicators)
+        self.indicators.append(learnt)
+        return bool(is_new)
+
+
+def encode(table: TextTable, name: str, rules: ColumnRules) -> EncodedColumn:
+    """A column of inputs: numbers where every cell is one, dates, else 1 for the text of a row and
+    0 for the others.
 
     The first text of the alphabet is the one that others are compared with, and has no input: with
     one for each, and an intercept, inputs would depend on each other. A cell that is no number in a
-    column where nine in ten are is named as a mistake, not taken for a text.
+    column where nine in ten are, one in ten texts, or in the first row only, is a mistake, not a
+    text.  With ``gaps: impute`` a gap has the medians of the training rows and an indicator; among
+    texts it is the text "missing", or the most frequent one where no training row has a gap.
 
     Raises:
-        ConfigMismatchError: a cell is missing, one is no number among numbers, or there are too
-            many different texts."""
-    texts = _texts(table, name)
-    numbers = [table.number(text) for text in texts]
-    bad = [row for row, value in enumerate(numbers) if value is None]
+        ConfigMismatchError: no training row has a value, one is no number among numbers, there are
+            too many different texts, or dates without ``dates`` or with two readings."""
+    cells = table.column(name, "inputs")
+    texts = [cell for cell in cells if cell is not None]
+    learnt = Counter(filter(None, (cells[row] for row in rules.kept)))
+    if not learnt:
+        raise ConfigMismatchError(
+            f"{table.file}: {name} has no value in a training row; name it in dataset.exclude"
+        )
+    numbers = {text: table.number(text) for text in {*texts}}
+    column = _find_type(table, name, texts, numbers, rules)
+    gaps = np.array([cell is None for cell in cells])
+    is_new = rules.gaps == "impute" and rules.add_indicator(gaps)
+    if column.levels and is_new:
+        column = replace(column, levels=(*(t for t in column.levels if t != MISSING), MISSING))
+    values = _to_values(column, cells, numbers)
+    if len(column.parts) > 1:
+        column, values = _select_parts(column, values, rules.kept)
+    usual = MISSING if is_new else learnt.most_common(1)[0][0]
+    return _fill_gaps(column, values, gaps, rules, usual)
+
+
+def _fill_gaps(
+    column: InputColumn, values: Array, gaps: Array, rules: ColumnRules, usual: str
+) -> EncodedColumn:
+    """A column with the inputs of its gaps, among texts those of the ``usual`` one."""
+    if rules.gaps not in ("impute", "keep"):
+        return EncodedColumn(column, values)
+    fill = np.full(values.shape[1], np.nan)
+    if rules.gaps == "impute" and column.levels:
+        fill = np.array(column.encode(usual, float))
+    elif rules.gaps == "impute":
+        fill = np.append(np.nanmedian(values[rules.kept], 0), [1.0] * (usual == MISSING))
+    values = np.pad(values, ((0, 0), (0, len(fill) - values.shape[1])))
+    values[gaps] = fill
+    return EncodedColumn(replace(column, fill=tuple(fill.tolist())), values)
+
+
+def _to_values(
+    column: InputColumn, cells: Sequence[str | None], numbers: Mapping[str, float | None]
+) -> Array:
+    """Inputs of the cells [N, k], NaN in gaps."""
+    k = column.n_inputs
+    rows: Sequence[object] = [numbers.get(cell or MISSING) for cell in cells]
+    if column.levels or column.parts:
+        rows = [column.encode(cell or MISSING, numbers.get) or [np.nan] * k for cell in cells]
+    values = np.array(rows, dtype=np.float64).reshape(len(cells), k)
+    values[[cell is None for cell in cells]] = np.nan
+    return values
+
+
+def _select_parts(column: InputColumn, values: Array, kept: NDArray[np.int64]) -> EncodedColumn:
+    """Parts of dates that vary in the training rows, or the first."""
+    varied = np.nanmin(values[kept], 0) < np.nanmax(values[kept], 0)
+    varied[0] |= not varied.any()
+    parts = tuple(np.array(PARTS)[varied].tolist())
+    return EncodedColumn(replace(column, parts=parts), values[:, varied])
+
+
+def _find_type(
+    table: TextTable,
+    name: str,
+    texts: Sequence[str],
+    numbers: Mapping[str, float | None],
+    rules: ColumnRules,
+) -> InputColumn:
+    """Type of a column by its texts, and the numbers that these are.
+
+    Raises ConfigMismatchError."""
+    bad = [text for text in texts if numbers[text] is None]
     if not bad:
-        kind = (
-            "true or false" if {text.lower() for text in texts} <= set(TRUE_OR_FALSE) else "numbers"
+        words = {text.lower() for text in texts}
+        return InputColumn(name, "true or false" if words <= set(TRUE_OR_FALSE) else "numbers")
+    place = table.where(table.cells[name].index(bad[0]))
+    if rules.dates != "texts" and (forms := find_date_formats({*texts})):
+        if len(forms) > 1 or rules.dates is None:
+            remedy = "set dataset.dates=days (since 1970), parts (year, month, weekday) or texts"
+            if len(forms) > 1:
+                remedy = "which can be read in two ways: write 2011-01-31, set dataset.dates=texts"
+            raise ConfigMismatchError(
+                f"{place}: {name} is {bad[0]!r}, a date; {remedy}, or name the column in dataset.exclude"
+            )
+        return InputColumn(
+            name, "dates", (), forms[0], ("days",) if rules.dates == "days" else PARTS
         )
-        return EncodedColumn(np.array(numbers, dtype=np.float64)[:, None], kind, [name])
-    if 10 * len(bad) <= len(texts) or all(table.hint(texts[row]) for row in bad):
+    _check_texts(table, name, texts, bad)
+    return InputColumn(name, "texts", tuple(sorted({*texts})))
+
+
+def _check_texts(table: TextTable, name: str, texts: Sequence[str], bad: Sequence[str]) -> None:
+    """Raises ConfigMismatchError: a column of texts is one of numbers with mistakes, the ``bad``
+    texts, or there are too many."""
+    distinct = {*texts}
+    few = 10 * len(bad) <= len(texts) or 10 * len({*bad}) <= len(distinct)
+    is_unit = bad == texts[:1] and len(texts) > 2
+    if few or is_unit or all(map(table.hint, bad)):
+        others = " as the others are" * (len(bad) < len(texts))
         raise ConfigMismatchError(
-            f"{table.where(bad[0])}: {name} is {texts[bad[0]]!r}, no number{' as the others are' * (len(bad) < len(texts))}; "
-            f"mend it, or name the column in dataset.exclude{table.hint(texts[bad[0]])}"
+            f"{table.where(table.cells[name].index(bad[0]))}: {name} is {bad[0]!r}, no number{others}; repair it, add it to "
+            f"dataset.missing, or name the column in dataset.exclude{table.hint(bad[0])}"
         )
-    levels = sorted(set(texts))
-    if len(levels) > MOST_LEVELS:
+    if len(distinct) > MOST_LEVELS:
         raise ConfigMismatchError(
-            f"dataset.inputs: {name} holds {len(levels)} different texts, at most {MOST_LEVELS} become inputs; name "
+            f"dataset.inputs: {name} holds {len(distinct)} different texts, at most {MOST_LEVELS} become inputs; name "
             "it in dataset.exclude, or make numbers of it"
         )
-    values = np.array([[float(text == level) for level in levels[1:]] for text in texts]).reshape(
-        len(texts), -1
-    )
-    return EncodedColumn(
-        values,
-        f"{len(levels)} texts",
-        [f"{name} {level}" for level in levels[1:]],
-        True,
-        tuple(levels),
-    )
 
 
-def input_columns(encoded: Mapping[str, EncodedColumn]) -> tuple[InputColumn, ...]:
-    """Names, types and texts of encoded columns."""
-    types: dict[str, ColumnType] = {"true or false": "true or false"}
-    return tuple(
-        InputColumn(
-            name,
-            "texts" if column.is_text else types.get(column.taken_for, "numbers"),
-            column.levels,
-        )
-        for name, column in encoded.items()
-    )
-
-
-def _texts(table: TextTable, name: str) -> list[str]:
-    """Cells of a column of inputs.
-
-    Raises:
-        ConfigMismatchError: a cell is missing."""
+def check_gaps(table: TextTable, name: str, gaps: GapRule) -> None:
+    """Raises ConfigMismatchError: some cells of a column of inputs are missing, and refused."""
     cells = table.column(name, "inputs")
-    if None in cells:
+    if gaps == "error" and None in cells and any(cells):
+        more = f" (and {cells.count(None) - 1:,} more)" * (cells.count(None) > 1)
         raise ConfigMismatchError(
-            f"{table.where(cells.index(None))}: {name} is missing; fill it, or name the column in dataset.exclude"
+            f"{table.where(cells.index(None))}: {name} is missing{more}; set dataset.gaps=impute or drop, fill it, or "
+            "name the column in dataset.exclude"
         )
-    return [str(cell) for cell in cells]
 
 
 def parse_real_labels(table: TextTable, name: str) -> Array:
@@ -111,7 +197,7 @@ def parse_real_labels(table: TextTable, name: str) -> Array:
             value = table.number(cell)
             if value is None:
                 raise ConfigMismatchError(
-                    f"{table.where(row)}: {name} is {cell!r}, no number; mend it, add it to dataset.missing, or set "
+                    f"{table.where(row)}: {name} is {cell!r}, no number; repair it, add it to dataset.missing, or set "
                     f"dataset.labels to binary or classes{table.hint(cell)}"
                 )
             labels[row] = value

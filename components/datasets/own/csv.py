@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -17,16 +17,21 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.columns import (
     ClassList,
+    ColumnRules,
+    Dates,
+    EncodedColumn,
+    check_gaps,
     class_labels,
     encode,
-    input_columns,
     parse_real_labels,
 )
+from components.datasets.own.gaps import GapRule, apply_gap_rule
 from components.datasets.own.input_units import Bounds, ImageShape, convert_inputs, describe_columns
 from components.datasets.own.number_marks import Decimal
 from components.datasets.own.own_file import OwnFile
 from components.datasets.own.own_problems import OwnTable, UnlabelledTable
 from components.datasets.own.table_facts import class_facts, input_facts
+from components.datasets.own.table_faults import TableFaults
 from components.datasets.own.text_table import TextTable, read_table
 from components.datasets.tables.raw_units import check_squares, is_constant
 from components.errors import ConfigMismatchError, DamagedFileError
@@ -40,6 +45,19 @@ from components.registry import register
 
 Indices = NDArray[np.int64]
 MOST_CLASSES: dict[Target, float] = {"real": 0, "binary": 2, "classes": np.inf}  # by labels
+# y [N, T], the mask of observed labels, the names of tasks, mean and sd of real labels, classes
+Labels = tuple[Tensor, Tensor, list[str], tuple[Tensor, Tensor] | None, list[str]]
+
+
+class UsableTable(NamedTuple):
+    """A table without faults."""
+
+    table: TextTable
+    columns: dict[str, EncodedColumn]  # of inputs
+    train: Indices
+    test: Indices
+    split_rule: str
+    labels: Labels | None
 
 
 @register("dataset", "csv")
@@ -77,6 +95,8 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         "decimal": None,
         "encoding": None,
         "classes": None,
+        "gaps": "error",
+        "dates": None,
     }
 
     labels: Target
@@ -92,6 +112,8 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     decimal: Decimal | None
     encoding: str | None
     missing: list[str]
+    gaps: GapRule
+    dates: Dates | None
     batch_size: PositiveInt | None
     standardise: bool
     bounds: Bounds | None
@@ -116,13 +138,19 @@ class Csv(OwnFile[Supervised | Unlabelled]):
                 f"classes: dataset.labels={self.labels} has at most {MOST_CLASSES[self.labels]}; set it to classes, or leave "
                 "dataset.classes out"
             )
+        if self.gaps == "keep" and self.targets:
+            raise ValueError(
+                "gaps: keep is for rows without labels (dataset.targets=[]); set dataset.gaps=impute or drop"
+            )
         return self
 
     def poses(self) -> Kind:
         return "supervised" if self.targets else "unlabelled"
 
     def holds(self) -> Values | None:
-        return None if self.targets else "real"
+        if self.targets:
+            return None
+        return "incomplete" if self.gaps == "keep" else "real"
 
     def target_kind(self) -> Target | None:
         return self.labels if self.targets else None
@@ -135,7 +163,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             return len(fold_names - {None})
         return None
 
-    def _table(self, data_dir: Path) -> TextTable:
+    def _table(self, data_dir: Path, faults: TableFaults | None = None) -> TextTable:
         return read_table(
             self.file(data_dir),
             self.delimiter,
@@ -143,6 +171,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             self.exclude,
             self.decimal,
             self.encoding,
+            collect=nullcontext if faults is None else faults.collect,
         )
 
     def _input_names(self, table: TextTable) -> list[str]:
@@ -167,17 +196,43 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             )
         return names
 
+    def _read(self, rng: Rng, data_dir: Path) -> UsableTable:
+        """Raises ConfigMismatchError: all faults of the file."""
+        faults = TableFaults()
+        table = self._table(data_dir, faults)
+        names: list[str] = []
+        with faults.collect():
+            names = self._input_names(table)
+        table = apply_gap_rule(table, names, self.gaps)
+        split = np.arange(table.n_rows), np.arange(0), ""
+        with faults.collect():
+            split = self._rows(table, rng)
+        encoded: dict[str, EncodedColumn] = {}
+        rules = ColumnRules(split[0], self.gaps, self.dates)
+        for name in names:
+            with faults.collect(name):
+                check_gaps(table, name, self.gaps)
+            with faults.collect(name):
+                encoded[name] = encode(table, name, rules)
+        with faults.collect():
+            labels = self._labels(table, split[0]) if self.targets else None
+        constant = [name for name in encoded if len({*table.cells[name]}) == 1]
+        key = "exclude" if self.inputs is None else "inputs"
+        faults.check(table.file, names, self.exclude, constant, key)
+        return UsableTable(table, encoded, *split, labels)
+
     def load(self, rng: Rng, setting: Setting) -> Supervised | Unlabelled:
-        table = self._table(setting.data_dir)
-        names = self._input_names(table)
-        encoded = {name: encode(table, name) for name in names}
-        train_rows, scored, split_rule = self._rows(table, rng)
+        table, encoded, train_rows, scored, split_rule, labels = self._read(rng, setting.data_dir)
         columns = {name: column.values for name, column in encoded.items()}
         x, input_mean, input_scale = convert_inputs(
             table, columns, train_rows, self.standardise, self.bounds, self.image_shape
         )
         described = InputColumns(
-            input_columns(encoded), input_mean, input_scale, table.decimal, tuple(self.missing)
+            tuple(column.column for column in encoded.values()),
+            input_mean,
+            input_scale,
+            table.decimal,
+            tuple(self.missing),
         )
         about = table.facts | {
             "columns": describe_columns(
@@ -186,9 +241,21 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             "test rows": f"{len(scored):,} ({split_rule})",
         }
         about |= input_facts(table, encoded, train_rows, scored)
-        if not self.targets:
-            return self._unlabelled(x[train_rows], x[scored], about, described, setting)
-        y, mask, tasks, scale, classes = self._labels(table, train_rows)
+        if labels is None:
+            x = x.to(setting.device, setting.dtype)
+            return UnlabelledTable(
+                name=self.identity(setting.data_dir, setting.offline),
+                values="incomplete" if self.gaps == "keep" else "real",
+                train=Rows(x[train_rows], 1.0),
+                test=Rows(x[scored], 1.0),
+                batch_size=self.batch_size,
+                image_shape=self.image_shape,
+                figures=[clusters],
+                about=about | {"values": "standardised" if self.standardise else "raw units"},
+                columns=described,
+                lines=[table.lines[row] for row in (*train_rows, *scored)],
+            )
+        y, mask, tasks, scale, classes = labels
         real = self.labels == "real"
 
         def batch(rows: Indices) -> Batch:
@@ -218,7 +285,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             bounds=self.bounds,
             image_shape=self.image_shape,
             input_units="standardised" if self.standardise else "raw units",
-            input_names=[name for column in encoded.values() for name in column.names],
+            input_names=described.input_names,
             input_scale=input_scale,
             columns=described,
             about=about
@@ -229,26 +296,6 @@ class Csv(OwnFile[Supervised | Unlabelled]):
                     y, mask, tasks, classes, train_rows, scored, self.classes is not None
                 )
             ),
-        )
-
-    def _unlabelled(
-        self,
-        train: Tensor,
-        test: Tensor,
-        about: dict[str, str],
-        columns: InputColumns,
-        setting: Setting,
-    ) -> UnlabelledTable:
-        return UnlabelledTable(
-            name=self.identity(setting.data_dir, setting.offline),
-            values="real",
-            train=Rows(train.to(setting.device, setting.dtype), 1.0),
-            test=Rows(test.to(setting.device, setting.dtype), 1.0),
-            batch_size=self.batch_size,
-            image_shape=self.image_shape,
-            figures=[clusters],
-            about=about | {"values": "standardised" if self.standardise else "raw units"},
-            columns=columns,
         )
 
     def _rows(self, table: TextTable, rng: Rng) -> tuple[Indices, Indices, str]:
@@ -292,9 +339,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             )
         return train_rows, scored, split_rule
 
-    def _labels(
-        self, table: TextTable, kept: Indices
-    ) -> tuple[Tensor, Tensor, list[str], tuple[Tensor, Tensor] | None, list[str]]:
+    def _labels(self, table: TextTable, kept: Indices) -> Labels:
         """y [N, T], which of them are there, the names of the tasks, mean and sd of real labels,
         and the classes of others.
 

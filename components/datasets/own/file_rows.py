@@ -83,6 +83,7 @@ def read_rows(
             f"dataset.path={file.name}: the file is empty, {file} holds {content}; name another"
         )
     names = rows[0][1]
+    rows = [(line, _cut_blanks(row, len(names))) for line, row in rows]
     if by_time and len(names) == 1:
         rows = _take_times(every, rows[0][0])
     facts = _describe_left_out(every, rows)
@@ -148,13 +149,18 @@ def _drop_comments(rows: list[Row]) -> list[Row]:
     ]
 
 
+def _cut_blanks(row: list[str], width: int) -> list[str]:
+    """A row without cells after the last name, if they are blank: a delimiter ends the line."""
+    return row if "".join(row[width:]).strip() else row[:width]
+
+
 def find_delimiter(lines: list[str], marks: Iterable[str]) -> str | None:
     """The first delimiter that makes a table of lines without comments; None: none does."""
     lines = [line for line in lines if line.strip() and line[0] != "#"]
     for mark in marks:
         with suppress(csv.Error, ValueError):
             names, *rows = csv.reader(lines, delimiter=mark, skipinitialspace=mark == " ")
-            more = {len(row) - len(names) for row in rows}
+            more = {len(_cut_blanks(row, len(names))) - len(names) for row in rows}
             if len(names) > 1 and more in ({0}, {lines[-1].startswith('"')}):
                 return mark
     return None

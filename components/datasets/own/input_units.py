@@ -12,7 +12,12 @@ from torch import Tensor
 
 from components.datasets.own.columns import Array
 from components.datasets.own.text_table import TextTable
-from components.datasets.tables.raw_units import Rows, column_scales, standardised_inputs
+from components.datasets.tables.raw_units import (
+    Rows,
+    check_squares,
+    column_scales,
+    standardised_inputs,
+)
 from components.errors import ConfigMismatchError
 
 MOST_NAMED = 16  # columns that are each named
@@ -112,4 +117,10 @@ def convert_inputs(
     if not standardise:
         return inputs, inputs.new_zeros(inputs.shape[1]), inputs.new_ones(inputs.shape[1])
     kept_inputs = inputs[kept]
+    if bool((gaps := inputs.isnan()).any()):
+        mean = kept_inputs.nanmean(0)
+        check_squares(torch.where(gaps, mean, inputs)[kept], list(columns))
+        scale = (kept_inputs - mean).square().nanmean(0).sqrt()
+        scale = torch.where(scale > 1e-12 * mean.abs(), scale, 1.0)
+        return (inputs - mean) / scale, mean, scale
     return standardised_inputs(inputs, kept), kept_inputs.mean(0), column_scales(kept_inputs)

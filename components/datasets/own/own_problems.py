@@ -1,4 +1,4 @@
-"""Problems of a table of the user's own, which say what its columns were taken for."""
+"""Problems of a user's table, with the interpretation of its columns."""
 
 from __future__ import annotations
 
@@ -60,6 +60,29 @@ class UnlabelledTable(Unlabelled):
     """Rows without labels."""
 
     about: dict[str, str] = field(default_factory=dict)
+    # of the file, for training and then held-out rows, N + B
+    lines: list[int] = field(default_factory=list)
 
     def describe(self) -> dict[str, str]:
         return super().describe() | self.about
+
+    def tables(self, posterior: object, rng: Rng) -> dict[str, pd.DataFrame]:
+        """Imputed gaps by the lines and columns of the file, in the units of the columns."""
+        tables = super().tables(posterior, rng)
+        columns = self.columns
+        if (
+            "imputed" in tables
+            and columns is not None
+            and columns.scale is not None
+            and columns.mean is not None
+        ):
+            frame = tables["imputed"]
+            places = frame["column"].to_numpy() - 1
+            scale = columns.scale.numpy()[places]
+            frame["mean"] = frame["mean"] * scale + columns.mean.numpy()[places]
+            frame["sd"] *= scale
+            frame["column"] = [columns.input_names[j] for j in places]
+            if len(self.lines) == self.n + self.test.n_rows:  # not a part of the table
+                frame["row"] = [self.lines[row - 1] for row in frame["row"]]
+                frame.rename(columns={"row": "line"}, inplace=True)
+        return tables

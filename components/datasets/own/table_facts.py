@@ -37,16 +37,16 @@ def input_facts(
     unseen = []
     constant = []
     for name, column in encoded.items():
-        if column.is_text:
+        if column.column.levels:
             cells = table.column(name, "inputs")
             train_texts = {str(cells[row]) for row in kept}
             tested = Counter(str(cells[row]) for row in scored)
-            for level in sorted(tested.keys() - train_texts):
+            for level in sorted(tested.keys() & {*column.column.levels} - train_texts):
                 rows = tested[level]
                 unseen.append(f"{name} {level} in {rows:,} test row{'s' * (rows > 1)}")
             if len(train_texts) == 1:
                 constant.append(name)
-        elif bool(is_constant(torch.from_numpy(column.values[kept]))):
+        elif bool(is_constant(torch.from_numpy(column.values[kept])).all()):
             constant.append(name)
     if constant:
         out["constant inputs"] = (
@@ -54,7 +54,7 @@ def input_facts(
         )
     if unseen:
         out["texts not learnt from"] = _join_names(unseen)
-    names = [name for column in encoded.values() for name in column.names]
+    names = [name for column in encoded.values() for name in column.column.input_names]
     X = torch.from_numpy(np.concatenate([column.values for column in encoded.values()], 1)[kept])
     if pairs := name_collinear(X, names):
         out["collinear inputs"] = f"{pairs}; their weights are hardly told apart"

@@ -4,11 +4,13 @@ reported."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from components.datasets.own.file_rows import DELIMITERS, decode, read_rows
+from components.datasets.own.missing_words import find_cells
 from components.datasets.own.number_marks import (
     FRACTION,
     GROUPED_NUMBER,
@@ -19,12 +21,14 @@ from components.datasets.own.number_marks import (
 )
 from components.errors import ConfigMismatchError, DamagedFileError
 
+# context of errors that may be collected, of a column or of none
+Collect = Callable[[str | None], AbstractContextManager[object]]
 Rows = Sequence[tuple[int, Sequence[str | None]]]  # line of the file, and cells
 TRUE_OR_FALSE = {"true": 1.0, "false": 0.0}
 NUMBER = r"\d[\d.,'’\u00a0\u202f ]*(?:[eE][+-]?\d+)?"
 NUMBER_WITH_UNIT = re.compile(
-    rf"[(+\-−]*\s*[$€£¥]?\s*[+\-−]?{NUMBER}\s*[%$€£¥]?\)?"
-)  # 5 %, €5, (5), −5
+    rf"[(+\-−]*\s*[$€£¥]?\s*[+\-−]?{NUMBER}\s*(?:[%$€£¥]|(?<=\s)[^\W\d]{{1,4}}[²³]?)?\)?"
+)  # 5 %, €5, (5), −5, 5 kg
 
 
 @dataclass(frozen=True)
@@ -75,19 +79,22 @@ class TextTable:
         dressed = (
             self.number(text) is None
             and NUMBER_WITH_UNIT.fullmatch(text)
-            and re.search(r"[%$€£¥()−]", text)
+            and re.search(r"[%$€£¥()−]|\s[^\W\d]", text)
         )
         return (
-            "; write numbers as -1.5, without %, signs of money, brackets or a long minus"
+            "; write numbers as -1.5, without %, units, signs of money, brackets or a long minus"
             if dressed
             else ""
         )
 
     def part(self, skip: int, number: int | None) -> TextTable:
         """Rows after the first ``skip`` ones, at most so many."""
-        rows = slice(skip, None if number is None else skip + number)
-        cells = {name: values[rows] for name, values in self.cells.items()}
-        return replace(self, cells=cells, lines=self.lines[rows])
+        return self.take(range(self.n_rows)[skip : None if number is None else skip + number])
+
+    def take(self, rows: Sequence[int]) -> TextTable:
+        """Some of the rows, in this order."""
+        cells = {name: [values[row] for row in rows] for name, values in self.cells.items()}
+        return replace(self, cells=cells, lines=[self.lines[row] for row in rows])
 
 
 def read_table(
@@ -98,6 +105,7 @@ def read_table(
     decimal: Decimal | None = None,
     encoding: str | None = None,
     by_time: bool = False,
+    collect: Collect = nullcontext,
 ) -> TextTable:
     """Read a CSV file with column names in its first line, or a Parquet file (by its ending).
 
@@ -128,39 +136,50 @@ def read_table(
         facts |= left_out
         if separator != delimiter:
             facts["delimiter"] = DELIMITERS.get(separator, separator)
-    _check_names(file, names, exclude)
+    with collect(None):
+        if unknown := [name for name in exclude if name not in names]:
+            raise ConfigMismatchError(
+                f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}"
+            )
     if all(map(is_number, names)):
         facts["names"] = f"{', '.join(names[:3])}, numbers; the first line is not read as a row"
-
-    def cell(text: str | None) -> str | None:
-        return None if text is None or text.strip() in missing else text.strip()
-
-    cells = {
-        name: [cell(row[j]) for _, row in rows]
-        for j, name in enumerate(names)
-        if name not in exclude
-    }
-    if "" in cells:
-        if not _is_row_index(cells.pop("")):
-            raise ConfigMismatchError(
-                f"{file}: column {names.index('') + 1} has no name; give it one, or leave it out by dataset.exclude=['']"
-            )
+    cells = _name_columns(file, names, rows, exclude, missing, collect)
+    if "" in names and "" not in {*exclude, *cells}:
         facts["left out"] = "a column without a name, which counts the rows or is empty"
     grouped = decimal is not None
     if decimal is None:
-        decimal, mark = find_decimal_mark(file, cells, separator)
+        mark = ""
+        with collect(None):
+            decimal, mark = find_decimal_mark(file, cells, separator)
         facts |= {"decimal mark": mark} if mark else {}
     return TextTable(file, cells, [line for line, _ in rows], decimal, facts, grouped)
 
 
-def _check_names(file: Path, names: Sequence[str], exclude: Sequence[str]) -> None:
-    """Raises ConfigMismatchError: a name occurs twice, or is excluded and not there."""
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ConfigMismatchError(f"{file}: two columns are called {twice[0]!r}; rename one")
-    if unknown := [name for name in exclude if name not in names]:
-        raise ConfigMismatchError(
-            f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}"
-        )
+def _name_columns(
+    file: Path,
+    names: Sequence[str],
+    rows: Rows,
+    exclude: Sequence[str],
+    missing: Sequence[str],
+    collect: Collect,
+) -> dict[str, list[str | None]]:
+    """Cells by the names of their columns, without the excluded ones and the index of the rows.
+
+    Raises ConfigMismatchError: a column has no name, or that of another one."""
+    cells: dict[str, list[str | None]] = {}
+    for j, name in enumerate(names):
+        column = find_cells([row[j] for _, row in rows], missing)
+        if name in exclude or (not name and _is_row_index(column)):
+            continue
+        with collect(name):
+            if not name:
+                raise ConfigMismatchError(
+                    f"{file}: column {j + 1} has no name; give it one, or leave it out by dataset.exclude=['']"
+                )
+            if name in cells:
+                raise ConfigMismatchError(f"{file}: two columns are called {name!r}; rename one")
+        cells[name] = column
+    return cells
 
 
 def _is_row_index(cells: list[str | None]) -> bool:
@@ -183,7 +202,8 @@ def _read_parquet(file: Path) -> tuple[list[str], Rows]:
     if len(frame) == 0:
         raise DamagedFileError(f"dataset.path: {file} holds no row; name another")
     columns = [
-        [None if pd.isna(value) else str(value) for value in frame[name]] for name in frame.columns
+        [None if pd.isna(value) else str(value) for value in frame.iloc[:, j]]
+        for j in range(frame.shape[1])
     ]
     rows = [list(row) for row in zip(*columns, strict=True)]
     return [str(name) for name in frame.columns], list(enumerate(rows, 1))

@@ -15,26 +15,31 @@ if TYPE_CHECKING:
 
 
 class FilledGaps(NamedTuple):
-    """Values that were removed from rows, each given the observed ones of its row; G gaps."""
+    """Gaps of rows, each given the observed values of its row; G gaps."""
 
     places: Tensor  # row and column of each gap [G, 2]
     law: GaussianMixture  # [S, G, 1]
-    truth: Tensor  # what was removed [G, 1]
+    truth: Tensor | None  # the removed values [G, 1]; None: the data lack them
 
     def scores(self) -> dict[str, float]:
         """``gap_rmse`` of the mean, ``gap_nlpp`` = −mean log p(value | observed values of its row),
         ``gap_coverage90`` and ``gap_crps``.
 
         Source: Salakhutdinov and Mnih (2008), section 5 (RMSE of entries held out)."""
+        if self.truth is None:
+            return {}
         everywhere = torch.ones_like(self.truth, dtype=torch.bool)
         named = regression.scores(self.law, self.truth, everywhere, ["value"])
         return {f"gap_{name}": value for name, value in named.items()}
 
     def table(self) -> pd.DataFrame:
-        """Row and column of each gap, from 1, mean and sd of its value, and the truth."""
+        """Row and column of each gap, from 1, mean and sd of its value, and the truth if known."""
         import pandas as pd
 
-        moments = [self.law.mean, self.law.variance.sqrt(), self.truth]
-        names = ["row", "column", "mean", "sd", "truth"]
+        moments = [self.law.mean, self.law.variance.sqrt()]
+        names = ["row", "column", "mean", "sd"]
+        if self.truth is not None:
+            moments.append(self.truth)
+            names.append("truth")
         table = pd.DataFrame(torch.cat([self.places + 1, *moments], 1).cpu().numpy(), columns=names)
         return table.astype({"row": int, "column": int})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from components.problems.date_columns import EPOCH
 from components.problems.input_columns import InputColumn, InputColumns
 from components.series.sequence import Sequence
 from components.series.sequence_data.dates_ahead import dates_ahead
@@ -45,16 +46,18 @@ def _typical(columns: InputColumns) -> list[Any]:
     values: list[Any] = []
     j = 0
     for column in columns.columns:
-        is_known = columns.mean is not None and not column.levels
-        mean = float(columns.mean[j]) if is_known and columns.mean is not None else 0.0
+        is_number = not column.levels and not column.date_format
+        mean = float(columns.mean[j]) if is_number and columns.mean is not None else 0.0
         values.append(_cell(column, mean))
-        j += len(column.levels) - 1 if column.levels else 1
+        j += column.n_inputs
     return values
 
 
 def _cell(column: InputColumn, mean: float) -> Any:
     if column.levels:
         return column.levels[0]
+    if column.date_format:
+        return EPOCH.strftime(column.date_format)
     return bool(mean > 0.5) if column.type == "true or false" else mean
 
 

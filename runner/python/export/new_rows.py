@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.problems import Counts
+from components.datasets.own.missing_words import is_missing
 from components.datasets.own.text_table import TextTable, decode, read_table
 from components.datasets.text.words import tokens_of
 from components.errors import ConfigMismatchError, DamagedFileError
@@ -103,9 +106,12 @@ def to_inputs(rows: Any, columns: InputColumns, where: str) -> Tensor:
     """
     import pandas as pd
 
+    names = [column.name for column in columns.columns]
+    if not isinstance(rows, pd.DataFrame) and any(column.fill for column in columns.columns):
+        with suppress(ValueError):  # else another width, which is refused below
+            rows = pd.DataFrame(np.asarray(rows), columns=names)
     if not isinstance(rows, pd.DataFrame):
         return columns.convert(_to_matrix(rows, columns, where))
-    names = [column.name for column in columns.columns]
     _check_columns(rows, names, where)
     if not len(rows):
         raise ConfigError(f"predict: {where} holds no row; give at least one")
@@ -158,9 +164,9 @@ def _list(names: Sequence[str]) -> str:
 
 def _to_matrix(rows: Any, columns: InputColumns, where: str) -> Tensor:
     """Raises ConfigError: rows are no numbers [B, D]."""
-    if texts := [column.name for column in columns.columns if column.levels]:
+    if texts := [column for column in columns.columns if column.levels or column.date_format]:
         raise ConfigError(
-            f"predict: {where} has no names of columns, and {texts[0]} holds texts; give a frame"
+            f"predict: {where} has no names of columns, and {texts[0].name} holds texts; give a frame"
         )
     try:
         x = torch.as_tensor(np.asarray(rows, dtype=np.float64))
@@ -181,61 +187,37 @@ def _to_matrix(rows: Any, columns: InputColumns, where: str) -> Tensor:
 
 
 def _encode(cells: pd.Series[Any], column: InputColumn, columns: InputColumns, where: str) -> Any:
-    """Numbers or indicators [B, k] of a column."""
-    if column.levels:
-        texts = [_text(cell, columns) for cell in cells]
-        return _indicators(texts, cells, column, where)
-    values = _numbers(cells, columns)
-    if (bad := ~np.isfinite(values)).any():
-        row = int(np.flatnonzero(bad)[0])
-        cell = cells.iloc[row]
-        is_missing = _text(cell, columns) is None
-        wrong = "is missing" if is_missing else f"is {cell!r}, no number"
-        mend = "fill it" if is_missing else f"the model was trained on {column.type}"
-        raise ConfigError(f"predict: {_place(where, cells, row)}: {column.name} {wrong}; {mend}")
-    return values[:, None]
+    """Inputs [B, k] of a column; gaps are filled as those of the training rows were.
 
-
-def _numbers(cells: pd.Series[Any], columns: InputColumns) -> Any:
-    """Numbers [B], NaN where a cell is none."""
+    Raises ConfigError: a cell is missing that is not filled, or has another type."""
     import pandas as pd
 
-    if pd.api.types.is_bool_dtype(cells.dtype) or pd.api.types.is_numeric_dtype(cells.dtype):
-        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    if column == InputColumn(column.name) and pd.api.types.is_numeric_dtype(cells.dtype):
+        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isfinite(values).all():
+            return values[:, None]
     table = TextTable(Path(), {}, [], columns.decimal)
-    out = np.full(len(cells), np.nan)
+    plain = replace(table, decimal=".")  # of cells that are no texts
+    expected = f"no number; the model was trained on {column.type}"
+    if column.levels:
+        expected = f"an unknown category; those learnt are {_list(column.levels)}"
+    elif column.parts:
+        expected = f"no date of the form {column.date_format}"
+    rows: list[Sequence[float]] = []
     for row, cell in enumerate(cells):
-        if isinstance(cell, str):
-            number = table.number(cell.strip())
-            out[row] = np.nan if number is None else number
-        elif isinstance(cell, bool | int | float | np.number | np.bool_):
-            out[row] = float(cell)
-    return out
-
-
-def _text(cell: object, columns: InputColumns) -> str | None:
-    """A cell as the training table had it; None: missing."""
-    if cell is None or cell != cell:  # NaN
-        return None
-    text = str(cell).strip()
-    return None if text in columns.missing else text
-
-
-def _indicators(
-    texts: list[str | None], cells: pd.Series[Any], column: InputColumn, where: str
-) -> Any:
-    for row, text in enumerate(texts):
-        if text is None:
-            raise ConfigError(
-                f"predict: {_place(where, cells, row)}: {column.name} is missing; fill it"
-            )
-        if text not in column.levels:
-            raise ConfigError(
-                f"predict: {_place(where, cells, row)}: {column.name} is {text!r}, an unknown category; the model knows "
-                f"{_list(column.levels)}"
-            )
-    values = [[float(text == level) for level in column.levels[1:]] for text in texts]
-    return np.array(values, dtype=np.float64).reshape(len(texts), -1)
+        text = str(cell).strip()
+        if column.parts and isinstance(cell, date):
+            text = cell.strftime(column.date_format)
+        gap = bool(pd.isna(cell))
+        if isinstance(cell, str) and text not in column.levels:
+            gap = is_missing(text, columns.missing, True)
+        number = (table if isinstance(cell, str) else plain).number
+        inputs = column.fill if gap else column.encode(text, number)
+        if inputs is None:
+            wrong = "missing; fill it" if gap else f"{cell!r}, {expected}"
+            raise ConfigError(f"predict: {_place(where, cells, row)}: {column.name} is {wrong}")
+        rows.append(inputs)
+    return np.array(rows, dtype=np.float64).reshape(len(rows), column.n_inputs)
 
 
 def _place(where: str, cells: pd.Series[Any], row: int) -> str:

@@ -181,19 +181,19 @@ def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
             "x,y\n1,2\n,3\n3,5\n",
             {},
             ConfigMismatchError,
-            "line 3: x is missing; fill it, or name the column in dataset.exclude",
+            "line 3: x is missing; set dataset.gaps=impute or drop, fill it, or name the",
         ),
         (
             "x,y\n" + "1,2\n" * 12 + "1o,3\n",
             {},
             ConfigMismatchError,
-            "line 14: x is '1o', no number as the others are; mend it",
+            "line 14: x is '1o', no number as the others are; repair it",
         ),
         (
             "x,y\n1,2\n2,much\n3,5\n",
             {},
             ConfigMismatchError,
-            "line 3: y is 'much', no number; mend it, add it to dataset.missing, or set",
+            "line 3: y is 'much', no number; repair it, add it to dataset.missing, or set",
         ),
         (
             "x,y\n1,2\n2,2\n3,2\n",

@@ -129,7 +129,7 @@ def test_scores_of_a_run_with_a_failed_check_are_marked(fitted):
         ({"sea": None}, "lacks sea; .*the model reads area, kind, sea"),
         (
             {"kind": ["hut", "castle"]},
-            "row 1: kind is 'castle', an unknown category; the model knows",
+            "row 1: kind is 'castle', an unknown category; those learnt are",
         ),
         ({"area": ["large", "3"]}, "row 0: area is 'large', no number"),
         ({"area": [1.0, None]}, "row 1: area is missing"),

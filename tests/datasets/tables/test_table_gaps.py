@@ -1,0 +1,208 @@
+"""Own tables with gaps, dates and faults: what becomes of each cell, also of new rows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from configured import component
+from omegaconf import OmegaConf
+from torch.distributions import MultivariateNormal
+
+from components.contracts.roles import Setting
+from components.datasets.own.missing_words import find_cells
+from components.errors import ConfigMismatchError
+from components.posteriors.latent import LatentPosterior
+from runner.errors import ConfigError
+from runner.execution.rng import Streams
+from runner.python.export.new_rows import read_rows, to_inputs
+
+WORDS = ["", "NA", "NaN", "nan", "null", "?"]
+
+
+def load_table(tmp_path: Path, content: str, **keys):
+    (tmp_path / "mine.csv").write_text(content, encoding="utf-8")
+    setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
+    return component("dataset", "csv", path="mine.csv", **keys).load(Streams(0), setting)
+
+
+def rows_of(n: int = 40) -> list[list[str]]:
+    """Columns a, b, city, when, y and part; gaps in a and city, in b of test rows only."""
+    g = np.random.default_rng(0)
+    rows = []
+    for i in range(n):
+        a, b, y = (f"{v:.3f}" for v in g.normal(size=3))
+        city = ["Bern", "Oslo", "Rome"][i % 3]
+        when = f"{1 + 7 * i % 28:02d}.{1 + i % 12:02d}.2020"
+        a = "n/a" if i % 7 == 3 else a
+        city = "" if i % 11 == 5 else city
+        b = "-" if i == 38 else b
+        rows.append([a, b, city, when, y, "test" if i >= 30 else "train"])
+    return rows
+
+
+def written(rows: list[list[str]]) -> str:
+    return "\n".join(",".join(row) for row in [["a", "b", "city", "when", "y", "part"], *rows])
+
+
+IMPUTE = {"gaps": "impute", "dates": "parts", "split": "part"}
+
+
+def test_gaps_are_imputed_by_the_training_rows(tmp_path):
+    problem = load_table(tmp_path, written(rows_of()), **IMPUTE)
+    frame = pd.read_csv(tmp_path / "mine.csv", na_values=["n/a", "-"])
+    train = frame[:30]
+    days = pd.to_datetime(frame.when, format="%d.%m.%Y").dt
+    expected = {
+        "a": frame.a.fillna(train.a.median()),
+        "a missing": frame.a.isna(),
+        "b": frame.b.fillna(train.b.median()),  # no indicator: no training row has a gap
+        "city Oslo": frame.city == "Oslo",
+        "city Rome": frame.city == "Rome",
+        "city missing": frame.city.isna(),
+        "when month": days.month,
+        "when weekday": days.isocalendar().day,
+    }
+    assert problem.input_names == list(expected)
+    raw = np.stack([np.asarray(column, dtype=float) for column in expected.values()], 1)
+    x = (raw - raw[:30].mean(0)) / raw[:30].std(0)
+    np.testing.assert_allclose(torch.cat([problem.train.x, problem.test.x]), x, atol=1e-12)
+    facts = problem.describe()
+    assert facts["rows with gaps"].startswith("9 (a 6, b 1, city 4), imputed by the training rows")
+    assert facts["columns"].endswith("city: 4 texts; when: dates (month, weekday)")
+    same = to_inputs(read_rows(tmp_path / "mine.csv", problem.columns), problem.columns, "rows")
+    torch.testing.assert_close(same, torch.cat([problem.train.x, problem.test.x]))
+    new = pd.DataFrame(
+        {"a": [0.5], "b": [None], "city": [np.nan], "when": [pd.Timestamp("2021-03-05")]}
+    )
+    filled = to_inputs(new, problem.columns, "frame") * raw[:30].std(0) + raw[:30].mean(0)
+    np.testing.assert_allclose(filled[0], [0.5, 0, train.b.median(), 0, 0, 1, 3, 5], atol=1e-12)
+    with pytest.raises(ConfigError, match=r"when is '2021-03-05', no date of the form %d\.%m\.%Y"):
+        to_inputs(new.assign(when="2021-03-05"), problem.columns, "frame")
+
+
+def test_rows_with_gaps_are_dropped_or_refused(tmp_path):
+    rows = rows_of()
+    whole = [row for row in rows if not {"n/a", "-", ""} & {*row}]
+    keys = {"dates": "days", "split": "part"}
+    dropped = load_table(tmp_path, written(rows), gaps="drop", **keys)
+    plain = load_table(tmp_path, written(whole), **keys)
+    assert torch.equal(dropped.train.x, plain.train.x)
+    assert torch.equal(dropped.test.x, plain.test.x)
+    assert "9 (a 6, b 1, city 4), left out" in dropped.describe()["rows with gaps"]
+    new = pd.DataFrame({"a": [None], "b": [1], "city": ["Bern"], "when": ["01.02.2020"]})
+    with pytest.raises(ConfigError, match="row 0: a is missing; fill it"):
+        to_inputs(new, dropped.columns, "frame")
+    with pytest.raises(ValueError, match="keep is for rows without labels"):
+        load_table(tmp_path, written(rows), gaps="keep")
+
+
+def test_equal_gaps_have_one_indicator(tmp_path):
+    lines = [f"{'' if i % 5 == 0 else i},{'' if i % 5 == 0 else i * i % 7},{i}" for i in range(40)]
+    problem = load_table(tmp_path, "a,b,y\n" + "\n".join(lines), gaps="impute")
+    assert problem.input_names == ["a", "a missing", "b"]
+
+
+def test_gaps_of_rows_without_labels_are_imputed_in_their_units(tmp_path):
+    g = np.random.default_rng(1)
+    x = g.normal(size=(60, 2)) @ g.normal(size=(2, 4)) + 0.1 * g.normal(size=(60, 4))
+    x = x * [1, 10, 0.1, 3] + [5, 0, -2, 100]
+    x[g.random(x.shape) < 0.2] = np.nan
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    problem = load_table(tmp_path, frame.to_csv(index=False), targets=[], gaps="keep")
+    assert (
+        component("dataset", "csv", path="m.csv", targets=[], gaps="keep").holds() == "incomplete"
+    )
+    lines = np.array(problem.lines) - 2
+    learnt = x[lines[: problem.n]]
+    z = (x[lines] - np.nanmean(learnt, 0)) / np.nanstd(learnt, 0)
+    np.testing.assert_allclose(torch.cat([problem.train.x, problem.test.x]), z, atol=1e-12)
+    module = component("model", "ppca", latent_dim=2).build(problem, Streams(0))
+    table = problem.tables(LatentPosterior(module), Streams(0))["imputed"]
+    assert len(table) == np.isnan(x).sum()
+    up = module.generative.network.layers[0]
+    scale = torch.tensor(np.nanstd(learnt, 0))
+    W, v = up.weight.detach() * scale[:, None], module.generative.log_noise.exp().detach()
+    law = MultivariateNormal(
+        up.bias.detach() * scale + np.nanmean(learnt, 0), W @ W.T + v * torch.diag(scale**2)
+    )
+    for line, column, mean, sd in table.itertuples(index=False):
+        row, j = torch.tensor(x[line - 2]), "abcd".index(column)
+        seen = ~row.isnan()
+        gain = law.covariance_matrix[j, seen] @ torch.linalg.inv(
+            law.covariance_matrix[seen][:, seen]
+        )
+        assert mean == pytest.approx(float(law.mean[j] + gain @ (row - law.mean)[seen]))
+        rest = law.covariance_matrix[j, j] - gain @ law.covariance_matrix[seen, j]
+        assert sd == pytest.approx(float(rest.sqrt()))
+
+
+def test_all_faults_are_reported_with_keys_that_avoid_them(tmp_path):
+    header = "a,b,c,d,e,e,when,y,\n"
+    lines = [
+        f"{'' if i == 4 else i},{'?' if i in (2, 9) else i * i % 7},text {i},7,1,2,2020-01-{1 + i % 28:02d},{i},{i * 3}"
+        for i in range(40)
+    ]
+    with pytest.raises(ConfigMismatchError) as caught:
+        load_table(tmp_path, header + "\n".join(lines))
+    first, *faults, last = str(caught.value).splitlines()
+    assert first.endswith("mine.csv has 6 faults:")
+    for fault in (
+        "two columns are called 'e'; rename one",
+        "column 9 has no name; give it one, or leave it out",
+        "line 6: a is missing; set dataset.gaps=impute or drop",
+        "line 4: b is missing (and 1 more);",
+        "dataset.inputs: c holds 40 different texts",
+        "d has the same value in every row",
+        "line 2: when is '2020-01-01', a date; set dataset.dates=days",
+    ):
+        assert any(line.strip().startswith(fault) for line in faults), fault
+    words = shlex.split(last.removeprefix("  to proceed: "))
+    keys = OmegaConf.to_container(OmegaConf.from_dotlist(words))["dataset"]
+    problem = load_table(tmp_path, header + "\n".join(lines), **keys)
+    assert problem.input_names == ["a", "a missing", "b", "b missing", "when days"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "error"),
+    [
+        (["km", "1", "2", "3"], "line 2: x is 'km', no number as the others are"),
+        (["5 kg", "6 kg", "7 kg", "8 kg"], "no number; .*without %, units"),
+        (["nil", *map(str, range(12)), "nil", "nil"], "x is 'nil', no number as the others are"),
+        (["01/02/2011", "03/04/2011", "05/06/2011"], "read in two ways: write 2011-01-31"),
+        (["2011-01-03", "2011-01-04", "2012-01-04"], "a date; set dataset.dates=days"),
+        (["", "", ""], "x has no value in a training row"),
+    ],
+)
+def test_cells_that_are_no_inputs_are_refused(tmp_path, cells, error):
+    content = "x,y\n" + "".join(f"{cell},{i}\n" for i, cell in enumerate(cells))
+    with pytest.raises(ConfigMismatchError, match=error):
+        load_table(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ("cells", "missing"),
+    [
+        (["1", "n/a", "N/A", "#N/A", "-", ".", "None", "NULL", "?", "--", "2"], range(1, 10)),
+        (["Bern", "n/a", "#N/A", "NULL", "Na", "-", "None", "Na+"], (1, 2, 3)),
+        (["+", "-", "+", "?"], (3,)),
+        (["2020-01-05", "-"], (1,)),
+    ],
+)
+def test_cells_without_a_value(cells, missing):
+    found = find_cells([f" {cell} " for cell in cells], WORDS)
+    assert [row for row, cell in enumerate(found) if cell is None] == [*missing]
+    assert find_cells(["1", "-", "n/a", ""], ["x"]) == ["1", "-", "n/a", ""]
+
+
+@pytest.mark.parametrize("end", [",", ",,", ", "])
+def test_a_delimiter_that_ends_lines_is_no_column(tmp_path, end):
+    rows = "".join(f"{i};{i * i}{end}\n".replace(",", ";") for i in range(9))
+    assert load_table(tmp_path, "x;y\n" + rows).input_names == ["x"]
+    with pytest.raises(Exception, match=re.escape("3 cells under 2 names")):
+        load_table(tmp_path, f"x,y\n{rows.replace(';', ',')}1,2,3\n")
