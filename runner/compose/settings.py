@@ -58,6 +58,7 @@ LEGACY_DEFAULTS: dict[str, Any] = {
     "csv.exclude": [],
     "csv.decimal": None,
     "csv.encoding": None,
+    "csv.classes": None,
     "csv.gaps": "error",
     "csv.dates": None,
     "csv_series.date_format": None,

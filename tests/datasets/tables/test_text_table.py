@@ -268,7 +268,7 @@ def test_classes_and_texts_that_only_test_rows_have_are_named(tmp_path):
 
 def test_new_keys_at_their_defaults_are_not_signed():
     keys = ["exclude", "decimal", "encoding"]
-    for dataset, more in (("csv", ["gaps", "dates"]), ("csv_series", [])):
+    for dataset, more in (("csv", ["classes", "gaps", "dates"]), ("csv_series", [])):
         defaults = component("dataset", dataset, path="a.csv").model_dump()
         assert {key: defaults[key] for key in (*keys, *more)} == {
             key: LEGACY_DEFAULTS[f"{dataset}.{key}"] for key in (*keys, *more)
