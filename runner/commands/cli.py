@@ -10,6 +10,7 @@ import gc
 import importlib
 import os
 import sys
+import traceback
 import warnings
 from typing import TextIO
 
@@ -268,34 +269,47 @@ def _version() -> str:
 
 
 def _answer(argv: list[str]) -> int:
-    """Does what a command line asks for; the exit code."""
-    from runner.errors import ConfigError, RunFailure, nearest
+    """Exit code of a command line, after its work; every error is a line."""
+    from runner.errors import ConfigError, RunFailure
 
     try:
-        if not argv or argv[0] in ("-h", "--help", "help"):
-            print(
-                HELP.format(
-                    commands="\n".join(f"  runner {text}" for _, text in COMMANDS.values())
-                ),
-                flush=True,
-            )
-            return 0 if argv else 2
-        if argv == ["--version"]:
-            print(f"runner {_version()}")
-            return 0
-        if argv[0] in COMMANDS:
-            code: int = importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
-            return code
-        if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
-            print(
-                f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}",
-                file=sys.stderr,
-            )
-            return 2
-        return run(argv)
+        for word in argv:
+            word.encode()  # a record could not hold a name that is not UTF-8
+        return _dispatch(argv)
     except (ConfigError, RunFailure) as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
+    except (Exception, KeyboardInterrupt) as error:
+        from runner.commands import unexpected
+
+        code, message = unexpected.describe_unexpected(error, argv)
+        print(message, file=sys.stderr)
+        if os.environ.get(unexpected.DEBUG_VARIABLE):
+            traceback.print_exc()
+        return code
+
+
+def _dispatch(argv: list[str]) -> int:
+    """Runs the command or the run that a command line names; the exit code."""
+    from runner.errors import nearest
+
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        lines = "\n".join(f"  runner {text}" for _, text in COMMANDS.values())
+        print(HELP.format(commands=lines), flush=True)
+        return 0 if argv else 2
+    if argv == ["--version"]:
+        print(f"runner {_version()}")
+        return 0
+    if argv[0] in COMMANDS:
+        code: int = importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
+        return code
+    if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
+        print(
+            f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}",
+            file=sys.stderr,
+        )
+        return 2
+    return run(argv)
 
 
 if __name__ == "__main__":
