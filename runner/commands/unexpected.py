@@ -46,6 +46,8 @@ def describe_unexpected(error: BaseException, argv: list[str]) -> tuple[int, str
         return 2, f"{shorten(error.object)}: no text in UTF-8; rename the file, or convert it"
     if isinstance(error, RecursionError):
         return 1, "a file or a value is nested too deeply to be read; repair or remove it"
+    if str(error).startswith("Symlink loop"):  # Path.resolve before Python 3.13
+        return 2, f"{shorten(str(error))}; {PATH_FIXES[errno.ELOOP]}"
     if "start new thread" in str(error):
         return 1, f"no further thread can be started; {MACHINE_FIXES[errno.EAGAIN]}"
     if message := out_of_memory_message(error):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from runner.errors import ConfigError, nearest
-from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.definition import StudyDefinition, plan
+from runner.study.snapshot import FrozenRun, Snapshot, choose_components
 
 ONLY_HELP = (
     "only runs for which all pairs hold: model=igp|smdgp,preset=tuned; "
@@ -37,6 +39,22 @@ def facts(snapshot: Snapshot, run: FrozenRun) -> Facts:
     }
     properties |= {key: str(value) for key, value in run.cell.items()}
     return properties | {key.split(".")[-1]: str(value) for key, value in run.cell.items()}
+
+
+def refuse_unknown_pairs(study: StudyDefinition, extra: list[str], only: list[str]) -> None:
+    """Check ``--only`` before the runs are composed, 20 of which take a second.
+
+    Raises:
+        ConfigError: as ``choose``.
+    """
+    runs = []
+    for planned in plan(study, extra):
+        names = choose_components(planned.overrides)
+        experiment = study.recorded_under or names.get("experiment") or study.name
+        config = {role: {"name": name} for role, name in names.items()}
+        facts = (planned.name, planned.row, planned.cell, planned.overrides, experiment)
+        runs.append(FrozenRun(*facts, config=config))
+    choose(Snapshot(study.name, study, "", "", extra, runs, Path()), only)
 
 
 def select_runs(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:

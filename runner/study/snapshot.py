@@ -9,8 +9,9 @@ signature: later changes of the YAML do not affect a study in progress.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,16 @@ from omegaconf import OmegaConf
 from pydantic import TypeAdapter, ValidationError
 
 from components.metrics.names import PREFIXES, base_name, score_names
+from runner.catalogue.list_and_show import selected_components
 from runner.catalogue.plugins import module_name, refuse_unknown_modules
 from runner.compose.protocol import protocol_parts
+from runner.disk import conf_folders
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
-from runner.disk.read_yaml import reading
+from runner.disk.read_yaml import YAML_READ_ERRORS, reading
 from runner.disk.yaml_comments import Dumper
 from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES, read_yaml
-from runner.errors import ConfigError, UnfitError, nearest
+from runner.errors import ConfigError, InvalidKeyError, UnfitError, nearest
 from runner.record.facts import read_facts_or_warn
 from runner.record.record import now
 from runner.study.definition import DISTANCES, PlannedRun, Row, StudyDefinition, plan
@@ -130,9 +133,9 @@ def _freeze_run(
     from omegaconf.errors import OmegaConfBaseException
 
     from components.errors import DamagedFileError, DataUnavailableError
-    from runner.compose.config import prepare
     from runner.compose.errors import explain
     from runner.compose.overrides import compose
+    from runner.compose.resolve import resolve
 
     facts = (planned.name, planned.row, planned.cell, planned.overrides)
     try:
@@ -141,13 +144,18 @@ def _freeze_run(
         if isinstance(named, list):
             refuse_unnamed_plugins({module_name(m) for m in named} - set(plugins), study.name)
             cfg.plugins = [*named, *(m for m in plugins if m not in named)]
-        job = prepare(cfg, study.recorded_under or experiment or study.name, explicit)
+        resolved = resolve(cfg, study.recorded_under or experiment or study.name, explicit)
+        from runner.compose.config import build  # torch, which no wrong key of a run needs
+
+        job = build(resolved)
     except (HydraException, OmegaConfBaseException) as error:
         if str(error) not in told:  # finding out takes another composition
-            told[str(error)] = explain(error, planned.overrides)
-        return FrozenRun(*facts, refused=told[str(error)].splitlines()[0])
+            told[str(error)] = explain(error, planned.overrides).splitlines()[0]
+        return FrozenRun(*facts, refused=told[str(error)])
     except (ConfigError, DataUnavailableError) as error:
         why = str(error).strip().splitlines()[0]
+        if isinstance(error, InvalidKeyError):
+            told[str(error)] = why
         lacks = isinstance(error, DataUnavailableError) and not isinstance(error, DamagedFileError)
         return FrozenRun(*facts, refused=why, unfit=isinstance(error, UnfitError), lacks_data=lacks)
     return FrozenRun(*facts, job.settings.experiment, job.signature, job.data, job.config)
@@ -169,13 +177,62 @@ def take(
     from runner.record.code import commit
 
     explanations: dict[str, str] = {}
-    runs = [
-        _freeze_run(planned, study, output_dir, plugins, explanations)
-        for planned in watch(list(plan(study, extra)))
-    ]
+
+    def freeze(planned: PlannedRun) -> FrozenRun:
+        return _freeze_run(planned, study, output_dir, plugins, explanations)
+
+    planned_runs = list(plan(study, extra))
+    refused = f"study {name}: no run can be composed; the first one: "
+    if extra:
+        _refuse_wrong_overrides(planned_runs, extra, freeze, explanations, refused)
+    runs = [freeze(planned) for planned in watch(planned_runs)]
     if all(run.refused for run in runs):
-        raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
+        raise ConfigError(f"{refused}{runs[0].refused}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
+
+
+def _refuse_wrong_overrides(
+    planned_runs: list[PlannedRun],
+    extra: list[str],
+    freeze: Callable[[PlannedRun], FrozenRun],
+    explanations: dict[str, str],
+    refused: str,
+) -> None:
+    """Check the overrides of a launch on one run of each choice of the components that they change.
+
+    Raises:
+        ConfigError: no run takes one of them.
+    """
+    keys = tuple(word.lstrip("+~").partition("=")[0] for word in extra)
+    roles = {key.partition(".")[0] for key in keys if "." in key}
+    runs: dict[str, PlannedRun] = {}
+    for planned in planned_runs:
+        names = choose_components(planned.overrides)
+        choice = [
+            (key, name)
+            for key, name in names.items()
+            if key.partition(".")[0] in roles and name.isidentifier()
+        ]
+        runs.setdefault(str(choice), planned)
+    messages = [freeze(planned).refused or "" for planned in runs.values()]
+    if all(text.startswith(keys) and text in explanations.values() for text in messages):
+        raise ConfigError(f"{refused}{messages[0]}")
+
+
+def choose_components(overrides: list[str]) -> dict[str, str]:
+    """Names that overrides, or the experiment among them, choose by role."""
+    chosen = dict(word.lstrip("+").split("=", 1) for word in overrides if "=" in word)
+    file = conf_folders.find("experiment", chosen.get("experiment", ""))
+    names = {} if file is None else _read_choice(file, file.stat().st_mtime_ns)
+    return names | chosen
+
+
+@cache
+def _read_choice(file: Path, _changed: int) -> dict[str, str]:
+    """Names that an experiment chooses by role; none from a damaged file, which composing reports."""
+    with suppress(*YAML_READ_ERRORS):
+        return selected_components(read_yaml(file))
+    return {}
 
 
 def save(snapshot: Snapshot) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
-from runner.study.choice import refused_among, select_runs
+from runner.study.choice import refuse_unknown_pairs, refused_among, select_runs
 from runner.study.definition import load_study
 from runner.study.display import FAILED, StudyDisplay, describe_states, state, status
 from runner.study.job_pool import JobPool
@@ -102,8 +102,10 @@ def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool)
     if old_snapshot is not None:
         _check_old_snapshot(old_snapshot, given, name, reads_only)
         return old_snapshot
+    study = load_study(given.study)
+    refuse_unknown_pairs(study, given.overrides, given.only)
     snapshot = snapshots.take(
-        load_study(given.study),
+        study,
         name,
         given.overrides,
         output_dir,
