@@ -269,24 +269,32 @@ def _version() -> str:
 
 
 def _answer(argv: list[str]) -> int:
-    """Exit code of a command line, after its work; every error is a line."""
+    """Exit code of a command line, after its work; every error is a line.
+
+    A command that was stopped prints the one that continues it.
+    """
+    from runner.commands import unexpected
     from runner.errors import ConfigError, RunFailure
 
     try:
         for word in argv:
-            word.encode()  # a record could not hold a name that is not UTF-8
-        return _dispatch(argv)
+            word.encode()  # no record can hold a name that is not UTF-8
+        code = _dispatch(argv)
     except (ConfigError, RunFailure) as error:
         print(error, file=sys.stderr)
-        return 2 if isinstance(error, ConfigError) else 1
+        code = 2 if isinstance(error, ConfigError) else 1
+    except SystemExit as end:
+        if end.code not in unexpected.STOPPED:
+            raise
+        code = int(end.code)
     except (Exception, KeyboardInterrupt) as error:
-        from runner.commands import unexpected
-
-        code, message = unexpected.describe_unexpected(error, argv)
+        code, message = unexpected.describe_unexpected(error)
         print(message, file=sys.stderr)
         if os.environ.get(unexpected.DEBUG_VARIABLE):
             traceback.print_exc()
-        return code
+    if code in unexpected.STOPPED:
+        print(f"go on with: {unexpected.command_line(argv)}", file=sys.stderr)
+    return code
 
 
 def _dispatch(argv: list[str]) -> int:

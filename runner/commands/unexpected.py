@@ -12,6 +12,7 @@ import traceback
 from pathlib import Path
 
 DEBUG_VARIABLE = "RUNNER_DEBUG"  # if it is set, the traceback follows the line
+STOPPED = (130, 143)  # exit codes after SIGINT and SIGTERM
 SHOWN_CHARACTERS = 80  # of a path or a text
 PATH_FIXES = {  # a path that was given is wrong
     errno.ENAMETOOLONG: "a name has at most 255 bytes, a path 4,095; give a shorter one",
@@ -33,13 +34,13 @@ MACHINE_FIXES = {
 }
 
 
-def describe_unexpected(error: BaseException, argv: list[str]) -> tuple[int, str]:
+def describe_unexpected(error: BaseException) -> tuple[int, str]:
     """Exit code and message of a command that ended in an error: 2 for a wrong argument, 130 for an
     interrupt, otherwise 1."""
     from runner.execution.memory import out_of_memory_message
 
     if isinstance(error, KeyboardInterrupt):
-        return 130, f"interrupted; go on with: {command_line(argv)}"
+        return 130, "interrupted"
     if isinstance(error, OSError) and error.errno is not None:
         return describe_os_error(error)
     if isinstance(error, UnicodeEncodeError | UnicodeDecodeError):
@@ -86,6 +87,6 @@ def shorten(text: str | bytes) -> str:
 
 
 def command_line(argv: list[str]) -> str:
-    """A command as it was given, but for the words that would begin all over."""
+    """A command as it was given, but for the words that discard what is done."""
     words = [word for word in argv if word not in ("--fresh", "fresh=true")]
     return shlex.join(["runner", *words])

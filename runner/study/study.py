@@ -4,6 +4,7 @@ parallel, until done."""
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,11 +79,10 @@ def launch(
     out.print(f"study {snapshot.name}: {counts or 'nothing was run'}")
     report_late(deadline)
     if isinstance(executor, JobQueue) and executor.left:
-        see = f"see them with: runner study {snapshot.name} --status"
-        out.print(f"{executor.left} go on in the queue of {launcher.engine}; {see}")
+        engine = launcher.engine
+        out.print(f"{executor.left} continue in the queue of {engine}; --status shows them")
         return 128 + int(executor.stopped_by or 0)
     if executor.stopped_by is not None:
-        out.print(f"stopped; go on with: runner study {snapshot.name}")
         return 128 + executor.stopped_by
     return 1 if any(display.counts[s] for s in (*FAILED, "interrupted")) else 0
 
@@ -222,17 +222,19 @@ def main(argv: list[str]) -> int:
     arguments, launcher = _parse(argv)
     output_dir = Path(arguments.output_dir).resolve()
     name = arguments.name or Path(arguments.study).stem
+    name_flag = f" --as {shlex.quote(arguments.name)}" if arguments.name else ""
+    flags = f"{name_flag}{repeat_flags(arguments, *list_named_plugins(arguments))}"
+    again = f"runner rerun --failed {shlex.quote(arguments.study)}{flags}"
+    rest = f"runner study {shlex.quote(arguments.study)}{flags}"
     if argv[0] == "rerun" and snapshots.load(name, output_dir) is None:
         raise ConfigError(
-            f"study {arguments.study} was never launched under {output_dir}; start it with: runner study {arguments.study}"
+            f"study {arguments.study} was never launched under {output_dir}; start it with: {rest}"
         )
     snapshot = find_snapshot(arguments, output_dir, arguments.status)
     runs = select_runs(snapshot, arguments.only)
     if arguments.status:
         _show_status(snapshot, runs, arguments.json)
         return 0
-    again = f"runner rerun --failed {arguments.study}"
-    rest = f"runner study {arguments.study}{repeat_flags(arguments)}"
     budget = arguments.budget and TimeBudget(arguments.budget, arguments.probe_seconds, rest)
     code = run_remaining(
         snapshot,

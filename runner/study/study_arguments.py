@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 
 from runner.catalogue import plugins
@@ -18,14 +19,14 @@ from runner.terminal.arguments import add_json, add_output_dir
 PROBE_SECONDS = 5.0  # of a probe's training and evaluation, about
 
 
-def repeat_flags(given: argparse.Namespace) -> str:
+def repeat_flags(given: argparse.Namespace, *plugin_modules: str) -> str:
     """Flags that a further command about the study's records has to repeat."""
-    flags = ""
+    words = [f"--plugin={module}" for module in plugin_modules]
     if given.output_dir != "outputs":
-        flags += f" --output-dir {given.output_dir}"
+        words += ["--output-dir", given.output_dir]
     if given.config_dir:
-        flags += f" --config-dir {given.config_dir}"
-    return flags
+        words += ["--config-dir", given.config_dir]
+    return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def list_named_plugins(given: argparse.Namespace) -> list[str]:
