@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -96,6 +97,7 @@ COMMANDS = {
         "completion <shell>     tab completion for bash, zsh or fish",
     ),
 }
+HYDRA_VALUE_ERRORS = "Only one of --run|.*Config group override"  # of its own, about the words
 # commands that do nothing but print
 PRINTING_COMMANDS = (
     "list",
@@ -149,10 +151,16 @@ def run(argv: list[str]) -> int:
 
         argv, folder = conf_folders.split_config_dir(argv)
         conf_folders.use(folder)
+        argv = sorted(argv, key=_is_override)  # Hydra takes no overrides after a flag among them
         code = run_once(argv)
         return _delegate_to_hydra(argv) if code is None else code
     finally:
         gc.enable()
+
+
+def _is_override(word: str) -> bool:
+    """False for a flag and its value."""
+    return not word.startswith("-") and ("=" in word or word.startswith("~"))
 
 
 def _delegate_to_hydra(argv: list[str]) -> int:
@@ -204,7 +212,7 @@ def _run_hydra(argv: list[str]) -> int:
     try:
         main()
     except (HydraException, OmegaConfBaseException, ValueError) as error:
-        if type(error) is ValueError and "Config group override" not in str(error):
+        if type(error) is ValueError and not re.match(HYDRA_VALUE_ERRORS, str(error)):
             raise
         raise ConfigError(explain(error, argv)) from None
     finally:

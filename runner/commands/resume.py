@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
     """Resumes one run, named by its folder or by the beginning of its signature."""
     parser = Parser(prog="runner resume", description="Goes on with an interrupted run.")
     parser.add_argument("run", help="folder of the run, or the beginning of its signature")
-    add_output_dir(parser)
+    add_output_dir(parser, must_exist=True)
     parser.add_argument(
         "--trust",
         action="store_true",

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 from warnings import warn
 
+from runner.disk import conf_folders
 from runner.errors import ConfigError, RunnerWarning, nearest
 from runner.python.words import flat, refuse_too_large
 from runner.record import record
-from runner.record.facts import read_config, read_facts_or_warn, warn_unreadable
+from runner.record.facts import (
+    CHOSEN_ROLES,
+    RunState,
+    read_config,
+    read_facts_or_warn,
+    warn_unreadable,
+)
 from runner.record.lines import by_replicate, readable_lines
 from runner.report.compare import last_evaluation
 from runner.statistics.standard_error import mean_se
@@ -75,7 +82,8 @@ def runs(
         (``rmse_se``); an unfinished run has the scores of its last evaluation.
 
     Raises:
-        ConfigError: a filter, or a setting, that no run has.
+        ConfigError: a filter, or a setting, that no run has; a state or a component that does
+            not exist.
 
     Example:
         >>> from runner import run, runs
@@ -94,6 +102,10 @@ def runs(
     conditions = dict(flat(filters))
     ask_config = [name for name in [*conditions, *settings] if name not in COLUMNS]
     rows = []
+    names = {
+        column: [None, *(get_args(RunState) if column == "state" else conf_folders.names(column))]
+        for column in conditions.keys() & {"state", *CHOSEN_ROLES}
+    }
     config_keys = set[str]()
     for folder in record.runs(Path(output_dir)):
         facts = read_facts_or_warn(folder)
@@ -105,12 +117,16 @@ def runs(
         config_keys |= values.keys()
         row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
         row = {name: row.get(name, facts.get(name)) for name in COLUMNS}
+        for name, recorded in names.items():
+            recorded.append(row[name])
         if all(
             _is_wanted(row.get(name, values.get(name)), value) for name, value in conditions.items()
         ):
             rows.append(
                 row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts)
             )
+    for name, existing in names.items():
+        _refuse_unknown_name(name, conditions[name], existing)
     for name in ask_config if config_keys else ():
         if name not in config_keys:
             raise ConfigError(
@@ -132,6 +148,18 @@ def _values_or_warn(folder: Path) -> dict[str, Any] | None:
     except ConfigError as error:
         warn(f"left out: {error}", RunnerWarning, stacklevel=3)
     return None
+
+
+def _refuse_unknown_name(column: str, wanted: Any, existing: list[str | None]) -> None:
+    """Check the states or components that a filter names.
+
+    Raises:
+        ConfigError: one of them does not exist, with the nearest one.
+    """
+    for name in wanted if isinstance(wanted, list | tuple | set) else [wanted]:
+        if name not in existing:
+            near = nearest(str(name), filter(None, existing))
+            raise ConfigError(f"runs: {column}={name}: no such {column}{near}")
 
 
 def _is_wanted(value: Any, wanted: Any) -> bool:

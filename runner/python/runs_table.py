@@ -119,7 +119,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--parts", action="store_true", help="scores of parts (rmse/task) as columns too"
     )
-    add_output_dir(parser)
+    add_output_dir(parser, must_exist=True)
     add_json(parser)
     arguments = parser.parse_intermixed_args(argv[1:])
     target = arguments.to

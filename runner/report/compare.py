@@ -296,7 +296,7 @@ def main(argv: list[str]) -> int:
         help="folder of a run, or the beginning of its signature, two or more; or archives of studies (a path or URL): "
         "all their runs, or those of the signatures that follow",
     )
-    add_output_dir(parser)
+    add_output_dir(parser, must_exist=True)
     parser.add_argument(
         "--all",
         action="store_true",

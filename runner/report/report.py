@@ -57,7 +57,7 @@ from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import Snapshot
-from runner.terminal.arguments import Parser, add_output_dir
+from runner.terminal.arguments import Parser, add_output_dir, existing_folder
 from runner.terminal.plain import plain_value
 from runner.terminal.printer import out
 
@@ -316,6 +316,8 @@ def main(argv: list[str]) -> int:
     conf_folders.use(arguments.config_dir)
     output_dir = Path(arguments.output_dir).resolve()
     if not is_archive(arguments.study):
+        if not arguments.earlier and arguments.output_dir != parser.get_default("output_dir"):
+            existing_folder(arguments.output_dir)
         study = arguments.study
         name = Path(study).stem if study.endswith(".yaml") else study
         folder = inside(output_dir, name, "study") / "report"

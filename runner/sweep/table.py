@@ -20,7 +20,7 @@ from runner.errors import ConfigError, display_path
 from runner.record.facts import read_facts_or_warn
 from runner.statistics.standard_error import mean_se
 from runner.sweep.outcomes import JOBS_FOLDER, JobOutcome, read_outcomes
-from runner.terminal.arguments import Parser, add_json
+from runner.terminal.arguments import Parser, add_json, existing_folder
 from runner.terminal.plain import plain_value
 from runner.terminal.printer import mean_and_se, out
 from runner.terminal.tables import measure_words, print_json, print_table, print_uncut
@@ -306,7 +306,7 @@ def main(argv: list[str]) -> int:
     parser = Parser(prog="runner sweep", description="The table of a sweep, again.")
     parser.add_argument(
         "folder",
-        type=Path,
+        type=existing_folder,
         help="where the sweep wrote it, as outputs/multirun/2026-11-24_13-40-00",
     )
     add_json(parser)

@@ -202,7 +202,7 @@ def _create_parser() -> Parser:
     parser.add_argument("kind", nargs="*", help=f"{', '.join(KINDS)} (default: all)")
     parser.add_argument("--yes", action="store_true", help="remove without asking")
     parser.add_argument("--dry-run", action="store_true", help="list only")
-    add_output_dir(parser)
+    add_output_dir(parser, must_exist=True)
     return parser
 
 

@@ -13,7 +13,7 @@ from components.datasets import files
 from components.datasets.files import DataFile
 from components.errors import DamagedFileError, DataUnavailableError
 from runner.errors import ConfigError, nearest
-from runner.terminal.arguments import Parser
+from runner.terminal.arguments import Parser, existing_folder
 from runner.terminal.printer import complain, out
 from runner.terminal.tables import print_table
 
@@ -143,5 +143,7 @@ def main(argv: list[str]) -> int:
     if arguments.action == "fetch" and not arguments.dataset:
         names = ", ".join(dict.fromkeys(f.dataset for f in files.catalogue()))
         raise ConfigError(f"runner data fetch: name what to download: {names}, or all")
+    if arguments.action != "fetch" and arguments.data_dir != default_data_dir():
+        existing_folder(arguments.data_dir)
     action = {"list": _list, "fetch": _fetch, "verify": _verify}[arguments.action]
     return action(_select_files(arguments.dataset), arguments.data_dir)

@@ -169,7 +169,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--port", type=_port, default=PORT, help=f"port to serve on (default: {PORT})"
     )
-    add_output_dir(parser)
+    add_output_dir(parser, must_exist=True)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     arguments = parser.parse_args(argv[1:])
     output_dir = Path(arguments.output_dir)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import io
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import NoReturn
 
-from runner.errors import ConfigError
+from runner.errors import ConfigError, nearest
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,10 +31,26 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_output_dir(parser: argparse.ArgumentParser) -> None:
-    """Add ``--output-dir`` to a sub-command that reads or writes records."""
+def existing_folder(text: str | Path) -> Path:
+    """Type of an argument that names a folder to read.
+
+    Raises:
+        ConfigError: the folder does not exist, with the nearest one.
+    """
+    path = Path(text)
+    if path.is_dir():
+        return path
+    names = [entry.name for entry in path.parent.glob("*") if entry.is_dir()]
+    raise ConfigError(f"{text}: no such folder{nearest(path.name, names)}")
+
+
+def add_output_dir(parser: argparse.ArgumentParser, *, must_exist: bool = False) -> None:
+    """Add ``--output-dir`` to a sub-command that writes records, or reads what exists."""
     parser.add_argument(
-        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
+        "--output-dir",
+        type=existing_folder if must_exist else str,
+        default=Path("outputs") if must_exist else "outputs",
+        help="where runs are recorded (default: outputs)",
     )
 
 

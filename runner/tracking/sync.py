@@ -70,7 +70,7 @@ def main(argv: list[str]) -> int:
         default=SECONDS,
         help=f"seconds that one run may take (default: {SECONDS})",
     )
-    add_output_dir(parser)
+    add_output_dir(parser, must_exist=True)
     arguments = parser.parse_args(argv[1:])
     output_dir = Path(arguments.output_dir)
     folders = [find(run, output_dir) for run in arguments.run] or runs(output_dir)

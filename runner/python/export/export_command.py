@@ -10,7 +10,7 @@ from runner.catalogue import plugins
 from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.record.record import find
-from runner.terminal.arguments import Parser, add_output_dir
+from runner.terminal.arguments import Parser, add_output_dir, existing_folder
 
 SUFFIX = ".zip"
 
@@ -28,8 +28,10 @@ def _parser() -> Parser:
     parser.add_argument(
         "file", nargs="?", help="file to write, model.zip (with --mlflow it may be left out)"
     )
-    add_output_dir(parser)
-    parser.add_argument("--data-dir", help="folder of its data files (default: as recorded)")
+    add_output_dir(parser, must_exist=True)
+    parser.add_argument(
+        "--data-dir", type=existing_folder, help="folder of its data files (default: as recorded)"
+    )
     parser.add_argument(
         "--mlflow",
         action="store_true",
@@ -65,7 +67,7 @@ def _export(folder: Path, arguments: Namespace) -> int:
     from runner.report.compare import load
 
     compared = load(folder)
-    run = restore_record(folder, compared.facts, arguments.data_dir)
+    run = restore_record(folder, compared.facts, arguments.data_dir and str(arguments.data_dir))
     with TemporaryDirectory() as scratch:
         given = arguments.file
         file = Path(scratch) / "model.zip" if given is None else Path(given)

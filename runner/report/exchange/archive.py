@@ -202,7 +202,7 @@ def main(argv: list[str]) -> int:
         action="store_true",
         help="also checkpoints and files of posteriors, so that runs can go on elsewhere",
     )
-    add_output_dir(parser)
+    add_output_dir(parser, must_exist=True)
     conf_folders.add_option(parser)
     arguments = parser.parse_args(argv[1:])
     conf_folders.use(arguments.config_dir)
