@@ -151,7 +151,8 @@ def run(argv: list[str]) -> int:
 
         argv, folder = conf_folders.split_config_dir(argv)
         conf_folders.use(folder)
-        argv = sorted(argv, key=_is_override)  # Hydra takes no overrides after a flag among them
+        if any(word.startswith("-") for word in argv):
+            argv = sorted(argv, key=_is_override)  # Hydra takes no override after a flag
         code = run_once(argv)
         return _delegate_to_hydra(argv) if code is None else code
     finally:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import io
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.disk.plain_file import read_plain
 from runner.errors import ConfigError
 from runner.report.exchange.download import MAX_SCORE_BYTES, download, is_url
 from runner.terminal.csv_cells import unescape_cell
@@ -87,12 +85,13 @@ def read_lines(file: ScoreFile, required: Sequence[str]) -> list[tuple[int, Line
 
 def _read_csv(file: ScoreFile) -> tuple[Sequence[str], list[tuple[int, Line]]]:
     try:
-        reader = csv.DictReader(io.StringIO(read_plain(file.path).decode(), newline=""))
-        meant = (
-            {k: unescape_cell(v) if isinstance(v, str) else v for k, v in line.items()}
-            for line in reader
-        )
-        lines = list(enumerate(meant, start=2))
+        with file.path.open(newline="", encoding="utf-8") as opened:
+            reader = csv.DictReader(opened)
+            meant = (
+                {k: unescape_cell(v) if isinstance(v, str) else v for k, v in line.items()}
+                for line in reader
+            )
+            lines = list(enumerate(meant, start=2))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = error.strerror if isinstance(error, OSError) else "not text"
         raise ConfigError(f"--with {file.label}: cannot be read ({why})") from None

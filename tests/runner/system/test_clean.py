@@ -119,6 +119,7 @@ def test_workers_of_a_killed_sweep_are_found_and_ended(tmp_path, capsys):
         }
         workers.append(subprocess.Popen(command, env=os.environ | environment))
     try:
+        (tmp_path / "outputs").mkdir()
         clean = ["clean", "--output-dir", str(tmp_path / "outputs")]
         while f"process {workers[0].pid} of" not in capsys.readouterr().out:
             assert main([*clean, "--dry-run"]) == 0
