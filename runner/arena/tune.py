@@ -21,6 +21,7 @@ from runner.arena.suite import GROUP, Suite
 from runner.compose.errors import parse_overrides
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
+from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError
 from runner.study.definition import DISTANCES, PROBLEM_KEY, Row
 from runner.study.study import run_remaining
@@ -90,7 +91,7 @@ def read_tuned(suite: Suite, budget: str, row: Row, output_dir: Path) -> Row:
     path = choice_file(suite, row.name, output_dir)
     if not path.is_file():
         return row
-    choice = TunedSettings(**json.loads(path.read_text(encoding="utf-8")))
+    choice = TunedSettings(**parse_json(path.read_text(encoding="utf-8")))
     is_same = choice.budget == budget and set(choice.overrides) == set(row.overrides)
     return row.model_copy(update={"tuned": choice.costs}) if is_same else row
 

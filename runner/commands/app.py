@@ -20,6 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from runner import CONF
 from runner.commands.done import find_finished_run
+from runner.commands.unexpected import describe_unexpected
 from runner.compose import guard
 from runner.compose.command_line import sweep_required_message
 from runner.compose.objectives import values
@@ -128,6 +129,9 @@ def attempt(
         return work(resolved)
     except ConfigError as error:
         return Attempt(2, message=str(error))
+    except OSError as error:
+        code, message = describe_unexpected(error)
+        return Attempt(code, message=message)
 
 
 def work(resolved: ResolvedConfig) -> Attempt:

@@ -12,13 +12,14 @@ import traceback
 from pathlib import Path
 
 DEBUG_VARIABLE = "RUNNER_DEBUG"  # if it is set, the traceback follows the line
+NO_FOLDER = "the current folder has been removed; change to one that exists (cd)"
 STOPPED = (130, 143)  # exit codes after SIGINT and SIGTERM
 SHOWN_CHARACTERS = 80  # of a path or a text
 PATH_FIXES = {  # a path that was given is wrong
     errno.ENAMETOOLONG: "a name has at most 255 bytes, a path 4,095; give a shorter one",
     errno.ENOENT: "give a path that exists",
-    errno.ENOTDIR: "a file has the name of a folder; give another path",
-    errno.EEXIST: "a file has the name of a folder; give another path",
+    errno.ENOTDIR: "a file is in the place of a folder; give another path",
+    errno.EEXIST: "a file is in the place of a folder; give another path",
     errno.EISDIR: "give the path of a file",
     errno.EINVAL: "give the path of a plain file",
     errno.ELOOP: "its links lead in a circle; give another path",
@@ -62,7 +63,7 @@ def describe_unexpected(error: BaseException) -> tuple[int, str]:
 def describe_os_error(error: OSError) -> tuple[int, str]:
     """Exit code and message of an error of the operating system."""
     if error.errno == errno.ENOENT and not has_working_folder():
-        return 2, "the current folder has been removed; change to one that exists (cd)"
+        return 2, NO_FOLDER
     number = error.errno or 0
     subject = "" if error.filename is None else f"{shorten(os.fspath(error.filename))}: "
     fix = (PATH_FIXES | MACHINE_FIXES).get(number)

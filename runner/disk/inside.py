@@ -5,18 +5,23 @@ Any name in a config, a study or a record stays inside its folder.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePath
 
 from runner.errors import ConfigError
+
+LONGEST_NAME = 200  # bytes; a file system takes 255, with endings
 
 
 def inside(folder: Path, name: str, key: str) -> Path:
     """``folder/name``; ``key`` is what the user knows the name as.
 
     Raises:
-        ConfigError: the name leads out of the folder, or is the folder itself.
+        ConfigError: the name leads out of the folder, is the folder itself, or is too long.
     """
     parts = PurePath(name).parts
+    if any(len(os.fsencode(part)) > LONGEST_NAME for part in parts):
+        raise ConfigError(f"{key}={name[:40]}…: longer than {LONGEST_NAME} bytes; shorten it")
     if (
         not parts
         or ".." in parts

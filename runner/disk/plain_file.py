@@ -6,9 +6,10 @@ Pipes and devices, which can be read without end, are refused.
 from __future__ import annotations
 
 import errno
+import json
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 class NotPlainFileError(OSError):
@@ -35,3 +36,15 @@ def read_plain(path: Path) -> bytes:
     """
     with open_plain(path) as file:
         return file.read()
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Value of a JSON text.
+
+    Raises:
+        ValueError: it is not JSON, or its lists are nested too deeply to be read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

@@ -24,6 +24,7 @@ from torch import Tensor
 from components.contracts.states import PLACED, REBUILT, InPlaceLoadable
 from components.contracts.traces import Trace
 from runner.disk.atomic import write_bytes, write_text
+from runner.disk.plain_file import parse_json
 from runner.execution.blocks import PREFIX, BlockFile, RowBlocks
 
 KEPT = 2
@@ -239,7 +240,7 @@ def _facts(sidecar: Path) -> dict[str, Any]:
     Raises:
         ValueError, KeyError, TypeError: it has changed.
     """
-    facts: dict[str, Any] = json.loads(sidecar.read_bytes())
+    facts: dict[str, Any] = parse_json(sidecar.read_bytes())
     if facts.pop("sidecar_sha256", None) != _checksum(facts):
         raise ValueError("its checksum is not the one written with it")
     if sidecar.stem != _stem(facts):

@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from runner.disk.plain_file import read_plain
+from runner.disk.plain_file import parse_json, read_plain
 from runner.disk.read_yaml import YAML_READ_ERRORS, describe_read_error
 from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError, RunnerWarning, display_path
@@ -142,11 +142,11 @@ def load_facts(folder: Path) -> dict[str, Any] | None:
         PermissionError: this user may not read it.
     """
     try:
-        facts = json.loads(read_plain(folder / NAME))
+        facts = parse_json(read_plain(folder / NAME))
         return facts if _is_valid(facts) else None
     except PermissionError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

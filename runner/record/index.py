@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runner.disk.atomic import write_bytes
-from runner.disk.plain_file import read_plain
+from runner.disk.plain_file import parse_json, read_plain
 from runner.record import facts
 
 FOLDER = ".index"  # in the output folder
@@ -132,7 +132,7 @@ def load_entries(path: Path) -> Entries:
             return {}
         return {
             name: ((inode, changed, size), None if rest is None else RecordSummary(*rest))
-            for name, inode, changed, size, rest in json.loads(body)
+            for name, inode, changed, size, rest in parse_json(body)
         }
     except (OSError, ValueError, TypeError):
         return {}

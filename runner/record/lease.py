@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from runner.disk.atomic import alive
-from runner.disk.plain_file import open_plain
+from runner.disk.plain_file import open_plain, parse_json
 from runner.errors import ConfigError, RunFailure
 
 NAME = ".lock"
@@ -90,7 +90,7 @@ def holder(path: Path) -> tuple[LeaseHolder, float] | None:
         PermissionError: this user may not read it."""
     try:
         with open_plain(path) as file:
-            owner = LeaseHolder(**json.load(file))
+            owner = LeaseHolder(**parse_json(file.read()))
             return owner, os.fstat(file.fileno()).st_mtime
     except PermissionError:
         raise

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import IO, Any
 
 from runner.disk.atomic import write_bytes
-from runner.disk.plain_file import NotPlainFileError, read_plain
+from runner.disk.plain_file import NotPlainFileError, parse_json, read_plain
 from runner.record.facts import warn_unreadable
 
 NAME = "metrics.jsonl"
@@ -30,7 +30,7 @@ Line = dict[str, Any]
 
 def _parse_line(text: bytes, key_types: KeyTypes = REQUIRED_KEY_TYPES) -> Line | None:
     try:
-        line = json.loads(text)
+        line = parse_json(text)
     except ValueError:
         return None
     is_complete = isinstance(line, dict) and all(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.disk.atomic import write_text
-from runner.disk.plain_file import read_plain
+from runner.disk.plain_file import parse_json, read_plain
 from runner.record.facts import warn_unreadable
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
     import numpy as np
 
     try:
-        content = json.loads(read_plain(outcomes_file(folder, replicate)))
+        content = parse_json(read_plain(outcomes_file(folder, replicate)))
         labels = int(content["labels"])
         packed = {
             str(name): np.frombuffer(bytes.fromhex(bits), np.uint8)

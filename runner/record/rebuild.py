@@ -5,12 +5,11 @@ These are recorded lines, checkpoints, files.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
-from runner.disk.plain_file import read_plain
+from runner.disk.plain_file import parse_json, read_plain
 from runner.record import facts, lines
 from runner.record.lines import read_lines
 
@@ -68,7 +67,7 @@ def _code(sidecars: list[Path]) -> list[dict[str, Any]]:
     listed: list[dict[str, Any]] = []
     for path in sidecars:
         try:
-            sidecar = json.loads(read_plain(path))
+            sidecar = parse_json(read_plain(path))
             entry = {"replicate": sidecar["replicate"], "step": sidecar["step"], **sidecar["code"]}
         except (OSError, ValueError, KeyError, TypeError):
             continue

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runner.disk.atomic import write_text
+from runner.disk.plain_file import parse_json
 from runner.study.cluster_job import ClusterJob, create_cluster_jobs
 from runner.study.job_pool import GRACE_SECONDS, RunningProcess
 from runner.study.launcher import Launcher, engine
@@ -63,7 +64,7 @@ def _file(snapshot: Snapshot) -> Path:
 def submitted_jobs(snapshot: Snapshot) -> dict[str, dict[str, str]]:
     """Engine and number of every job that was submitted last, by signature (and replicate)."""
     with suppress(OSError, ValueError):
-        content = json.loads(_file(snapshot).read_text())
+        content = parse_json(_file(snapshot).read_text())
         return content if isinstance(content, dict) else {}
     return {}
 

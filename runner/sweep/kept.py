@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.disk.atomic import write_text
+from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError, require_package
 from runner.sweep.outcomes import SWEEP_VARIABLE
 
@@ -52,7 +53,7 @@ def folder_of(sweep: Path) -> Path | None:
     try:
         return Path(
             os.path.normpath(
-                sweep / json.loads((sweep / LINK).read_text(encoding="utf-8"))["folder"]
+                sweep / parse_json((sweep / LINK).read_text(encoding="utf-8"))["folder"]
             )
         )
     except FileNotFoundError:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.disk.atomic import write_text
+from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError
 from runner.record.facts import list_folder, warn_unreadable
 from runner.record.lease import process_start
@@ -75,7 +76,7 @@ def read_outcomes(sweep: Path) -> list[JobOutcome]:
         if path.suffix != ".json":
             continue
         try:
-            facts = json.loads(path.read_text(encoding="utf-8"))
+            facts = parse_json(path.read_text(encoding="utf-8"))
             folder = (
                 None if facts["folder"] is None else Path(os.path.normpath(sweep / facts["folder"]))
             )

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from runner.disk.atomic import write_text
-from runner.disk.plain_file import read_plain
+from runner.disk.plain_file import parse_json, read_plain
 
 
 @dataclass
@@ -79,7 +79,7 @@ def read_marks(folder: Path, store: str) -> Marks:
 
 def _read(path: Path) -> dict[str, Marks]:
     try:
-        content: dict[str, Any] = json.loads(read_plain(path))
+        content: dict[str, Any] = parse_json(read_plain(path))
         return {name: _marks(entry) for name, entry in content["stores"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

@@ -18,6 +18,7 @@ from torch import Tensor
 from typing_extensions import TypedDict
 
 from runner.disk.atomic import write_bytes
+from runner.disk.plain_file import parse_json
 from runner.disk.zips import open_zip
 from runner.errors import ConfigError
 from runner.terminal.plain import plain
@@ -138,10 +139,10 @@ def _decode(parts: dict[str, bytes], path: Path) -> ModelFile:
     """Raises ConfigError: the content is damaged, or of another format."""
     hint = "write it again with runner export"
     try:
-        content = json.loads(parts[MODEL])
+        content = parse_json(parts[MODEL])
         version = content.pop("format")
         checksum = content.pop("weights_sha256", None)
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ConfigError(f"{path}: {MODEL} is damaged ({error!r:.100}); {hint}") from None
     if version != FORMAT:
         raise ConfigError(

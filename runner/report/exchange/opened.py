@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import json
 import stat
 import tempfile
 import zipfile
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.disk.inside import inside
+from runner.disk.plain_file import parse_json
 from runner.disk.zips import open_zip
 from runner.errors import ConfigError
 from runner.record import record
@@ -138,14 +138,14 @@ def _read_manifest(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
         info = archive.getinfo(MANIFEST)
         if info.file_size > MAX_MANIFEST_BYTES:
             raise ValueError("too large")
-        manifest = json.loads(archive.read(info))
+        manifest = parse_json(archive.read(info))
         is_valid = (
             isinstance(manifest["study"], str)
             and isinstance(manifest["format"], int)
             and isinstance(manifest["files"], dict)
             and all(isinstance(digest, str) for digest in manifest["files"].values())
         )
-    except (KeyError, TypeError, ValueError, RecursionError):
+    except (KeyError, TypeError, ValueError):
         is_valid = False
     if not is_valid:
         raise ConfigError(

@@ -1,0 +1,246 @@
+"""Every text argument of every command, with paths that no machine can use: one line, no traceback.
+
+Commands and arguments come from the parsers: a new command is covered by itself."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import re
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import yaml
+from made_records import made_record
+
+from runner.commands import cli, unexpected
+from runner.study import study
+from runner.system import ui
+
+LONG = "x" * 300
+PATHS = [LONG, f"{LONG}.csv", f"{LONG}.zip", "file.txt/x.csv", "caf\udce9.zip"]
+MORE_PATHS = [
+    *(f"folder/{LONG}/x.csv", "/".join(["y" * 200] * 25), f"a={LONG}", "", "/proc/x/y.csv"),
+    *("gone", "gone/x.csv", "gone/x.zip", "file.txt", "file.txt/", "file.txt/x", "file.txt/x.zip"),
+    *("folder", "folder.csv", "folder.zip", "loop", "loop/x.csv", "caf\udce9", "caf\udce9.csv"),
+]
+VALUES = {  # of the other arguments that a command requires
+    "study": "small.yaml", "run": "0123456789ab", "module": "walk", "what": "config", "name": "mine", "folder": "sweep",
+    "suite": "posteriors", "words": "+experiment=mog", "model": "model.zip", "file": "model.zip", "role": "inference",
+    "action": "list",
+}  # fmt: skip
+RUN = ["+experiment=mog", "smoke=true", "tracking=false"]
+STUDY = {
+    "name": "small",
+    "description": "One run.",
+    "overrides": RUN[1:],
+    "rows": [{"label": "a", "model": "m", "preset": "", "experiment": "mog"}],
+    "tables": [
+        {"name": "t", "title": "t", "columns": {"all": "error_mean"}, "better": "lower"},
+    ],
+}
+
+
+class ParsedError(Exception):
+    """In place of parsing: the parser."""
+
+
+def parser_of(words):
+    def refuse(parser, *_):
+        raise ParsedError(parser)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_args", refuse)
+        patch.setattr(argparse.ArgumentParser, "parse_intermixed_args", refuse)
+        with pytest.raises(ParsedError) as parsed:
+            importlib.import_module(cli.COMMANDS[words[0]][0]).main(words)
+    return parsed.value.args[0]
+
+
+def parsers():
+    """Each command with its parser, and those of its own sub-commands."""
+    for name in cli.COMMANDS:
+        parser = parser_of([name])
+        choices = [c for action in parser._get_positional_actions() for c in action.choices or ()]
+        below = {choice: parser_of([name, choice]) for choice in choices}
+        yield [name], parser
+        yield from (([name, c], own) for c, own in below.items() if own.prog != parser.prog)
+
+
+def command_lines(words, parser, paths):
+    """A command line for each text argument and each path."""
+    positional = parser._get_positional_actions()
+    for action in parser._actions:
+        if action.nargs == 0 or action.choices or action.type is int:
+            continue
+        for path in paths:
+            required = [
+                path if other is action else VALUES.get(other.dest, "x")
+                for other in positional
+                if other is action or other.nargs not in ("*", "?") or other.dest == "study"
+            ]
+            option = [f"{action.option_strings[0]}={path}"] if action.option_strings else []
+            yield [*words, *required, *option]
+
+
+def text_of(argv):
+    return " ".join(word if len(word) < 40 else word[:9] + word[-9:] for word in argv)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("paths")
+    made_record(place / "outputs")
+    for name in ("folder", "folder.csv", "folder.zip", "sweep/jobs"):
+        (place / name).mkdir(parents=True)
+    (place / "loop").symlink_to("loop")
+    (place / "file.txt").write_text("text")
+    (place / "walk.py").write_text("")
+    (place / "small.yaml").write_text(yaml.safe_dump(STUDY))
+    return place
+
+
+@pytest.fixture
+def answer(folder, monkeypatch, capfd):
+    """Exit code and errors of a command line; no run and no server is started."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(study, "launch", lambda *_, **__: 0)
+    monkeypatch.setattr(ui, "serve", lambda _: 0)
+
+    def call(*argv):
+        monkeypatch.setattr(sys, "argv", ["runner", *argv])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        return exit_.value.code, capfd.readouterr().err
+
+    return call
+
+
+def faults(answer, lines):
+    """Command lines that end in more than a line, or in a fault of the runner."""
+    for argv in lines:
+        code, error = answer(*argv)
+        if code not in (0, 1, 2) or "Traceback" in error or "internal error" in error:
+            yield text_of(argv), code, error
+
+
+SLOW = ("arena run", "arena show", "price")  # they compute before they write
+COMMANDS = [
+    pytest.param(words, parser, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+    for words, parser in parsers()
+    for name in [" ".join(words)]
+]
+
+
+@pytest.mark.parametrize(("words", "parser"), COMMANDS)
+def test_no_path_ends_in_a_traceback(words, parser, answer):
+    assert not list(faults(answer, command_lines(words, parser, PATHS)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "parser"), COMMANDS)
+def test_no_unusual_path_ends_in_a_traceback(words, parser, answer):
+    assert not list(faults(answer, command_lines(words, parser, MORE_PATHS)))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("output_dir", "hydra.sweep.dir", "+experiment"),
+        pytest.param("data_dir", marks=pytest.mark.slow),  # of runs that go well
+    ],
+)
+def test_no_path_of_a_run_ends_in_a_traceback(key, answer):
+    given = RUN[key == "+experiment" :]
+    lines = [["-m", *given, "seed=0,1", f"{key}={path}"] for path in PATHS]
+    if key != "hydra.sweep.dir":
+        lines += [[*given, f"{key}={path}"] for path in PATHS]
+    assert not list(faults(answer, lines))
+
+
+def test_a_removed_working_folder_is_one_line(tmp_path, answer, monkeypatch):
+    lines = [
+        [
+            *words,
+            *(VALUES.get(a.dest, "x") for a in parser._get_positional_actions() if not a.nargs),
+        ]
+        for words, parser in parsers()
+    ]
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert not list(faults(answer, [*lines, RUN, ["-m", *RUN, "seed=0,1"], [*RUN, "--cfg", "job"]]))
+    code, error = answer("rerun", "--failed", "small")
+    assert (code, error.strip()) == (2, unexpected.NO_FOLDER)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (
+            OSError(errno.EROFS, "Read-only file system", "a/b"),
+            1,
+            "a/b: Read-only file system; give",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "a"),
+            1,
+            "a: No space left .*; free some",
+        ),
+        (OSError(errno.EISDIR, "Is a directory", b"caf\xe9"), 2, r"caf\\xe9: Is a directory; give"),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file", LONG),
+            2,
+            "^x{40}…x{40}: No such file; give",
+        ),
+        (RuntimeError("can't start new thread"), 1, "no further thread .* [(]ulimit -u[)]"),
+        (RuntimeError("Symlink loop from 'a'"), 2, "its links lead in a circle"),
+        (RecursionError(), 1, "nested too deeply"),
+        (MemoryError(), 1, "out of memory"),
+        (KeyError("a"), 1, "internal error: KeyError: 'a'.*; RUNNER_DEBUG=1 shows the traceback"),
+        (KeyboardInterrupt(), 130, "interrupted\ngo on with: runner data list --data-dir '/a b'"),
+        (SystemExit(143), 143, "^go on with: runner data list --data-dir '/a b'"),
+    ],
+)
+def test_an_unexpected_error_is_one_line(error, code, message, answer, monkeypatch):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr("runner.system.data.main", fail)
+    given = answer("data", "list", "--data-dir", "/a b", "--fresh")
+    assert given[0] == code
+    assert re.search(message, given[1])
+    assert "Traceback" not in given[1]
+    monkeypatch.setenv(unexpected.DEBUG_VARIABLE, "1")
+    assert ("Traceback" in answer("data", "list")[1]) != isinstance(error, SystemExit)
+
+
+def test_a_thread_limit_stops_a_run_with_one_line(answer, monkeypatch):
+    def fail(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    code, error = answer(*RUN, "output_dir=threads", "seed=5")
+    assert (code, error.count("\n")) == (1, 1)
+    assert "no further thread can be started" in error
+
+
+@pytest.mark.parametrize("file", ["run.json", "metrics.jsonl", "config.yaml"])
+def test_a_record_nested_too_deeply_is_left_out_or_named(file, tmp_path, answer):
+    folder = made_record(tmp_path / "outputs")
+    (folder / file).write_text("[" * 100_000)
+    given = ["--output-dir", str(tmp_path / "outputs")]
+    run = ["0123456789ab", *given]
+    lines = [["runs", *given], ["doctor", *given], ["clean", "--dry-run", *given], ["resume", *run]]
+    assert not list(
+        faults(answer, [*lines, ["compare", *run], ["export", run[0], "a.zip", *given]])
+    )
+
+
+def test_a_sweep_takes_its_flag_anywhere(answer):
+    code, error = answer(*RUN, "-m", "seed=3,4", "output_dir=flags")
+    assert (code, error) == (0, "")
+    assert len(list(Path("flags/mog").iterdir())) == 2
