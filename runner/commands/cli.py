@@ -152,16 +152,12 @@ def run(argv: list[str]) -> int:
         argv, folder = conf_folders.split_config_dir(argv)
         conf_folders.use(folder)
         if any(word.startswith("-") for word in argv):
-            argv = sorted(argv, key=_is_override)  # Hydra takes no override after a flag
+            # Hydra takes no override after a flag
+            argv = sorted(argv, key=lambda word: "=" in word and word[0] != "-")
         code = run_once(argv)
         return _delegate_to_hydra(argv) if code is None else code
     finally:
         gc.enable()
-
-
-def _is_override(word: str) -> bool:
-    """False for a flag and its value."""
-    return not word.startswith("-") and ("=" in word or word.startswith("~"))
 
 
 def _delegate_to_hydra(argv: list[str]) -> int:
@@ -277,7 +273,7 @@ def _version() -> str:
         return "from a folder that is not installed: pip install -e . there"
 
 
-def _answer(argv: list[str]) -> int:
+def _answer(argv: list[str]) -> str | int | None:
     """Exit code of a command line, after its work; every error is a line.
 
     A command that was stopped prints the one that continues it.
@@ -285,6 +281,7 @@ def _answer(argv: list[str]) -> int:
     from runner.commands import unexpected
     from runner.errors import ConfigError, RunFailure
 
+    code: str | int | None
     try:
         for word in argv:
             word.encode()  # no record can hold a name that is not UTF-8
@@ -293,9 +290,7 @@ def _answer(argv: list[str]) -> int:
         print(error, file=sys.stderr)
         code = 2 if isinstance(error, ConfigError) else 1
     except SystemExit as end:
-        if end.code not in unexpected.STOPPED:
-            raise
-        code = int(end.code)
+        code = end.code
     except (Exception, KeyboardInterrupt) as error:
         code, message = unexpected.describe_unexpected(error)
         print(message, file=sys.stderr)

@@ -102,10 +102,6 @@ def runs(
     conditions = dict(flat(filters))
     ask_config = [name for name in [*conditions, *settings] if name not in COLUMNS]
     rows = []
-    names = {
-        column: [None, *(get_args(RunState) if column == "state" else conf_folders.names(column))]
-        for column in conditions.keys() & {"state", *CHOSEN_ROLES}
-    }
     config_keys = set[str]()
     for folder in record.runs(Path(output_dir)):
         facts = read_facts_or_warn(folder)
@@ -117,16 +113,14 @@ def runs(
         config_keys |= values.keys()
         row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
         row = {name: row.get(name, facts.get(name)) for name in COLUMNS}
-        for name, recorded in names.items():
-            recorded.append(row[name])
         if all(
             _is_wanted(row.get(name, values.get(name)), value) for name, value in conditions.items()
         ):
             rows.append(
                 row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts)
             )
-    for name, existing in names.items():
-        _refuse_unknown_name(name, conditions[name], existing)
+    if not rows:
+        _refuse_unknown_names(conditions)
     for name in ask_config if config_keys else ():
         if name not in config_keys:
             raise ConfigError(
@@ -150,16 +144,17 @@ def _values_or_warn(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _refuse_unknown_name(column: str, wanted: Any, existing: list[str | None]) -> None:
-    """Check the states or components that a filter names.
+def _refuse_unknown_names(conditions: dict[str, Any]) -> None:
+    """Check the states and components that filters name.
 
     Raises:
         ConfigError: one of them does not exist, with the nearest one.
     """
-    for name in wanted if isinstance(wanted, list | tuple | set) else [wanted]:
-        if name not in existing:
-            near = nearest(str(name), filter(None, existing))
-            raise ConfigError(f"runs: {column}={name}: no such {column}{near}")
+    for column in conditions.keys() & {"state", *CHOSEN_ROLES}:
+        name = conditions[column]
+        existing = get_args(RunState) if column == "state" else conf_folders.names(column)
+        if isinstance(name, str) and name not in existing:
+            raise ConfigError(f"runs: {column}={name}: no such {column}{nearest(name, existing)}")
 
 
 def _is_wanted(value: Any, wanted: Any) -> bool:

@@ -132,10 +132,7 @@ def main(argv: list[str]) -> int:
         )
     frame = runs(arguments.output_dir, settings=arguments.setting, parts=arguments.parts, **filters)
     if target is not None:
-        try:
-            write_bytes(target, WRITERS[target.suffix](frame))
-        except OSError as error:
-            raise ConfigError(f"--to {target}: cannot be written ({error.strerror})") from None
+        write_bytes(target, WRITERS[target.suffix](frame))
         out.print(f"written  {target} ({len(frame)} runs, {len(frame.columns)} columns)")
     elif arguments.json:
         print_json(_to_rows(frame))

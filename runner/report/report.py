@@ -350,12 +350,9 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
             kept = replace(kept, expected=expect_protocols(study, kept.places_of_known_protocol))
         if unknown := kept.of_unknown_protocol:
             out.print(f"note     protocol unknown: {unknown} of the scores of --with have none")
-        try:
-            paths, tables = write(
-                name, study, snapshot, folder, kept, arguments.paper, only=arguments.only
-            )
-        except OSError as error:
-            raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
+        paths, tables = write(
+            name, study, snapshot, folder, kept, arguments.paper, only=arguments.only
+        )
     runs = run_views(snapshot) if snapshot else []
     partial = describe_part(arguments.only, runs, with_earlier=bool(kept.scores))
     _print_summary(name, tables, partial)

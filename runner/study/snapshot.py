@@ -176,47 +176,25 @@ def take(
     """
     from runner.record.code import commit
 
-    explanations: dict[str, str] = {}
-
-    def freeze(planned: PlannedRun) -> FrozenRun:
-        return _freeze_run(planned, study, output_dir, plugins, explanations)
-
+    told: dict[str, str] = {}
     planned_runs = list(plan(study, extra))
     refused = f"study {name}: no run can be composed; the first one: "
-    if extra:
-        _refuse_wrong_overrides(planned_runs, extra, freeze, explanations, refused)
-    runs = [freeze(planned) for planned in watch(planned_runs)]
+    keys = tuple(word.lstrip("+~").partition("=")[0] for word in extra)
+    if keys and max(key.count(".") for key in keys) < 2:  # parts take other keys in each run
+        roles = {key.partition(".")[0] for key in keys}
+        choices = {
+            tuple(choose_components(planned.overrides).get(role) for role in roles): planned
+            for planned in planned_runs
+        }
+        first = [_freeze_run(p, study, output_dir, plugins, told).refused for p in choices.values()]
+        if all(why and why.startswith(keys) and why in told.values() for why in first):
+            raise ConfigError(f"{refused}{first[0]}")
+    runs = [
+        _freeze_run(planned, study, output_dir, plugins, told) for planned in watch(planned_runs)
+    ]
     if all(run.refused for run in runs):
         raise ConfigError(f"{refused}{runs[0].refused}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
-
-
-def _refuse_wrong_overrides(
-    planned_runs: list[PlannedRun],
-    extra: list[str],
-    freeze: Callable[[PlannedRun], FrozenRun],
-    explanations: dict[str, str],
-    refused: str,
-) -> None:
-    """Check the overrides of a launch on one run of each choice of the components that they change.
-
-    Raises:
-        ConfigError: no run takes one of them.
-    """
-    keys = tuple(word.lstrip("+~").partition("=")[0] for word in extra)
-    roles = {key.partition(".")[0] for key in keys if "." in key}
-    runs: dict[str, PlannedRun] = {}
-    for planned in planned_runs:
-        names = choose_components(planned.overrides)
-        choice = [
-            (key, name)
-            for key, name in names.items()
-            if key.partition(".")[0] in roles and name.isidentifier()
-        ]
-        runs.setdefault(str(choice), planned)
-    messages = [freeze(planned).refused or "" for planned in runs.values()]
-    if all(text.startswith(keys) and text in explanations.values() for text in messages):
-        raise ConfigError(f"{refused}{messages[0]}")
 
 
 def choose_components(overrides: list[str]) -> dict[str, str]:
@@ -236,11 +214,7 @@ def _read_choice(file: Path, _changed: int) -> dict[str, str]:
 
 
 def save(snapshot: Snapshot) -> None:
-    """Writes snapshot.yaml.
-
-    Raises:
-        ConfigError: the folder cannot be written.
-    """
+    """Writes snapshot.yaml."""
     content = {
         "name": snapshot.name,
         "taken": snapshot.taken,
@@ -250,11 +224,8 @@ def save(snapshot: Snapshot) -> None:
         "runs": [asdict(run) for run in snapshot.runs],
     }
     path = location(snapshot.name, snapshot.output_dir)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True))
-    except OSError as error:
-        raise ConfigError(f"output_dir: cannot write to {path.parent} ({error.strerror})") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True))
 
 
 def load(name: str, output_dir: Path) -> Snapshot | None:

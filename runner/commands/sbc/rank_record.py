@@ -39,22 +39,19 @@ class RankRecord:
         """Lock the folder, write the facts, and return the rows that are there by data set.
 
         Raises:
-            ConfigError: another process adds to it, or it cannot be written.
+            ConfigError: another process adds to it.
         """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = try_lock(self.folder / ".lock")
-            if self._lock is None:
-                raise ConfigError(f"{self.folder}: another process is at this calibration")
-            if fresh:
-                (self.folder / RANKS).unlink(missing_ok=True)
-            write_text(self.folder / FACTS, json.dumps(facts, indent=1) + "\n")
-            rows = self.rows()
-            # a line that a crash cut short must not be continued
-            text = "".join(json.dumps(row) + "\n" for row in rows.values())
-            write_text(self.folder / RANKS, text)
-        except OSError as error:
-            raise ConfigError(f"{self.folder}: cannot be written ({error.strerror})") from None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = try_lock(self.folder / ".lock")
+        if self._lock is None:
+            raise ConfigError(f"{self.folder}: another process is at this calibration")
+        if fresh:
+            (self.folder / RANKS).unlink(missing_ok=True)
+        write_text(self.folder / FACTS, json.dumps(facts, indent=1) + "\n")
+        rows = self.rows()
+        # a line that a crash cut short must not be continued
+        text = "".join(json.dumps(row) + "\n" for row in rows.values())
+        write_text(self.folder / RANKS, text)
         return rows
 
     def rows(self) -> dict[int, Row]:

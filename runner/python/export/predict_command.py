@@ -83,15 +83,10 @@ def _write(frame: pd.DataFrame, to: str | None) -> None:
         sys.stdout.write(_to_csv(frame))
         return
     path = Path(to)
-    try:
-        if path.suffix.lower() in PARQUET:
-            write_bytes(path, _to_parquet(frame))
-        else:
-            write_text(path, _to_csv(frame))
-    except OSError as error:
-        raise ConfigError(
-            f"--to {path}: {error.strerror}; name a file in a folder that exists"
-        ) from None
+    if path.suffix.lower() in PARQUET:
+        write_bytes(path, _to_parquet(frame))
+    else:
+        write_text(path, _to_csv(frame))
     print(f"{path}: {len(frame):,} predictions")
 
 

@@ -216,10 +216,7 @@ def main(argv: list[str]) -> int:
     path = arguments.to or inside(output_dir, snapshot.name, "study") / f"{snapshot.name}{SUFFIX}"
     if path.suffix != SUFFIX:
         raise ConfigError(f"--to {path}: must end with {SUFFIX}")
-    try:
-        counts = pack(snapshot, path, arguments.checkpoints)
-    except OSError as error:
-        raise ConfigError(f"--to {path}: cannot be written ({error.strerror})") from None
+    counts = pack(snapshot, path, arguments.checkpoints)
     states = [snapshot.state(run) for run in snapshot.runs]
     done = states.count("done")
     size = path.stat().st_size / 2**20

@@ -80,8 +80,6 @@ def open_archive(source: str) -> Iterator[OpenedArchive]:
                 _extract(archive, manifest["files"], folder, source)
         except FileNotFoundError:
             raise ConfigError(f"{source}: no such file") from None
-        except OSError as error:
-            raise ConfigError(f"{source}: cannot be read ({error.strerror or error})") from None
         yield OpenedArchive(folder, manifest["study"], manifest)
 
 
