@@ -9,8 +9,6 @@ import errno
 import os
 import re
 import shlex
-import traceback
-from pathlib import Path
 
 from runner.execution.memory import out_of_memory_message
 
@@ -47,8 +45,7 @@ def describe_unexpected(error: BaseException) -> tuple[int, str]:
         return 1, f"no further thread can be started; {THREAD_FIX}"
     if message := out_of_memory_message(error):
         return 1, message
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    problem = f"{type(error).__name__}: {text} ({Path(frame.filename).name}, line {frame.lineno})"
+    problem = f"{type(error).__name__}: {text}"
     return 1, f"internal error: {problem}; {DEBUG_VARIABLE}=1 shows the traceback"
 
 
