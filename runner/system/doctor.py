@@ -31,7 +31,7 @@ from runner.system.machine import (
     threads,
     torch_and_gpu,
 )
-from runner.terminal.arguments import Parser, add_json, add_output_dir, existing_folder
+from runner.terminal.arguments import Parser, add_json, add_output_dir
 from runner.terminal.tables import print_json
 from runner.tracking.store import database_file, tracking_uri
 
@@ -237,21 +237,21 @@ def main(argv: list[str]) -> int:
     add_output_dir(parser)
     parser.add_argument(
         "--data-dir",
-        type=existing_folder,
-        default=Path(os.environ.get("RUNNER_DATA_DIR", "data")),
+        default=os.environ.get("RUNNER_DATA_DIR", "data"),
         help="where data files lie (default: RUNNER_DATA_DIR, or data)",
     )
     parser.add_argument("--files", action="store_true", help="a line for every data file")
     add_json(parser)
     arguments = parser.parse_args(argv[1:])
     output_dir = Path(arguments.output_dir)
+    data_dir = Path(arguments.data_dir)
 
     def everything() -> Findings:
         for check in (python, packages, torch_and_gpu, threads, memory):
             yield from check()
         yield from outputs(output_dir)
         yield from store(output_dir)
-        yield from data(arguments.data_dir, arguments.files)
+        yield from data(data_dir, arguments.files)
 
     counts = report(everything(), arguments.json)
     if not arguments.json:

@@ -182,7 +182,7 @@ def test_a_removed_working_folder_is_one_line(tmp_path, answer, monkeypatch):
     [
         (
             OSError(errno.EROFS, "Read-only file system", "a/b"),
-            1,
+            2,
             "a/b: Read-only file system; give",
         ),
         (
