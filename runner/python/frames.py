@@ -119,8 +119,7 @@ def runs(
             rows.append(
                 row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts)
             )
-    if not rows:
-        _refuse_unknown_names(conditions)
+    _refuse_unknown_names(conditions, has_runs=bool(rows))
     for name in ask_config if config_keys else ():
         if name not in config_keys:
             raise ConfigError(
@@ -144,8 +143,8 @@ def _values_or_warn(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _refuse_unknown_names(conditions: dict[str, Any]) -> None:
-    """Check the states and components that filters name.
+def _refuse_unknown_names(conditions: dict[str, Any], *, has_runs: bool) -> None:
+    """Check the states and components that filters name, if no run has them.
 
     Raises:
         ConfigError: one of them does not exist, with the nearest one.
@@ -153,7 +152,7 @@ def _refuse_unknown_names(conditions: dict[str, Any]) -> None:
     for column in conditions.keys() & {"state", *CHOSEN_ROLES}:
         name = conditions[column]
         existing = get_args(RunState) if column == "state" else conf_folders.names(column)
-        if isinstance(name, str) and name not in existing:
+        if isinstance(name, str) and name not in existing and not has_runs:
             raise ConfigError(f"runs: {column}={name}: no such {column}{nearest(name, existing)}")
 
 

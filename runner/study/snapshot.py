@@ -181,12 +181,8 @@ def take(
     refused = f"study {name}: no run can be composed; the first one: "
     keys = tuple(word.lstrip("+~").partition("=")[0] for word in extra)
     if keys and max(key.count(".") for key in keys) < 2:  # parts take other keys in each run
-        roles = {key.partition(".")[0] for key in keys}
-        choices = {
-            tuple(choose_components(planned.overrides).get(role) for role in roles): planned
-            for planned in planned_runs
-        }
-        first = [_freeze_run(p, study, output_dir, plugins, told).refused for p in choices.values()]
+        choices = _list_choices(planned_runs, {key.partition(".")[0] for key in keys})
+        first = [_freeze_run(one, study, output_dir, plugins, told).refused for one in choices]
         if all(why and why.startswith(keys) and why in told.values() for why in first):
             raise ConfigError(f"{refused}{first[0]}")
     runs = [
@@ -195,6 +191,15 @@ def take(
     if all(run.refused for run in runs):
         raise ConfigError(f"{refused}{runs[0].refused}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
+
+
+def _list_choices(planned_runs: list[PlannedRun], roles: set[str]) -> Iterable[PlannedRun]:
+    """A run for each choice of the components of some roles."""
+    choices = {
+        tuple(choose_components(planned.overrides).get(role) for role in roles): planned
+        for planned in planned_runs
+    }
+    return choices.values()
 
 
 def choose_components(overrides: list[str]) -> dict[str, str]:
