@@ -21,6 +21,10 @@ from components.errors import DamagedFileError
 from components.memory import GIB
 from runner import CONF
 from runner.disk.secrets import mask_secrets
+from runner.errors import display_path
+from runner.record.facts import read
+from runner.record.files import damage_message
+from runner.record.record import runs
 from runner.system.machine import (
     Finding,
     Findings,
@@ -33,6 +37,7 @@ from runner.system.machine import (
 )
 from runner.terminal.arguments import Parser, add_json, add_output_dir
 from runner.terminal.tables import print_json
+from runner.tracking.schema import outdated_message, read_schema
 from runner.tracking.store import database_file, tracking_uri
 
 if TYPE_CHECKING:
@@ -59,6 +64,21 @@ def outputs(output_dir: Path, free: int | None = None) -> Findings:
     yield Finding(level, "outputs", detail, "" if level == "ok" else mend)
 
 
+def records(output_dir: Path) -> Findings:
+    """That the files of finished runs are those written, by their checksums."""
+    n_sound = 0
+    for folder in runs(output_dir):
+        facts = read(folder)
+        if facts is None:
+            message = f"{display_path(folder)}: its run.json is damaged"
+            yield Finding("problem", "records", message, "give the run's own command again")
+        elif message := damage_message(folder, facts, hashes=True) or "":
+            yield Finding("problem", "records", *message.rsplit("; ", 1))
+        else:
+            n_sound += 1
+    yield Finding("ok", "records", f"{n_sound} undamaged in {output_dir}")
+
+
 def store(output_dir: Path) -> Findings:
     """That MLflow's store answers; a run needs it neither to start nor to be complete."""
     uri = tracking_uri(output_dir)
@@ -67,6 +87,10 @@ def store(output_dir: Path) -> Findings:
     later = "runs are recorded on disk all the same; `runner sync` pushes them when it answers"
     try:
         if (file := database_file(uri)) is not None:
+            if outdated := outdated_message(file):
+                mend = "runner sync migrates it, or makes a new one if it holds no run"
+                yield Finding("problem", "mlflow", f"{masked_uri}: {outdated}", mend)
+                return
             yield Finding("ok", "mlflow", f"{origin}{masked_uri}, {_sqlite(file)}")
         elif uri.startswith(("http://", "https://")):
             with urllib.request.urlopen(_health(uri), timeout=5) as answer:
@@ -93,12 +117,8 @@ def _health(uri: str) -> str:
 def _sqlite(file: Path) -> str:
     if not file.exists():
         return "will be made by the first run"
-    connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=5)
-    try:
-        (runs,) = connection.execute("SELECT COUNT(*) FROM runs").fetchone()
-    finally:
-        connection.close()
-    return f"{runs} run{'' if runs == 1 else 's'}"
+    n_runs = read_schema(file).n_runs
+    return f"{n_runs} run{'' if n_runs == 1 else 's'}"
 
 
 # ---- data
@@ -250,6 +270,7 @@ def main(argv: list[str]) -> int:
         for check in (python, packages, torch_and_gpu, threads, memory):
             yield from check()
         yield from outputs(output_dir)
+        yield from records(output_dir)
         yield from store(output_dir)
         yield from data(data_dir, arguments.files)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from runner.disk.lock import is_locked, try_lock
+from runner.record.record import runs
 
 
 class Request:
@@ -20,7 +21,7 @@ class Request:
 
     def __init__(self, folder: Path, output_dir: Path):
         self.path = queue(output_dir) / f"{folder.parent.name}.{folder.name}"
-        self._where = f"{folder.parent.name}/{folder.name}"
+        self.where = f"{folder.parent.name}/{folder.name}"
         self._file: IO[str] | None = None
 
     def hold(self) -> None:
@@ -35,7 +36,7 @@ class Request:
             self._file = self.path.open("a+")
             fcntl.flock(self._file, fcntl.LOCK_EX)
         self._file.truncate(0)
-        self._file.write(self._where)
+        self._file.write(self.where)
         self._file.flush()
 
     def release(self) -> None:
@@ -43,6 +44,16 @@ class Request:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def request_all(output_dir: Path) -> None:
+    """Requests a push of every record, as of runs that have ended."""
+    for folder in runs(output_dir):
+        request = Request(folder, output_dir)
+        with suppress(OSError):  # its run is at work, and requests it itself
+            request.path.parent.mkdir(exist_ok=True)
+            with request.path.open("x") as file:
+                file.write(request.where)
 
 
 def queue(output_dir: Path) -> Path:
