@@ -1,26 +1,67 @@
-"""Small files that are written whole or not at all; free of torch, so that reading a record starts
-fast."""
+"""Small files that are written whole or not at all, and survive a power cut; free of torch, so that
+reading a record starts fast."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+# Errors of file systems that cannot flush a folder, and of folders that this user may not read.
+_UNSYNCED_FOLDER_ERRNOS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF)
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[Path]:
+    """Temporary path next to a file; what is written there replaces the file, flushed to disk.
+
+    Nothing is replaced if the context raises.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")  # the pattern of orphans()
+    try:
+        yield temporary
+        move_file(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Flushes a file to disk, renames it and flushes the folder with its new name."""
+    sync(source)
+    source.replace(target)
+    sync(target.parent)
+
+
+def sync(path: Path) -> None:
+    """Flushes a file, or the names in a folder, to disk."""
+    descriptor = None
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _UNSYNCED_FOLDER_ERRNOS or not path.is_dir():
+            raise
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder with its parents, flushed to disk."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync(each.parent)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes under a temporary name, flushes to disk and renames."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")  # as remove_orphans knows it
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replace_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -28,13 +69,14 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def orphans(folder: Path, inside: bool = True) -> Iterator[Path]:
-    """Temporary files that ``write_bytes`` of a killed process left in a folder.
+def orphans(folder: Path, inside: bool = True, name: str = "") -> Iterator[Path]:
+    """Temporary files that ``replace_file`` of a killed process left in a folder.
 
-    With ``inside``, the folders in it are searched too.
+    With ``inside``, the folders in it are searched too; with ``name``, only those of that file.
     """
+    pattern = re.compile(rf"\.{re.escape(name) or '.+'}\.(\d+)")
     for path in _hidden(folder, inside):
-        match = re.fullmatch(r"\..+\.(\d+)", path.name)
+        match = pattern.fullmatch(path.name)
         if match and has_no_owner(int(match[1])):
             yield path
 
@@ -52,10 +94,13 @@ def _hidden(folder: Path, inside: bool) -> Iterator[Path]:
         yield from _hidden(each, inside=False)
 
 
-def remove_orphans(folder: Path) -> None:
+def remove_orphans(folder: Path, inside: bool = True, name: str = "") -> None:
     """Removes ``orphans``."""
-    for path in orphans(folder):
-        path.unlink(missing_ok=True)
+    for path in list(orphans(folder, inside, name)):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def has_no_owner(process: int) -> bool:

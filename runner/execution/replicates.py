@@ -8,15 +8,18 @@ has four left to compute, and ``replicates=1`` after it none.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from runner.compose.config import Job
 from runner.compose.settings import sign
+from runner.disk.atomic import make_folder, replace_file
 from runner.disk.inside import real_file
 from runner.execution.artefacts import predictions_file
 from runner.record.facts import read
+from runner.record.files import find_damage
 from runner.record.lines import read_lines, write_lines
 from runner.record.outcomes import outcomes_file
 from runner.record.parts import alone, replicate_record_folder
@@ -36,8 +39,10 @@ def find_finished_replicates(job: Job) -> tuple[Path, dict[str, Any], Lines] | N
     for count in range(1, MOST + 1):
         folder = job.folder.parent / sign(job.config | {"replicates": count}, job.data)
         facts = read(folder) if count != job.settings.replicates and folder.is_dir() else None
-        recorded = _recorded_lines(folder, facts, job.settings.replicates) if facts else {}
-        if facts and len(recorded) > (len(best[2]) if best else 0):
+        if facts is None or any(find_damage(folder, facts)):
+            continue
+        recorded = _recorded_lines(folder, facts, job.settings.replicates)
+        if len(recorded) > (len(best[2]) if best else 0):
             best = folder, facts, recorded
     return best
 
@@ -144,7 +149,13 @@ def gather(record: Record, job: Job) -> str | None:
 
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, dirs_exist_ok=True)
+        make_folder(target)
+        shutil.copytree(source, target, dirs_exist_ok=True, copy_function=_copy_file)
     elif source.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target)
+        make_folder(target.parent)
+        _copy_file(source, target)
+
+
+def _copy_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    with replace_file(Path(target)) as temporary:
+        shutil.copy2(source, temporary)

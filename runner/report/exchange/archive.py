@@ -32,6 +32,7 @@ from runner.errors import ConfigError
 from runner.record import code
 from runner.record.checks import failed_checks
 from runner.record.facts import CHOSEN_ROLES
+from runner.record.files import warn_damage
 from runner.report.exchange.opened import FORMAT, MANIFEST, SUFFIX
 from runner.report.report import write
 from runner.study import snapshot as snapshots
@@ -119,6 +120,7 @@ def _pack_records(snapshot: Snapshot, packer: _Packer, checkpoints: bool) -> int
     }
     for (experiment, signature), facts in sorted(records.items()):
         folder = inside(inside(snapshot.output_dir, experiment, "experiment"), signature, "run")
+        warn_damage(folder, facts, hashes=True)
         for file in list_record_files(folder, facts, checkpoints):
             name = file.relative_to(folder).as_posix()
             packer.add_file(f"{experiment}/{signature}/{name}", file)
