@@ -6,13 +6,11 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# Errors of file systems that cannot flush a folder, and of folders that this user may not read.
-_UNSYNCED_FOLDER_ERRNOS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF)
+_UNSYNCABLE_ERRNOS = (errno.EINVAL, errno.ENOTSUP)  # of file systems that cannot flush a folder
 
 
 @contextmanager
@@ -24,30 +22,23 @@ def replace_file(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")  # the pattern of orphans()
     try:
         yield temporary
-        move_file(temporary, path)
+        sync(temporary)
+        temporary.replace(path)
+        sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def move_file(source: Path, target: Path) -> None:
-    """Flushes a file to disk, renames it and flushes the folder with its new name."""
-    sync(source)
-    source.replace(target)
-    sync(target.parent)
-
-
 def sync(path: Path) -> None:
     """Flushes a file, or the names in a folder, to disk."""
-    descriptor = None
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        descriptor = os.open(path, os.O_RDONLY)
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in _UNSYNCED_FOLDER_ERRNOS or not path.is_dir():
+        if error.errno not in _UNSYNCABLE_ERRNOS:
             raise
     finally:
-        if descriptor is not None:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
 def make_folder(folder: Path) -> None:
@@ -69,14 +60,13 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def orphans(folder: Path, inside: bool = True, name: str = "") -> Iterator[Path]:
+def orphans(folder: Path, inside: bool = True) -> Iterator[Path]:
     """Temporary files that ``replace_file`` of a killed process left in a folder.
 
-    With ``inside``, the folders in it are searched too; with ``name``, only those of that file.
+    With ``inside``, the folders in it are searched too.
     """
-    pattern = re.compile(rf"\.{re.escape(name) or '.+'}\.(\d+)")
     for path in _hidden(folder, inside):
-        match = pattern.fullmatch(path.name)
+        match = re.fullmatch(r"\..+\.(\d+)(-journal)?", path.name)
         if match and has_no_owner(int(match[1])):
             yield path
 
@@ -94,13 +84,10 @@ def _hidden(folder: Path, inside: bool) -> Iterator[Path]:
         yield from _hidden(each, inside=False)
 
 
-def remove_orphans(folder: Path, inside: bool = True, name: str = "") -> None:
+def remove_orphans(folder: Path, inside: bool = True) -> None:
     """Removes ``orphans``."""
-    for path in list(orphans(folder, inside, name)):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    for path in orphans(folder, inside):
+        path.unlink(missing_ok=True)
 
 
 def has_no_owner(process: int) -> bool:

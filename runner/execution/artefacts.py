@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.compose.config import Job
 from runner.compose.parts import nested_names
-from runner.disk.atomic import make_folder, move_file, replace_file, write_text
+from runner.disk.atomic import replace_file, write_text
 from runner.disk.inside import inside, real_file
 from runner.record.citations import BIBLIOGRAPHY, cited_entries
 from runner.record.lines import read_lines
@@ -71,7 +70,7 @@ def write_artefacts(
         from components.figures.labels import readable  # no figure, no matplotlib
     for name in report_each(figures, "saving {}".format):
         figure = figures[name]
-        make_folder(folder / "figures")
+        (folder / "figures").mkdir(exist_ok=True)
         with skip_artefact_on_error(f"figure {name}"):
             path = inside(folder / "figures", f"{name}.png", "figure")
             # from an earlier run: it must not stay if this one fails
@@ -79,7 +78,7 @@ def write_artefacts(
             with replace_file(path) as temporary:
                 readable(figure).savefig(temporary, format="png", dpi=150)
     for name, table in tables.items():
-        make_folder(folder / "tables")
+        (folder / "tables").mkdir(exist_ok=True)
         with skip_artefact_on_error(f"table {name}"):
             path = inside(folder / "tables", f"{name}.csv", "table")
             write_text(path, escape_table(table).to_csv(index=False))
@@ -88,22 +87,10 @@ def write_artefacts(
 
 def write_files(folder: Path, posterior: WritesFiles) -> list[str]:
     """Names of the files that a posterior leaves in a run's folder, such as ``posterior.nc``."""
-    scratch = folder / f".artefacts.{os.getpid()}"  # remove_orphans knows the pattern
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    try:
-        with skip_artefact_on_error("the file of the posterior"):
-            names = [os.path.relpath(path, scratch) for path in posterior.artefacts(scratch)]
-            names = [name for name in names if real_file(scratch, name, "artefacts")]
-            for source in sorted(scratch.rglob("*")):
-                target = folder / source.relative_to(scratch)
-                if source.is_file() and not source.is_symlink():
-                    make_folder(target.parent)
-                    move_file(source, target)
-            return names
-        return []
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with skip_artefact_on_error("the file of the posterior"):
+        names = [os.path.relpath(path, folder) for path in posterior.artefacts(folder)]
+        return [name for name in names if real_file(folder, name, "artefacts")]
+    return []
 
 
 def predictions_file(folder: Path, replicate: int) -> Path:
@@ -128,13 +115,13 @@ def write_predictions(
             write_predictions(folder / "variants" / variant, replicate, problem, member, rng)
         return
     path = predictions_file(folder, replicate)
-    make_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, escape_table(predicted_table(problem, posterior, rng)).to_csv(index=False))
 
 
 def write_checks(folder: Path, checks: Sequence[Check]) -> None:
     """``tables/checks.csv``, in an attack's format: check, passed (empty: not checked), detail."""
-    make_folder(folder / "tables")
+    (folder / "tables").mkdir(exist_ok=True)
     with skip_artefact_on_error("table checks"):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")  # no pandas: its import takes half a second

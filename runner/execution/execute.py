@@ -52,7 +52,7 @@ from runner.execution.signals import (
 from runner.execution.watch import Watch
 from runner.record.checks import Kept, to_rows
 from runner.record.facts import gather_scores
-from runner.record.files import digest_files, warn_damage
+from runner.record.files import digest_files, sync_files, warn_damage
 from runner.record.lease import LeaseLostError
 from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
@@ -330,6 +330,7 @@ class Run:
         self.record.save(seconds=seconds, unwritten=replicate)
         with self.usage.phase("files"):
             write()
+            sync_files(self.record.folder, facts.get("artefacts", []))
         del facts["unwritten"]
         self.usage.passes += 1
         if left_out := self.announcements.left_out:

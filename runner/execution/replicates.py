@@ -8,18 +8,16 @@ has four left to compute, and ``replicates=1`` after it none.
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from runner.compose.config import Job
 from runner.compose.settings import sign
-from runner.disk.atomic import make_folder, replace_file
 from runner.disk.inside import real_file
 from runner.execution.artefacts import predictions_file
 from runner.record.facts import read
-from runner.record.files import find_damage
+from runner.record.files import find_damage, sync_files
 from runner.record.lines import read_lines, write_lines
 from runner.record.outcomes import outcomes_file
 from runner.record.parts import alone, replicate_record_folder
@@ -105,6 +103,7 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
             _copy(path(folder, int(r)), path(record.folder, int(r)))
     if ends := _by_replicate("budget_ends", record.facts, facts, recorded):
         record.facts["budget_ends"] = ends
+    sync_files(record.folder, artefacts)
     record.save(
         finished=record.facts["finished"] | {r: facts["finished"][r] for r in recorded},
         checks=_by_replicate("checks", record.facts, facts, recorded),
@@ -149,13 +148,7 @@ def gather(record: Record, job: Job) -> str | None:
 
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        make_folder(target)
-        shutil.copytree(source, target, dirs_exist_ok=True, copy_function=_copy_file)
+        shutil.copytree(source, target, dirs_exist_ok=True)
     elif source.exists():
-        make_folder(target.parent)
-        _copy_file(source, target)
-
-
-def _copy_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    with replace_file(Path(target)) as temporary:
-        shutil.copy2(source, temporary)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)

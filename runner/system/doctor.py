@@ -21,9 +21,8 @@ from components.errors import DamagedFileError
 from components.memory import GIB
 from runner import CONF
 from runner.disk.secrets import mask_secrets
-from runner.errors import display_path
 from runner.record.facts import read
-from runner.record.files import damage_message
+from runner.record.files import find_damage
 from runner.record.record import runs
 from runner.system.machine import (
     Finding,
@@ -37,7 +36,7 @@ from runner.system.machine import (
 )
 from runner.terminal.arguments import Parser, add_json, add_output_dir
 from runner.terminal.tables import print_json
-from runner.tracking.schema import outdated_message, read_schema
+from runner.tracking.schema import latest_version, read_schema
 from runner.tracking.store import database_file, tracking_uri
 
 if TYPE_CHECKING:
@@ -66,17 +65,15 @@ def outputs(output_dir: Path, free: int | None = None) -> Findings:
 
 def records(output_dir: Path) -> Findings:
     """That the files of finished runs are those written, by their checksums."""
-    n_sound = 0
+    damaged = 0
     for folder in runs(output_dir):
         facts = read(folder)
-        if facts is None:
-            message = f"{display_path(folder)}: its run.json is damaged"
-            yield Finding("problem", "records", message, "give the run's own command again")
-        elif message := damage_message(folder, facts, hashes=True) or "":
-            yield Finding("problem", "records", *message.rsplit("; ", 1))
-        else:
-            n_sound += 1
-    yield Finding("ok", "records", f"{n_sound} undamaged in {output_dir}")
+        for name in find_damage(folder, facts, hashes=True) if facts else ("run.json",):
+            damaged += 1
+            mend = f"runner resume {folder} --fresh computes the run again"
+            yield Finding("problem", "records", f"{folder / name} is damaged", mend)
+    if not damaged:
+        yield Finding("ok", "records", f"all files in {output_dir} are as they were written")
 
 
 def store(output_dir: Path) -> Findings:
@@ -87,11 +84,7 @@ def store(output_dir: Path) -> Findings:
     later = "runs are recorded on disk all the same; `runner sync` pushes them when it answers"
     try:
         if (file := database_file(uri)) is not None:
-            if outdated := outdated_message(file):
-                mend = "runner sync migrates it, or makes a new one if it holds no run"
-                yield Finding("problem", "mlflow", f"{masked_uri}: {outdated}", mend)
-                return
-            yield Finding("ok", "mlflow", f"{origin}{masked_uri}, {_sqlite(file)}")
+            yield _sqlite(file, f"{origin}{masked_uri}")
         elif uri.startswith(("http://", "https://")):
             with urllib.request.urlopen(_health(uri), timeout=5) as answer:
                 yield Finding("ok", "mlflow", f"{origin}{masked_uri} answers ({answer.status})")
@@ -114,11 +107,15 @@ def _health(uri: str) -> str:
     return re.sub(r"://[^/]*@", "://", uri).rstrip("/") + "/health"
 
 
-def _sqlite(file: Path) -> str:
+def _sqlite(file: Path, name: str) -> Finding:
     if not file.exists():
-        return "will be made by the first run"
-    n_runs = read_schema(file).n_runs
-    return f"{n_runs} run{'' if n_runs == 1 else 's'}"
+        return Finding("ok", "mlflow", f"{name}, will be made by the first run")
+    version, n_runs = read_schema(file)
+    if version == latest_version():
+        return Finding("ok", "mlflow", f"{name}, {n_runs} run{'' if n_runs == 1 else 's'}")
+    detail = f"{name}: schema {version or 'unfinished'}, MLflow needs {latest_version()}"
+    mend = f"mlflow db upgrade sqlite:///{file}" if n_runs else "runner sync makes a new one"
+    return Finding("problem", "mlflow", detail, mend)
 
 
 # ---- data

@@ -76,7 +76,7 @@ def open_client(output_dir: Path) -> MlflowClient:
     check_store(uri)
     is_own = store_name(uri, output_dir) == OWN
     file = database_file(uri)
-    if file is not None and prepare_database(file, is_own):
+    if file is not None and (is_own or not file.exists()) and prepare_database(file):
         request_all(output_dir)
     client = connect(uri)
     if is_own:

@@ -21,7 +21,7 @@ class Request:
 
     def __init__(self, folder: Path, output_dir: Path):
         self.path = queue(output_dir) / f"{folder.parent.name}.{folder.name}"
-        self.where = f"{folder.parent.name}/{folder.name}"
+        self._where = f"{folder.parent.name}/{folder.name}"
         self._file: IO[str] | None = None
 
     def hold(self) -> None:
@@ -36,7 +36,7 @@ class Request:
             self._file = self.path.open("a+")
             fcntl.flock(self._file, fcntl.LOCK_EX)
         self._file.truncate(0)
-        self._file.write(self.where)
+        self._file.write(self._where)
         self._file.flush()
 
     def release(self) -> None:
@@ -50,10 +50,9 @@ def request_all(output_dir: Path) -> None:
     """Requests a push of every record, as of runs that have ended."""
     for folder in runs(output_dir):
         request = Request(folder, output_dir)
-        with suppress(OSError):  # its run is at work, and requests it itself
-            request.path.parent.mkdir(exist_ok=True)
-            with request.path.open("x") as file:
-                file.write(request.where)
+        if not request.path.exists():  # otherwise its own process may hold it
+            request.hold()
+            request.release()
 
 
 def queue(output_dir: Path) -> Path:

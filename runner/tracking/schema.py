@@ -1,111 +1,60 @@
-"""The schema of an MLflow database file: made and migrated under another name, then renamed.
+"""The schema of an MLflow database file.
 
-MLflow migrates in many steps, and refuses for ever a file that a killed process left between two.
+It is made under another name, then renamed: MLflow makes it in many steps, and refuses for ever a
+file that a killed process left between two.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, suppress
-from importlib.util import find_spec
+from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
-from runner.disk.atomic import replace_file
+from runner.disk.atomic import remove_orphans, replace_file
 from runner.tracking.store import remove_stray_folders, sqlite_uri
 
-SET_ASIDE_SUFFIX = ".damaged"
-JOURNAL_SUFFIXES = ("-journal", "-wal", "-shm")  # sqlite's, next to a database
+
+def latest_version() -> str:
+    """Version that the installed MLflow needs."""
+    from mlflow.store.db import utils
+
+    return str(utils._get_latest_schema_revision())
 
 
-class Schema(NamedTuple):
-    """Schema of a database file."""
-
-    version: str | None  # alembic's revision; None: not recorded
-    n_runs: int
-
-
-def read_schema(file: Path) -> Schema:
-    """Schema of a file; no version and no run for a missing, empty or unfinished one.
+def read_schema(file: Path) -> tuple[str | None, int]:
+    """Version and number of runs of a database; None and 0 for an unfinished one.
 
     Raises:
         sqlite3.Error: it is not a database, or another process holds it.
     """
-    if not file.exists():
-        return Schema(None, 0)
-    with closing(
-        sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=5)
-    ) as database:
-        query = "SELECT name FROM sqlite_master WHERE type = 'table'"
-        tables = {name for (name,) in database.execute(query)}
-        version = n_runs = None
-        if "alembic_version" in tables:
-            version = database.execute("SELECT version_num FROM alembic_version").fetchone()
-        if "runs" in tables:
-            (n_runs,) = database.execute("SELECT COUNT(*) FROM runs").fetchone()
-    return Schema(version[0] if version else None, n_runs or 0)
+    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        if not {"alembic_version", "runs"} <= tables:
+            return None, 0
+        query = "SELECT MAX(version_num), (SELECT COUNT(*) FROM runs) FROM alembic_version"
+        version, n_runs = database.execute(query).fetchone()
+        return version, n_runs
 
 
-def latest_version() -> str | None:
-    """Version that the installed MLflow needs, found without importing it."""
-    from alembic.script import ScriptDirectory
+def prepare_database(file: Path) -> bool:
+    """Makes a database, instead of an unfinished or outdated one without runs, which is set aside.
 
-    spec = find_spec("mlflow")
-    if spec is None or spec.origin is None:
-        return None
-    scripts = Path(spec.origin).parent / "store" / "db_migrations"
-    return ScriptDirectory(str(scripts)).get_current_head()
-
-
-def outdated_message(file: Path) -> str | None:
-    """Difference of a file's schema from the installed MLflow's; None: there is none, or no file.
-
-    Raises:
-        sqlite3.Error: as ``read_schema``.
-    """
-    version = read_schema(file).version
-    latest = latest_version() if file.exists() else version
-    return (
-        None
-        if version == latest
-        else f"schema {version or 'unfinished'}, the installed MLflow needs {latest}"
-    )
-
-
-def prepare_database(file: Path, is_own: bool) -> bool:
-    """Makes a missing database; migrates one of an output folder's own to the installed MLflow.
-
-    An own one without runs is set aside, and a new one takes its place. The caller holds the lock
-    of the store.
+    The caller holds the lock of the store.
 
     Returns:
         True if a database was set aside: the records have to be pushed again.
     """
-    existed = file.exists()
-    if existed and (not is_own or outdated_message(file) is None):
-        return False
     from mlflow.store.db import utils
 
-    for path in file.parent.iterdir():  # of killed processes, with their journals
-        if path.name.startswith(f".{file.name}."):
-            path.unlink(missing_ok=True)
-    has_runs = read_schema(file).n_runs > 0
-    with replace_file(file) as temporary:
-        if has_runs:
-            with (
-                closing(sqlite3.connect(file, timeout=30)) as source,
-                closing(sqlite3.connect(temporary)) as copy,
-            ):
-                source.backup(copy)
-        uri = sqlite_uri(temporary)
-        with remove_stray_folders(uri):
-            engine = utils.create_sqlalchemy_engine_with_retry(uri)
-        (utils._upgrade_db if has_runs else utils._initialize_tables)(engine)
+    exists = file.exists()
+    version, n_runs = read_schema(file) if exists else (None, 0)
+    if n_runs or version == latest_version():
+        return False
+    remove_orphans(file.parent, inside=False)
+    with replace_file(file) as temporary, remove_stray_folders(sqlite_uri(temporary)):
+        engine = utils.create_sqlalchemy_engine_with_retry(sqlite_uri(temporary))
+        utils._initialize_tables(engine)
         engine.dispose()
-        is_set_aside = existed and not has_runs
-        if is_set_aside:
-            file.replace(file.with_name(file.name + SET_ASIDE_SUFFIX))
-        for suffix in JOURNAL_SUFFIXES:  # of the file before: sqlite would apply them to this one
-            with suppress(FileNotFoundError):
-                file.with_name(file.name + suffix).unlink()
-    return is_set_aside
+        if exists:
+            file.replace(file.with_name(f"{file.name}.damaged"))
+    return exists
