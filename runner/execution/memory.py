@@ -8,17 +8,22 @@ import mmap
 import os
 import re
 import sys
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 # glibc's mallopt: the parameters' numbers are part of its ABI (malloc.h).
 M_TRIM_THRESHOLD = -1
 M_MMAP_MAX = -4
 MALLOPT_DISABLED = -1
 HUGE_PAGE_BYTES = 2**21
+ADDRESS_SPACE_BYTES = 2**23  # the stack of a thread
 
 
-# Beginnings of the out-of-memory messages of torch's allocators and numpy.
+# Parts of the out-of-memory messages of torch's allocators, numpy and the loader of libraries.
 OUT_OF_MEMORY_MESSAGES = (
+    "failed to map segment",
+    "annot allocate memory",
     "DefaultCPUAllocator",
     "CUDA out of memory",
     "can't allocate memory",
@@ -30,10 +35,12 @@ OUT_OF_MEMORY_MESSAGES = (
 def out_of_memory_message(error: BaseException) -> str | None:
     """Message for an error that reports exhausted memory; None for any other error."""
     message = str(error)
-    if not isinstance(error, MemoryError) and not (
-        isinstance(error, RuntimeError) and any(w in message for w in OUT_OF_MEMORY_MESSAGES)
-    ):
-        return None
+    if not isinstance(error, MemoryError) and not any(w in message for w in OUT_OF_MEMORY_MESSAGES):
+        cause = error.__cause__ or error.__context__
+        if cause is not None:
+            return out_of_memory_message(cause)
+        if not _is_address_space_used_up():  # then Python itself raises wrong errors
+            return None
     match = re.search(
         r"[Tt]ried to allocate ([\d.]+ ?\w+)|Unable to allocate ([\d.]+ \w+)", message
     )
@@ -42,6 +49,19 @@ def out_of_memory_message(error: BaseException) -> str | None:
         f"out of memory{size}: ask for less at once (batch_size, chains, particles, draws that are kept, replicates), or take "
         "a larger machine; what was saved is kept"
     )
+
+
+def _is_address_space_used_up() -> bool:
+    """True if a limit of address space (``ulimit -v``) leaves less than a thread needs."""
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return False
+    with suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        return limit - pages * mmap.PAGESIZE < ADDRESS_SPACE_BYTES
+    return False
 
 
 @cache
