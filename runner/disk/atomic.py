@@ -19,6 +19,8 @@ def replace_file(path: Path) -> Iterator[Path]:
 
     Nothing is replaced if the context raises.
     """
+    for orphan in orphans(path.parent, inside=False, name=path.name):
+        orphan.unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")  # the pattern of orphans()
     try:
         yield temporary
@@ -60,14 +62,14 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def orphans(folder: Path, inside: bool = True) -> Iterator[Path]:
+def orphans(folder: Path, inside: bool = True, name: str = "") -> Iterator[Path]:
     """Temporary files that ``replace_file`` of a killed process left in a folder.
 
-    With ``inside``, the folders in it are searched too.
+    With ``inside``, the folders in it are searched too; with ``name``, only those of that file.
     """
     for path in _hidden(folder, inside):
-        match = re.fullmatch(r"\..+\.(\d+)(-journal)?", path.name)
-        if match and has_no_owner(int(match[1])):
+        match = re.fullmatch(r"\.(.+)\.(\d+)(-journal)?", path.name)
+        if match and (not name or match[1] == name) and has_no_owner(int(match[2])):
             yield path
 
 
@@ -84,9 +86,9 @@ def _hidden(folder: Path, inside: bool) -> Iterator[Path]:
         yield from _hidden(each, inside=False)
 
 
-def remove_orphans(folder: Path, inside: bool = True) -> None:
+def remove_orphans(folder: Path) -> None:
     """Removes ``orphans``."""
-    for path in orphans(folder, inside):
+    for path in orphans(folder):
         path.unlink(missing_ok=True)
 
 

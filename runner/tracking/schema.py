@@ -10,7 +10,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from runner.disk.atomic import remove_orphans, replace_file
+from runner.disk.atomic import replace_file
 from runner.tracking.store import remove_stray_folders, sqlite_uri
 
 
@@ -50,7 +50,6 @@ def prepare_database(file: Path) -> bool:
     version, n_runs = read_schema(file) if exists else (None, 0)
     if n_runs or version == latest_version():
         return False
-    remove_orphans(file.parent, inside=False)
     with replace_file(file) as temporary, remove_stray_folders(sqlite_uri(temporary)):
         engine = utils.create_sqlalchemy_engine_with_retry(sqlite_uri(temporary))
         utils._initialize_tables(engine)
