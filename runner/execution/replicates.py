@@ -18,6 +18,7 @@ from runner.disk.inside import real_file
 from runner.execution.artefacts import predictions_file
 from runner.record.facts import read
 from runner.record.files import find_damage, sync_files
+from runner.record.lines import NAME as METRICS_NAME
 from runner.record.lines import read_lines, write_lines
 from runner.record.outcomes import outcomes_file
 from runner.record.parts import alone, replicate_record_folder
@@ -37,7 +38,8 @@ def find_finished_replicates(job: Job) -> tuple[Path, dict[str, Any], Lines] | N
     for count in range(1, MOST + 1):
         folder = job.folder.parent / sign(job.config | {"replicates": count}, job.data)
         facts = read(folder) if count != job.settings.replicates and folder.is_dir() else None
-        if facts is None or any(find_damage(folder, facts)):
+        # lines are checked one by one; other files of the record would be copied
+        if facts is None or {*find_damage(folder, facts)} - {METRICS_NAME}:
             continue
         recorded = _recorded_lines(folder, facts, job.settings.replicates)
         if len(recorded) > (len(best[2]) if best else 0):
