@@ -14,6 +14,7 @@ from runner.compose.draws_kept import check_draws
 from runner.compose.resolve import ResolvedConfig
 from runner.compose.settings import sign
 from runner.record.facts import read
+from runner.record.files import warn_damage
 from runner.record.index import read_summaries
 
 
@@ -34,6 +35,7 @@ def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[st
         if facts is not None and facts["state"] == "done":
             if not _has_same_data(resolved, facts):
                 return None
+            warn_damage(folder / signature, facts)
             notes = [*resolved.notes, *check_draws(config["inference"], settings)]
             signed = replace(resolved, notes=notes, data=data, signature=signature)
             return signed, facts

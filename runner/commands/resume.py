@@ -67,6 +67,7 @@ def main(argv: list[str]) -> int:
         "--device",
         help="cpu, cuda or cuda:1: go on there (default: the device that it was begun on)",
     )
+    parser.add_argument("--fresh", action="store_true", help="compute the run again from its start")
     conf_folders.add_option(parser)
     arguments = parser.parse_args(argv[1:])
     conf_folders.use(arguments.config_dir)
@@ -80,6 +81,8 @@ def main(argv: list[str]) -> int:
     if not arguments.trust:
         confirm_import(modules, f"the record {folder}", "give --trust")
     cfg.output_dir = str(folder.parent.parent)
+    if arguments.fresh:
+        cfg.fresh = True
 
     from runner.commands.app import attempt
     from runner.terminal.printer import complain

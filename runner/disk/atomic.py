@@ -1,26 +1,60 @@
-"""Small files that are written whole or not at all; free of torch, so that reading a record starts
-fast."""
+"""Small files that are written whole or not at all, and survive a power cut; free of torch, so that
+reading a record starts fast."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_UNSYNCABLE_ERRNOS = (errno.EINVAL, errno.ENOTSUP)  # of file systems that cannot flush a folder
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[Path]:
+    """Temporary path next to a file; what is written there replaces the file, flushed to disk.
+
+    Nothing is replaced if the context raises.
+    """
+    for orphan in orphans(path.parent, inside=False, name=path.name):
+        orphan.unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")  # the pattern of orphans()
+    try:
+        yield temporary
+        sync(temporary)
+        temporary.replace(path)
+        sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Flushes a file, or the names in a folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _UNSYNCABLE_ERRNOS:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder with its parents, flushed to disk."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync(each.parent)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes under a temporary name, flushes to disk and renames."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")  # as remove_orphans knows it
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replace_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -28,14 +62,14 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def orphans(folder: Path, inside: bool = True) -> Iterator[Path]:
-    """Temporary files that ``write_bytes`` of a killed process left in a folder.
+def orphans(folder: Path, inside: bool = True, name: str = "") -> Iterator[Path]:
+    """Temporary files that ``replace_file`` of a killed process left in a folder.
 
-    With ``inside``, the folders in it are searched too.
+    With ``inside``, the folders in it are searched too; with ``name``, only those of that file.
     """
     for path in _hidden(folder, inside):
-        match = re.fullmatch(r"\..+\.(\d+)", path.name)
-        if match and has_no_owner(int(match[1])):
+        match = re.fullmatch(r"\.(.+)\.(\d+)(-journal)?", path.name)
+        if match and (not name or match[1] == name) and has_no_owner(int(match[2])):
             yield path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.compose.config import Job
 from runner.compose.parts import nested_names
-from runner.disk.atomic import write_text
+from runner.disk.atomic import replace_file, write_text
 from runner.disk.inside import inside, real_file
 from runner.record.citations import BIBLIOGRAPHY, cited_entries
 from runner.record.lines import read_lines
@@ -74,14 +75,14 @@ def write_artefacts(
             path = inside(folder / "figures", f"{name}.png", "figure")
             # from an earlier run: it must not stay if this one fails
             path.unlink(missing_ok=True)
-            readable(figure).savefig(path, dpi=150)
+            with replace_file(path) as temporary:
+                readable(figure).savefig(temporary, format="png", dpi=150)
     for name, table in tables.items():
         (folder / "tables").mkdir(exist_ok=True)
         with skip_artefact_on_error(f"table {name}"):
-            escape_table(table).to_csv(
-                inside(folder / "tables", f"{name}.csv", "table"), index=False
-            )
-    (folder / "references.bib").write_text(references(job))
+            path = inside(folder / "tables", f"{name}.csv", "table")
+            write_text(path, escape_table(table).to_csv(index=False))
+    write_text(folder / "references.bib", references(job))
 
 
 def write_files(folder: Path, posterior: WritesFiles) -> list[str]:
@@ -121,14 +122,12 @@ def write_predictions(
 def write_checks(folder: Path, checks: Sequence[Check]) -> None:
     """``tables/checks.csv``, in an attack's format: check, passed (empty: not checked), detail."""
     (folder / "tables").mkdir(exist_ok=True)
-    path = inside(folder / "tables", "checks.csv", "table")
-    with (
-        skip_artefact_on_error("table checks"),
-        path.open("w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.writer(file, lineterminator="\n")  # no pandas: its import takes half a second
+    with skip_artefact_on_error("table checks"):
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")  # no pandas: its import takes half a second
         writer.writerow(["check", "passed", "detail"])
         writer.writerows([escape_cell(cell) for cell in check] for check in checks)
+        write_text(inside(folder / "tables", "checks.csv", "table"), text.getvalue())
 
 
 def references(job: Job) -> str:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from components.contracts.states import PLACED, REBUILT, InPlaceLoadable
 from components.contracts.traces import Trace
-from runner.disk.atomic import write_bytes, write_text
+from runner.disk.atomic import make_folder, write_bytes, write_text
 from runner.disk.plain_file import parse_json
 from runner.execution.blocks import PREFIX, BlockFile, RowBlocks
 
@@ -192,7 +192,7 @@ def save_checkpoint(folder: Path, taken: StateCopy, blocks: RowBlocks | None = N
 
     ``blocks`` are those that hold rows of the state's traces, and take more; None: there are none
     yet."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     blocks = RowBlocks() if blocks is None else blocks
     # Metadata is left to the sidecar: it is JSON, readable without safetensors.
     facts = taken.facts

@@ -52,6 +52,7 @@ from runner.execution.signals import (
 from runner.execution.watch import Watch
 from runner.record.checks import Kept, to_rows
 from runner.record.facts import gather_scores
+from runner.record.files import digest_files, sync_files, warn_damage
 from runner.record.lease import LeaseLostError
 from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
@@ -330,9 +331,11 @@ class Run:
         facts = self.record.facts
         facts["finished"][str(replicate)] = scores
         facts.setdefault("checks", {})[str(replicate)] = checks
+        self.record.sync()  # a replicate is finished only if its lines survive a power cut
         self.record.save(seconds=seconds, unwritten=replicate)
         with self.usage.phase("files"):
             write()
+            sync_files(self.record.folder, facts.get("artefacts", []))
         del facts["unwritten"]
         self.usage.passes += 1
         if left_out := self.announcements.left_out:
@@ -374,7 +377,9 @@ class Run:
                 raise ReplicateDoneError(self.alone, self.loops)
             record.facts["result"] = gather_scores(record.facts["finished"], self.vectorised)
             check_scores(record.facts, self.job.inference, record.folder)
-            ending = {"state": "done"}
+            record.sync()
+            files = digest_files(record.folder, record.facts.get("artefacts", []))
+            ending = {"state": "done", "files": files}
             shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # the record is complete
         except (RunInterruptedError, NumericalError, RunPrunedError) as error:
             diverged = isinstance(error, NumericalError)
@@ -449,7 +454,7 @@ class Run:
                 self.record.remove()
                 return
             self._begin_handover()
-            self.record.flush()
+            self.record.sync()
             self.record.save(**ending, ended=now(), seconds=seconds, usage=self.usage.facts())
             if self.handover:
                 self.handover.end()
@@ -469,6 +474,7 @@ def run(
     active_run = Run(job, on_evaluation)
     if active_run.was_done:
         active_run.record.close()
+        warn_damage(job.folder, active_run.record.facts)
         return active_run, active_run.record.facts["result"]
     return active_run, active_run.go()
 

@@ -4,21 +4,32 @@ again, costs a training step of a deep GP more than half of its time."""
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
 import re
+import resource
 import sys
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
+
+from runner.errors import RunFailure
 
 # glibc's mallopt: the parameters' numbers are part of its ABI (malloc.h).
 M_TRIM_THRESHOLD = -1
 M_MMAP_MAX = -4
 MALLOPT_DISABLED = -1
 HUGE_PAGE_BYTES = 2**21
+STACK_BYTES = 2**23  # of a thread
+# Address space that importing torch takes, and BLAS for each thread with its buffers.
+TORCH_BYTES = 600 * 2**20
+BLAS_BYTES = 200 * 2**20
 
-
-# Beginnings of the out-of-memory messages of torch's allocators and numpy.
+# Parts of the out-of-memory messages of torch's allocators, numpy and the loader of libraries.
 OUT_OF_MEMORY_MESSAGES = (
+    "failed to map segment",
+    "annot allocate memory",
     "DefaultCPUAllocator",
     "CUDA out of memory",
     "can't allocate memory",
@@ -30,10 +41,12 @@ OUT_OF_MEMORY_MESSAGES = (
 def out_of_memory_message(error: BaseException) -> str | None:
     """Message for an error that reports exhausted memory; None for any other error."""
     message = str(error)
-    if not isinstance(error, MemoryError) and not (
-        isinstance(error, RuntimeError) and any(w in message for w in OUT_OF_MEMORY_MESSAGES)
-    ):
-        return None
+    if not isinstance(error, MemoryError) and not any(w in message for w in OUT_OF_MEMORY_MESSAGES):
+        cause = error.__cause__ or error.__context__
+        if cause is not None:
+            return out_of_memory_message(cause)
+        if address_space_left() >= STACK_BYTES:  # with less, Python itself raises wrong errors
+            return None
     match = re.search(
         r"[Tt]ried to allocate ([\d.]+ ?\w+)|Unable to allocate ([\d.]+ \w+)", message
     )
@@ -44,11 +57,50 @@ def out_of_memory_message(error: BaseException) -> str | None:
     )
 
 
+def address_space_left() -> float:
+    """Bytes that a limit of address space (``ulimit -v``) leaves; infinity without a limit."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    with suppress(OSError):
+        if limit != resource.RLIM_INFINITY:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            return limit - pages * mmap.PAGESIZE
+    return math.inf
+
+
+def load_blas() -> None:
+    """Loads BLAS with its buffers, if there is a limit of address space.
+
+    OpenBLAS retries for ever if a later load finds too little.
+
+    Raises:
+        RunFailure: too little is left now.
+    """
+    left = address_space_left()
+    if left == math.inf:
+        return
+    threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    needed = BLAS_BYTES * threads + (0 if "torch" in sys.modules else TORCH_BYTES)
+    if left < needed:
+        raise RunFailure(
+            f"out of memory: the limit of address space (ulimit -v) leaves {left / 2**20:.0f} MB, threads={threads} needs "
+            f"{needed / 2**20:.0f} MB; raise the limit, or set fewer threads"
+        )
+    import torch
+    from scipy.linalg.blas import dgemm
+
+    eye = torch.eye(300, dtype=torch.float64)
+    dgemm(1.0, (eye @ eye).numpy(), eye.numpy() @ eye.numpy())
+
+
 @cache
 def keep_freed_memory() -> None:
     """Asks glibc neither to trim the heap nor to serve large blocks by mmap, and the kernel to back
     the heap by huge pages where it lets processes choose (transparent_hugepage=madvise); does
-    nothing where there is no glibc. The second call does nothing."""
+    nothing where there is no glibc. The second call does nothing.
+
+    Raises:
+        RunFailure: as ``load_blas``, which comes first."""
+    load_blas()
     if not sys.platform.startswith("linux"):
         return
     libc = ctypes.CDLL(None)

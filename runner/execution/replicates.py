@@ -17,6 +17,8 @@ from runner.compose.settings import sign
 from runner.disk.inside import real_file
 from runner.execution.artefacts import predictions_file
 from runner.record.facts import read
+from runner.record.files import find_damage, sync_files
+from runner.record.lines import NAME as METRICS_NAME
 from runner.record.lines import read_lines, write_lines
 from runner.record.outcomes import outcomes_file
 from runner.record.parts import alone, replicate_record_folder
@@ -36,8 +38,11 @@ def find_finished_replicates(job: Job) -> tuple[Path, dict[str, Any], Lines] | N
     for count in range(1, MOST + 1):
         folder = job.folder.parent / sign(job.config | {"replicates": count}, job.data)
         facts = read(folder) if count != job.settings.replicates and folder.is_dir() else None
-        recorded = _recorded_lines(folder, facts, job.settings.replicates) if facts else {}
-        if facts and len(recorded) > (len(best[2]) if best else 0):
+        # lines are checked one by one; other files of the record would be copied
+        if facts is None or {*find_damage(folder, facts)} - {METRICS_NAME}:
+            continue
+        recorded = _recorded_lines(folder, facts, job.settings.replicates)
+        if len(recorded) > (len(best[2]) if best else 0):
             best = folder, facts, recorded
     return best
 
@@ -100,6 +105,7 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
             _copy(path(folder, int(r)), path(record.folder, int(r)))
     if ends := _by_replicate("budget_ends", record.facts, facts, recorded):
         record.facts["budget_ends"] = ends
+    sync_files(record.folder, artefacts)
     record.save(
         finished=record.facts["finished"] | {r: facts["finished"][r] for r in recorded},
         checks=_by_replicate("checks", record.facts, facts, recorded),

@@ -14,6 +14,7 @@ from runner.disk.plain_file import parse_json, read_plain
 from runner.disk.read_yaml import YAML_READ_ERRORS, describe_read_error
 from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError, RunnerWarning, display_path
+from runner.record.files import warn_damage
 
 NAME = "run.json"
 RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted", "pruned"]
@@ -39,6 +40,7 @@ OPTIONAL_KEY_TYPES: dict[str, type | tuple[type, ...]] = {  # facts that only so
     "hardware": dict,
     "code": list,
     "artefacts": list,
+    "files": dict,
     "vectorised": bool,
     "usage": dict,
 }
@@ -124,7 +126,8 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def read_facts_or_warn(folder: Path) -> dict[str, Any] | None:
-    """``read`` of a record shown next to others: a damaged one gives a warning too."""
+    """``read`` of a record shown next to others: a damaged one, or one with
+    a damaged file, gives a warning too."""
     try:
         facts = load_facts(folder)
     except PermissionError as error:
@@ -132,6 +135,8 @@ def read_facts_or_warn(folder: Path) -> dict[str, Any] | None:
         return None
     if facts is None and is_there(folder / NAME):
         warnings.warn(f"left out: {folder}: its run.json is damaged", RunnerWarning, stacklevel=1)
+    if facts is not None:
+        warn_damage(folder, facts)
     return facts
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
-from runner.disk.atomic import write_bytes
+from runner.disk.atomic import sync, write_bytes
 from runner.disk.plain_file import NotPlainFileError, parse_json, read_plain
 from runner.record.facts import warn_unreadable
 
@@ -91,6 +91,7 @@ class Lines:
     def __init__(self, folder: Path):
         self.folder = folder
         self._file: IO[bytes] | None = None
+        self._name_is_synced = False
         self._waiting: deque[Line] = deque()
         self._writing = Lock()
 
@@ -118,6 +119,9 @@ class Lines:
         self.flush()
         if self._file is not None:
             os.fsync(self._file.fileno())
+            if not self._name_is_synced:
+                sync(self.folder)
+                self._name_is_synced = True
 
     def drop(self) -> None:
         """Discard lines that are added but not yet written: another process now owns the file."""

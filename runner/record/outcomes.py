@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.disk.atomic import write_text
+from runner.disk.atomic import make_folder, write_text
 from runner.disk.plain_file import parse_json, read_plain
 from runner.record.facts import warn_unreadable
 
@@ -45,7 +45,7 @@ def write_outcomes(folder: Path, replicate: int, outcomes: Mapping[str, NDArray[
     import numpy as np
 
     path = outcomes_file(folder, replicate)
-    path.parent.mkdir(exist_ok=True)
+    make_folder(path.parent)
     labels = len(next(iter(outcomes.values())))
     bits = {name: np.packbits(right).tobytes().hex() for name, right in outcomes.items()}
     write_text(path, json.dumps({"labels": labels, "right": bits}, indent=1) + "\n")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import OmegaConf
 
 from runner.compose.devices import device_name
-from runner.disk.atomic import remove_orphans, write_text
+from runner.disk.atomic import make_folder, remove_orphans, write_text
 from runner.disk.inside import refuse_links
 from runner.disk.secrets import mask_secrets
 from runner.errors import ConfigError, RunFailure
@@ -167,7 +167,7 @@ class Record:
         """
         record = cls(job.folder, {})
         try:
-            job.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(job.folder)
             refuse_links(job.folder)
             record._lease = lease.take_lease(job.folder, job.signature)
             remove_orphans(job.folder)

@@ -15,6 +15,7 @@ from runner.errors import ConfigError
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
 from runner.record.facts import UnreadableRecordError, load_facts, read_config
+from runner.record.files import warn_damage
 from runner.record.lines import readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
 from runner.report.exchange.opened import find_in, find_records, is_archive
@@ -89,6 +90,7 @@ def load(folder: Path) -> ComparedRecord:
         raise ConfigError(f"{error}{hint}") from None
     if facts is None:
         raise ConfigError(f"{folder}: its run.json is damaged{hint}")
+    warn_damage(folder, facts)
     result, step = (facts["result"], None) if facts.get("result") else last_evaluation(folder)
     return ComparedRecord(folder, facts, flat(config), result, step)
 

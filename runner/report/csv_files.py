@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 
 from runner.compose.protocol import UNKNOWN
+from runner.disk.atomic import replace_file
 from runner.report.earlier_scores import HEADER, PROTOCOL
 from runner.report.results import TableLayout
 from runner.terminal.csv_cells import escape_cell
@@ -13,7 +14,10 @@ from runner.terminal.csv_cells import escape_cell
 
 def write_numbers(tables: list[TableLayout], path: Path) -> None:
     """Every cell as one line of CSV, with full precision."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with (
+        replace_file(path) as temporary,
+        temporary.open("w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.writer(file)
         writer.writerow(
             [
@@ -93,7 +97,10 @@ def write_replicates(tables: list[TableLayout], path: Path) -> None:
         for cell in line
     ]
     has_protocols = any(cell.protocol != UNKNOWN and cell.values for _, _, cell in cells)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with (
+        replace_file(path) as temporary,
+        temporary.open("w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.writer(file)
         writer.writerow([*HEADER, PROTOCOL] if has_protocols else HEADER)
         for table, row, c in cells:

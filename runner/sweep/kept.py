@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.disk.atomic import write_text
+from runner.disk.atomic import replace_file, write_text
 from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError, require_package
 from runner.sweep.outcomes import SWEEP_VARIABLE
@@ -38,12 +38,10 @@ def keep(study: Study, store: BaseStorage, folder: Path) -> None:
     import optuna
 
     folder.mkdir(parents=True, exist_ok=True)
-    half = folder / f"{JOURNAL_COPY_NAME}.new"
-    half.unlink(missing_ok=True)
-    optuna.copy_study(
-        from_study_name=study.study_name, from_storage=store, to_storage=_journal(half)
-    )
-    half.replace(folder / JOURNAL_COPY_NAME)
+    with replace_file(folder / JOURNAL_COPY_NAME) as half:
+        optuna.copy_study(
+            from_study_name=study.study_name, from_storage=store, to_storage=_journal(half)
+        )
     if os.environ.get(SWEEP_VARIABLE) and (sweep := Path(os.environ[SWEEP_VARIABLE])).is_dir():
         write_text(sweep / LINK, json.dumps({"folder": os.path.relpath(folder, sweep)}))
 

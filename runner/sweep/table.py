@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.disk.atomic import write_text
 from runner.errors import ConfigError, display_path
 from runner.record.facts import read_facts_or_warn
 from runner.statistics.standard_error import mean_se
@@ -280,7 +281,7 @@ def _write(
 
     from runner.terminal.csv_cells import escape_table
 
-    escape_table(frame(found, best)).to_csv(sweep / "sweep.csv", index=False)
+    write_text(sweep / "sweep.csv", escape_table(frame(found, best)).to_csv(index=False))
     figures: list[tuple[str, str]] = []
     if study is not None and best:
         from runner.sweep.optuna_report import fragment, importances
@@ -298,7 +299,7 @@ def _write(
         figures=figures,
         smoke_note=SMOKE_NOTE if any(row.is_smoke for row in found) else "",
     )
-    (sweep / "sweep.html").write_text(html, encoding="utf-8")
+    write_text(sweep / "sweep.html", html)
 
 
 def main(argv: list[str]) -> int:

@@ -21,6 +21,9 @@ from components.errors import DamagedFileError
 from components.memory import GIB
 from runner import CONF
 from runner.disk.secrets import mask_secrets
+from runner.record.facts import read
+from runner.record.files import find_damage
+from runner.record.record import runs
 from runner.system.machine import (
     Finding,
     Findings,
@@ -33,6 +36,7 @@ from runner.system.machine import (
 )
 from runner.terminal.arguments import Parser, add_json, add_output_dir
 from runner.terminal.tables import print_json
+from runner.tracking.schema import latest_version, read_schema
 from runner.tracking.store import database_file, tracking_uri
 
 if TYPE_CHECKING:
@@ -59,6 +63,19 @@ def outputs(output_dir: Path, free: int | None = None) -> Findings:
     yield Finding(level, "outputs", detail, "" if level == "ok" else mend)
 
 
+def records(output_dir: Path) -> Findings:
+    """That the files of finished runs are those written, by their checksums."""
+    damaged = 0
+    for folder in runs(output_dir):
+        facts = read(folder)
+        for name in find_damage(folder, facts, hashes=True) if facts else ("run.json",):
+            damaged += 1
+            mend = f"runner resume {folder} --fresh computes the run again"
+            yield Finding("problem", "records", f"{folder / name} is damaged", mend)
+    if not damaged:
+        yield Finding("ok", "records", f"all files in {output_dir} are as they were written")
+
+
 def store(output_dir: Path) -> Findings:
     """That MLflow's store answers; a run needs it neither to start nor to be complete."""
     uri = tracking_uri(output_dir)
@@ -67,7 +84,7 @@ def store(output_dir: Path) -> Findings:
     later = "runs are recorded on disk all the same; `runner sync` pushes them when it answers"
     try:
         if (file := database_file(uri)) is not None:
-            yield Finding("ok", "mlflow", f"{origin}{masked_uri}, {_sqlite(file)}")
+            yield _sqlite(file, f"{origin}{masked_uri}")
         elif uri.startswith(("http://", "https://")):
             with urllib.request.urlopen(_health(uri), timeout=5) as answer:
                 yield Finding("ok", "mlflow", f"{origin}{masked_uri} answers ({answer.status})")
@@ -90,15 +107,15 @@ def _health(uri: str) -> str:
     return re.sub(r"://[^/]*@", "://", uri).rstrip("/") + "/health"
 
 
-def _sqlite(file: Path) -> str:
+def _sqlite(file: Path, name: str) -> Finding:
     if not file.exists():
-        return "will be made by the first run"
-    connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=5)
-    try:
-        (runs,) = connection.execute("SELECT COUNT(*) FROM runs").fetchone()
-    finally:
-        connection.close()
-    return f"{runs} run{'' if runs == 1 else 's'}"
+        return Finding("ok", "mlflow", f"{name}, will be made by the first run")
+    version, n_runs = read_schema(file)
+    if version == latest_version():
+        return Finding("ok", "mlflow", f"{name}, {n_runs} run{'' if n_runs == 1 else 's'}")
+    detail = f"{name}: schema {version or 'unfinished'}, MLflow needs {latest_version()}"
+    mend = f"mlflow db upgrade sqlite:///{file}" if n_runs else "runner sync makes a new one"
+    return Finding("problem", "mlflow", detail, mend)
 
 
 # ---- data
@@ -250,6 +267,7 @@ def main(argv: list[str]) -> int:
         for check in (python, packages, torch_and_gpu, threads, memory):
             yield from check()
         yield from outputs(output_dir)
+        yield from records(output_dir)
         yield from store(output_dir)
         yield from data(data_dir, arguments.files)
 

@@ -5,8 +5,9 @@ Any new content is pushed, while a run goes, after it, or days later (``runner s
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,15 @@ from runner.disk.secrets import mask_secrets
 from runner.tracking.content import InvalidRecordError, RecordContent
 from runner.tracking.marks import MarksFile, RecordReplacedError
 from runner.tracking.push import Push, RunDeletedError
+from runner.tracking.request import request_all
+from runner.tracking.schema import prepare_database
 from runner.tracking.store import (
     OWN,
     BusyError,
     StoreError,
+    check_store,
     connect,
+    database_file,
     lock_file,
     one_at_a_time,
     store_name,
@@ -27,8 +32,6 @@ from runner.tracking.store import (
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-import sqlite3
-from contextlib import closing
 
 FOLDER = "mlartifacts"
 
@@ -66,11 +69,17 @@ def follow(output_dir: Path) -> None:
 def open_client(output_dir: Path) -> MlflowClient:
     """Client of the store.
 
-    MLflow is imported here, which costs seconds, and a missing database is created.
+    MLflow is imported here, which costs seconds, and a missing database is created. All records
+    are requested again if the output folder's own database had to be set aside.
     """
     uri = tracking_uri(output_dir)
+    check_store(uri)
+    is_own = store_name(uri, output_dir) == OWN
+    file = database_file(uri)
+    if file is not None and (is_own or not file.exists()) and prepare_database(file):
+        request_all(output_dir)
     client = connect(uri)
-    if store_name(uri, output_dir) == OWN:
+    if is_own:
         follow(output_dir)
     return client
 
@@ -165,7 +174,8 @@ class Mirror:
                 return False
             link = link.__cause__ or link.__context__
         try:
-            self._connect().search_experiments(max_results=1)
+            with one_at_a_time(self.uri, self.seconds):
+                self._connect().search_experiments(max_results=1)
         except Exception:
             return False
         return True

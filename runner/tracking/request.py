@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from runner.disk.lock import is_locked, try_lock
+from runner.record.record import runs
 
 
 class Request:
@@ -43,6 +44,15 @@ class Request:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def request_all(output_dir: Path) -> None:
+    """Requests a push of every record, as of runs that have ended."""
+    for folder in runs(output_dir):
+        request = Request(folder, output_dir)
+        if not request.path.exists():  # otherwise its own process may hold it
+            request.hold()
+            request.release()
 
 
 def queue(output_dir: Path) -> Path:

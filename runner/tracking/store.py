@@ -182,11 +182,11 @@ def remove_stray_folders(uri: str) -> Iterator[None]:
                 folder.rmdir()
 
 
-def connect(uri: str) -> MlflowClient:
-    """A client; MLflow is imported here.
+def check_store(uri: str) -> None:
+    """Sets MLflow's environment, and checks that its database file can be opened.
 
     Raises:
-        StoreError: the database file cannot be opened.
+        StoreError: it cannot.
     """
     if (wrong := fault(uri)) is not None:
         raise StoreError(wrong)
@@ -194,6 +194,10 @@ def connect(uri: str) -> MlflowClient:
         os.environ.setdefault(name, value)
     for noisy in ("mlflow", "alembic"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
+
+
+def connect(uri: str) -> MlflowClient:
+    """A client of a store that ``check_store`` accepts; MLflow is imported here."""
     from mlflow import MlflowClient
     from mlflow.store.db import utils
 

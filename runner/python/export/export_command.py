@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from runner.catalogue import plugins
 from runner.disk import conf_folders
+from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError
 from runner.record.record import find
 from runner.terminal.arguments import Parser, add_output_dir, existing_folder
@@ -68,9 +68,9 @@ def _export(folder: Path, arguments: Namespace) -> int:
 
     compared = load(folder)
     run = restore_record(folder, compared.facts, arguments.data_dir and str(arguments.data_dir))
-    with TemporaryDirectory() as scratch:
+    with scratch_folder() as scratch:
         given = arguments.file
-        file = Path(scratch) / "model.zip" if given is None else Path(given)
+        file = scratch / "model.zip" if given is None else Path(given)
         stored = write_model(run, folder, compared, file)
         if given is not None:
             rows = "with" if stored.facts["holds_training_rows"] else "without"

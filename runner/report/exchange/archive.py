@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import distributions
@@ -27,11 +25,14 @@ from typing import Any
 from runner import CONF
 from runner.catalogue.plugins import source_file
 from runner.disk import conf_folders
+from runner.disk.atomic import replace_file
 from runner.disk.inside import inside, is_inside
+from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError
 from runner.record import code
 from runner.record.checks import failed_checks
 from runner.record.facts import CHOSEN_ROLES
+from runner.record.files import warn_damage
 from runner.report.exchange.opened import FORMAT, MANIFEST, SUFFIX
 from runner.report.report import write
 from runner.study import snapshot as snapshots
@@ -92,21 +93,20 @@ def pack(snapshot: Snapshot, path: Path, checkpoints: bool = False) -> dict[str,
         OSError: a record cannot be read, or the file not written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with zipfile.ZipFile(temporary, "w") as archive, tempfile.TemporaryDirectory() as place:
-            packer = _Packer(archive)
-            location = snapshots.location(snapshot.name, snapshot.output_dir)
-            packer.add_file(f"studies/{snapshot.name}/snapshot.yaml", location)
-            runs = _pack_records(snapshot, packer, checkpoints)
-            _pack_environment(snapshot, packer)
-            _pack_conf(snapshot, packer)
-            _pack_plugins(snapshot, packer)
-            _pack_report(snapshot, packer, Path(place))
-            packer.close({"format": FORMAT, "study": snapshot.name, "checkpoints": checkpoints})
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        replace_file(path) as temporary,
+        scratch_folder() as place,
+        zipfile.ZipFile(temporary, "w") as archive,
+    ):
+        packer = _Packer(archive)
+        location = snapshots.location(snapshot.name, snapshot.output_dir)
+        packer.add_file(f"studies/{snapshot.name}/snapshot.yaml", location)
+        runs = _pack_records(snapshot, packer, checkpoints)
+        _pack_environment(snapshot, packer)
+        _pack_conf(snapshot, packer)
+        _pack_plugins(snapshot, packer)
+        _pack_report(snapshot, packer, place)
+        packer.close({"format": FORMAT, "study": snapshot.name, "checkpoints": checkpoints})
     return {"runs": runs, "files": len(packer.digests)}
 
 
@@ -119,6 +119,7 @@ def _pack_records(snapshot: Snapshot, packer: _Packer, checkpoints: bool) -> int
     }
     for (experiment, signature), facts in sorted(records.items()):
         folder = inside(inside(snapshot.output_dir, experiment, "experiment"), signature, "run")
+        warn_damage(folder, facts, hashes=True)
         for file in list_record_files(folder, facts, checkpoints):
             name = file.relative_to(folder).as_posix()
             packer.add_file(f"{experiment}/{signature}/{name}", file)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import hashlib
 import stat
-import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,6 +20,7 @@ from typing import Any
 
 from runner.disk.inside import inside
 from runner.disk.plain_file import parse_json
+from runner.disk.scratch import scratch_folder
 from runner.disk.zips import open_zip
 from runner.errors import ConfigError
 from runner.record import record
@@ -65,14 +65,14 @@ def open_archive(source: str) -> Iterator[OpenedArchive]:
     Raises:
         ConfigError: it cannot be read, is damaged, or holds what no archive of a study holds.
     """
-    with tempfile.TemporaryDirectory(prefix="runner-archive-") as place:
+    with scratch_folder() as place:
         path = Path(source)
         if is_url(source):
             try:
-                path = download(source, Path(place), MAX_ARCHIVE_BYTES)
+                path = download(source, place, MAX_ARCHIVE_BYTES)
             except FileNotFoundError as error:
                 raise ConfigError(str(error)) from None
-        folder = Path(place) / "outputs"
+        folder = place / "outputs"
         folder.mkdir()
         try:
             with open_zip(path, f"{source}: damaged, or no archive") as archive:

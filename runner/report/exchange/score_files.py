@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError
 from runner.report.exchange.download import MAX_SCORE_BYTES, download, is_url
 from runner.terminal.csv_cells import unescape_cell
@@ -46,9 +46,9 @@ def open_score_files(sources: Sequence[str]) -> Iterator[list[ScoreFile]]:
     Raises:
         ConfigError: one cannot be downloaded.
     """
-    with tempfile.TemporaryDirectory() as place:
+    with scratch_folder() as place:
         yield [
-            _copy_from(source, Path(place) / str(number))
+            _copy_from(source, place / str(number))
             if is_url(source)
             else ScoreFile(Path(source), source)
             for number, source in enumerate(sources)

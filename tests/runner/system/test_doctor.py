@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
@@ -125,12 +124,6 @@ def test_the_sqlite_store(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert "will be made by the first run" in only(doctor.store(tmp_path)).found
     assert not (tmp_path / "mlflow.db").exists()
-    connection = sqlite3.connect(tmp_path / "mlflow.db")
-    connection.execute("CREATE TABLE runs (id)")
-    connection.execute("INSERT INTO runs VALUES (1)")
-    connection.commit()
-    connection.close()
-    assert only(doctor.store(tmp_path)).found.endswith("mlflow.db, 1 run")
     (tmp_path / "mlflow.db").write_text(
         "this is no database, and long enough to be looked at as one " * 20
     )
@@ -222,7 +215,8 @@ def test_exit_code_and_lines(level, code, monkeypatch, capsys, tmp_path):
         "outputs",
         lambda folder: iter([machine.Finding(level, "outputs", "here", "do this")]),
     )
-    monkeypatch.setattr(doctor, "store", lambda folder: iter(()))
+    for check in ("records", "store"):
+        monkeypatch.setattr(doctor, check, lambda folder: iter(()))
     monkeypatch.setattr(doctor, "data", lambda folder, every_file: iter(()))
     assert doctor.main(["doctor", "--output-dir", str(tmp_path)]) == code
     lines = capsys.readouterr().out.splitlines()

@@ -1,0 +1,71 @@
+"""Files of a finished run: flushed to disk, then listed with size and checksum in its run.json."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from runner.disk.atomic import sync
+from runner.disk.inside import is_inside
+from runner.disk.plain_file import open_plain
+from runner.errors import RunnerWarning, display_path
+
+# what a run writes for its readers; checkpoints have their own checksums
+FOLDERS = ("figures", "tables", "predictions", "outcomes")
+FILES = ("config.yaml", "metrics.jsonl", "references.bib")
+
+
+def sync_files(folder: Path, artefacts: list[str]) -> list[Path]:
+    """Flushes the files of a run, and the folders with their names, to disk; returns the files."""
+    listed = [folder / name for name in (*FILES, *artefacts)]
+    listed += [path for name in FOLDERS for path in sorted((folder / name).rglob("*"))]
+    files = [path for path in listed if path.is_file()]
+    for path in {*files, *(file.parent for file in files), folder}:
+        sync(path)
+    return files
+
+
+def digest_files(folder: Path, artefacts: list[str]) -> dict[str, list[Any]]:
+    """Size in bytes and SHA-256 of each file of a run, by its name in the folder."""
+    files = sync_files(folder, artefacts)
+    return {str(path.relative_to(folder)): _digest(path, True) for path in files}
+
+
+def _digest(path: Path, hashes: bool) -> list[Any]:
+    digest = hashlib.sha256()
+    with open_plain(path) as file:
+        while hashes and (chunk := file.read(2**20)):
+            digest.update(chunk)
+    return [path.stat().st_size, digest.hexdigest()][: 1 + hashes]
+
+
+def find_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> Iterator[str]:
+    """Files of a finished run that differ from those written: in size, with ``hashes`` in content.
+
+    A posterior's file may be absent together with the checkpoints, as in an archive.
+    """
+    for name, written in facts.get("files", {}).items() if facts["state"] == "done" else ():
+        path = folder / name
+        try:
+            is_equal = is_inside(folder, path) and _digest(path, hashes) == written[: 1 + hashes]
+        except (OSError, ValueError, TypeError):
+            is_equal = name in facts.get("artefacts", ()) and not (folder / "checkpoints").exists()
+        if not is_equal:
+            yield name
+
+
+def warn_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> None:
+    """Warns of a finished run with damaged files, with the command that makes them again."""
+    damaged = list(find_damage(folder, facts, hashes))
+    if damaged:
+        place = display_path(folder)
+        more = f" and {len(damaged) - 1} more" if damaged[1:] else ""
+        warnings.warn(
+            f"{place}: {damaged[0]}{more} is not as it was written; "
+            f"runner resume {place} --fresh, or its command with fresh=true, computes the run again",
+            RunnerWarning,
+            stacklevel=1,
+        )

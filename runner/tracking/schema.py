@@ -1,0 +1,59 @@
+"""The schema of an MLflow database file.
+
+It is made under another name, then renamed: MLflow makes it in many steps, and refuses for ever a
+file that a killed process left between two.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from runner.disk.atomic import replace_file
+from runner.tracking.store import remove_stray_folders, sqlite_uri
+
+
+def latest_version() -> str:
+    """Version that the installed MLflow needs."""
+    from mlflow.store.db import utils
+
+    return str(utils._get_latest_schema_revision())
+
+
+def read_schema(file: Path) -> tuple[str | None, int]:
+    """Version and number of runs of a database; None and 0 for an unfinished one.
+
+    Raises:
+        sqlite3.Error: it is not a database, or another process holds it.
+    """
+    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        if not {"alembic_version", "runs"} <= tables:
+            return None, 0
+        query = "SELECT MAX(version_num), (SELECT COUNT(*) FROM runs) FROM alembic_version"
+        version, n_runs = database.execute(query).fetchone()
+        return version, n_runs
+
+
+def prepare_database(file: Path) -> bool:
+    """Makes a database, instead of an unfinished or outdated one without runs, which is set aside.
+
+    The caller holds the lock of the store.
+
+    Returns:
+        True if a database was set aside: the records have to be pushed again.
+    """
+    from mlflow.store.db import utils
+
+    exists = file.exists()
+    version, n_runs = read_schema(file) if exists else (None, 0)
+    if n_runs or version == latest_version():
+        return False
+    with replace_file(file) as temporary, remove_stray_folders(sqlite_uri(temporary)):
+        engine = utils.create_sqlalchemy_engine_with_retry(sqlite_uri(temporary))
+        utils._initialize_tables(engine)
+        engine.dispose()
+        if exists:
+            file.replace(file.with_name(f"{file.name}.damaged"))
+    return exists

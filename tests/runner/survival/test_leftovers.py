@@ -1,0 +1,83 @@
+"""Temporary files of killed processes go with the next call; exhausted memory is a line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from runner.disk.atomic import write_text
+from runner.disk.scratch import PREFIX, scratch_folder
+from runner.errors import RunFailure
+from runner.execution import memory
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from runner.disk.atomic import replace_file
+from runner.disk.scratch import scratch_folder
+with scratch_folder() as folder, replace_file(Path(sys.argv[1])) as temporary:
+    (folder / "half").write_text("")
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_files_of_a_killed_process_go_with_the_next_call(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    target = tmp_path / "study.zip"
+    (tmp_path / f".other.zip.{os.getpid()}").write_text("another writer's")
+    code = subprocess.run([sys.executable, "-c", KILLED, str(target)]).returncode
+    assert code == -signal.SIGKILL
+    assert len(list(tmp_path.glob(f"{PREFIX}*"))) == len(list(tmp_path.glob(".study*"))) == 1
+    with scratch_folder() as first, scratch_folder() as second:  # a live one stays
+        assert sorted(tmp_path.glob(f"{PREFIX}*")) == sorted([first, second])
+    write_text(target, "whole")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"study.zip", f".other.zip.{os.getpid()}"}
+
+
+def chain(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "left", "is_exhausted"),
+    [
+        (MemoryError(), 2**40, True),
+        (ImportError("libx.so: failed to map segment from shared object"), 2**40, True),
+        (chain(ImportError("broken install"), MemoryError()), 2**40, True),
+        (SyntaxError("expected ':'"), 2**20, True),
+        (SyntaxError("expected ':'"), 2**40, False),
+    ],
+)
+def test_exhausted_memory_is_recognised(monkeypatch, error, left, is_exhausted):
+    monkeypatch.setattr(memory, "address_space_left", lambda: left)
+    assert (memory.out_of_memory_message(error) is not None) == is_exhausted
+
+
+def test_too_little_address_space_for_blas_is_refused(monkeypatch):
+    monkeypatch.setattr(memory, "address_space_left", lambda: 100 * 2**20)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    with pytest.raises(RunFailure, match="leaves 100 MB, threads=2 needs 400 MB; raise the limit"):
+        memory.load_blas()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("megabytes", [450, 760, 900, 1060])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_run_ends_where_the_address_space_ends(tmp_path, megabytes, threads):
+    words = f"ulimit -v {megabytes * 1024}; exec {sys.executable} -m runner.commands.cli +experiment=mog smoke=true"
+    outcome = subprocess.run(
+        ["bash", "-c", f"{words} threads={threads} offline=true output_dir={tmp_path}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert outcome.returncode == 0 or "out of memory" in outcome.stderr
