@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import POSTERIORS
 from components.evaluation.assess import assess
+from components.evaluation.assessment import Assessment
 from components.evaluation.replayed import PosteriorProvenance
 from runner.compose.config import Job
 from runner.execution import checkpoint
@@ -83,13 +84,14 @@ class Rehearsal:
 
     def assess(self) -> dict[str, Any]:
         """Scores of the posterior, under attack too if the job has an attacker."""
+        return self.assessment().scores
+
+    def assessment(self) -> Assessment:
+        """Scores and checks of the posterior, under attack too if the job has an attacker."""
         made_by = PosteriorProvenance(self.model, self.job.inference)
         job = self.job
         posterior = self.posterior()
-        assessment = assess(
-            self.problem, posterior, job.attacker, job.threat, self.rng, False, made_by
-        )
-        return assessment.scores
+        return assess(self.problem, posterior, job.attacker, job.threat, self.rng, False, made_by)
 
 
 def begin(job: Job, replicate: int = 0) -> Rehearsal:
