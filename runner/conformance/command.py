@@ -222,7 +222,8 @@ def main(argv: list[str]) -> int:
         prog="runner test",
         description="Checks the components that a module of yours registers: docstring, keys and their types, "
         "refusals, and, on a few steps with the smallest partners, finite values, random numbers from rng only, "
-        "the same result for the same seed, a checkpoint that loses nothing, replicates that differ.",
+        "the same result for the same seed, a checkpoint that loses nothing, replicates that differ, inputs "
+        "that stay unchanged, the law of a sampler's draws, and the size of an attack.",
         epilog="A line for each check: component, check, passed or failed, reason with file and line. "
         "Exit code 0, 1 if a check fails, 2 for a module that cannot be imported.",
     )

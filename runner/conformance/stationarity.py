@@ -27,11 +27,12 @@ from runner.conformance.outcomes import NonConformanceError, NotCheckedError
 from runner.execution.rng import Streams
 
 CHAINS = 2000  # independent draws of a test
-RUNS = 200  # runs of a method that has no key ``chains``
+RUNS = 100  # runs of a method that has no key ``chains``
 MOST_STEPS = 6400  # of many chains together
 MOST_RUN_STEPS = 200  # of each of many runs
 PARTICLE_STEPS = 400  # of particles, which do not forget their starts
 FIRST_STEPS = 150
+FIRST_RUN_STEPS = 50
 SURE_STEPS = 1000  # after which memory is extrapolated
 FORGOTTEN = 0.3  # largest correlation of first and last draws
 # standard errors; 28 functions of two targets have a false alarm in 30,000 tests of normal means
@@ -160,7 +161,7 @@ class Trial:
         if self.bias is not None and self.bias.most > 0:
             self._advance(PARTICLE_STEPS)
             return True
-        stop = min(FIRST_STEPS, self.most)
+        stop = FIRST_STEPS if len(self.states) == 1 else FIRST_RUN_STEPS
         while True:
             self._advance(stop)
             correlation = self._measure_memory()

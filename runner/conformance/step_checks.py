@@ -262,8 +262,11 @@ def check_replicates(trial: StepTrial) -> str:
     return "replicates 1 and 2 differ"
 
 
-# checks that say nothing where this one fails
-DEPENDENT_CHECKS = {"same seed": ("checkpoint", "replicates")}
+# checks that decide nothing where this one fails
+DEPENDENT_CHECKS = {
+    "same seed": ("checkpoint", "replicates", "stationarity"),
+    "replicates": ("stationarity",),
+}
 STEP_CHECKS: dict[str, Callable[[StepTrial], str]] = {
     "steps": check_steps,
     "finite": check_finite,

@@ -59,17 +59,22 @@ def moments_checks(
         error = f"largest error {largest:+.2g} sd ({moment})"
         return [Check(name, None, f"biased by {bias.reason}: {error}")]
     skew = torch.stack([skewness(part) for part in parts]) * scaled / z
+    return [_compare(name, z, skew, problem.names)]
+
+
+def _compare(name: str, z: Tensor, skew: Tensor, names: Sequence[str]) -> Check:
+    """The check of all z [R, 2, P'] of means with a skewness [R, 2, P']."""
     usable = skew.abs().nan_to_num(0.0) <= limits.MOMENTS_SKEW
     if not usable.any():
-        return [Check(name, None, "the draws are too skewed for their effective sample size")]
+        return Check(name, None, "the draws are too skewed for their effective sample size")
     most = limits.largest_z(z.numel())
-    largest, moment = _largest(torch.where(usable, z, 0.0), problem.names)
+    largest, moment = _largest(torch.where(usable, z, 0.0), names)
     detail = f"largest |z| {abs(largest):.3g} ({moment}), {most:.2g} allowed"
     if not usable.all():
         detail += (
             f"; {int((~usable).sum())} of {z.numel()} moments left out, their draws are skewed"
         )
-    return [Check(name, abs(largest) <= most, detail)]
+    return Check(name, abs(largest) <= most, detail)
 
 
 def _largest(errors: Tensor, names: Sequence[str]) -> tuple[float, str]:

@@ -57,6 +57,10 @@ FAULTS = {
                     "        grid = torch.arange(state.theta.numel(), dtype=state.theta.dtype) / 10\n"
                     "        start = grid.view_as(state.theta)\n        return replace(state, start=start, theta=start)",
                     "import torch\n": "from dataclasses import replace\n\nimport torch\n"}),
+    "data changed in place": ("inputs", r"posterior changes the state \(.*\) in place.*walk\.py, line",
+                              {"return to_draws(state)": "state.theta.mul_(2)\n        return to_draws(state)"}),
+    "no rejection": ("stationarity", r"another law after \d+ steps: .*\|z\| \d+, 5 allowed.*walk\.py, line \d+",
+                     {"log_p(proposal) - log_p(theta)": "0.5 * (log_p(proposal) - log_p(theta))"}),
     "a step that raises": ("steps", r"ValueError: no.*walk\.py, line \d+", {NOISE: "raise ValueError('no')"}),
 }  # fmt: skip
 
@@ -84,7 +88,7 @@ def conform(tmp_path, monkeypatch, capsys):
 def test_the_walk_of_the_page_passes(conform):
     code, results = conform(CLASS, YAML)
     assert {line["state"] for line in results.values()} == {"passed"}, json.dumps(results, indent=1)
-    assert len(results) == 12
+    assert len(results) == 14
     assert code == 0
 
 
