@@ -111,6 +111,55 @@ def test_a_planted_fault_fails_its_check_and_no_other(fault, conform):
     assert code == 1
 
 
+ATTACK = '''
+import torch
+
+from components.contracts.attackers import Evasion
+from components.registry import register
+
+
+@register("attacker", "noise")
+class Noise(Evasion):
+    """Random signs of size ε.
+
+    Source: none."""
+
+    knowledge = "black box"
+
+    def perturb(self, victim, x, y, rng, eps):
+        signs = torch.randn(x.shape, generator=rng.attack, dtype=x.dtype).sign()
+        return victim.clip(x + eps * signs)
+'''
+ATTACKS = {
+    "": ("", "", ""),
+    "twice the size": ("attack", "no input moves by more than ε: largest excess 0.", "x + eps", "x + 2 * eps"),
+    "out of bounds": ("attack", "attacked inputs stay in bounds", "victim.clip(x", "(x"),
+    "inputs in place": ("inputs", r"changes its inputs \(x\) in place", "(x + eps * signs)", "(x.add_(eps * signs))"),
+    "labels in place": ("inputs", r"changes its inputs \(y\) in place", "signs =", "y.zero_()\n        signs ="),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", ATTACKS)
+def test_a_wrong_attack_fails_its_check(fault, tmp_path, monkeypatch, capsys):
+    check, reason, *change = ATTACKS[fault]
+    (tmp_path / "conf" / "attacker").mkdir(parents=True)
+    (tmp_path / "noise.py").write_text(ATTACK.replace(*change) if fault else ATTACK)
+    yaml = "name: noise\neps: [0.0, 0.1] # sizes ε, at least 0\n"
+    (tmp_path / "conf" / "attacker" / "noise.yaml").write_text(yaml)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    try:
+        with conf_folders.restore_folders_on_exit():
+            code = _answer(["test", "noise", "--config-dir", "conf", "--json"])
+    finally:
+        sys.modules.pop("noise", None)
+        registry._registered.pop(("attacker", "noise"), None)
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    failed = {line["check"]: line["reason"] for line in lines if line["state"] == "failed"}
+    assert (code, list(failed)) == ((1, [check]) if fault else (0, [])), failed
+    assert not fault or re.search(reason, failed[check])
+
+
 def test_partners_can_be_named(conform):
     _, results = conform(CLASS, YAML, "dataset=banana")
     assert results["partners"]["reason"] == "banana-target_density-walk"
