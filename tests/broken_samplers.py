@@ -99,14 +99,9 @@ def broken_sampler(mistake: str) -> Any:
         )
         values = dict(original)
     assert old in source, f"{mistake}: {old} is not in the source"
-    return compile_sampler(source.replace(old, new), title, values)
-
-
-def compile_sampler(source: str, title: str, values: dict[str, Any]) -> Any:
-    """The sampler of a class in a source, which is not registered."""
-    module = ModuleType(f"broken_{title.lower()}")
+    module = ModuleType(f"broken_{name}")
     sys.modules[module.__name__] = module
-    lines = source.splitlines()
+    lines = source.replace(old, new).splitlines()
     text = "\n".join(line for line in lines if not line.startswith("@register("))
     exec(compile(text, f"{module.__name__}.py", "exec"), vars(module))
     return vars(module)[title](**values)

@@ -43,8 +43,7 @@ class Rehearsal:
     @property
     def state_content(self) -> Content:
         """The same of the state without the streams."""
-        copy = checkpoint.snapshot(self.state, {}, {})
-        return json.dumps(copy.skeleton), copy.tensors | copy.traces
+        return content_of(self.state)
 
     def advance(self, stop: int) -> None:
         """Take steps up to the step ``stop``, which is included."""
@@ -101,6 +100,12 @@ def begin(job: Job, replicate: int = 0) -> Rehearsal:
     model = build_model(job, problem, rng)
     state = job.inference.init(model, hide_truth(problem, job.inference), rng)
     return Rehearsal(job, rng, problem, model, state)
+
+
+def content_of(thing: object) -> Content:
+    """Skeleton and tensors of a state, a batch or inputs."""
+    copy = checkpoint.snapshot(thing, {}, {})
+    return json.dumps(copy.skeleton), copy.tensors | copy.traces
 
 
 def find_difference(one: Content, other: Content) -> str | None:

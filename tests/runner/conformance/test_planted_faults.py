@@ -134,8 +134,8 @@ ATTACKS = {
     "": ("", "", ""),
     "twice the size": ("attack", "no input moves by more than ε: largest excess 0.", "x + eps", "x + 2 * eps"),
     "out of bounds": ("attack", "attacked inputs stay in bounds", "victim.clip(x", "(x"),
-    "inputs in place": ("inputs", r"changes its inputs \(x\) in place", "(x + eps * signs)", "(x.add_(eps * signs))"),
-    "labels in place": ("inputs", r"changes its inputs \(y\) in place", "signs =", "y.zero_()\n        signs ="),
+    "inputs in place": ("attack", r"changes its inputs \(x\) in place", "(x + eps * signs)", "(x.add_(eps * signs))"),
+    "labels in place": ("attack", r"changes its inputs \(y\) in place", "signs =", "y.zero_()\n        signs ="),
 }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from broken_samplers import BARKER, BROKEN, broken_sampler, compile_sampler
+from broken_samplers import BROKEN, broken_sampler
 from configured import component
 
 from runner.conformance import stationarity
@@ -37,19 +37,9 @@ def test_broken_samplers_change_the_law(mistake):
 def test_our_samplers_keep_the_law(name, request, monkeypatch):
     is_slow = request.node.get_closest_marker("slow") is not None
     for seed in range(10 if is_slow and name not in ("sgdm_r", "adam_nr", "sgld_r") else 1):
-        monkeypatch.setattr(stationarity, "Streams", lambda r, seed=seed: Streams(1000 * seed + r))
+        monkeypatch.setattr(stationarity, "Streams", lambda _, seed=seed: Streams(seed))
         method = component("inference", name, **SAMPLERS[name])
         assert "a skewed density" in stationarity.check_stationarity(method, "")
-
-
-@pytest.mark.slow
-def test_a_sampler_with_one_chain_is_tested_by_runs():
-    source = BARKER.replace("    chains: int = 20\n", "").replace("self.chains", "1")
-    single = compile_sampler(source, "Barker", {"name": "single"})
-    assert "a skewed density" in stationarity.check_stationarity(single, "")
-    single = compile_sampler(source.replace("+ hastings", ""), "Barker", {"name": "single"})
-    with pytest.raises(NonConformanceError, match="have another law"):
-        stationarity.check_stationarity(single, "")
 
 
 def test_methods_that_do_not_sample_are_not_checked():
