@@ -103,9 +103,9 @@ def begin(job: Job, replicate: int = 0) -> Rehearsal:
 
 
 def content_of(thing: object) -> Content:
-    """Skeleton and tensors of a state, a batch or inputs."""
-    copy = checkpoint.snapshot(thing, {}, {})
-    return json.dumps(copy.skeleton), copy.tensors | copy.traces
+    """Skeleton and copies of the tensors of a state, a batch or inputs."""
+    taken = checkpoint.snapshot(thing, {}, {})
+    return json.dumps(taken.skeleton), taken.tensors | taken.traces
 
 
 def find_difference(one: Content, other: Content) -> str | None:

@@ -36,7 +36,7 @@ def require_same(before: Content, thing: object, subject: str, trial: StepTrial)
     """Raises NonConformanceError if a thing has changed since its content was copied."""
     if name := find_difference(before, content_of(thing)):
         raise NonConformanceError(
-            f"{subject} ({name}) in place; work on a copy, x.clone() ({trial.where})"
+            f"{subject} ({name.removeprefix('state.')}) in place; work on a copy, x.clone() ({trial.where})"
         )
 
 
@@ -51,7 +51,10 @@ def check_inference_inputs(trial: StepTrial) -> str:
     if problem.kind not in ("supervised", "unlabelled", "density"):
         raise NotCheckedError(f"not of {problem.kind} problems")
     for _, batch in problem.batches(kind, rng, 0, trial.count_steps(rehearsal)):
-        given = content_of(batch)
+        try:
+            given = content_of(batch)
+        except TypeError:
+            raise NotCheckedError("its batches are no tensors") from None
         state, _ = method.step(state, batch, rng)
         require_same(given, batch, "a step changes its batch", trial)
     given = content_of(state)

@@ -38,28 +38,38 @@ def moments_checks(
     """
     if not isinstance(problem, Density) or not isinstance(posterior, HoldsDraws):
         return []
-    if problem.mean is None or problem.second_moment is None or not posterior.n_draws:
+    errors = _errors(problem, posterior)
+    if errors is None:
         return []
-    exact = problem.mean_error is None
-    name = f"moments agree with {'the exact ones' if exact else 'the reference'}"
+    z, scaled, skew = errors
+    name = f"moments agree with the {'exact ones' if problem.mean_error is None else 'reference'}"
     bias = inference.draw_bias or (None if inference.mixes else FIT)
-    unmixed = [check.name for check in mixing if not check.passed]
-    if unmixed and bias is None:
-        return [Check(name, None, f"the chains do not fulfil: {unmixed[0]}")]
-    parts = [posterior]
-    if posterior.replicates > 1:
-        parts = [posterior.select_replicate(r) for r in range(posterior.replicates)]
-    reference = (problem.mean_error, problem.second_moment_error, problem.reference_draws)
-    errors = [
-        signed_errors(part, problem.mean, problem.second_moment, *reference) for part in parts
-    ]
-    z, scaled = (torch.stack(each) for each in zip(*errors, strict=True))  # [R, 2, P']
     if bias is not None:
         largest, moment = _largest(scaled, problem.names)
         error = f"largest error {largest:+.2g} sd ({moment})"
         return [Check(name, None, f"biased by {bias.reason}: {error}")]
-    skew = torch.stack([skewness(part) for part in parts]) * scaled / z
+    if unmixed := [check.name for check in mixing if not check.passed]:
+        return [Check(name, None, f"the chains do not fulfil: {unmixed[0]}")]
     return [_compare(name, z, skew, problem.names)]
+
+
+def _errors(problem: Density, posterior: HoldsDraws) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Errors in standard errors and deviations, and skewness of the means; [R, 2, P'] each.
+
+    None: the moments are not known, or there are no draws.
+    """
+    if problem.mean is None or problem.second_moment is None or not posterior.n_draws:
+        return None
+    moments = (problem.mean, problem.second_moment, problem.mean_error)
+    reference = (problem.second_moment_error, problem.reference_draws)
+    n = posterior.replicates
+    parts = [posterior.select_replicate(r) for r in range(n)] if n > 1 else [posterior]
+    errors = [
+        (*signed_errors(part, *moments, *reference), skewness(part))  # [2, P'] each
+        for part in parts
+    ]
+    z, scaled, skew = (torch.stack(each) for each in zip(*errors, strict=True))
+    return z, scaled, skew * scaled / z
 
 
 def _compare(name: str, z: Tensor, skew: Tensor, names: Sequence[str]) -> Check:

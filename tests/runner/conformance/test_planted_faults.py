@@ -59,7 +59,7 @@ FAULTS = {
                     "import torch\n": "from dataclasses import replace\n\nimport torch\n"}),
     "data changed in place": ("inputs", r"posterior changes the state \(.*\) in place.*walk\.py, line",
                               {"return to_draws(state)": "state.theta.mul_(2)\n        return to_draws(state)"}),
-    "no rejection": ("stationarity", r"another law after \d+ steps: .*\|z\| \d+, 5 allowed.*walk\.py, line \d+",
+    "no rejection": ("stationarity", r"another law: \|z\| \d+ of .*, 5 allowed, after \d+ steps.*walk\.py, line \d+",
                      {"log_p(proposal) - log_p(theta)": "0.5 * (log_p(proposal) - log_p(theta))"}),
     "a step that raises": ("steps", r"ValueError: no.*walk\.py, line \d+", {NOISE: "raise ValueError('no')"}),
 }  # fmt: skip
