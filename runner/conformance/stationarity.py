@@ -69,7 +69,7 @@ def _check_target(method: Inference[Any, Any, Any, Any], title: str, where: str)
     failure = ""
     last = math.inf  # the deviation at the last step size
     for _ in range(TRIALS):
-        trial = Trial(method, title, factor)
+        trial = KernelTrial(method, title, factor)
         is_final = False
         try:
             forgotten = trial.advance()
@@ -96,7 +96,7 @@ def _check_target(method: Inference[Any, Any, Any, Any], title: str, where: str)
     raise NotCheckedError(f"{title}: chains depend on their starts {place}; raise the step size")
 
 
-class Trial:
+class KernelTrial:
     """A method on one density, in many chains that start at exact draws."""
 
     def __init__(self, method: Inference[Any, Any, Any, Any], title: str, factor: float) -> None:
