@@ -74,7 +74,7 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "sghmc: noise of half the friction": ("sghmc", {}, "2 * C - eps * V", "C - eps * V"),
     "sgd_momentum: cold momenta": ("sgd_momentum", {}, "xi + 0.5 * eps", "0.5 * xi + 0.5 * eps"),
     "sgdm_r: noise of half the friction": ("sgdm_r", {}, "(2 * damping) ** 0.5", "damping ** 0.5"),
-    "psgld: noise not preconditioned": ("psgld", {}, "(2 * eps * G).sqrt()", "(2 * eps) ** 0.5"),
+    "psgld: missing 2": ("psgld", {}, "(2 * eps * G).sqrt()", "(eps * G).sqrt()"),
     "adam_noise: missing 2": ("adam_noise", {}, "2 / eps * M", "1 / eps * M"),
     "adam_nr: missing 2": ("adam_nr", {}, "(2 * L / eps * M)", "(L / eps * M)"),
     "santa: thermostat at twice the heat": ("santa", {}, "u.square() - heat", "u.square() - 2 * heat"),
