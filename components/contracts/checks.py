@@ -7,7 +7,7 @@ and the score would be meaningless.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
@@ -32,6 +32,17 @@ class Check(NamedTuple):
     name: str  # the expected condition
     passed: bool | None  # None: not checked, the detail gives the reason
     detail: str  # the measured numbers
+
+
+@dataclass(frozen=True)
+class Bias:
+    """The reason why draws of a method have another law than its target."""
+
+    reason: str  # completes "biased by": "its step size"
+    # keys with which the bias vanishes as ``step_size`` falls
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    # largest error of a moment, in standard deviations of the target, at small steps
+    most: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from typing_extensions import TypeVar
 
+from components.contracts.checks import Bias
 from components.contracts.problems import BatchKind, Domain, Kind, Target, Values
 from components.contracts.requirements import DataFacts, Requirements, inherit_requirements
 from components.contracts.sequences import Series
@@ -409,6 +410,8 @@ class Inference(Component, Generic[M, P, B, S]):
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})
     # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
     mixes: ClassVar[bool] = True
+    # bias of the draws where it mixes; None: they have the law of the target
+    draw_bias: ClassVar[Bias | None] = None
     # shown test labels and true parameters by ``init``: for what measures itself by them
     reads_truth: ClassVar[bool] = False
     # of filters: the gradient of the filtered states in the observations can be computed

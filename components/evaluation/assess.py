@@ -234,7 +234,9 @@ def _examples(
     rng.attack.set_state(rng.at("attack", 0).get_state())
     try:
         with torch.no_grad():
-            attacked = attacker.perturb(build_victim(problem, posterior, attacker), x, y, rng, eps)
+            attacked = attacker.perturb(
+                build_victim(problem, posterior, attacker), x.clone(), y, rng, eps
+            )
             guesses = [problem.predictive_at(posterior, z, rng) for z in (x, attacked)]
     finally:
         rng.attack.set_state(state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 RHAT = 1.01  # largest R̂; Vehtari et al. (2021), section 4.1
 # largest nested R̂, of few draws a chain; ours: independent draws have √(1 + K/(C N)), and 1.01
@@ -34,6 +35,12 @@ BIAS_P = (
 )
 # of 2 log 2: below it q and its Gaussian overlap nowhere, and the log-ratio has no scale
 DISCRIMINATOR_LOSS = 0.05
+# least probability, corrected for their number, of errors of known moments; ours: one false alarm
+# in ten thousand runs
+MOMENTS_P = 1e-4
+# largest skewness of a mean of draws, γ/√ESS, at which its z is taken as normal; ours: θ² of a
+# Gaussian has 0.14 at an ESS of 400
+MOMENTS_SKEW = 0.2
 LABELS = 10  # fewest test labels of a task that show a collapse to one class
 # share of the most frequent class above which always predicting it may be the best possible
 LARGEST_CLASS = 0.95
@@ -45,3 +52,8 @@ def pareto_k(draws: int) -> float:
     """Largest k̂ of S importance weights, min(1 − 1/log₁₀ S, 0.7); Vehtari et al. (2024), section
     3.2."""
     return min(1 - 1 / math.log10(draws), 0.7)
+
+
+def largest_z(tests: int) -> float:
+    """Largest |z| of so many normal ones at the level ``MOMENTS_P``; Holm (1979)."""
+    return NormalDist().inv_cdf(1 - MOMENTS_P / (2 * tests))

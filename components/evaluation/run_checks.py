@@ -30,6 +30,7 @@ from components.evaluation import limits
 from components.evaluation.checks.class_predictions import class_checks
 from components.evaluation.checks.gradient_cost import warn_of_cheaper_samples
 from components.evaluation.checks.inner_filters import inner_filter_checks
+from components.evaluation.checks.moments import moments_checks
 from components.evaluation.stability import approximation_checks, largest_response
 from components.inference.chains import Chains
 from components.inference.partitions.partition_draws import PartitionDraws
@@ -100,8 +101,8 @@ def run_checks(
     checks += class_checks(problem, posterior, rng, declared)
     if isinstance(posterior, SeriesDraws):
         checks += inner_filter_checks(posterior.parameters)
-    if mixing:
-        checks += mixing_checks(posterior, scores)
+    mixed = mixing_checks(posterior, scores) if mixing else []
+    checks += [*mixed, *moments_checks(problem, posterior, inference, mixed)]
     weighted = isinstance(posterior, Filtered | SmoothedSeries) and posterior.ess is not None
     if isinstance(posterior, FilteredStates) or weighted:
         checks += particle_checks(trace, posterior)

@@ -45,6 +45,29 @@ def moment_errors(
     ``reference`` [C, N, P'] are draws from which sd[f] is computed; None uses the sampler's
     own draws.
     """
+    z, scaled = signed_errors(
+        draws, mean, second_moment, mean_error, second_moment_error, reference
+    )
+    return {
+        "z_max": torch.maximum(*z.abs()),
+        "error_sd": torch.maximum(*scaled.abs()),
+        "error_mean_sd": mean_sd_errors(draws, mean, second_moment),
+    }
+
+
+def signed_errors(
+    draws: HoldsDraws,
+    mean: Tensor,
+    second_moment: Tensor,
+    mean_error: Tensor | None = None,
+    second_moment_error: Tensor | None = None,
+    reference: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Errors of ``moment_errors`` with their signs, in standard errors and in standard deviations.
+
+    Returns:
+        The errors of E[θ] and E[θ²], [2, P'] each; NaN where no chain moved.
+    """
     values = draws.values  # [C, N, P']
     check_shape("the draws", values, None, None, *mean.shape)
     z = []
@@ -62,14 +85,21 @@ def moment_errors(
             sd = (draws.expectation((f.flatten(0, 1) - estimate).square())).sqrt()
         else:
             sd = (reference**power).flatten(0, 1).std(0)
-        distance = (estimate - exact).abs()
+        distance = estimate - exact
         z.append(torch.where(error > 0, distance / error, torch.nan))
         scaled.append(torch.where(sd > 0, distance / sd, torch.nan))
-    return {
-        "z_max": torch.maximum(*z),
-        "error_sd": torch.maximum(*scaled),
-        "error_mean_sd": mean_sd_errors(draws, mean, second_moment),
-    }
+    return torch.stack(z), torch.stack(scaled)
+
+
+def skewness(draws: HoldsDraws) -> Tensor:
+    """Skewness E[(f − E f)³] / sd[f]³ of f = θ and f = θ² among the draws, [2, P']."""
+    values = draws.values.flatten(0, 1)
+    rows = []
+    for power in (1, 2):
+        f = values**power
+        f = f - draws.expectation(f)
+        rows.append(draws.expectation(f**3) / draws.expectation(f.square()) ** 1.5)
+    return torch.stack(rows)
 
 
 def mean_sd_errors(draws: HoldsDraws, mean: Tensor, second_moment: Tensor) -> Tensor:

@@ -127,7 +127,7 @@ class Sequence(KnowsTruth):
         Observations that were corrupted when they came stay as they are."""
         if self.clean is not None:
             return replace(self, attacker=attacker)
-        corrupted = attacker.corrupt(Clean(self.observations, self.means, self.states), rng)
+        corrupted = attacker.corrupt(Clean(self.observations.clone(), self.means, self.states), rng)
         return replace(self, observations=corrupted, clean=self.observations, attacker=attacker)
 
     def another(self, rng: Rng) -> Sequence | None:

@@ -85,10 +85,12 @@ def _try_check(component: CheckedComponent, check: str, function: Callable[[], s
     """Result of one check; any error of the component's is a failure with its place."""
     from components.contracts.user_code import refusal
     from components.errors import ConfigMismatchError
-    from runner.conformance.outcomes import CheckResult, NonConformanceError
+    from runner.conformance.outcomes import CheckResult, NonConformanceError, NotCheckedError
 
     try:
         return CheckResult(str(component), check, "passed", function())
+    except NotCheckedError as error:
+        return CheckResult(str(component), check, "not checked", str(error))
     except (NonConformanceError, ConfigError, ConfigMismatchError, LookupError) as error:
         reason: BaseException = error
     except Exception as error:
@@ -133,6 +135,7 @@ def _check_steps(
     component: CheckedComponent, runs: tuple[SmallRun, ...], overrides: list[str]
 ) -> Iterator[CheckResult]:
     """Results of the checks on steps; the first run that fails a check decides it."""
+    from runner.conformance.role_checks import ROLE_CHECKS
     from runner.conformance.step_checks import DEPENDENT_CHECKS, STEP_CHECKS, STEPS, StepTrial
 
     with tempfile.TemporaryDirectory() as place:
@@ -147,7 +150,7 @@ def _check_steps(
                 yield from (_skip(component, check, failure.check) for check in skipped)
                 return
         unusable: dict[str, str] = {}
-        for check, function in STEP_CHECKS.items():
+        for check, function in (STEP_CHECKS | ROLE_CHECKS.get(component.role, {})).items():
             if check in unusable:
                 yield _skip(component, check, unusable[check])
                 continue
@@ -219,7 +222,8 @@ def main(argv: list[str]) -> int:
         prog="runner test",
         description="Checks the components that a module of yours registers: docstring, keys and their types, "
         "refusals, and, on a few steps with the smallest partners, finite values, random numbers from rng only, "
-        "the same result for the same seed, a checkpoint that loses nothing, replicates that differ.",
+        "the same result for the same seed, a checkpoint that loses nothing, replicates that differ, inputs "
+        "that stay unchanged, the law of a sampler's draws, and the size of an attack.",
         epilog="A line for each check: component, check, passed or failed, reason with file and line. "
         "Exit code 0, 1 if a check fails, 2 for a module that cannot be imported.",
     )

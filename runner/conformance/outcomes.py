@@ -32,3 +32,7 @@ class CheckResult:
 
 class NonConformanceError(Exception):
     """A check that a component fails, in one line with the place to change."""
+
+
+class NotCheckedError(Exception):
+    """A check that does not apply to a component, with the reason."""

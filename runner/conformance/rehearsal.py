@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import POSTERIORS
 from components.evaluation.assess import assess
+from components.evaluation.assessment import Assessment
 from components.evaluation.replayed import PosteriorProvenance
 from runner.compose.config import Job
 from runner.execution import checkpoint
@@ -42,8 +43,7 @@ class Rehearsal:
     @property
     def state_content(self) -> Content:
         """The same of the state without the streams."""
-        copy = checkpoint.snapshot(self.state, {}, {})
-        return json.dumps(copy.skeleton), copy.tensors | copy.traces
+        return content_of(self.state)
 
     def advance(self, stop: int) -> None:
         """Take steps up to the step ``stop``, which is included."""
@@ -83,13 +83,14 @@ class Rehearsal:
 
     def assess(self) -> dict[str, Any]:
         """Scores of the posterior, under attack too if the job has an attacker."""
+        return self.assessment().scores
+
+    def assessment(self) -> Assessment:
+        """Scores and checks of the posterior, under attack too if the job has an attacker."""
         made_by = PosteriorProvenance(self.model, self.job.inference)
         job = self.job
         posterior = self.posterior()
-        assessment = assess(
-            self.problem, posterior, job.attacker, job.threat, self.rng, False, made_by
-        )
-        return assessment.scores
+        return assess(self.problem, posterior, job.attacker, job.threat, self.rng, False, made_by)
 
 
 def begin(job: Job, replicate: int = 0) -> Rehearsal:
@@ -99,6 +100,12 @@ def begin(job: Job, replicate: int = 0) -> Rehearsal:
     model = build_model(job, problem, rng)
     state = job.inference.init(model, hide_truth(problem, job.inference), rng)
     return Rehearsal(job, rng, problem, model, state)
+
+
+def content_of(thing: object) -> Content:
+    """Skeleton and copies of the tensors of a state, a batch or inputs."""
+    taken = checkpoint.snapshot(thing, {}, {})
+    return json.dumps(taken.skeleton), taken.tensors | taken.traces
 
 
 def find_difference(one: Content, other: Content) -> str | None:

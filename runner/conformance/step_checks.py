@@ -63,13 +63,18 @@ class StepTrial:
 
         It has four steps, or as many as the method has any use for; all of a short series.
         """
-        job = self.make_job()
-        rehearsal = begin(job, replicate)
-        enough = job.inference.max_useful_steps
-        length = rehearsal.problem.length(job.inference.requires.batch_kind)
-        steps = length if length is not None and length <= SHORT_SERIES else STEPS
-        rehearsal.advance(steps if enough is None else min(steps, enough))
+        rehearsal = begin(self.make_job(), replicate)
+        rehearsal.advance(self.count_steps(rehearsal))
         return rehearsal
+
+    @staticmethod
+    def count_steps(rehearsal: Rehearsal) -> int:
+        """Number of steps of a run."""
+        inference = rehearsal.job.inference
+        enough = inference.max_useful_steps
+        length = rehearsal.problem.length(inference.requires.batch_kind)
+        steps = length if length is not None and length <= SHORT_SERIES else STEPS
+        return steps if enough is None else min(steps, enough)
 
     @cached_property
     def undisturbed(self) -> Rehearsal:
@@ -257,8 +262,11 @@ def check_replicates(trial: StepTrial) -> str:
     return "replicates 1 and 2 differ"
 
 
-# checks that say nothing where this one fails
-DEPENDENT_CHECKS = {"same seed": ("checkpoint", "replicates")}
+# checks that decide nothing where this one fails
+DEPENDENT_CHECKS = {
+    "same seed": ("checkpoint", "replicates", "stationarity"),
+    "replicates": ("stationarity",),
+}
 STEP_CHECKS: dict[str, Callable[[StepTrial], str]] = {
     "steps": check_steps,
     "finite": check_finite,

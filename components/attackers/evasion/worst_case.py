@@ -109,7 +109,7 @@ class WorstCase(Evasion):
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         candidates = [
-            member.perturb(victim.facing(member.expects()), x, y, rng, eps)
+            member.perturb(victim.facing(member.expects()), x.clone(), y, rng, eps)
             for member in self.members_by_label.values()
         ]
         return strongest(victim, candidates, y, rng.attack, find_single_target(self))

@@ -254,7 +254,7 @@ def victim_checks(
         standing(input_space(problem).perturb_at_random(x, y, eps, norm, rng.at("attack", 1)))
     )
     judged = attacker.most_informed_members if isinstance(attacker, WorstCase) else attacker
-    attacked = judged.perturb(victim, x, y, rng, eps)
+    attacked = judged.perturb(victim, x.clone(), y.clone(), rng, eps)
     survivors = standing(attacked)
     black = share(standing(reference.black_box()))
     knowledge = attacker.knowledge_used()

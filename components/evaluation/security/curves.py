@@ -224,7 +224,8 @@ def _attack_test_set(
         parts = []
         for part, label in zip(x.split(size), y.split(size), strict=True):
             progress.begins(f"{attack.name}, ε = {eps:g}")
-            parts.append(attack.perturb(seen, part, label, rng, eps))
+            # copies: an attack may change its inputs in place
+            parts.append(attack.perturb(seen, part.clone(), label.clone(), rng, eps))
         return torch.cat(parts)
 
     if not isinstance(attacker, WorstCase):

@@ -67,7 +67,9 @@ class TrainingThreat:
         Computes no gradient with respect to parameters.
         """
         with torch.no_grad():
-            x = self.attacker.perturb(self.victim(posterior), batch.x, labels(batch), rng, self.eps)
+            x = self.attacker.perturb(
+                self.victim(posterior), batch.x.clone(), labels(batch), rng, self.eps
+            )
         return x.detach()
 
 

@@ -9,6 +9,7 @@ import torch
 from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
+from components.contracts.checks import Bias
 from components.contracts.roles import Info
 from components.inference.chains import C, Sampler, advance, mean_over_chains
 from components.maths.annealing import cosine_anneal
@@ -69,6 +70,16 @@ class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
 
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     gradients_per_step: ClassVar[int | str | None] = 1
+    draw_bias: ClassVar[Bias | None] = Bias(
+        "its step size",
+        {
+            "schedule": "constant",
+            "adapt": "burn_in",
+            "annealing": 0.0,
+            "coldness": 1.0,
+            "refine": False,
+        },
+    )
 
     def advance(self, state: C, theta: Tensor, **others: Any) -> C:
         """The state one step on, at θ [C, P], with new values of its other fields.

@@ -10,7 +10,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.checks import Response
+from components.contracts.checks import Bias, Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem
@@ -49,6 +49,7 @@ class SVGD(ParticleDynamics[SVGDState]):
     """
 
     mixes: ClassVar[bool] = False  # particles at rest have no R̂
+    draw_bias: ClassVar[Bias | None] = Bias("the number of its particles", most=0.5)
     scaling: Literal["none", "adagrad"]
     beta2: Annotated[float, Field(ge=0, lt=1)]
     stability: PositiveFloat

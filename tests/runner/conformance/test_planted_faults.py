@@ -57,6 +57,10 @@ FAULTS = {
                     "        grid = torch.arange(state.theta.numel(), dtype=state.theta.dtype) / 10\n"
                     "        start = grid.view_as(state.theta)\n        return replace(state, start=start, theta=start)",
                     "import torch\n": "from dataclasses import replace\n\nimport torch\n"}),
+    "data changed in place": ("inputs", r"posterior changes the state \(.*\) in place.*walk\.py, line",
+                              {"return to_draws(state)": "state.theta.mul_(2)\n        return to_draws(state)"}),
+    "no rejection": ("stationarity", r"another law: \|z\| \d+ of .*, 5 allowed, after \d+ steps.*walk\.py, line \d+",
+                     {"log_p(proposal) - log_p(theta)": "0.5 * (log_p(proposal) - log_p(theta))"}),
     "a step that raises": ("steps", r"ValueError: no.*walk\.py, line \d+", {NOISE: "raise ValueError('no')"}),
 }  # fmt: skip
 
@@ -84,7 +88,7 @@ def conform(tmp_path, monkeypatch, capsys):
 def test_the_walk_of_the_page_passes(conform):
     code, results = conform(CLASS, YAML)
     assert {line["state"] for line in results.values()} == {"passed"}, json.dumps(results, indent=1)
-    assert len(results) == 12
+    assert len(results) == 14
     assert code == 0
 
 
@@ -105,6 +109,55 @@ def test_a_planted_fault_fails_its_check_and_no_other(fault, conform):
     assert failed == [check], json.dumps(results, indent=1)
     assert re.search(reason, results[check]["reason"])
     assert code == 1
+
+
+ATTACK = '''
+import torch
+
+from components.contracts.attackers import Evasion
+from components.registry import register
+
+
+@register("attacker", "noise")
+class Noise(Evasion):
+    """Random signs of size ε.
+
+    Source: none."""
+
+    knowledge = "black box"
+
+    def perturb(self, victim, x, y, rng, eps):
+        signs = torch.randn(x.shape, generator=rng.attack, dtype=x.dtype).sign()
+        return victim.clip(x + eps * signs)
+'''
+ATTACKS = {
+    "": ("", "", ""),
+    "twice the size": ("attack", "no input moves by more than ε: largest excess 0.", "x + eps", "x + 2 * eps"),
+    "out of bounds": ("attack", "attacked inputs stay in bounds", "victim.clip(x", "(x"),
+    "inputs in place": ("attack", r"changes its inputs \(x\) in place", "(x + eps * signs)", "(x.add_(eps * signs))"),
+    "labels in place": ("attack", r"changes its inputs \(y\) in place", "signs =", "y.zero_()\n        signs ="),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", ATTACKS)
+def test_a_wrong_attack_fails_its_check(fault, tmp_path, monkeypatch, capsys):
+    check, reason, *change = ATTACKS[fault]
+    (tmp_path / "conf" / "attacker").mkdir(parents=True)
+    (tmp_path / "noise.py").write_text(ATTACK.replace(*change) if fault else ATTACK)
+    yaml = "name: noise\neps: [0.0, 0.1] # sizes ε, at least 0\n"
+    (tmp_path / "conf" / "attacker" / "noise.yaml").write_text(yaml)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    try:
+        with conf_folders.restore_folders_on_exit():
+            code = _answer(["test", "noise", "--config-dir", "conf", "--json"])
+    finally:
+        sys.modules.pop("noise", None)
+        registry._registered.pop(("attacker", "noise"), None)
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    failed = {line["check"]: line["reason"] for line in lines if line["state"] == "failed"}
+    assert (code, list(failed)) == ((1, [check]) if fault else (0, [])), failed
+    assert not fault or re.search(reason, failed[check])
 
 
 def test_partners_can_be_named(conform):

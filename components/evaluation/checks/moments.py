@@ -1,0 +1,97 @@
+"""Check that the draws of a run have the known moments of its target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.contracts.checks import Bias, Check
+from components.contracts.posteriors import HoldsDraws
+from components.contracts.roles import Inference
+from components.evaluation import limits
+from components.metrics.reference_moments import signed_errors, skewness
+from components.problems.density import Density
+
+FIT = Bias("its family: draws of a fit")
+
+
+def moments_checks(
+    problem: object,
+    posterior: object,
+    inference: Inference[Any, Any, Any, Any],
+    mixing: Sequence[Check],
+) -> list[Check]:
+    """The largest |z| of all means and second moments of a density with known ones.
+
+        z = (Ê[f] − E[f]) / √(s² + s_ref²),   f = θ_j and θ_j²,   |z| ≤ z_max
+
+    s is the Monte-Carlo standard error by the effective sample size and s_ref the error of the
+    reference.  For m moments of all replicates z_max = −Φ⁻¹(p/2m) with p = ``MOMENTS_P``, Holm's
+    level of the largest |z|.  Moments with draws too skewed for a normal mean are left out.  The
+    check is not made of chains that have not mixed and of biased methods; for these the largest
+    error is shown.
+
+    Source: Vehtari et al. (2021), section 4.3; Holm (1979).
+    """
+    if not isinstance(problem, Density) or not isinstance(posterior, HoldsDraws):
+        return []
+    errors = _errors(problem, posterior)
+    if errors is None:
+        return []
+    z, scaled, skew = errors
+    name = f"moments agree with the {'exact ones' if problem.mean_error is None else 'reference'}"
+    bias = inference.draw_bias or (None if inference.mixes else FIT)
+    if bias is not None:
+        largest, moment = _largest(scaled, problem.names)
+        error = f"largest error {largest:+.2g} sd ({moment})"
+        return [Check(name, None, f"biased by {bias.reason}: {error}")]
+    if unmixed := [check.name for check in mixing if not check.passed]:
+        return [Check(name, None, f"the chains do not fulfil: {unmixed[0]}")]
+    return [_compare(name, z, skew, problem.names)]
+
+
+def _errors(problem: Density, posterior: HoldsDraws) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Errors in standard errors and deviations, and skewness of the means; [R, 2, P'] each.
+
+    None: the moments are not known, or there are no draws.
+    """
+    if problem.mean is None or problem.second_moment is None or not posterior.n_draws:
+        return None
+    moments = (problem.mean, problem.second_moment, problem.mean_error)
+    reference = (problem.second_moment_error, problem.reference_draws)
+    n = posterior.replicates
+    parts = [posterior.select_replicate(r) for r in range(n)] if n > 1 else [posterior]
+    errors = [
+        (*signed_errors(part, *moments, *reference), skewness(part))  # [2, P'] each
+        for part in parts
+    ]
+    z, scaled, skew = (torch.stack(each) for each in zip(*errors, strict=True))
+    return z, scaled, skew * scaled / z
+
+
+def _compare(name: str, z: Tensor, skew: Tensor, names: Sequence[str]) -> Check:
+    """The check of all z [R, 2, P'] of means with a skewness [R, 2, P']."""
+    usable = skew.abs().nan_to_num(0.0) <= limits.MOMENTS_SKEW
+    if not usable.any():
+        return Check(name, None, "the draws are too skewed for their effective sample size")
+    most = limits.largest_z(z.numel())
+    largest, moment = _largest(torch.where(usable, z, 0.0), names)
+    detail = f"largest |z| {abs(largest):.3g} ({moment}), {most:.2g} allowed"
+    if not usable.all():
+        detail += (
+            f"; {int((~usable).sum())} of {z.numel()} moments left out, their draws are skewed"
+        )
+    return Check(name, abs(largest) <= most, detail)
+
+
+def _largest(errors: Tensor, names: Sequence[str]) -> tuple[float, str]:
+    """The largest of the errors [R, 2, P'] and the name of its moment."""
+    index = int(errors.abs().nan_to_num(0.0).argmax())
+    replicate, rest = divmod(index, 2 * len(names))
+    power, j = divmod(rest, len(names))
+    moment = f"{('mean', 'second moment')[power]} of {names[j]}"
+    suffix = f", replicate {replicate + 1}" if len(errors) > 1 else ""
+    return float(errors.flatten()[index]), moment + suffix

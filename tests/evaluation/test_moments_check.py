@@ -1,0 +1,53 @@
+"""Draws of a run against the known moments of its target."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+
+from components.contracts.checks import Check
+from components.evaluation.checks.moments import moments_checks
+from components.posteriors.draws import Draws
+
+NAME = "moments agree with the exact ones"
+MIXED = [Check("R̂ is below 1.01", True, "")]
+
+
+def independent_draws(scale=1.0, shift=0.0, power=1.0, replicates=1, n=500):
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(4 * replicates, n, 2, generator=generator, dtype=torch.float64)
+    x = shift + scale * z.sign() * z.abs() ** power
+    return Draws(x, x[:, 0], replicates=replicates)
+
+
+@pytest.mark.parametrize(
+    ("method", "draws", "passed", "detail"),
+    [
+        ("mala", {}, True, "largest |z| 1"),
+        ("mala", {"replicates": 3}, True, ", 4.5 allowed"),
+        # a Barker proposal without its Hastings correction
+        ("mala", {"scale": 0.81}, False, "(second moment of x"),
+        ("mala", {"shift": 0.2}, False, "(mean of x"),
+        ("mala", {"shift": -0.2, "replicates": 3}, False, "replicate "),
+        ("mala", {"power": 9.0, "n": 100}, None, "the draws are too skewed"),
+        ("sgld", {"scale": 0.81}, None, "biased by its step size: largest error -0."),
+        ("svgd", {"scale": 0.81}, None, "biased by the number of its particles: largest error"),
+        ("cavi", {"scale": 0.81}, None, "biased by its family"),
+    ],
+)
+def test_moments_are_compared_with_known_ones(method, draws, passed, detail):
+    problem, _ = load("gaussian")
+    inference = component("inference", method)
+    (check,) = moments_checks(problem, independent_draws(**draws), inference, MIXED)
+    assert (check.name, check.passed) == (NAME, passed), check.detail
+    assert detail in check.detail
+
+
+def test_chains_that_have_not_mixed_are_not_compared():
+    problem, _ = load("gaussian")
+    mala = component("inference", "mala")
+    unmixed = [Check("R̂ is below 1.01", False, "")]
+    (check,) = moments_checks(problem, independent_draws(0.5), mala, unmixed)
+    assert check == Check(NAME, None, "the chains do not fulfil: R̂ is below 1.01")
+    assert moments_checks(problem.without_truth(), independent_draws(), mala, MIXED) == []
