@@ -17,7 +17,7 @@ from components.attackers.criteria import (
 from components.contracts.costs.queries import count_queries
 from components.contracts.posteriors import CastablePosterior, Predicts, PredictsInReverse, Redraws
 from components.contracts.predictive import Categorical, Predictive
-from components.contracts.victim import Answer, Criterion, Expectation, Precision
+from components.contracts.victim import Answer, Criterion, Expectation, NormName, Precision
 from components.errors import ConfigMismatchError
 
 # draws behind each step when they are fresh: their noise averages out over the steps of an attack
@@ -48,18 +48,20 @@ class Attacked:
     # a copy in another format: the attack follows its gradient, but it decides nothing
     shadow: Predicts | None = None
     precision: Precision = "full"  # of the shadow
-    softened: bool = False  # whether gradients of log p(y|x) are taken at tempered logits
+    # norm of an attack with gradients of log p(y|x) at tempered logits; None: as they are
+    softened: NormName | None = None
 
     def facing(self, expectation: Expectation) -> Attacked:
         """The same victim with the gradient of another expectation over draws."""
         return replace(self, expectation=expectation)
 
-    def soften(self) -> Attacked:
-        """The same victim with gradients of log p(y|x) taken at tempered logits.
+    def soften(self, norm: NormName = "linf") -> Attacked:
+        """The same victim with gradients of log p(y|x) for attacks in a norm.
 
-        See ``criteria.log_likelihood_logit_gradient``.
+        Rows that are certain have tempered logits; see
+        ``criteria.log_likelihood_logit_gradient``.
         """
-        return self if self.softened else replace(self, softened=True)
+        return replace(self, softened=norm)
 
     def round_gradient(self, precision: Precision) -> Attacked:
         """The same victim with gradients from a copy in another floating-point format.
@@ -104,7 +106,7 @@ class Attacked:
                 self.answers(x[:1], torch.Generator(x.device).manual_seed(seed)).log_probs
                 for seed in (0, 1)
             )
-        return not torch.equal(first, second)
+        return not torch.equal(first.nan_to_num(), second.nan_to_num())
 
     def gradient_posterior(self, generator: torch.Generator) -> Predicts:
         """The posterior that supplies the gradient of one step."""

@@ -15,6 +15,12 @@ import torch
 from torch import Tensor
 
 
+def top_class(f: Tensor) -> Tensor:
+    """Class of the largest output f [..., C], −1 in rows without a finite largest output. [...]"""
+    value, index = f.detach().max(-1)
+    return torch.where(value.isfinite(), index, -1)
+
+
 @dataclass(frozen=True)
 class GaussianMixture:
     """p(y*|x*) = S⁻¹ Σ_s N(μ_s, v_s), per input and task; v includes the observation noise."""
@@ -76,9 +82,9 @@ class Categorical:
 
     @property
     def guess(self) -> Tensor:
-        """The class of largest probability [B, T]."""
+        """The class of largest probability, −1 where probabilities are not numbers [B, T]."""
         # For a single sample take it from the logits; an attack asks at every step.
-        return (self.logits[0] if len(self.logits) == 1 else self.log_probs).detach().argmax(-1)
+        return top_class(self.logits[0] if len(self.logits) == 1 else self.log_probs)
 
     @property
     def probs(self) -> Tensor:
@@ -129,7 +135,7 @@ class PoissonMixture:
 
     def quantile(self, level: float) -> Tensor:
         """The smallest count whose cdf is at least ``level``, [B, T], by bisection."""
-        high = 1 + self.log_rate.amax(0).exp().mul(20).ceil()
+        high = 1 + self.log_rate.amax(0).exp().mul(20).ceil().nan_to_num(torch.nan, torch.nan)
         low = torch.full_like(high, -1.0)
         while bool((high - low > 1).any()):
             middle = ((low + high) / 2).floor()
@@ -141,6 +147,13 @@ class PoissonMixture:
 Predictive = GaussianMixture | Categorical | PoissonMixture
 # ∂/∂f of its inputs, logits [S, B, T, C] -> ∂/∂x, shaped like x
 Reverse = Callable[[Tensor], Tensor]
+
+
+def is_finite(predictive: Predictive) -> Tensor:
+    """True where a prediction consists of finite numbers [B, T] bool."""
+    if isinstance(predictive, Categorical):
+        return predictive.guess >= 0
+    return predictive.mean.isfinite() & predictive.variance.isfinite()
 
 
 def components_of(predictive: Predictive) -> Tensor:

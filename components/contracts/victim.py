@@ -60,10 +60,10 @@ class Victim(Protocol):
         """The same victim with the gradient of another expectation over draws."""
         ...
 
-    def soften(self) -> Victim:
+    def soften(self, norm: NormName = "linf") -> Victim:
         """The same victim with gradients of log p(y|x) that do not vanish where it is certain.
 
-        Logits are tempered there.
+        Logits are tempered there; for attacks in L1 everywhere.
         """
         ...
 

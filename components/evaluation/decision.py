@@ -11,7 +11,12 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 from torch import Tensor
 
-from components.contracts.predictive import GaussianMixture, PoissonMixture, Predictive
+from components.contracts.predictive import (
+    GaussianMixture,
+    PoissonMixture,
+    Predictive,
+    is_finite,
+)
 from components.errors import ConfigMismatchError
 from components.metrics.regression import mean_over_rows, name_by_task
 from components.posteriors.decisions import (
@@ -112,13 +117,15 @@ def scores(
 
     decision_loss: realised by the Bayes action.  decision_expected_loss: what the predictive
     expects of it; lower than the former where the predictive is too sure.  decision_loss_plain:
-    realised by the most probable class, or by the predictive mean."""
+    realised by the most probable class, or by the predictive mean.  Labels without a finite
+    prediction are left out."""
     decided = decide(keys, predictive, torch.where(mask, y, 0))
     named = {
         "decision_loss": decided.realised,
         "decision_expected_loss": decided.expected,
         "decision_loss_plain": decided.plain,
     }
+    mask = mask & is_finite(predictive)
     by_task = {name: mean_over_rows(value.double(), mask) for name, value in named.items()}
     return name_by_task(by_task, mask, task_names)
 

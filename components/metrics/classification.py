@@ -26,7 +26,8 @@ def scores(
 ) -> dict[str, float]:
     """Accuracy, NLPP, ECE, and ROC-AUC where labels are binary; y, mask [B, T].
 
-    Scores without a task's name are means over the tasks that have an observed label."""
+    Scores without a task's name are means over the tasks that have an observed label.  A label
+    without a finite prediction is wrong for the accuracy; the other scores leave it out."""
     from sklearn.metrics import roc_auc_score  # slow to import
 
     check_shape("the predicted labels", predictive.logits, None, *y.shape, None)
@@ -41,10 +42,12 @@ def scores(
         p = probs[is_observed, t]
         label = y[is_observed, t]
         confidence, guess = p.max(-1)
-        correct = guess == label
+        finite = confidence.isfinite()
+        correct = (guess == label) & finite
         by_task["accuracy"].append(float(correct.double().mean()))
-        by_task["nlpp"].append(float(-log_prob[is_observed, t].mean()))
-        by_task["ece"].append(float(expected_calibration_error(confidence, correct)))
+        p, label, correct = p[finite], label[finite], correct[finite]
+        by_task["nlpp"].append(float(-log_prob[is_observed, t][finite].mean()))
+        by_task["ece"].append(float(expected_calibration_error(confidence[finite], correct)))
         if binary:
             # With a single class present the area is undefined: NaN says so, 0.5 would be an
             # invented number.

@@ -36,8 +36,7 @@ def name_by_task(
 
 def mean_over_rows(values: Tensor, mask: Tensor) -> Tensor:
     """The mean [T] of values [B, T] over the rows of each task that have a label in mask [B, T]."""
-    observed = mask.to(values.dtype)
-    return (values * observed).sum(0) / observed.sum(0)
+    return torch.where(mask, values, 0.0).sum(0) / mask.to(values.dtype).sum(0)
 
 
 def rmse_by_task(predictive: GaussianMixture | PoissonMixture, y: Tensor, mask: Tensor) -> Tensor:

@@ -23,12 +23,15 @@ class UndefinedValue(NamedTuple):
 
 
 _NO_MOVEMENT = "a coordinate that no chain ever moved"
+_UNPREDICTED = "no attacked input has a finite prediction"
 _ZERO_STATE = "a true state that is 0 throughout"
 _ZERO_VARIANCE = "the first gradient has no variance"
 
 UNDEFINED_VALUES: dict[str, UndefinedValue] = {
     "auc": UndefinedValue("nan", "one class alone among the test labels"),
     "attack_success": UndefinedValue("nan", "no row is right before the attack"),
+    "robust_ece": UndefinedValue("nan", _UNPREDICTED),
+    "robust_entropy": UndefinedValue("nan", _UNPREDICTED),
     "ess": UndefinedValue("nan inf", _NO_MOVEMENT),
     "ess_tail": UndefinedValue("nan inf", _NO_MOVEMENT),
     "rhat": UndefinedValue("nan inf", _NO_MOVEMENT),
@@ -63,7 +66,7 @@ _IMPOSSIBLE = "a label that the model holds impossible"
 # of labels with a probability that can be 0; a density of numbers is never 0
 UNDEFINED_FOR_CLASSES: dict[str, UndefinedValue] = {
     "nlpp": UndefinedValue("+inf", _IMPOSSIBLE),
-    "robust_nlpp": UndefinedValue("+inf", _IMPOSSIBLE),
+    "robust_nlpp": UndefinedValue("nan +inf", f"{_UNPREDICTED}, or {_IMPOSSIBLE}"),
     "log_likelihood": UndefinedValue("-inf", _IMPOSSIBLE),
     "log_score": UndefinedValue("-inf", _IMPOSSIBLE),
 }

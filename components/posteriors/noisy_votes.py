@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 
 from components.contracts.capabilities import Network
 from components.contracts.capabilities.networks import ReversesInputs
-from components.contracts.predictive import Categorical, Predictive, Reverse
+from components.contracts.predictive import Categorical, Predictive, Reverse, top_class
 from components.maths.divergences.binomial_bound import lower_bound
 from components.posteriors.point_estimate import PointEstimate
 
@@ -119,8 +119,11 @@ class SmoothedNetwork:
 
 
 def count_votes(f: Tensor) -> Tensor:
-    """Number of draws in which each class has the largest output; f [S, B, T, C] -> [B, T, C]."""
-    return one_hot(f.argmax(-1), f.shape[-1]).sum(0)
+    """Number of draws in which each class has the largest output; f [S, B, T, C] -> [B, T, C].
+
+    A draw without a finite largest output votes for no class.
+    """
+    return one_hot(top_class(f) + 1, f.shape[-1] + 1)[..., 1:].sum(0)
 
 
 def vote_logits(f: Tensor) -> Tensor:
@@ -133,7 +136,8 @@ def vote_logits(f: Tensor) -> Tensor:
     Source: Salman et al. (2019), section 3.
     """
     S = len(f)
-    log_p = f.log_softmax(-1).logsumexp(0) - math.log(S)
+    log_p = f.log_softmax(-1)
+    log_p = torch.where(log_p.isnan(), -torch.inf, log_p).logsumexp(0) - math.log(S)
     logits = torch.logaddexp(count_votes(f).to(f).log(), log_p) - math.log(S + 1)
     return logits.detach() + log_p - log_p.detach()
 

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.attackers.criteria import RANKS, is_misclassified, next_classes, soften_logits
+from components.attackers.criteria import RANKS, is_misclassified, next_classes
 from components.attackers.evasion.ascent import InputGradientAttack
 from components.attackers.norms import NORMS, room
 from components.attackers.target import TargetedAttack
@@ -92,7 +92,7 @@ class APGD(TargetedAttack, InputGradientAttack):
             return x.clone()
         stop = self.stop_when_broken and not victim.is_stochastic(x)
         labels = self.labels(y)
-        victim = victim.soften()
+        victim = victim.soften(self.norm)
         others = self._target_classes_per_climb(victim, x, y, rng.attack)
         best = x.clone()
         peak = x.new_full((len(x),), -torch.inf)
@@ -156,9 +156,7 @@ class APGD(TargetedAttack, InputGradientAttack):
             answer = victim.answer(at, labels, generator, self.criterion, towards=towards)
             predictive = answer.predictive
             objective = (
-                RANKS[self.criterion](soften_logits(predictive), labels)
-                if towards is None
-                else answer.objective
+                RANKS[self.criterion](predictive, labels) if towards is None else answer.objective
             )
             return (
                 sign * objective,

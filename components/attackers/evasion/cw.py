@@ -8,7 +8,6 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.attackers.criteria import temper
 from components.attackers.evasion.ascent import MarginAttack
 from components.attackers.norms import NORMS
 from components.attackers.target import TargetedAttack
@@ -19,6 +18,7 @@ from components.registry import register
 B1 = 0.9
 B2 = 0.999
 TINY = 1e-8  # of Adam, Kingma and Ba (2015)
+SPREAD = 8.0  # the first price c is for margins of logits that lie this far apart, in nats
 
 
 @register("attacker", "cw")
@@ -55,8 +55,9 @@ class CarliniWagner(TargetedAttack, MarginAttack):
         labels = self.labels(y)
         low = torch.zeros_like(x[:, 0])
         high = torch.full_like(x[:, 0], torch.inf)
-        # [B]
-        c = self.c * temper(victim.answers(x, torch.Generator(x.device).manual_seed(0)).logits)
+        logits = victim.answers(x, torch.Generator(x.device).manual_seed(0)).logits
+        spread = (logits.amax(-1) - logits.amin(-1)).amax((0, 2))
+        c = self.c * (SPREAD / spread).clamp_max(1.0)  # [B]
         best = x.clone()
         shortest = torch.full_like(low, torch.inf)
         rows = torch.arange(len(x), device=x.device)

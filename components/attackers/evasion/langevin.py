@@ -54,7 +54,7 @@ def langevin(
     Source: Gallego (2021), eq. (3.14).
     """
     x_adv = x.clone()
-    victim = victim.soften()
+    victim = victim.soften(norm)
     for t in range(int(steps.max()) if len(steps) else 0):
         rows = (steps > t).nonzero()[:, 0]  # rows that are done drop out
         here = x_adv[rows]

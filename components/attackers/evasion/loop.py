@@ -59,7 +59,7 @@ def ascend(
         how = replace(how, stop_when_broken=False)
     if x.device.type == "cpu" and not multiplies(how.precision):
         warnings.warn(QuestionableConfigWarning(SLOW), stacklevel=1)
-    victim = victim.round_gradient(how.precision).soften()
+    victim = victim.round_gradient(how.precision).soften(how.norm)
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
     if how.restarts == 1:  # there is no value to compare with
         return _climb(victim, x, labels, generator, eps, how)[0]

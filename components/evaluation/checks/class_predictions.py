@@ -79,7 +79,8 @@ def _predict(problem: Supervised, posterior: object, rng: Rng) -> Categorical | 
 
 
 def _check_not_constant(label: str, problem: Supervised, predictive: Categorical) -> Check:
-    """False where every row of a task is given one class and its labels are of several."""
+    """False where every row of a task is given one class and its labels are of several, or where
+    rows have no finite prediction."""
     guess = predictive.guess
     messages = []
     checked = 0  # [B, T]
@@ -93,11 +94,18 @@ def _check_not_constant(label: str, problem: Supervised, predictive: Categorical
         ):
             continue
         checked += 1
-        if len(classes := guess[:, t].unique()) == 1:
+        if len(classes := guess[:, t][guess[:, t] >= 0].unique()) == 1:
             task = f" of task {problem.task_names[t]}" if problem.n_tasks > 1 else ""
             messages.append(
                 f"class {int(classes)} for all {len(guess):,} test rows{task}{label}, whose labels are of {len(counts)}"
             )
+    if missing := int((guess < 0).any(1).sum()):
+        return Check(
+            CLASS_CHECK_TITLE,
+            False,
+            f"{missing:,} of {len(guess):,} test rows{label} have no finite prediction: wrong in accuracy, left out of nlpp, "
+            "ece and auc",
+        )
     if not checked:
         return Check(
             CLASS_CHECK_TITLE,

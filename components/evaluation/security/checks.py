@@ -91,6 +91,7 @@ def curve_checks(
         detail += ", rows taken for the target" if targeted else ""
         checks.append(less(name, float(hit.iloc[-1]), float(noise.iloc[-1]), detail))
     checks += _check_members(rows, column, sign)
+    checks += _check_predictions(rows, problem)
     if problem.bounds is not None:
         low = min(e[0] for e in extremes)
         high = max(e[1] for e in extremes)
@@ -98,6 +99,18 @@ def curve_checks(
         detail = f"[{low:.4g}, {high:.4g}] in {list(problem.bounds)}"
         checks.append(Check("attacked inputs stay in bounds", inside, detail))
     return checks
+
+
+def _check_predictions(rows: pd.DataFrame, problem: Supervised) -> list[Check]:
+    """Failed check that counts attacked inputs without a finite prediction; empty without any."""
+    worst = max(rows.to_dict("records"), key=lambda row: int(row["unpredicted"]))
+    fix = "set" if problem.bounds is None else "narrow"
+    detail = (
+        f"{worst['unpredicted']} of {len(problem.test.x)} attacked inputs have no finite prediction at ε = {worst['eps']:g}, "
+        f"{fix} dataset.bounds; they count as broken, and robust_nlpp, robust_ece and robust_entropy leave them out"
+    )
+    check = Check("attacked inputs have finite predictions", False, detail)
+    return [check] if worst["unpredicted"] else []
 
 
 def _check_members(rows: pd.DataFrame, column: str, sign: float) -> list[Check]:

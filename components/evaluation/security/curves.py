@@ -21,7 +21,7 @@ from components.contracts.checks import check_shape
 from components.contracts.class_outputs import guess_output_kind
 from components.contracts.costs.queries import Queries, counting_queries
 from components.contracts.posteriors import Predicts
-from components.contracts.predictive import Categorical
+from components.contracts.predictive import Categorical, is_finite
 from components.contracts.progress import Progress, Told, untold
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
@@ -47,7 +47,9 @@ class SecurityCurve:
 
     # eps, accuracy, random_accuracy, worst_case_accuracy (no label that the attack or the noise of
     # any size up to ε
-    # changes counts as right), of a posterior with bounds certified_accuracy (of labels that no
+    # changes counts as right), unpredicted (inputs without a finite prediction, which count as broken
+    # and are left out of log_likelihood, entropy and ece), of a posterior with bounds
+    # certified_accuracy (of labels that no
     # attack of size ε changes), certificate_gap and certificate (how that is known), of a smoothed
     # one abstained (labels without a radius),
     # log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm); of an
@@ -334,16 +336,20 @@ def _row(
     predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, standing: Tensor
 ) -> dict[str, float]:
     is_labelled = y >= 0
+    is_predicted = is_labelled & is_finite(predictive)
     correct = _correct_predictions(predictive, y)
     fooled = right & ~correct
     return {
         "accuracy": _accuracy(predictive, y),
         "random_accuracy": _accuracy(noise, y),
+        "unpredicted": int((is_labelled & ~is_predicted).any(1).sum()),
         "worst_case_accuracy": float(standing[is_labelled].double().mean()),
-        "log_likelihood": float(predictive.log_prob(y.clamp_min(0))[is_labelled].double().mean()),
-        "entropy": float(predictive.entropy[is_labelled].double().mean()),
+        "log_likelihood": float(predictive.log_prob(y.clamp_min(0))[is_predicted].double().mean()),
+        "entropy": float(predictive.entropy[is_predicted].double().mean()),
         "ece": float(
-            expected_calibration_error(predictive.probs.amax(-1)[is_labelled], correct[is_labelled])
+            expected_calibration_error(
+                predictive.probs.amax(-1)[is_predicted], correct[is_predicted]
+            )
         ),
         "success_rate": float(fooled[is_labelled].sum())
         / max(float(right[is_labelled].sum()), 1.0),

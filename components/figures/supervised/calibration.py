@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import Predicts
-from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture
+from components.contracts.predictive import (
+    Categorical,
+    GaussianMixture,
+    PoissonMixture,
+    is_finite,
+)
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import MARKERS, PALETTE, legend_above, new_figure
@@ -172,7 +177,7 @@ def calibration(
         predictive = problem.predictive_at(posterior, test.x if n <= n_rows else test.x[rows], rng)
     names = problem.task_names or [f"task {t + 1}" for t in range(problem.n_tasks)]
     y = test.y[rows]
-    mask = test.mask[rows].cpu()
+    mask = (test.mask[rows] & is_finite(predictive)).cpu()
     if not bool(mask.any()):
         return {}
     title = f"{len(rows):,} of {n:,} test rows" if len(rows) < n else f"all {n:,} test rows"

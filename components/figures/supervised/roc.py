@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import Predicts
-from components.contracts.predictive import Categorical
+from components.contracts.predictive import Categorical, is_finite
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, legend_above, new_figure
@@ -31,7 +31,7 @@ def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> dict[str, Fi
         assert isinstance(predictive, Categorical)
         p = predictive.probs[..., 1].cpu()  # [B, T]
     y = problem.test.y.cpu()
-    mask = problem.test.mask.cpu()
+    mask = (problem.test.mask & is_finite(predictive)).cpu()
     figure, (ax,) = new_figure(width=4.3, height=4.6)
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.9, linestyle=(0, (4, 2)))
     dashes = ["-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1))]

@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 
 from components.attackers.words.changes import change_sets, flip_words, malicious, possible
 from components.contracts.capabilities import Estimator
-from components.contracts.predictive import Categorical
+from components.contracts.predictive import Categorical, top_class
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
@@ -50,7 +50,7 @@ class RandomisedClassifier:
         if self.drawn:
             k = torch.multinomial(q, len(x), replacement=True, generator=generator)
             return Categorical(each[k, torch.arange(len(x), device=x.device)][None])
-        votes = one_hot(each.argmax(-1), each.shape[-1]).to(x)
+        votes = one_hot(top_class(each) + 1, each.shape[-1] + 1)[..., 1:].to(x)
         return Categorical(torch.tensordot(q, votes, 1).clamp_min(FEWEST_VOTES).log()[None])
 
     @property
@@ -151,7 +151,7 @@ class Randomised(Fit):
             if spam[row]:
                 attacks = sets[possible(x, sets, self.direction)[0]]
                 x = flip_words(x.expand(len(attacks), -1), attacks)
-            errors = classifier.members(x).argmax(-1)[..., 0] != batch.y[row, 0]
+            errors = top_class(classifier.members(x))[..., 0] != batch.y[row, 0]
             attainable[i, (2 ** torch.arange(self.members)) @ errors.long().cpu()] = True
         return attainable
 

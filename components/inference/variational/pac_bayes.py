@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 from torch import Tensor
 
 from components.contracts.capabilities import WeightSpace
-from components.contracts.predictive import Categorical
+from components.contracts.predictive import Categorical, top_class
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -64,7 +64,7 @@ def gibbs_risk(q: MeanField, rows: Batch, draws: int, seed: int) -> float:
         theta = q.draw(min(NETWORKS_AT_ONCE, draws - first), generator)
         predictive = q.network.output_predictive(q.network.outputs(theta, rows.x))
         assert isinstance(predictive, Categorical)  # as the requirements have it
-        wrong += int((predictive.logits.argmax(-1) != rows.y).sum())
+        wrong += int((top_class(predictive.logits) != rows.y).sum())
     return wrong / (draws * len(rows.y))
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.checks import check_shape
+from components.contracts.predictive import top_class
 
 
 def adjusted_rand(one: Tensor, other: Tensor) -> float:
@@ -35,7 +36,9 @@ def adjusted_rand(one: Tensor, other: Tensor) -> float:
 
 def scores(probabilities: Tensor, classes: Tensor | None) -> dict[str, Tensor | float]:
     """``clusters``, how many are some row's most probable one, and ``ari`` against the classes,
-    where they are known."""
-    labels = probabilities.argmax(1)
+    where they are known; of rows with finite probabilities."""
+    labels = top_class(probabilities)
+    finite = labels >= 0
+    labels = labels[finite]
     out: dict[str, Tensor | float] = {"clusters": float(len(labels.unique()))}
-    return out if classes is None else out | {"ari": adjusted_rand(labels, classes)}
+    return out if classes is None else out | {"ari": adjusted_rand(labels, classes[finite])}

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
-from components.contracts.predictive import Categorical, Predictive, components_of
+from components.contracts.predictive import (
+    Categorical,
+    Predictive,
+    components_of,
+    is_finite,
+    top_class,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,17 +26,22 @@ def frame_of_predictive(
     predictive: Predictive, tasks: Sequence[str], classes: Sequence[str]
 ) -> pd.DataFrame:
     """A line for each input: mean, sd and quantiles, or the class and the probabilities; of several
-    tasks each column is named ``task: column``."""
+    tasks each column is named ``task: column``.
+
+    Cells are empty (NaN, or None for a class) where a prediction is not finite."""
     import pandas as pd
 
     n_tasks = components_of(predictive).shape[2]
     names = [str(name) for name in tasks] or [f"y{t + 1}" for t in range(n_tasks)]
     columns: dict[str, object] = {}
+    missing = ~is_finite(predictive)  # [B, T]
     for name, value in _columns(predictive, classes).items():
         for t in range(n_tasks):
             key = name if n_tasks == 1 else f"{names[t]}: {name}"
-            numbers = value[:, t].cpu().tolist()
-            columns[key] = [classes[int(k)] for k in numbers] if name == "class" else numbers
+            if name == "class":
+                columns[key] = [classes[k] if k >= 0 else None for k in value[:, t].tolist()]
+            else:
+                columns[key] = value[:, t].masked_fill(missing[:, t], torch.nan).tolist()
     keys = list(columns)
     by_task = [key for t in range(n_tasks) for key in keys[t::n_tasks]]
     return pd.DataFrame({key: columns[key] for key in by_task})
@@ -51,7 +63,8 @@ def frame_of_clusters(log_density: Tensor, clusters: Tensor | None) -> pd.DataFr
 
     out: dict[str, object] = {}
     if clusters is not None:
-        out["cluster"] = (clusters.argmax(1) + 1).tolist()
+        numbers = [k or None for k in (top_class(clusters) + 1).tolist()]
+        out["cluster"] = numbers if all(numbers) else pd.array(numbers, dtype="Int64")
         out |= {f"p({k + 1})": clusters[:, k].tolist() for k in range(clusters.shape[1])}
     return pd.DataFrame({**out, "log_density": log_density.tolist()})
 

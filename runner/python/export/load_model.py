@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -29,7 +30,7 @@ from runner.commands.resume import parse_run_config
 from runner.compose import guard
 from runner.compose.config import Job, build
 from runner.compose.resolve import resolve
-from runner.errors import ConfigError
+from runner.errors import ConfigError, RunnerWarning
 from runner.execution.rng import Streams
 from runner.python.export import questions
 from runner.python.export.answer_frames import (
@@ -150,7 +151,8 @@ class FittedModel:
 
         Returns:
             A line for each row: mean, sd and quantiles of real labels and series, class and
-            probabilities, cluster and probabilities, or proportions of topics.
+            probabilities, cluster and probabilities, or proportions of topics.  Cells are
+            missing where a prediction is not finite; a warning counts these rows.
 
         Raises:
             ConfigError: a column is missing, a cell cannot be used, or no replicate is selected.
@@ -166,13 +168,21 @@ class FittedModel:
             is_text = self.answers == "topics" and Path(rows).suffix == ".txt"
             rows = read_documents(Path(rows)) if is_text else read_rows(Path(rows), self.columns)
         if self.answers == "forecasts":
-            return self._forecast(rows, horizon, where)
-        if horizon is not None:
+            out = self._forecast(rows, horizon, where)
+        elif horizon is not None:
             raise ConfigError("predict: horizon is for series; this model predicts rows")
-        if rows is None:
+        elif rows is None:
             raise ConfigError("predict: no rows; give a frame, or a CSV or Parquet file")
-        out = self._predict_rows(rows, where, replicate, variant)
-        return out.set_axis(rows.index) if not is_file and is_frame(rows) else out
+        else:
+            out = self._predict_rows(rows, where, replicate, variant)
+            out = out.set_axis(rows.index) if not is_file and is_frame(rows) else out
+        if missing := int(out.isna().any(axis=1).sum()):
+            warnings.warn(
+                f"{missing:,} of {len(out):,} predictions are not finite; their cells are empty",
+                RunnerWarning,
+                stacklevel=2,
+            )
+        return out
 
     def _predict_rows(
         self, rows: Any, where: str, replicate: int | None, variant: str | None
@@ -187,7 +197,8 @@ class FittedModel:
             )
         split, _, _ = self.run.one(replicate, variant)
         assert isinstance(split, Supervised)
-        x = to_inputs(rows, _columns(split), where)
+        # a large cell overflows in the dtype of the problem
+        x = to_inputs(rows, _columns(split), where).to(split.test.x).nan_to_num()
         predictive = self.predictive(x, replicate=replicate, variant=variant)
         return frame_of_predictive(
             _in_units(predictive, split),

@@ -7,9 +7,10 @@ import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
@@ -55,6 +56,7 @@ class ModelFacts(TypedDict):
     versions: dict[str, str]  # of packages, at training
     problem: dict[str, Any]  # of ``described_problem``
     skeleton: dict[str, Any]  # of the checkpoint
+    nonfinite: NotRequired[list[str]]  # tensors with NaN or infinities at export
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class ModelFile:
         facts = {
             "format": FORMAT,
             **self.facts,
+            "nonfinite": _nonfinite_names(self.tensors),
             "weights_sha256": hashlib.sha256(weights).hexdigest(),
         }
         text = json.dumps(facts, indent=1, ensure_ascii=False).encode()
@@ -162,4 +165,21 @@ def _decode(parts: dict[str, bytes], path: Path) -> ModelFile:
         raise ConfigError(f"{path}: {MODEL} is damaged ({key}: {first['msg']}); {hint}") from None
     except (SafetensorError, UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{path}: damaged ({error}); {hint}") from None
+    _check_finite(tensors, facts, path)
     return ModelFile(facts, tensors, config, plain(card), requirements)
+
+
+def _nonfinite_names(tensors: Mapping[str, Tensor]) -> list[str]:
+    """Names of the tensors with NaN or infinities, such as gaps of data and leaves of trees."""
+    return [name for name, value in tensors.items() if not bool(value.isfinite().all())]
+
+
+def _check_finite(tensors: Mapping[str, Tensor], facts: ModelFacts, path: Path) -> None:
+    """Raises ConfigError: a tensor is not finite that was finite when the model was exported."""
+    names = _nonfinite_names(tensors)
+    # files of older versions do not list these tensors
+    if forged := set(names).difference(facts.get("nonfinite", names)):
+        raise ConfigError(
+            f"{path}: {min(forged)} in {WEIGHTS} holds numbers that are not finite, unlike the model that was exported; "
+            "write it again with runner export"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import zipfile
@@ -10,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.torch as st
 import torch
 from configured import load
 from exported_families import HOUSES, NAMES, TRAIN, fit
 
-from runner import ConfigError, load_model
+from runner import ConfigError, RunnerWarning, load_model
 from runner.commands import cli
 from runner.python.export.model_file import LIMITS, MODEL, WEIGHTS
 from runner.python.export.new_rows import to_documents
@@ -333,3 +335,27 @@ def test_names_of_the_table(fitted, model):
     assert [column.name for column in model.columns.columns] == NAMES[:3]
     assert model.columns.columns[1].levels == ("flat", "house", "hut")
     assert model.columns.columns[2].type == "true or false"
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("part", ["state.", "columns.scale", "problem.y_std"])
+def test_weights_that_are_not_finite_are_refused(fitted, tmp_path, part, value):
+    with zipfile.ZipFile(fitted[0]) as archive:
+        weights, facts = st.load(archive.read(WEIGHTS)), archive.read(MODEL)
+    name = next(n for n in weights if part in n and weights[n].is_floating_point())
+    weights[name].view(-1)[-1] = value
+    content = st.save(weights)
+    facts = changed(facts, weights_sha256=hashlib.sha256(content).hexdigest())
+    file = edit(fitted[0], tmp_path / "forged.zip", {WEIGHTS: content, MODEL: facts})
+    with pytest.raises(ConfigError, match=f"{name} in {WEIGHTS} holds numbers that are not finite"):
+        load_model(file)
+
+
+def test_rows_without_a_finite_prediction_are_counted(model, monkeypatch):
+    predictive = model.predictive(np.zeros((2, 4)))
+    predictive.mu[:, 1] = np.nan
+    monkeypatch.setattr(type(model), "predictive", lambda self, x, **_: predictive)
+    with pytest.warns(RunnerWarning, match="1 of 2 predictions are not finite"):
+        frame = model.predict(pd.DataFrame(NEW))
+    assert frame["mean"].isna().tolist() == [False, True]
+    assert frame["q0.5"].isna().tolist() == [False, True]
