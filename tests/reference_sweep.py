@@ -34,10 +34,8 @@ class Reference:
         self.s = structure
         self.n = len(design.y)
         self.y, self.seen, self.F, self.flow = (x.numpy() for x in design)
-        keys = ("sigma", "phi", "gamma", "beta", "nu", "precisions")
-        self.sigma, self.phi, self.gamma, self.beta, self.nu, self.precisions = (
-            getattr(place, key).numpy().copy() for key in keys
-        )
+        for key in ("sigma", "phi", "gamma", "beta", "nu", "precisions", "directions"):
+            setattr(self, key, getattr(place, key).numpy().copy())
         self.omega = structure.precision.numpy()
         self.owner = [j for j, scale in enumerate(structure.scales) for _ in scale.states]
         self.noisy = [i for scale in structure.scales for i in scale.states]
@@ -222,28 +220,50 @@ class Reference:
                 return tried
         return phi
 
-    def draw_scales_again(self, drawn):
-        left = self.y - self.X() @ self.beta
-        w = self.weights() / self.sigma[0] ** 2
-        for j, scale in enumerate(self.s.scales[1:], 1):
-            own = list(scale.states)
-            now = self.sigma[j]
-            eta = (self.alpha[1:] - self.alpha[:-1] @ self.G().T)[:, own]
-            D = np.zeros_like(self.alpha)
-            for t in range(self.n - 1):
-                D[t + 1] = self.G() @ D[t]
-                D[t + 1, own] += eta[t] / now
-            rest = self.alpha - now * D
-            h = (self.F * D).sum(1)
-            e = left - (self.F * rest).sum(1)
-            a = (w * h * h).sum()
-            b = (w * h * np.where(self.seen, e, 0)).sum()
-            s = b / a + drawn.z[j] / math.sqrt(a)
-            law = stats.invgamma(scale.df / 2, scale=scale.df * scale.guess**2 / 2)
-            odds = law.logpdf(s * s) + math.log(abs(s)) - law.logpdf(now * now) - math.log(now)
-            if abs(s) <= scale.upper and math.log(1 - drawn.u[j]) < odds:
-                self.sigma[j] = abs(s)
-                self.alpha = rest + s * D
+    def log_density(self, z):
+        """log p(log σ, φ | γ, β, λ, y), the states summed out by the dense Gaussian."""
+        S = len(self.sigma)
+        self.sigma, self.phi = np.exp(z[:S]), z[S:].copy()
+        value = 0.0
+        for sigma, scale in zip(self.sigma, self.s.scales, strict=True):
+            if sigma > scale.upper:
+                return -math.inf
+            law = stats.gamma(scale.df / 2, scale=2 / (scale.df * scale.guess**2))
+            value += law.logpdf(sigma**-2) - 2 * math.log(sigma)  # |∂σ⁻²/∂log σ| = 2 σ⁻²
+        q = 0
+        for moves in self.s.transitions:
+            phi = self.phi[q : q + moves.count]
+            q += moves.count
+            low, high = moves.interval
+            rooted = moves.within is None
+            within = np.abs(np.roots([1, *-phi])) < 1 if rooted else (phi > low) & (phi < high)
+            if not within.all():
+                return -math.inf
+            value -= 0.5 * moves.precision * ((phi - moves.mean) ** 2).sum()
+        on = self.gamma
+        if on.any():
+            spread = self.sigma[0] ** 2 * np.linalg.inv(self.omega[np.ix_(on, on)])
+            value += stats.multivariate_normal(np.zeros(on.sum()), spread).logpdf(self.beta[on])
+        _, mean, cov, _ = self.observed()
+        rest = (self.y - self.X() @ self.beta)[self.seen]
+        return value + stats.multivariate_normal(mean, cov).logpdf(rest)
+
+    def slice_parameters(self, seeds):
+        z = np.concatenate([np.log(self.sigma), self.phi])
+        value = self.log_density(z)
+        for direction, seed in zip(self.directions, seeds, strict=True):
+            level = value + math.log(counter_uniform(seed, 0))
+            below = -counter_uniform(seed, 1)
+            above = below + 1
+            k = 1
+            while True:
+                k += 1
+                step = below + (above - below) * counter_uniform(seed, k)
+                value = self.log_density(z + step * direction)
+                if value >= level:
+                    break
+                below, above = (step, above) if step < 0 else (below, step)
+            z = z + step * direction
 
     # ---- errors, and all of it -----------------------------------------------------------------
     def draw_tails(self, seeds):
@@ -268,6 +288,8 @@ class Reference:
 
     def sweep(self, drawn):
         with np.errstate(over="ignore"):
+            if len(drawn.slices):
+                self.slice_parameters(drawn.slices)
             if len(drawn.columns.u):
                 self.draw_columns(drawn.columns)
             self.draw_states(drawn.states)
@@ -277,5 +299,3 @@ class Reference:
             self.draw_regression(drawn.slab, drawn.g)
             if self.s.errors.student:
                 self.draw_tails(drawn.seeds)
-            if len(drawn.scales.z):
-                self.draw_scales_again(drawn.scales)
