@@ -176,50 +176,6 @@ class Reference:
                 variance_from_gamma(g[j], (scale.df + eta.size) / 2, half, scale.upper)
             )
 
-    def log_evidence(self, q, kept):
-        """log N(e | 0, σ²(Λ⁻¹ + XΩ⁻¹Xᵀ)), β summed out."""
-        on = self.gamma
-        w = self.weights()[self.seen]
-        X = self.X(q, kept)[self.seen][:, on]
-        spread = np.diag(1 / w) + X @ np.linalg.solve(self.omega[np.ix_(on, on)], X.T)
-        zero = np.zeros(len(w))
-        return stats.multivariate_normal(zero, self.sigma[0] ** 2 * spread).logpdf(
-            self.left[self.seen]
-        )
-
-    def draw_dynamics(self, seeds):
-        q = 0
-        for moves, seed in zip(self.s.transitions, seeds, strict=False):
-            (scale,) = (self.owner[k] for k, i in enumerate(self.noisy) if i == moves.row)
-            D = self.alpha[:-1] @ moves.terms.numpy().T
-            target = self.alpha[1:, moves.row] - self.alpha[:-1] @ self.s.G[moves.row].numpy()
-            weight = 1 / self.sigma[scale] ** 2
-            k = moves.count
-            A = weight * D.T @ D + moves.precision * np.eye(k)
-            b = weight * D.T @ target + moves.precision * moves.mean
-            if k == 1:
-                fades = bool((self.s.fades == q).any())
-
-                def log_density(x, A=A[0, 0], b=b[0], q=q, fades=fades):
-                    return (b - A * x / 2) * x + (self.log_evidence(q, x) if fades else 0.0)
-
-                self.phi[q] = slice_sample(log_density, self.phi[q], *moves.interval, seed)
-            else:
-                self.phi[q : q + k] = self.draw_stationary(
-                    np.linalg.cholesky(A), b, seed, self.phi[q : q + k]
-                )
-            q += k
-
-    def draw_stationary(self, L, b, seed, phi):
-        k = len(b)
-        for attempt in range(30):
-            u = [counter_uniform(seed, 2 * attempt * k + i) for i in range(2 * k)]
-            z = np.sqrt(-2 * np.log(u[::2])) * np.cos(2 * np.pi * np.array(u[1::2]))
-            tried = np.linalg.solve(L.T, np.linalg.solve(L, b) + z)
-            if np.abs(np.roots([1, *-tried])).max() < 1:
-                return tried
-        return phi
-
     def log_density(self, z):
         """log p(log σ, φ | γ, β, λ, y), the states summed out by the dense Gaussian."""
         S = len(self.sigma)
@@ -295,7 +251,6 @@ class Reference:
             self.draw_states(drawn.states)
             self.draw_scales(drawn.g)
             self.left = np.where(self.seen, self.y - (self.F * self.alpha).sum(1), 0.0)
-            self.draw_dynamics(drawn.seeds)
             self.draw_regression(drawn.slab, drawn.g)
             if self.s.errors.student:
                 self.draw_tails(drawn.seeds)

@@ -15,9 +15,8 @@ import math
 from typing import NamedTuple
 
 from components.maths.compiled.loops import Array
-from components.series.fast import memory, own_dynamics, simulation_smoother
+from components.series.fast import memory, simulation_smoother
 from components.series.fast.memory import copy
-from components.series.fast.own_dynamics import is_stationary
 from components.series.fast.simulation_smoother import (
     StateWork,
     System,
@@ -46,16 +45,30 @@ class ScalePriors(NamedTuple):
 
 
 class SweepRows(NamedTuple):
-    """Rows of G with unknown coefficients, m of them; row i has φ[first[i]:first[i + 1]]."""
+    """Priors of rows of G with unknown coefficients, m of them; row i has φ[first[i]:first[i +
+    1]]."""
 
-    row: Array  # [m]
-    scale: Array  # whose noise it has [m]
     first: Array  # [m + 1]
-    base: Array  # the row without φ [m, d]
-    terms: Array  # [Q, d]
     prior: Array  # precision and mean of φ [m, 2]
     is_bounded: Array  # [m] bool; False: several coefficients are to be stationary
     bounds: Array  # [m, 2]
+
+
+def is_stationary(phi: Array, lower: Array) -> bool:
+    """True if x_t = Σ φ_j x_{t−j} + ε_t is: all partial autocorrelations lie in (−1, 1).
+
+    Source: Monahan (1984).
+    """
+    k = len(phi)
+    for order in range(k, 0, -1):
+        r = phi[order - 1]
+        if not abs(r) < 1:
+            return False
+        for j in range(order - 1):
+            lower[j] = (phi[j] + r * phi[order - 2 - j]) / (1 - r * r)
+        for j in range(order - 1):
+            phi[j] = lower[j]
+    return True
 
 
 def log_likelihood(y: Array, system: System, motion: SystemMotion, work: StateWork) -> float:
@@ -93,7 +106,7 @@ def log_scale_density(sigma: Array, priors: ScalePriors) -> float:
 def log_dynamics_density(phi: Array, rows: SweepRows, copied: Array, lower: Array) -> float:
     """log p(φ) up to a constant; −∞ where φ may not lie."""
     value = 0.0
-    for m in range(len(rows.row)):
+    for m in range(len(rows.prior)):
         first = rows.first[m]
         last = rows.first[m + 1]
         for q in range(first, last):
@@ -121,7 +134,7 @@ def log_slab_density(slab: Slab, sigma: float, gamma: Array, beta: Array) -> flo
 compilable = (
     *memory.compilable,
     *simulation_smoother.compilable,
-    *own_dynamics.compilable,
+    is_stationary,
     log_likelihood,
     log_scale_density,
     log_dynamics_density,

@@ -31,13 +31,6 @@ from components.series.fast.marginal_slices import (
     log_slab_density,
 )
 from components.series.fast.memory import clear, clear_rows, copy, copy_rows
-from components.series.fast.own_dynamics import (
-    OwnRow,
-    RowWork,
-    draw_several,
-    row_work,
-    weigh_row,
-)
 from components.series.fast.simulation_smoother import (
     StateRandomNumbers,
     StateWork,
@@ -53,14 +46,7 @@ from components.series.fast.spike_slab import (
     draw_regression,
     slab_work,
 )
-from components.series.fast.stocks import (
-    FadingRegression,
-    FadingWork,
-    NormalPart,
-    accumulate,
-    fading_work,
-    slice_coefficient,
-)
+from components.series.fast.stocks import accumulate
 from components.series.fast.truncated_gamma import counter_uniform, variance_from_gamma
 from components.series.fast.whitening import WhiteWork, draw_columns, white_work, whiten
 
@@ -100,7 +86,7 @@ class SweepRandomNumbers(NamedTuple):
     g: Array  # Gamma(shape_j, 1) of S scales, the first twice [S + 1]
     # of each direction of (log σ, φ), the states summed out; [K, C, 0]: none is drawn along
     slices: Array
-    seeds: Array  # of each row with unknown coefficients, of ν and of λ
+    seeds: Array  # of ν and of λ
 
 
 class SweepChain(NamedTuple):
@@ -129,8 +115,7 @@ class SweepWork(NamedTuple):
     states: StateWork
     white: WhiteWork
     slab: SlabWork
-    fading: FadingWork
-    row: RowWork
+    phi: Array  # of one row, and of its autoregression of one order less [2, Q]
     current: Array  # log σ and φ [S + Q]
     trial: Array  # [S + Q]
 
@@ -154,8 +139,7 @@ def sweep_work(model: SweepModel) -> SweepWork:
         states=state_work(model.system),
         white=white_work(model.system, p + 1),
         slab=slab_work(p),
-        fading=fading_work(n, p),
-        row=row_work(q),
+        phi=np.empty((2, q)),
         current=np.empty(len(model.scales.df) + q),
         trial=np.empty(len(model.scales.df) + q),
     )
@@ -232,56 +216,6 @@ def draw_scales(priors: ScalePriors, eta: Array, g: Array, sigma: Array, total: 
         sigma[j] = math.sqrt(variance_from_gamma(g[j], priors.shape[j], half, priors.upper[j]))
 
 
-def draw_one(
-    model: SweepModel, row: OwnRow, q: int, chain: SweepChain, seed: int, work: SweepWork
-) -> None:
-    """φ_q, the one coefficient of a row, by what its states and the columns that fade with it
-    say."""
-    series = model.series
-    is_told = False
-    for j in range(len(series.fades)):
-        is_told = is_told or series.fades[j] == q
-    fading = FadingRegression(
-        columns=work.rows,
-        flow=series.flow,
-        fades=series.fades,
-        q=q,
-        is_told=is_told,
-        omega=model.slab.omega,
-        gamma=chain.gamma,
-        left=work.rest,
-        weights=work.weights,
-        limits=series.limits,
-    )
-    part = NormalPart(work.row.A[0, 0], work.row.b[0], row.low, row.high)
-    chain.phi[q] = slice_coefficient(fading, chain.sigma[0], part, chain.phi[q], seed, work.fading)
-    if is_told:
-        grow_stocks(series, chain.phi, work)
-
-
-def draw_dynamics(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
-    """φ | α, y with β summed out, row after row."""
-    rows = model.rows
-    for m in range(len(rows.row)):
-        first = rows.first[m]
-        last = rows.first[m + 1]
-        row = OwnRow(
-            row=rows.row[m],
-            base=rows.base[m],
-            terms=rows.terms[first:last],
-            precision=rows.prior[m, 0],
-            mean=rows.prior[m, 1],
-            is_bounded=rows.is_bounded[m],
-            low=rows.bounds[m, 0],
-            high=rows.bounds[m, 1],
-        )
-        weigh_row(row, chain.alpha, chain.sigma[rows.scale[m]], work.row)
-        if last - first == 1:
-            draw_one(model, row, first, chain, seeds[m], work)
-        else:
-            draw_several(row, seeds[m], chain.phi[first:last], work.row)
-
-
 def weigh_rest(X: Array, weights: Array, rest: Array, b: Array) -> float:
     """XᵀΛe in b [p] and eᵀΛe, of columns X [n, p or more]; four times together, so that b is read
     and written a quarter as often."""
@@ -350,7 +284,7 @@ def log_marginal(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork
     for q in range(len(chain.phi)):
         chain.phi[q] = z[S + q]
     prior = log_scale_density(chain.sigma, model.scales)
-    prior += log_dynamics_density(chain.phi, model.rows, work.row.phi, work.row.lower)
+    prior += log_dynamics_density(chain.phi, model.rows, work.phi[0], work.phi[1])
     if prior == -math.inf:
         return prior
     if model.series.has_stocks:
@@ -416,9 +350,6 @@ def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work:
     draw_scales(model.scales, work.states.eta, drawn.g, chain.sigma, work.total)
     subtract_states(model, chain.alpha, work.rest)
     set_weights(model.system.seen, chain.precisions, work.weights)
-    if len(chain.phi) > 0:
-        draw_dynamics(model, chain, drawn.seeds, work)
-        set_motion(model, chain, work.motion)
     c = weigh_columns(model, series.has_stocks or tails.is_student, work)
     g = drawn.g[:: len(chain.sigma)]
     chain.sigma[0] = draw_regression(slab, c, drawn.slab, g, chain.gamma, chain.beta, work.slab)
@@ -471,8 +402,6 @@ compilable = (
     subtract_states,
     set_weights,
     draw_scales,
-    draw_one,
-    draw_dynamics,
     weigh_rest,
     weigh_columns,
     draw_tails,

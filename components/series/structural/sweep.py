@@ -48,8 +48,8 @@ class Sweep:
     """Sweeps over one series, compiled; tensors on another device are copied to the CPU and back.
 
         σ_j, φ_q | y, γ, β, λ (states summed out),   γ, β | y, σ, φ, λ (states summed out),
-        α ~ p(α | y, σ, φ, β, λ),   σ_j | α,   φ | α (β summed out where columns fade with it),
-        γ | α, φ, λ (β, σ_0 summed out),   σ_0 | γ,   β | γ, σ_0,   ν (λ summed out),   λ | ν
+        α ~ p(α | y, σ, φ, β, λ),   σ_j | α,   γ | α, φ, λ (β, σ_0 summed out),   σ_0 | γ,
+        β | γ, σ_0,   ν (λ summed out),   λ | ν
 
     Without columns and Student's errors the first draws are all, and states are drawn only where
     they are asked for.
@@ -124,8 +124,7 @@ class Sweep:
         u = drawing.random((*lead, p + 1))
         shapes = self.shapes.to(generator.device).expand(*lead, S + 1).contiguous()
         g = torch._standard_gamma(shapes, generator=generator)
-        m = len(self.structure.transitions) + 2 * self.structure.errors.student
-        seeds = _seeds((*lead, m), generator)
+        seeds = _seeds((*lead, 2 * self.structure.errors.student), generator)
         slices = _seeds(
             (*lead, (S + len(self.model.series.changes)) * (twice and k > 0)), generator
         )
@@ -228,16 +227,8 @@ def _scales(structure: Structure, design: Design) -> ScalePriors:
 
 def _rows(structure: Structure) -> SweepRows:
     moves = structure.transitions
-    d = len(structure.mean)
-    owner = {i: j for j, scale in enumerate(structure.scales) if j for i in scale.states}
-    base = structure.G[[x.row for x in moves]]
-    terms = torch.cat([structure.G.new_empty(0, d), *(x.terms for x in moves)])
     return SweepRows(
-        row=np.array([x.row for x in moves], dtype=np.int64),
-        scale=np.array([owner[x.row] for x in moves], dtype=np.int64),
         first=np.cumsum([0, *(x.count for x in moves)]),
-        base=to_array(base),
-        terms=to_array(terms),
         prior=np.array([(x.precision, x.mean) for x in moves]).reshape(-1, 2),
         is_bounded=np.array([x.within is not None for x in moves], dtype=np.bool_),
         bounds=np.array([x.interval for x in moves]).reshape(-1, 2),
