@@ -34,10 +34,8 @@ class Reference:
         self.s = structure
         self.n = len(design.y)
         self.y, self.seen, self.F, self.flow = (x.numpy() for x in design)
-        keys = ("sigma", "phi", "gamma", "beta", "nu", "precisions")
-        self.sigma, self.phi, self.gamma, self.beta, self.nu, self.precisions = (
-            getattr(place, key).numpy().copy() for key in keys
-        )
+        for key in ("sigma", "phi", "gamma", "beta", "nu", "precisions", "directions"):
+            setattr(self, key, getattr(place, key).numpy().copy())
         self.omega = structure.precision.numpy()
         self.owner = [j for j, scale in enumerate(structure.scales) for _ in scale.states]
         self.noisy = [i for scale in structure.scales for i in scale.states]
@@ -178,72 +176,50 @@ class Reference:
                 variance_from_gamma(g[j], (scale.df + eta.size) / 2, half, scale.upper)
             )
 
-    def log_evidence(self, q, kept):
-        """log N(e | 0, σ²(Λ⁻¹ + XΩ⁻¹Xᵀ)), β summed out."""
-        on = self.gamma
-        w = self.weights()[self.seen]
-        X = self.X(q, kept)[self.seen][:, on]
-        spread = np.diag(1 / w) + X @ np.linalg.solve(self.omega[np.ix_(on, on)], X.T)
-        zero = np.zeros(len(w))
-        return stats.multivariate_normal(zero, self.sigma[0] ** 2 * spread).logpdf(
-            self.left[self.seen]
-        )
-
-    def draw_dynamics(self, seeds):
+    def log_density(self, z):
+        """log p(log σ, φ | γ, β, λ, y), the states summed out by the dense Gaussian."""
+        S = len(self.sigma)
+        self.sigma, self.phi = np.exp(z[:S]), z[S:].copy()
+        value = 0.0
+        for sigma, scale in zip(self.sigma, self.s.scales, strict=True):
+            if sigma > scale.upper:
+                return -math.inf
+            law = stats.gamma(scale.df / 2, scale=2 / (scale.df * scale.guess**2))
+            value += law.logpdf(sigma**-2) - 2 * math.log(sigma)  # |∂σ⁻²/∂log σ| = 2 σ⁻²
         q = 0
-        for moves, seed in zip(self.s.transitions, seeds, strict=False):
-            (scale,) = (self.owner[k] for k, i in enumerate(self.noisy) if i == moves.row)
-            D = self.alpha[:-1] @ moves.terms.numpy().T
-            target = self.alpha[1:, moves.row] - self.alpha[:-1] @ self.s.G[moves.row].numpy()
-            weight = 1 / self.sigma[scale] ** 2
-            k = moves.count
-            A = weight * D.T @ D + moves.precision * np.eye(k)
-            b = weight * D.T @ target + moves.precision * moves.mean
-            if k == 1:
-                fades = bool((self.s.fades == q).any())
+        for moves in self.s.transitions:
+            phi = self.phi[q : q + moves.count]
+            q += moves.count
+            low, high = moves.interval
+            rooted = moves.within is None
+            within = np.abs(np.roots([1, *-phi])) < 1 if rooted else (phi > low) & (phi < high)
+            if not within.all():
+                return -math.inf
+            value -= 0.5 * moves.precision * ((phi - moves.mean) ** 2).sum()
+        on = self.gamma
+        if on.any():
+            spread = self.sigma[0] ** 2 * np.linalg.inv(self.omega[np.ix_(on, on)])
+            value += stats.multivariate_normal(np.zeros(on.sum()), spread).logpdf(self.beta[on])
+        _, mean, cov, _ = self.observed()
+        rest = (self.y - self.X() @ self.beta)[self.seen]
+        return value + stats.multivariate_normal(mean, cov).logpdf(rest)
 
-                def log_density(x, A=A[0, 0], b=b[0], q=q, fades=fades):
-                    return (b - A * x / 2) * x + (self.log_evidence(q, x) if fades else 0.0)
-
-                self.phi[q] = slice_sample(log_density, self.phi[q], *moves.interval, seed)
-            else:
-                self.phi[q : q + k] = self.draw_stationary(
-                    np.linalg.cholesky(A), b, seed, self.phi[q : q + k]
-                )
-            q += k
-
-    def draw_stationary(self, L, b, seed, phi):
-        k = len(b)
-        for attempt in range(30):
-            u = [counter_uniform(seed, 2 * attempt * k + i) for i in range(2 * k)]
-            z = np.sqrt(-2 * np.log(u[::2])) * np.cos(2 * np.pi * np.array(u[1::2]))
-            tried = np.linalg.solve(L.T, np.linalg.solve(L, b) + z)
-            if np.abs(np.roots([1, *-tried])).max() < 1:
-                return tried
-        return phi
-
-    def draw_scales_again(self, drawn):
-        left = self.y - self.X() @ self.beta
-        w = self.weights() / self.sigma[0] ** 2
-        for j, scale in enumerate(self.s.scales[1:], 1):
-            own = list(scale.states)
-            now = self.sigma[j]
-            eta = (self.alpha[1:] - self.alpha[:-1] @ self.G().T)[:, own]
-            D = np.zeros_like(self.alpha)
-            for t in range(self.n - 1):
-                D[t + 1] = self.G() @ D[t]
-                D[t + 1, own] += eta[t] / now
-            rest = self.alpha - now * D
-            h = (self.F * D).sum(1)
-            e = left - (self.F * rest).sum(1)
-            a = (w * h * h).sum()
-            b = (w * h * np.where(self.seen, e, 0)).sum()
-            s = b / a + drawn.z[j] / math.sqrt(a)
-            law = stats.invgamma(scale.df / 2, scale=scale.df * scale.guess**2 / 2)
-            odds = law.logpdf(s * s) + math.log(abs(s)) - law.logpdf(now * now) - math.log(now)
-            if abs(s) <= scale.upper and math.log(1 - drawn.u[j]) < odds:
-                self.sigma[j] = abs(s)
-                self.alpha = rest + s * D
+    def slice_parameters(self, seeds):
+        z = np.concatenate([np.log(self.sigma), self.phi])
+        value = self.log_density(z)
+        for direction, seed in zip(self.directions, seeds, strict=True):
+            level = value + math.log(counter_uniform(seed, 0))
+            below = -counter_uniform(seed, 1)
+            above = below + 1
+            k = 1
+            while True:
+                k += 1
+                step = below + (above - below) * counter_uniform(seed, k)
+                value = self.log_density(z + step * direction)
+                if value >= level:
+                    break
+                below, above = (step, above) if step < 0 else (below, step)
+            z = z + step * direction
 
     # ---- errors, and all of it -----------------------------------------------------------------
     def draw_tails(self, seeds):
@@ -268,14 +244,13 @@ class Reference:
 
     def sweep(self, drawn):
         with np.errstate(over="ignore"):
+            if len(drawn.slices):
+                self.slice_parameters(drawn.slices)
             if len(drawn.columns.u):
                 self.draw_columns(drawn.columns)
             self.draw_states(drawn.states)
             self.draw_scales(drawn.g)
             self.left = np.where(self.seen, self.y - (self.F * self.alpha).sum(1), 0.0)
-            self.draw_dynamics(drawn.seeds)
             self.draw_regression(drawn.slab, drawn.g)
             if self.s.errors.student:
                 self.draw_tails(drawn.seeds)
-            if len(drawn.scales.z):
-                self.draw_scales_again(drawn.scales)

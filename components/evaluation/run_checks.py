@@ -98,7 +98,7 @@ def run_checks(
         if any(converges):
             checks.append(Check("it has converged", None, SHORT))
         return checks
-    checks += class_checks(problem, posterior, rng, declared)
+    checks += interval_checks(scores) + class_checks(problem, posterior, rng, declared)
     if isinstance(posterior, SeriesDraws):
         checks += inner_filter_checks(posterior.parameters)
     mixed = mixing_checks(posterior, scores) if mixing else []
@@ -117,6 +117,25 @@ def run_checks(
     if isinstance(inference, GradientResponsiveMethod) and isinstance(state, Chains):
         checks.append(step_check(problem, inference, state, rng))
     return checks
+
+
+def interval_checks(scores: Scores) -> list[Check]:
+    """Check that each interval among the scores has a width; a plan from one value of its effects
+    has no interval."""
+    name = "intervals have a width"
+    ends = [key.removesuffix("_lower95") for key in scores if key.endswith("_lower95")]
+    widths = {
+        key: np.subtract(scores[f"{key}_upper95"], scores[f"{key}_lower95"]).min() for key in ends
+    }
+    if empty := [key for key, width in widths.items() if width <= 0]:
+        return [Check(name, False, f"{_names(empty)}: both ends are equal; keep more draws")]
+    if "plan_gain" in scores and "plan_width90" not in scores:
+        detail = (
+            "the gain of the plan has no interval: it rests on one value of the effects, a point "
+            "estimate; draws of them have one, as from inference=structural_gibbs"
+        )
+        return [Check(name, None, detail)]
+    return [Check(name, True, f"{len(ends)} intervals")] if ends else []
 
 
 def mixing_checks(posterior: object, scores: Scores) -> list[Check]:

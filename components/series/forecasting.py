@@ -162,8 +162,8 @@ class Forecasting(Sequence):
             return out
         y = self.future[0]
         if isinstance(posterior, StructuralPosterior) and self.intervention:
-            paths = posterior.paths(self.series, len(y), rng.at("evaluation", 0))
-            return out | score_intervention(paths, y[:, 0])
+            without = posterior.joint_forecast(self.series, len(y), rng.at("evaluation", 0))
+            return out | score_intervention(without, y[:, 0])
         # or all of the future is still to come, and nothing can be scored
         if not bool(y.isnan().all()):
             out |= self._score_forecasts(posterior, rng)
@@ -233,8 +233,8 @@ class Forecasting(Sequence):
 
     def _draw_effect(self, posterior: StructuralPosterior, rng: Rng) -> dict[str, Figure]:
         future = self.future[0, :, 0]
-        paths = posterior.paths(self.series, len(future), rng.at("evaluation", 0))
-        return effect(self.observations[0, :, 0], future, paths, self.dates, self.value_label)
+        without = posterior.joint_forecast(self.series, len(future), rng.at("evaluation", 0))
+        return effect(self.observations[0, :, 0], future, without, self.dates, self.value_label)
 
     def _draw_forecast(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
         history = self.observations[0, :, 0]

@@ -58,21 +58,22 @@ class PlannedBudget:
         """Expected sales that the plan adds to the equal split, and their standard deviation.
 
         ``plan_gap`` bounds the gain of any other plan, ``plan_width90`` is the width of the 90 %
-        interval of the gain. Where the truth is known, the scores include the realised gain
-        (``plan_realised``), the expected less the realised (``plan_excess``), whether this is
-        positive (``plan_over_promised``), whether the interval has the realised gain
-        (``plan_coverage90``), and the share of all that spending could add in truth, for the
-        plan and for the equal split: 1 is best.
+        interval of the gain; a point estimate of the effects has none. Where the truth is known,
+        the scores include the realised gain (``plan_realised``), the expected less the realised
+        (``plan_excess``), whether this is positive (``plan_over_promised``), whether the interval
+        has the realised gain (``plan_coverage90``), and the share of all that spending could add
+        in truth, for the plan and for the equal split: 1 is best.
         """
         if self.plan is None:
             return {}
         promise = self.promise(self.plan.u)
         out = {
             "plan_gain": promise.gain,
-            "plan_width90": promise.upper - promise.lower,
             "plan_sd": self.plan.sd,
             "plan_gap": self.plan.gap,
         }
+        if promise.has_interval:
+            out["plan_width90"] = promise.upper - promise.lower
         if self.effect is not None:
             out |= promise.judge(float(self.effect @ (self.plan.u - self.equal)))
             most = float(self.effect @ self.budget.spends(self.channels).best(self.effect))

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from components.contracts.posteriors import ForecastMoments
 from components.contracts.predictive import GaussianMixture
 from components.series.scores.sales import mape, score_intervention, score_sales_forecast
 
@@ -29,7 +30,6 @@ def test_times_at_which_nothing_is_sold_have_no_relative_error():
     assert found["mape"] == pytest.approx(100 / 2 * (100 / 200 + 50 / 50))
     assert found["mape_zeros"] == 2.0
     assert "mape" not in score_sales_forecast(law, torch.zeros(4, dtype=F64), ())
-    assert "effect/relative" not in score_intervention(torch.zeros(5, 4, dtype=F64), y)
 
 
 def test_sums_by_year_leave_out_what_was_not_seen():
@@ -47,20 +47,24 @@ def test_sums_by_year_leave_out_what_was_not_seen():
     assert score_sales_forecast(law, torch.full_like(y, math.nan), ()) == {}
 
 
-def test_an_effect_is_what_paths_lack():
-    paths = torch.randn(4_000, 3, generator=torch.Generator().manual_seed(0), dtype=F64) + 10
+def test_an_effect_is_the_observed_less_the_expected_sum():
+    """One draw has the interval of its Gaussian sum; two draws that of their mixture."""
     y = torch.tensor([13.0, math.nan, 12.0], dtype=F64)
-
-    found = score_intervention(paths, y)
-
-    assert found["effect/cumulative"] == pytest.approx(5.0, abs=4 * math.sqrt(2 / 4_000))
-    assert found["effect/average"] == pytest.approx(found["effect/cumulative"] / 2)
-    assert found["effect/cumulative_upper95"] - found["effect/cumulative_lower95"] == pytest.approx(
-        2 * 1.96 * math.sqrt(2), rel=0.08
+    covariance = torch.full((1, 3, 3), 0.5, dtype=F64) + 0.5 * torch.eye(3, dtype=F64)
+    one = ForecastMoments(torch.full((1, 3), 10.0, dtype=F64), covariance)
+    found = score_intervention(one, y)
+    half = 1.959964 * math.sqrt(3)  # Var of the sum of two values of covariance ½
+    assert found["effect/cumulative"] == pytest.approx(5.0)
+    assert found["effect/average_upper95"] == pytest.approx((5 + half) / 2)
+    assert found["effect/cumulative_lower95"] == pytest.approx(5 - half)
+    assert found["effect/relative"] == pytest.approx(0.25)
+    assert found["effect/relative_lower95"] == pytest.approx(25 / (20 + half) - 1)
+    assert found["effect/tail_probability"] == pytest.approx(
+        0.5 * math.erfc(5 / math.sqrt(3) / math.sqrt(2))
     )
-    assert found["effect/relative"] == pytest.approx(0.25, abs=0.01)
-    assert found["effect/tail_probability"] < 0.01
-    assert (
-        score_intervention(paths, torch.full((3,), 10.0, dtype=F64))["effect/tail_probability"]
-        > 0.3
-    )
+    apart = ForecastMoments(torch.tensor([[5.0] * 3, [15.0] * 3]).to(F64), 1e-4 * covariance)
+    wide = score_intervention(apart._replace(covariance=apart.covariance.expand(2, -1, -1)), y)
+    assert wide["effect/cumulative_lower95"] == pytest.approx(-5.0, abs=0.1)
+    assert wide["effect/tail_probability"] == pytest.approx(0.5)
+    assert "effect/relative" not in score_intervention(one._replace(mean=0 * one.mean), y)
+    assert score_intervention(one, y * math.nan) == {}

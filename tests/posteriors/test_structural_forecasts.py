@@ -66,7 +66,7 @@ def test_forecasts_are_the_conditional_gaussian(name):
     data, built, theta, draws = posterior(name, missing=(5, TIMES - 1))
     g = torch.Generator().manual_seed(0)
 
-    found = draws._forecast_moments(data.series, AHEAD, g)
+    found = draws.joint_forecast(data.series, AHEAD, g)
     mixture = draws.forecast(data.series, AHEAD, g)
 
     for c in range(2):
@@ -85,7 +85,7 @@ def test_koyck_forecasts_feed_on_themselves(missing):
         float(data.observations[0, 0, 0]),
     )
 
-    found = draws._forecast_moments(data.series, AHEAD, torch.Generator().manual_seed(0))
+    found = draws.joint_forecast(data.series, AHEAD, torch.Generator().manual_seed(0))
 
     late = len(missing)
     design = built.design(data.series, AHEAD)
@@ -149,16 +149,29 @@ def alike(draws, n):
     return replace(draws, draws=draws.draws[:, :1].expand(-1, n, -1), precisions=lam)
 
 
-def test_paths_have_the_joint_moments():
-    data, _, _, draws = posterior("goodwill")
-    g = torch.Generator().manual_seed(1)
-    exact, many, n = draws._forecast_moments(data.series, AHEAD, g), alike(draws, 500), 2_000
-
-    sums = torch.cat([many.paths(data.series, AHEAD, g).sum(1) for _ in range(n // 500)])  # [N]
-
-    sd = exact.covariance[0].sum().sqrt()
-    assert abs(sums.mean() - exact.mean[0].sum()) / sd * math.sqrt(n) < 4
-    assert abs(sums.std() / sd - 1) < 4 / math.sqrt(2 * n)
+def test_coefficients_of_a_point_estimate_are_integrated_out():
+    """The sum of the forecasts under a flat prior of β: generalised least squares, written out."""
+    data, built, theta, draws = posterior("goodwill", missing=(5,))
+    p = len(built.structure.beta)
+    point = replace(draws, draws=draws.draws[:, :1], coefficient_sd=torch.full((p,), 1e4).to(F64))
+    found = point.joint_forecast(data.series, AHEAD, torch.Generator()).sums(
+        torch.ones(1, AHEAD, dtype=F64)
+    )
+    design = built.design(data.series, AHEAD)
+    system = built.system(theta, design)
+    both, _, _ = joint(system._replace(offset=0 * system.offset), 0)
+    X, seen = built.columns(theta, design)[0], design.seen
+    C, left = both.covariance_matrix, design.y[seen] - both.loc[seen]
+    K = torch.linalg.solve(C[seen][:, seen], C[seen][:, TIMES:]).T
+    precision = X[seen].T @ torch.linalg.solve(C[seen][:, seen], X[seen])
+    beta = torch.linalg.solve(precision, X[seen].T @ torch.linalg.solve(C[seen][:, seen], left))
+    R = X[TIMES:] - K @ X[seen]
+    mean = both.loc[TIMES:] + K @ left + R @ beta
+    known = C[TIMES:, TIMES:] - K @ C[seen][:, TIMES:]
+    assert float(found.mean) == pytest.approx(float(mean.sum()), rel=1e-6)
+    assert float(found.v) == pytest.approx(
+        float((known + R @ torch.linalg.solve(precision, R.T)).sum()), rel=1e-6
+    )
 
 
 def test_heavy_tails_weigh_what_came():

@@ -97,6 +97,18 @@ class Part(NamedTuple):
     upper: Tensor  # 97.5 % quantile [T]
 
 
+class ForecastMoments(NamedTuple):
+    """Joint moments of y_{T+1} … y_{T+H} given y_1 … y_T and each of S draws, all of one weight."""
+
+    mean: Tensor  # [S, H]
+    covariance: Tensor  # [S, H, H]
+
+    def sums(self, weights: Tensor) -> GaussianMixture:
+        """Exact law of K weighted sums of the H values, weights [K, H]: a mixture [S, K, 1]."""
+        variance = (weights @ self.covariance * weights).sum(2)
+        return GaussianMixture((self.mean @ weights.T).unsqueeze(2), variance.unsqueeze(2))
+
+
 @runtime_checkable
 class StructuralPosterior(Forecasts, Protocol):
     """Draws of a structural series.
@@ -109,8 +121,9 @@ class StructuralPosterior(Forecasts, Protocol):
         self, series: Series, n: int, generator: torch.Generator
     ) -> GaussianMixture: ...  # of each of the last n given all before it [S, n, 1]
 
-    # y_{T+1} … y_{T+H} [S, H]
-    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor: ...
+    def joint_forecast(
+        self, series: Series, horizon: int, generator: torch.Generator
+    ) -> ForecastMoments: ...
 
     @property
     def series(self) -> Series: ...

@@ -94,8 +94,7 @@ def _moments(values: Tensor) -> dict[str, list[float]]:
 
     One draw has only a mean.
     """
-    out = {"mean": values.mean(0).tolist()}
-    if len(values) < 2:
-        return out | dict.fromkeys(("sd", "lower95", "upper95"), [math.nan] * values.shape[1])
-    lower, upper = (x.squeeze(0).tolist() for x in quantiles(values.unsqueeze(0), CENTRAL))
-    return out | {"sd": values.std(0, correction=0).tolist(), "lower95": lower, "upper95": upper}
+    lower, upper = (x.squeeze(0) for x in quantiles(values.unsqueeze(0), CENTRAL))
+    sd = torch.where(lower.isnan(), math.nan, values.std(0, correction=0))
+    columns = {"mean": values.mean(0), "sd": sd, "lower95": lower, "upper95": upper}
+    return {name: column.tolist() for name, column in columns.items()}

@@ -16,7 +16,7 @@ class Promise:
     """Gain in expected sales by one spending in place of another, as a posterior has it."""
 
     gain: float  # its mean over the draws
-    lower: float  # central 90 % interval
+    lower: float  # central 90 % interval; NaN: one draw, a point estimate, has none
     upper: float
 
     @classmethod
@@ -24,21 +24,29 @@ class Promise:
         """The gain r'Δu by a change of spends Δu [n], over the draws of r: the noise of sales is in
         both sums, and cancels."""
         gains = law.r @ change
-        lower, upper = np.quantile(gains, CENTRAL)
+        lower, upper = np.quantile(gains, CENTRAL) if len(gains) > 1 else (np.nan, np.nan)
         return cls(float(gains.mean()), float(lower), float(upper))
 
     def judge(self, realised: float) -> dict[str, float]:
         """Scores of the promise, given the true gain."""
-        return {
+        out = {
             "plan_realised": realised,
             "plan_excess": self.gain - realised,
             "plan_over_promised": float(self.gain > realised),
-            "plan_coverage90": float(self.lower <= realised <= self.upper),
         }
+        if self.has_interval:
+            out["plan_coverage90"] = float(self.lower <= realised <= self.upper)
+        return out
+
+    @property
+    def has_interval(self) -> bool:
+        return not np.isnan(self.lower)
 
     def describe(self) -> str:
         """The promise in words, for a figure."""
-        return (
-            f"gain above the equal split: {self.gain:.3g} "
-            f"(90 %: {self.lower:.3g} to {self.upper:.3g})"
+        interval = (
+            f"90 %: {self.lower:.3g} to {self.upper:.3g}"
+            if self.has_interval
+            else "a point estimate has no interval"
         )
+        return f"gain above the equal split: {self.gain:.3g} ({interval})"

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from components.maths.compiled.loops import Array
 from components.series.fast import truncated_gamma
-from components.series.fast.stocks import SHRINKAGES
 from components.series.fast.truncated_gamma import counter_uniform, sample_gamma
 
+SHRINKAGES = 200  # of an interval, which has 1e-60 of its length after half of them
 LEAST = 2.0**-1022  # of a precision
 
 
@@ -40,7 +40,7 @@ def log_density_of_freedom(w: float, tails: Tails, z: Array, seen: Array) -> flo
 
 
 def slice_freedom(tails: Tails, z: Array, seen: Array, nu: float, seed: Any) -> float:
-    """ν by slice sampling of w in (0, 1), as ``stocks.slice_coefficient`` draws φ."""
+    """ν by slice sampling of w in (0, 1), which shrinks to where it was (Neal 2003, figure 5)."""
     unit = tails.shape / tails.rate
     x = (nu - 2) / unit
     start = x / (1 + x)

@@ -164,33 +164,35 @@ def predict_variance(system: System, t: int, noise: float, P: Array, M: Array) -
 
 def condition_covariance(P: Array, M: Array, f: float) -> None:
     """P ← P − M Mᵀ/f: the states given what was seen."""
-    for i in range(len(M)):
-        for j in range(i + 1):
-            P[i, j] -= M[i] * M[j] / f
-            P[j, i] = P[i, j]
+    d = len(M)
+    for i in range(d):
+        gain = M[i] / f
+        row = P[i]
+        for j in range(d):
+            row[j] -= gain * M[j]
+
+
+def transpose_product(system: System, values: Array, P: Array, GP: Array) -> None:
+    """P ← (G P)ᵀ, row by row, so that each row can use vectors."""
+    d = len(P)
+    start = system.start
+    for i in range(d):
+        out = GP[i]
+        clear(out)
+        for k in range(start[i], start[i + 1]):
+            value = values[k]
+            row = P[system.columns[k]]
+            for j in range(d):
+                out[j] += value * row[j]
+    for i in range(d):
+        for j in range(d):
+            P[j, i] = GP[i, j]
 
 
 def predict_covariance(system: System, motion: SystemMotion, P: Array, GP: Array) -> None:
     """P ← G P Gᵀ + W, one time on."""
-    start = system.start
-    columns = system.columns
-    values = motion.values
-    d = len(P)
-    for i in range(d):
-        for j in range(d):
-            GP[i, j] = 0.0
-        for k in range(start[i], start[i + 1]):
-            value = values[k]
-            column = columns[k]
-            for j in range(d):
-                GP[i, j] += value * P[column, j]
-    for i in range(d):
-        for j in range(i + 1):
-            total = 0.0
-            for k in range(start[i], start[i + 1]):
-                total += values[k] * GP[j, columns[k]]
-            P[i, j] = total
-            P[j, i] = total
+    transpose_product(system, motion.values, P, GP)
+    transpose_product(system, motion.values, P, GP)
     for k in range(len(system.noisy)):
         P[system.noisy[k], system.noisy[k]] += motion.scale[k] * motion.scale[k]
 
@@ -360,6 +362,7 @@ compilable = (
     init_covariance,
     predict_variance,
     condition_covariance,
+    transpose_product,
     predict_covariance,
     filter_observation,
     filter_forwards,

@@ -15,30 +15,22 @@ import numpy as np
 from components.maths.compiled.loops import Array, compile_loop
 from components.series.fast import (
     heavy_tails,
-    interweaving,
-    own_dynamics,
-    simulation_smoother,
+    marginal_slices,
     spike_slab,
     stocks,
     whitening,
 )
 from components.series.fast.heavy_tails import Tails, draw_precisions, slice_freedom
-from components.series.fast.interweaving import (
-    DriveWork,
-    Rest,
-    ScaledStates,
-    ScaleNumbers,
+from components.series.fast.marginal_slices import (
+    SHRINKAGES,
     ScalePriors,
-    interweave,
+    SweepRows,
+    log_dynamics_density,
+    log_likelihood,
+    log_scale_density,
+    log_slab_density,
 )
 from components.series.fast.memory import clear, clear_rows, copy, copy_rows
-from components.series.fast.own_dynamics import (
-    OwnRow,
-    RowWork,
-    draw_several,
-    row_work,
-    weigh_row,
-)
 from components.series.fast.simulation_smoother import (
     StateRandomNumbers,
     StateWork,
@@ -54,15 +46,8 @@ from components.series.fast.spike_slab import (
     draw_regression,
     slab_work,
 )
-from components.series.fast.stocks import (
-    FadingRegression,
-    FadingWork,
-    NormalPart,
-    accumulate,
-    fading_work,
-    slice_coefficient,
-)
-from components.series.fast.truncated_gamma import variance_from_gamma
+from components.series.fast.stocks import accumulate
+from components.series.fast.truncated_gamma import counter_uniform, variance_from_gamma
 from components.series.fast.whitening import WhiteWork, draw_columns, white_work, whiten
 
 
@@ -77,19 +62,6 @@ class SweepSeries(NamedTuple):
     gram: Array  # XᵀX of times that are seen [p, p]
     values: Array  # numbers of G without φ [nnz]
     changes: Array  # what a unit of each φ adds to them [Q, nnz]
-
-
-class SweepRows(NamedTuple):
-    """Rows of G with unknown coefficients, m of them; row i has φ[first[i]:first[i + 1]]."""
-
-    row: Array  # [m]
-    scale: Array  # whose noise it has [m]
-    first: Array  # [m + 1]
-    base: Array  # the row without φ [m, d]
-    terms: Array  # [Q, d]
-    prior: Array  # precision and mean of φ [m, 2]
-    is_bounded: Array  # [m] bool; False: several coefficients are to be stationary
-    bounds: Array  # [m, 2]
 
 
 class SweepModel(NamedTuple):
@@ -109,11 +81,12 @@ class SweepRandomNumbers(NamedTuple):
 
     # of the columns with the states summed out; [K, C, 0]: these are not drawn
     columns: SlabRandomNumbers
-    states: StateRandomNumbers
+    states: StateRandomNumbers  # [K, C, 0]: a sweep ends before their draw
     slab: SlabRandomNumbers
     g: Array  # Gamma(shape_j, 1) of S scales, the first twice [S + 1]
-    scales: ScaleNumbers  # of the second draw of σ; [K, C, 0]: there is none
-    seeds: Array  # of each row with unknown coefficients, of ν and of λ
+    # of each direction of (log σ, φ), the states summed out; [K, C, 0]: none is drawn along
+    slices: Array
+    seeds: Array  # of ν and of λ
 
 
 class SweepChain(NamedTuple):
@@ -125,6 +98,7 @@ class SweepChain(NamedTuple):
     beta: Array  # [p]
     nu: Array  # [1]
     precisions: Array  # λ [n]; [0]: all are 1
+    directions: Array  # intervals of (log σ, φ), one in each row [S + Q, S + Q]
     alpha: Array  # [n, d]
 
 
@@ -141,14 +115,14 @@ class SweepWork(NamedTuple):
     states: StateWork
     white: WhiteWork
     slab: SlabWork
-    fading: FadingWork
-    row: RowWork
-    drive: DriveWork
+    phi: Array  # of one row, and of its autoregression of one order less [2, Q]
+    current: Array  # log σ and φ [S + Q]
+    trial: Array  # [S + Q]
 
 
 def sweep_work(model: SweepModel) -> SweepWork:
     """New memory."""
-    n, d = model.system.F.shape
+    n = len(model.system.seen)
     p = len(model.series.flow)
     q = len(model.series.changes)
     nnz = len(model.series.values)
@@ -165,9 +139,9 @@ def sweep_work(model: SweepModel) -> SweepWork:
         states=state_work(model.system),
         white=white_work(model.system, p + 1),
         slab=slab_work(p),
-        fading=fading_work(n, p),
-        row=row_work(q),
-        drive=DriveWork(np.empty((n, d)), np.empty(d)),
+        phi=np.empty((2, q)),
+        current=np.empty(len(model.scales.df) + q),
+        trial=np.empty(len(model.scales.df) + q),
     )
 
 
@@ -242,56 +216,6 @@ def draw_scales(priors: ScalePriors, eta: Array, g: Array, sigma: Array, total: 
         sigma[j] = math.sqrt(variance_from_gamma(g[j], priors.shape[j], half, priors.upper[j]))
 
 
-def draw_one(
-    model: SweepModel, row: OwnRow, q: int, chain: SweepChain, seed: int, work: SweepWork
-) -> None:
-    """φ_q, the one coefficient of a row, by what its states and the columns that fade with it
-    say."""
-    series = model.series
-    is_told = False
-    for j in range(len(series.fades)):
-        is_told = is_told or series.fades[j] == q
-    fading = FadingRegression(
-        columns=work.rows,
-        flow=series.flow,
-        fades=series.fades,
-        q=q,
-        is_told=is_told,
-        omega=model.slab.omega,
-        gamma=chain.gamma,
-        left=work.rest,
-        weights=work.weights,
-        limits=series.limits,
-    )
-    part = NormalPart(work.row.A[0, 0], work.row.b[0], row.low, row.high)
-    chain.phi[q] = slice_coefficient(fading, chain.sigma[0], part, chain.phi[q], seed, work.fading)
-    if is_told:
-        grow_stocks(series, chain.phi, work)
-
-
-def draw_dynamics(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
-    """φ | α, y with β summed out, row after row."""
-    rows = model.rows
-    for m in range(len(rows.row)):
-        first = rows.first[m]
-        last = rows.first[m + 1]
-        row = OwnRow(
-            row=rows.row[m],
-            base=rows.base[m],
-            terms=rows.terms[first:last],
-            precision=rows.prior[m, 0],
-            mean=rows.prior[m, 1],
-            is_bounded=rows.is_bounded[m],
-            low=rows.bounds[m, 0],
-            high=rows.bounds[m, 1],
-        )
-        weigh_row(row, chain.alpha, chain.sigma[rows.scale[m]], work.row)
-        if last - first == 1:
-            draw_one(model, row, first, chain, seeds[m], work)
-        else:
-            draw_several(row, seeds[m], chain.phi[first:last], work.row)
-
-
 def weigh_rest(X: Array, weights: Array, rest: Array, b: Array) -> float:
     """XᵀΛe in b [p] and eᵀΛe, of columns X [n, p or more]; four times together, so that b is read
     and written a quarter as often."""
@@ -351,25 +275,70 @@ def draw_tails(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWo
     set_weights(seen, chain.precisions, work.weights)
 
 
-def draw_scales_again(
-    model: SweepModel, chain: SweepChain, drawn: ScaleNumbers, work: SweepWork
-) -> None:
-    """σ_j and α once more, given the noise of states in units of σ_j."""
+def log_marginal(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork) -> float:
+    """log p(log σ, φ | γ, β, λ, y) at z up to a constant, the states summed out; the chain takes z
+    over."""
+    S = len(chain.sigma)
+    for j in range(S):
+        chain.sigma[j] = math.exp(z[j])
+    for q in range(len(chain.phi)):
+        chain.phi[q] = z[S + q]
+    prior = log_scale_density(chain.sigma, model.scales)
+    prior += log_dynamics_density(chain.phi, model.rows, work.phi[0], work.phi[1])
+    if prior == -math.inf:
+        return prior
+    if model.series.has_stocks:
+        grow_stocks(model.series, chain.phi, work)
+    set_motion(model, chain, work.motion)
     subtract_columns(model.series.y, work.rows, chain.beta, work.rest)
-    for t in range(len(work.rest)):
-        if not model.system.seen[t]:
-            work.rest[t] = 0.0
-        work.weights[t] /= chain.sigma[0] * chain.sigma[0]
-    rest = Rest(work.rest, work.weights)
-    place = ScaledStates(chain.sigma, chain.alpha)
-    interweave(model.system, work.motion.values, model.scales, rest, drawn, place, work.drive)
+    prior += log_slab_density(model.slab, chain.sigma[0], chain.gamma, chain.beta)
+    return prior + log_likelihood(work.rest, model.system, work.motion, work.states)
+
+
+def slice_direction(
+    model: SweepModel, chain: SweepChain, j: int, value: float, seed: int, work: SweepWork
+) -> float:
+    """z moved along direction j by slice sampling, from where log p is ``value``; log p there."""
+    z = work.current
+    level = value + math.log(counter_uniform(seed, 0))
+    below = -counter_uniform(seed, 1)
+    above = below + 1
+    for k in range(2, SHRINKAGES):
+        step = below + (above - below) * counter_uniform(seed, k)
+        for i in range(len(z)):
+            work.trial[i] = z[i] + step * chain.directions[j, i]
+        trial = log_marginal(model, chain, work.trial, work)
+        if trial >= level:
+            copy(work.trial, z)
+            return trial
+        if step < 0:
+            below = step
+        else:
+            above = step
+    return log_marginal(model, chain, z, work)
+
+
+def slice_parameters(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
+    """z = (log σ, φ) given γ, β and λ, the states summed out, along each direction in turn."""
+    z = work.current
+    S = len(chain.sigma)
+    for j in range(S):
+        z[j] = math.log(chain.sigma[j])
+    copy(chain.phi, z[S:])
+    value = log_marginal(model, chain, z, work)
+    for j in range(len(z)):
+        value = slice_direction(model, chain, j, value, seeds[j], work)
 
 
 def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work: SweepWork) -> None:
-    """One sweep of one chain."""
+    """One sweep of one chain; without random numbers of the states it ends before their draw."""
     series = model.series
     slab = model.slab
     tails = model.tails
+    if len(drawn.slices) > 0:
+        slice_parameters(model, chain, drawn.slices, work)
+    if len(drawn.states.errors) == 0:
+        return
     set_motion(model, chain, work.motion)
     if len(drawn.columns.u) > 0:
         whiten(work.Xy, model.system, work.motion, work.white)
@@ -381,16 +350,11 @@ def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work:
     draw_scales(model.scales, work.states.eta, drawn.g, chain.sigma, work.total)
     subtract_states(model, chain.alpha, work.rest)
     set_weights(model.system.seen, chain.precisions, work.weights)
-    if len(chain.phi) > 0:
-        draw_dynamics(model, chain, drawn.seeds, work)
-        set_motion(model, chain, work.motion)
     c = weigh_columns(model, series.has_stocks or tails.is_student, work)
     g = drawn.g[:: len(chain.sigma)]
     chain.sigma[0] = draw_regression(slab, c, drawn.slab, g, chain.gamma, chain.beta, work.slab)
     if tails.is_student:
         draw_tails(model, chain, drawn.seeds, work)
-    if len(drawn.scales.z) > 0:
-        draw_scales_again(model, chain, drawn.scales, work)
 
 
 def run_sweeps(
@@ -406,19 +370,19 @@ def run_sweeps(
             chains.beta[i],
             chains.nu[i : i + 1],
             chains.precisions[i],
+            chains.directions[i],
             chains.alpha[i],
         )
         if model.series.has_stocks:
             grow_stocks(model.series, chain.phi, work)
         for s in range(len(kept)):
             states = numbers.states
-            scales = numbers.scales
             drawn = SweepRandomNumbers(
                 SlabRandomNumbers(numbers.columns.u[s, i], numbers.columns.z[s, i]),
                 StateRandomNumbers(states.first[s, i], states.shocks[s, i], states.errors[s, i]),
                 SlabRandomNumbers(numbers.slab.u[s, i], numbers.slab.z[s, i]),
                 numbers.g[s, i],
-                ScaleNumbers(scales.z[s, i], scales.u[s, i]),
+                numbers.slices[s, i],
                 numbers.seeds[s, i],
             )
             sweep(model, drawn, chain, work)
@@ -427,12 +391,10 @@ def run_sweeps(
 
 
 compilable = (
-    *simulation_smoother.compilable,
     *spike_slab.compilable,
     *whitening.compilable,
-    *interweaving.compilable,
+    *marginal_slices.compilable,
     *stocks.compilable,
-    *own_dynamics.compilable,
     *heavy_tails.compilable,
     set_motion,
     grow_stocks,
@@ -440,12 +402,12 @@ compilable = (
     subtract_states,
     set_weights,
     draw_scales,
-    draw_one,
-    draw_dynamics,
     weigh_rest,
     weigh_columns,
     draw_tails,
-    draw_scales_again,
+    log_marginal,
+    slice_direction,
+    slice_parameters,
     sweep,
 )
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from components.maths.compiled.loops import Array
-from components.series.fast import spike_slab
+from components.series.fast import simulation_smoother, spike_slab
 from components.series.fast.memory import clear, clear_rows, copy_rows
 from components.series.fast.simulation_smoother import (
     System,
@@ -148,10 +148,7 @@ def draw_columns(
 
 compilable = (
     *spike_slab.compilable,
-    predict_variance,
-    init_covariance,
-    condition_covariance,
-    predict_covariance,
+    *simulation_smoother.compilable,
     whiten_observation,
     move_columns,
     whiten,

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
+from components.contracts.posteriors import ForecastMoments
 from components.maths.time_varying import TimeVaryingSystem, filter_system
-
-
-class ForecastMoments(NamedTuple):
-    """Joint moments of y_{T+1} … y_{T+H} given y_1 … y_T, for C systems."""
-
-    mean: Tensor  # [C, H]
-    covariance: Tensor  # [C, H, H]
 
 
 def forecast_moments(

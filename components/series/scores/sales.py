@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.checks import check_shape
+from components.contracts.posteriors import ForecastMoments
 from components.contracts.predictive import GaussianMixture
 
 
@@ -53,38 +54,42 @@ def score_sales_forecast(
     return out
 
 
-def score_intervention(paths: Tensor, y: Tensor) -> dict[str, float]:
-    """Effect of an intervention: y [H] against forecast paths [S, H] without it.
+def score_intervention(forecast: ForecastMoments, y: Tensor) -> dict[str, float]:
+    """Effect of an intervention: y [H] against its forecast without the intervention.
 
-    The effect per time and in total has central 95 % intervals; the total is also given
-    relative to the forecast sum. The tail probability of a sum as extreme as the observed
-    one without any effect is p = min(Pr(Σ ≥ Σy), Pr(Σ ≤ Σy)), where the observed sum counts
-    as one of the draws. Times without an observation do not count.
+    The sum of the forecast values is Gaussian given each draw of the parameters, so that one draw
+    has an interval too. The effect in total and per time has central 95 % intervals; the total
+    is also given relative to the expected sum, unless the interval of the sum holds 0. The tail
+    probability of the observed sum without any effect is p = min(Pr(Σ ≥ Σy), Pr(Σ ≤ Σy)). Times
+    without an observation do not count.
 
     Source: Brodersen et al. (2015).
     """
-    check_shape("the paths without an intervention", paths, None, *y.shape)
+    check_shape("the forecast without an intervention", forecast.mean, None, *y.shape)
     is_observed = ~y.isnan()
-    without = paths[:, is_observed].sum(1)  # [S]
-    observed = y[is_observed].sum()
     number = int(is_observed.sum())
-    effect = observed - without
-    low, middle, high = (float(effect.quantile(level)) for level in (0.025, 0.5, 0.975))
-    s = len(without)
-    tail = min(float((without >= observed).sum()), float((without <= observed).sum()))
+    if not number:
+        return {}
+    without = forecast.sums(is_observed.to(forecast.mean).unsqueeze(0))  # [S, 1, 1]
+    total = y[is_observed].sum()
+    observed = float(total)
+    expected, low, middle, high = (
+        float(value)
+        for value in (without.mean, *(without.quantile(level) for level in (0.025, 0.5, 0.975)))
+    )
+    reflected = GaussianMixture(-without.mu, without.v)
     out = {
-        "effect/cumulative": float(effect.mean()),
-        "effect/cumulative_median": middle,
-        "effect/cumulative_lower95": low,
-        "effect/cumulative_upper95": high,
-        "effect/average": float(effect.mean()) / number,
-        "effect/average_lower95": low / number,
-        "effect/average_upper95": high / number,
-        "effect/tail_probability": (1 + tail) / (1 + s),
+        "effect/cumulative": observed - expected,
+        "effect/cumulative_median": observed - middle,
+        "effect/cumulative_lower95": observed - high,
+        "effect/cumulative_upper95": observed - low,
+        "effect/average": (observed - expected) / number,
+        "effect/average_lower95": (observed - high) / number,
+        "effect/average_upper95": (observed - low) / number,
+        "effect/tail_probability": min(float(without.cdf(total)), float(reflected.cdf(-total))),
     }
-    if bool((without != 0).all()):  # otherwise nothing is relative to the forecast sum
-        relative = effect / without
-        out["effect/relative"] = float(relative.mean())
-        out["effect/relative_lower95"] = float(relative.quantile(0.025))
-        out["effect/relative_upper95"] = float(relative.quantile(0.975))
+    if low * high > 0:
+        lower, upper = sorted((observed / low - 1, observed / high - 1))
+        out["effect/relative"] = observed / expected - 1
+        out |= {"effect/relative_lower95": lower, "effect/relative_upper95": upper}
     return out

@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import StructuralSeries
 from components.contracts.structural import Dynamics, Scale, Structure
 from components.errors import ConfigMismatchError
-from components.series.fast.own_dynamics import is_stationary
+from components.series.fast.marginal_slices import is_stationary
 from components.series.fast.truncated_gamma import variance_from_gamma
 from components.series.forecasting import Forecasting
 

@@ -29,6 +29,11 @@ from components.series.structural.structural_posterior import (
 from components.series.structural.sweep import Place, Sweep
 
 SPREAD = 1.0  # of the logarithms of standard deviations where chains start, about their guesses
+# intervals of log σ and of φ before directions are learned, and after, in standard deviations
+LOG_SCALE_WIDTH = 4.0
+COEFFICIENT_WIDTH = 1.0
+WIDTH = 4.0
+FEWEST = 20  # draws of (log σ, φ) for each of its coordinates that directions are learned from
 
 
 @dataclass(kw_only=True)
@@ -40,6 +45,7 @@ class StructuralGibbsState:
     sweeps: Sweep = rebuilt()
     begun: Tensor  # θ where the chains began [C, P]
     place: Place
+    moments: Tensor  # Σ (1, z)(1, z)ᵀ of z = (log σ, φ) in the burn-in [1 + S + Q, 1 + S + Q]
     t: int = 0  # sweeps done
     kept: Trace = field(default_factory=Trace)  # rows of θ [C, P], on the CPU
     # rows of each block's contribution [C, n, B], on the CPU
@@ -52,23 +58,24 @@ class StructuralGibbsState:
 class StructuralGibbs(StructuralInference[StructuralGibbsState]):
     """Gibbs sampler of a structural time series, C chains in parallel; one sweep a step.
 
-        α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),  φ ~ p(φ | α, y),
+        (log σ, φ) by slice sampling of p(σ, φ | y, γ, β, λ),  (γ, β) ~ p(γ, β | y, σ, φ, λ),
+        α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),
         γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
 
-    and for Student's t errors ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  States [C, n, d] by a
-    simulation smoother; β and σ are summed out in the draw of γ, β in the draw of goodwill
-    decay, λ in the draw of ν: each is drawn next.  (γ, β) are drawn a second time before
-    all of this with the states summed out, σ_j a second time after it given the states'
-    noise in units of σ_j (interweaving): otherwise the part of y explained by a level, and
-    small σ_j, would hardly move.  Missing observations are skipped and need no imputation.
-    Chains start at standard deviations e^{N(0, 1)} times their guesses.  After ``burn_in``
-    sweeps every ``thinning``-th sweep is kept, which takes C (P + n B) numbers.
+    and for Student's t errors ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  The first two draws have
+    the states summed out, by the Kalman filter; without columns and Student's errors they are
+    all, and the states [C, n, d] follow by a simulation smoother in kept sweeps only.  β and σ
+    are summed out in the draw of γ, λ in the draw of ν: each is drawn next.  Slices lie along
+    the axes of (log σ, φ); from the middle of the burn-in on, along its principal axes over all
+    chains, which the end of the burn-in fixes.  Missing observations are skipped and need no
+    imputation.  Chains start at standard deviations e^{N(0, 1)} times their guesses.  After
+    ``burn_in`` sweeps every ``thinning``-th sweep is kept, which takes C (P + n B) numbers.
 
     Raises:
         NumericalError: a conditional draws a value that is not finite.
 
     Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and
-    Koopman (2002); Yu and Meng (2011); Liu (1994).
+    Koopman (2002), (2012), section 13.4; Neal (2003), section 4; Liu (1994).
     """
 
     chains: PositiveInt
@@ -84,6 +91,9 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
             sweeps=sweeps,
             begun=pack_theta(model.structure, place),
             place=place,
+            moments=place.sigma.new_zeros(
+                1 + len(place.directions[0]), 1 + len(place.directions[0])
+            ),
         )
 
     @torch.no_grad()
@@ -91,21 +101,30 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
         self, state: StructuralGibbsState, batch: Series, rng: Rng
     ) -> tuple[StructuralGibbsState, Info]:
         structure = state.model.structure
-        place, alpha = state.sweeps.sweep(state.place, rng.noise)
+        t = state.t + 1
+        is_kept = t > self.burn_in and (t - self.burn_in) % self.thinning == 0
+        place, alpha = state.sweeps.sweep(state.place, rng.noise, is_kept)
         theta = pack_theta(structure, place)
         count(forwards=len(theta) * batch.y.shape[1])
         if not torch.isfinite(theta.sum()):
             raise NumericalError(
                 "a conditional drew what is not finite", "change the priors of model.blocks"
             )
-        t = state.t + 1
-        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
+        if is_kept:
             state.kept.append(theta.cpu())
             state.kept_parts.append(parts_of(state.model, theta, alpha, state.sweeps.design).cpu())
             if structure.errors.student:
                 state.kept_precisions.append(place.precisions.cpu())
+        moments = state.moments
+        if self.burn_in // 4 < t <= self.burn_in:
+            z = torch.cat([torch.ones_like(theta[:, :1]), place.sigma.log(), place.phi], 1)
+            moments = moments + z.mT @ z
+            if t in (self.burn_in // 2, self.burn_in):
+                place = learn_directions(place, moments)
         by_name = dict(zip(structure.names, theta.mean(0).unbind(), strict=True))
-        return replace(state, place=place, t=t), by_name | {"draws": len(state.kept)}
+        return replace(state, place=place, moments=moments, t=t), by_name | {
+            "draws": len(state.kept)
+        }
 
     def posterior(self, state: StructuralGibbsState) -> StructuralDraws:
         theta = pack_theta(state.model.structure, state.place)
@@ -154,6 +173,7 @@ def init_gibbs_state(
     )
     gamma = standard_uniform((chains, len(like)), generator, like) < like
     times = sweeps.n if errors.student else 0
+    widths = [LOG_SCALE_WIDTH] * len(guess) + [COEFFICIENT_WIDTH] * len(phi)
     return Place(
         sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),
         phi=like.new_tensor(phi).expand(chains, -1).clone(),
@@ -161,7 +181,19 @@ def init_gibbs_state(
         beta=torch.zeros_like(gamma, dtype=like.dtype),
         nu=like.new_full((chains,), nu),
         precisions=like.new_ones(chains, times),
+        directions=torch.diag(like.new_tensor(widths)).expand(chains, -1, -1).clone(),
     )
+
+
+def learn_directions(place: Place, moments: Tensor) -> Place:
+    """Chains with intervals along the principal axes of (log σ, φ), if there are enough draws."""
+    count = moments[0, 0]
+    if count < FEWEST * len(moments):
+        return place
+    mean = moments[0, 1:] / count
+    variances, axes = torch.linalg.eigh(moments[1:, 1:] / count - mean.outer(mean))
+    directions = (axes * (WIDTH * variances.clamp_min(1e-8).sqrt())).mT.contiguous()
+    return replace(place, directions=directions.expand_as(place.directions).clone())
 
 
 def pack_theta(structure: Structure, place: Place) -> Tensor:

@@ -37,6 +37,7 @@ from components.series.structural.structural_posterior import (
     parts_of,
 )
 
+WIDE = 100.0  # standard deviation of a coefficient in forecasts, in its units: a flat prior
 SMALLEST_START = 0.05  # standard deviation where a search begins, in units of sd(y)
 
 
@@ -57,6 +58,15 @@ class Coordinates:
         size = design.X[is_observed].square().mean(0).sqrt()
         units = torch.where(size > 0, y.std() / size, 1.0)
         return cls(structure, units, structure.inclusion > 0)
+
+    @property
+    def free(self) -> Tensor:
+        """Columns with a coefficient that forecasts integrate out [p]: all that may be included
+        but y_{t−1}."""
+        free = self.taken.to(self.units)
+        if self.structure.lag is not None:
+            free[self.structure.lag[0]] = 0.0
+        return free
 
     def start(self, design: Design, spread: Tensor) -> Tensor:
         """Starting point of a search; ``spread`` [S] shifts the logarithms of σ."""
@@ -113,7 +123,8 @@ class StructuralMLE(StructuralInference[Searches]):
 
     The optimizer is limited-memory BFGS.  One step is one iteration from each of
     ``restarts`` starts; converged starts are left unchanged, and the best start gives the
-    posterior, θ̂ without spread.  All columns with π above 0 are included; Gaussian priors
+    posterior, θ̂ without spread; only forecasts integrate the coefficients of columns out, under
+    a flat prior given the other parameters.  All columns with π above 0 are included; Gaussian priors
     of initial states stay.  Standard deviations are optimised as logarithms, and may go to
     0.
     Info: log_likelihood, grad_norm, converged (1 when all have).
@@ -208,4 +219,5 @@ class StructuralMLE(StructuralInference[Searches]):
             of=model,
             series=state.series,
             contributions=parts_of(model, many, states, design).unsqueeze(0),
+            coefficient_sd=WIDE * coordinates.units * coordinates.free,
         )

@@ -14,18 +14,17 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
-from components.contracts.posteriors import Affine, Part
+from components.contracts.posteriors import Affine, ForecastMoments, Part
 from components.contracts.predictive import GaussianMixture
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, S
 from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.structural import Design
 from components.errors import ConfigMismatchError
-from components.maths.exponential.standard_draws import standard_normal
 from components.maths.particles.order_statistics import quantiles
-from components.maths.time_varying import filter_system
+from components.maths.time_varying import TimeVaryingSystem, filter_system
 from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
-from components.series.maths.ahead import ForecastMoments, forecast_moments
+from components.series.maths.ahead import forecast_moments
 from components.series.sequence import Sequence
 
 
@@ -42,6 +41,23 @@ def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design
     )
 
 
+def add_coefficients(
+    system: TimeVaryingSystem, X: Tensor, beta: Tensor, sd: Tensor
+) -> TimeVaryingSystem:
+    """One system with its coefficients as states: β ~ N(``beta``, diag sd²) [p] of columns [n, p].
+
+    Source: Durbin and Koopman (2012), section 6.2.2."""
+    p = len(beta)
+    return system._replace(
+        F=torch.cat([system.F, X], 1),
+        G=torch.block_diag(system.G[0], torch.eye(p).to(X)).unsqueeze(0),
+        W=torch.nn.functional.pad(system.W, (0, p)),
+        mean=torch.cat([system.mean, beta]),
+        sd=torch.cat([system.sd, sd]),
+        offset=torch.zeros_like(system.offset),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class StructuralDraws(Draws):
     """Draws of θ [C, N, P] and of the B blocks' parts of y; forecasts sum the states out, given θ.
@@ -55,6 +71,8 @@ class StructuralDraws(Draws):
     series: Series
     contributions: Tensor  # [C, N, T, B], or other draws of them [C', N', T, B]
     precisions: Tensor | None = None  # λ [C, N, T]; None: errors are Gaussian
+    # sd of a wide prior of β about a point estimate, in joint forecasts [p]; None: β as drawn
+    coefficient_sd: Tensor | None = None
 
     # ---- forecasts
     # ---------------------------------------------------------------------------------------------------
@@ -70,16 +88,29 @@ class StructuralDraws(Draws):
         )
         return evenly_spaced(self.flat, FORECASTS), lam
 
-    def _forecast_moments(
+    def joint_forecast(
         self, series: Series, horizon: int, generator: torch.Generator
     ) -> ForecastMoments:
-        """The joint moments of y_{T+1} … y_{T+H}, given each θ [S, …]."""
+        """Joint moments of y_{T+1} … y_{T+H} given each of at most 500 draws, or given a point
+        estimate with its coefficients integrated out."""
+        return self._joint_moments(series, horizon, generator, self.coefficient_sd)
+
+    def _joint_moments(
+        self,
+        series: Series,
+        horizon: int,
+        generator: torch.Generator,
+        coefficient_sd: Tensor | None = None,
+    ) -> ForecastMoments:
         theta, lam = self._forecast_parameters()
         design = self.of.design(series, horizon)
         system = self.of.system(theta, design)
         system = system._replace(
             noise=system.noise / self._weights(theta, lam, design.y, horizon, generator)
         )
+        if coefficient_sd is not None:
+            X = self.of.columns(theta, design)[0]
+            system = add_coefficients(system, X, theta[0, self.of.structure.beta], coefficient_sd)
         lag = self.of.structure.lag
         kappa = None
         centre = 0.0
@@ -115,17 +146,10 @@ class StructuralDraws(Draws):
 
     def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> GaussianMixture:
         """Forecast of y_{T+1} … y_{T+H}, a mixture over at most 500 draws [S, H, 1]."""
-        moments = self._forecast_moments(series, horizon, generator)
+        moments = self.joint_forecast(series, horizon, generator)
         return GaussianMixture(
             moments.mean.unsqueeze(2), moments.covariance.diagonal(dim1=1, dim2=2).unsqueeze(2)
         )
-
-    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor:
-        """Draws of y_{T+1} … y_{T+H} together, one of each of at most 500 draws [S, H]."""
-        moments = self._forecast_moments(series, horizon, generator)
-        root = torch.linalg.cholesky(moments.covariance)
-        normal = standard_normal(moments.mean.shape, generator, root)
-        return moments.mean + (root @ normal.unsqueeze(2)).squeeze(2)
 
     def one_ahead(self, series: Series, n: int, generator: torch.Generator) -> GaussianMixture:
         """One-step forecast of each of the last n times of a series given all before it [S, n, 1].
@@ -199,7 +223,7 @@ class StructuralDraws(Draws):
             u = torch.cat([series.u[:-1], first.unsqueeze(0)]) if series.u is not None else None
             state = torch.Generator(generator.device)
             state.set_state(generator.get_state())
-            return self._forecast_moments(
+            return self._joint_moments(
                 series._replace(u=u, ahead=FutureCovariates(x, zeros)), horizon, state
             )
 

@@ -15,7 +15,7 @@ from components.contracts.structural import Design, Structure
 from components.maths.compiled.loops import Array, to_array
 from components.series.fast import sweep as compiled
 from components.series.fast.heavy_tails import Tails
-from components.series.fast.interweaving import ScaleNumbers, ScalePriors
+from components.series.fast.marginal_slices import ScalePriors, SweepRows
 from components.series.fast.simulation_smoother import (
     StateRandomNumbers,
     System,
@@ -27,7 +27,6 @@ from components.series.fast.sweep import (
     SweepChain,
     SweepModel,
     SweepRandomNumbers,
-    SweepRows,
     SweepSeries,
 )
 
@@ -42,17 +41,21 @@ class Place:
     beta: Tensor  # [C, p], 0 where they are out
     nu: Tensor  # [C]; ∞: errors are Gaussian
     precisions: Tensor  # λ [C, n]; [C, 0]: all are 1
+    directions: Tensor  # intervals of (log σ, φ), one in each row [C, S + Q, S + Q]
 
 
 class Sweep:
     """Sweeps over one series, compiled; tensors on another device are copied to the CPU and back.
 
-        γ, β | y, σ, φ, λ (states summed out),   α ~ p(α | y, σ, φ, β, λ),   σ_j | α,
-        φ | α (β summed out where columns fade with it),   γ | α, φ, λ (β, σ_0 summed out),
-        σ_0 | γ,   β | γ, σ_0,   ν (λ summed out),   λ | ν,   σ_j, α | noise of states in units of σ_j
+        σ_j, φ_q | y, γ, β, λ (states summed out),   γ, β | y, σ, φ, λ (states summed out),
+        α ~ p(α | y, σ, φ, β, λ),   σ_j | α,   γ | α, φ, λ (β, σ_0 summed out),   σ_0 | γ,
+        β | γ, σ_0,   ν (λ summed out),   λ | ν
+
+    Without columns and Student's errors the first draws are all, and states are drawn only where
+    they are asked for.
 
     Source: Gallego (2021), section 1.2.2, steps 1 to 3; Scott and Varian (2014), section 3.2;
-    Liu (1994); Yu and Meng (2011)."""
+    Liu (1994); Durbin and Koopman (2012), section 13.4."""
 
     def __init__(self, structure: Structure, design: Design):
         self.structure = structure
@@ -77,19 +80,30 @@ class Sweep:
     def work(self) -> compiled.SweepWork:
         return compiled.sweep_work(self.model)
 
+    @property
+    def is_marginal(self) -> bool:
+        """True if all parameters are drawn with the states summed out."""
+        model = self.model
+        return not (len(model.slab.logit) or model.tails.is_student) and len(model.scales.owner) > 0
+
     def numbers(
-        self, sweeps: int, chains: int, generator: torch.Generator, twice: bool = True
+        self,
+        sweeps: int,
+        chains: int,
+        generator: torch.Generator,
+        twice: bool = True,
+        states: bool = True,
     ) -> SweepRandomNumbers:
         """Random numbers of K sweeps of C chains.
 
         Args:
-            twice: the columns are drawn with the states summed out too, and σ_j given the noise in
-                units of it.
+            twice: the parameters are drawn with the states summed out too.
+            states: the states are drawn, which only ``is_marginal`` sweeps can do without.
         """
         lead = (sweeps, chains)
         p = len(self.model.slab.logit)
         S = len(self.model.scales.df)
-        n = self.n
+        n = self.n * states
         d = self.d
         k = len(self.model.system.noisy)
         where: dict[str, Any] = {
@@ -104,23 +118,22 @@ class Sweep:
             columns = [to_array(x) for x in drawn]
         drawing = np.random.Generator(np.random.SFC64(int(_seeds((), generator))))
         normals = [
-            drawing.standard_normal((*lead, *shape)) for shape in ((d,), (n - 1, k), (n,), (p,))
+            drawing.standard_normal((*lead, *shape))
+            for shape in ((d,), (max(n - 1, 0), k), (n,), (p,))
         ]
         u = drawing.random((*lead, p + 1))
         shapes = self.shapes.to(generator.device).expand(*lead, S + 1).contiguous()
         g = torch._standard_gamma(shapes, generator=generator)
-        m = len(self.structure.transitions) + 2 * self.structure.errors.student
-        seeds = _seeds((*lead, m), generator)
-        scales = [none, none]
-        if twice and k:
-            drawn = torch.randn(*lead, S, **where), torch.rand(*lead, S, **where)
-            scales = [to_array(x) for x in drawn]
+        seeds = _seeds((*lead, 2 * self.structure.errors.student), generator)
+        slices = _seeds(
+            (*lead, (S + len(self.model.series.changes)) * (twice and k > 0)), generator
+        )
         return SweepRandomNumbers(
             SlabRandomNumbers(*columns),
             StateRandomNumbers(*normals[:3]),
             SlabRandomNumbers(u, normals[3]),
             to_array(g),
-            ScaleNumbers(*scales),
+            slices,
             seeds,
         )
 
@@ -134,6 +147,7 @@ class Sweep:
             beta=to_array(place.beta).copy(),
             nu=to_array(place.nu).copy(),
             precisions=to_array(place.precisions).copy(),
+            directions=to_array(place.directions).copy(),
             alpha=np.empty((len(place.sigma), self.n, self.d)),
         )
         kept = np.empty((*numbers.g.shape[:2], place.sigma.shape[1] + place.beta.shape[1]))
@@ -141,9 +155,14 @@ class Sweep:
         *new, alpha = (torch.from_numpy(x).to(place.sigma.device) for x in chains)
         return Place(*new), alpha, torch.from_numpy(kept).to(alpha)
 
-    def sweep(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
-        """One sweep: where chains are then, and α [C, n, d]."""
-        new, alpha, _ = self.advance(place, self.numbers(1, len(place.sigma), generator))
+    def sweep(
+        self, place: Place, generator: torch.Generator, states: bool = True
+    ) -> tuple[Place, Tensor]:
+        """One sweep: where chains are then, and α [C, n, d], if states are asked for."""
+        numbers = self.numbers(
+            1, len(place.sigma), generator, states=states or not self.is_marginal
+        )
+        new, alpha, _ = self.advance(place, numbers)
         return new, alpha
 
 
@@ -208,16 +227,8 @@ def _scales(structure: Structure, design: Design) -> ScalePriors:
 
 def _rows(structure: Structure) -> SweepRows:
     moves = structure.transitions
-    d = len(structure.mean)
-    owner = {i: j for j, scale in enumerate(structure.scales) if j for i in scale.states}
-    base = structure.G[[x.row for x in moves]]
-    terms = torch.cat([structure.G.new_empty(0, d), *(x.terms for x in moves)])
     return SweepRows(
-        row=np.array([x.row for x in moves], dtype=np.int64),
-        scale=np.array([owner[x.row] for x in moves], dtype=np.int64),
         first=np.cumsum([0, *(x.count for x in moves)]),
-        base=to_array(base),
-        terms=to_array(terms),
         prior=np.array([(x.precision, x.mean) for x in moves]).reshape(-1, 2),
         is_bounded=np.array([x.within is not None for x in moves], dtype=np.bool_),
         bounds=np.array([x.interval for x in moves]).reshape(-1, 2),

@@ -13,6 +13,7 @@ from configured import defaults, load
 from components.contracts.posteriors import Affine, AffineInInputs
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError, IncompleteResultWarning
+from components.evaluation.run_checks import interval_checks
 
 F64 = torch.float64
 
@@ -34,14 +35,14 @@ class Known:
         return Affine(mean, 25 * torch.eye(horizon, dtype=F64).expand(self.draws, -1, -1), effect)
 
 
-def planned(spread=0.0, **budget):
+def planned(spread=0.0, draws=50, **budget):
     problem, rng = load(
         "retail_sim",
         n_steps=60,
         n_train=50,
         budget=defaults("dataset", "retail_sim")["budget"] | budget,
     )
-    posterior = Known(problem.system.effect(10), spread)
+    posterior = Known(problem.system.effect(10), spread, draws)
     assert isinstance(posterior, AffineInInputs)
     return problem, problem.plan_budget(posterior, rng)
 
@@ -79,6 +80,17 @@ def test_effects_are_shrunk_unless_the_budget_says_otherwise():
     assert np.ptp(e[known]) < np.ptp(of_draws[known])
     assert e[[1, 4]].tolist() == of_draws[[1, 4]].tolist() == [0.0, 0.0]
     assert shrunk.scores()["plan_gain"] < plain.scores()["plan_gain"]
+
+
+def test_a_plan_from_a_point_estimate_reports_no_interval():
+    _, found = planned(0.8, draws=1, total=20.0)
+    scores = found.scores()
+    assert "plan_gain" in scores
+    assert not {"plan_width90", "plan_coverage90"} & set(scores)
+    assert found.tables()["budget"]["gain lower90"].isna().all()
+    (check,) = interval_checks(scores)
+    assert check.passed is None
+    assert "inference=structural_gibbs" in check.detail
 
 
 def test_a_bound_of_each_week():

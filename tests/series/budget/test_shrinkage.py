@@ -105,3 +105,6 @@ def test_a_promise_is_judged_by_the_true_gain():
     }
     assert promise.judge(3.0)["plan_over_promised"] == 0.0
     assert promise.judge(3.0)["plan_coverage90"] == 1.0
+    point = Promise.of(SumLaw(law.a[:1], law.r[:1], law.v), np.array([1.0, -1.0]))
+    assert set(point.judge(3.0)) == {"plan_realised", "plan_excess", "plan_over_promised"}
+    assert "no interval" in point.describe()

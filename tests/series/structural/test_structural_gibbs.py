@@ -173,6 +173,8 @@ def test_certain_columns_are_always_in():
 def test_what_is_not_finite_is_trouble(monkeypatch):
     data, rng, gibbs, state = setup("level and regression")
     wrong = (vars(state.place) | {"sigma": state.place.sigma * torch.nan}).values()
-    monkeypatch.setattr(Sweep, "sweep", lambda self, place, generator: (type(place)(*wrong), None))
+    monkeypatch.setattr(
+        Sweep, "sweep", lambda self, place, generator, states: (type(place)(*wrong), None)
+    )
     with pytest.raises(NumericalError, match=r"model\.blocks"):
         go(data, rng, gibbs, state, 0, 1)

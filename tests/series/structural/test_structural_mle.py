@@ -10,6 +10,7 @@ from configured import component
 from structural_series import AHEAD, F64, block, model, problem, smooth_states
 
 from components.errors import ConfigMismatchError
+from components.evaluation.run_checks import interval_checks
 from components.evaluation.stability import approximation_checks
 from components.maths.time_varying import filter_system
 from components.series.structural.structural_mle import Coordinates
@@ -142,6 +143,9 @@ def test_what_an_intervention_did_is_what_the_forecast_lacks():
     assert found["effect/cumulative"] - before["effect/cumulative"] == pytest.approx(5.0 * AHEAD)
     assert found["effect/average_upper95"] - before["effect/average_upper95"] == pytest.approx(5.0)
     assert "mape" not in found
+    empty = {"effect/cumulative_upper95": found["effect/cumulative_lower95"]}
+    assert [check.passed for check in interval_checks(found)] == [True]
+    assert [check.passed for check in interval_checks(found | empty)] == [False]
     assert "effect" in lifted.draw(posterior, Streams(0))
 
 

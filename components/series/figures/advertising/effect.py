@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
+from components.contracts.posteriors import ForecastMoments
 from components.figures.style import PALETTE, legend_above, new_figure
 from components.series.figures.time_axis import axis_times, label_times
 
@@ -18,31 +20,35 @@ TAIL = 3  # length of the seen part drawn, in lengths of the part that follows
 def effect(
     seen: Tensor,
     future: Tensor,
-    paths: Tensor,
+    without: ForecastMoments,
     dates: tuple[str, ...] = (),
     label: str = "y",
 ) -> dict[str, Figure]:
-    """Observations [T] and [H] with forecast paths [S, H]: the counterfactual, the effect at each
-    time, and its sum so far, means and central 95 % bands.  ``label`` is the name of y."""
+    """Observations [T] and [H] with their forecast without the intervention: the counterfactual,
+    the effect at each time, and its sum so far, means and central 95 % bands.  ``label`` is the
+    name of y."""
     n = len(seen)
     h = len(future)
     begin = max(0, n - TAIL * h)
     t = axis_times(dates, n, n + h)
     boundary = axis_times(dates, n - 1, n + 1)  # between the last seen time and the first after it
     began = boundary[0] + (boundary[1] - boundary[0]) / 2
-    pointwise = (future - paths).cpu()
-    cumulative = pointwise.nan_to_num(0.0).cumsum(1)
+    each = torch.eye(h).to(without.mean)
+    until = each.new_ones(h, h).tril() * ~future.isnan()
+    nothing = torch.zeros_like(future)
     figure, axes = new_figure(3, 1, width=9.0, height=2.1, sharex=True)
-    for axis, value, title in zip(
-        axes,
-        (paths.cpu(), pointwise, cumulative),
-        (label, "pointwise effect", "cumulative effect"),
-        strict=True,
+    for axis, weights, observed, sign, title in (
+        (axes[0], each, nothing, 1, label),
+        (axes[1], each, future, -1, "pointwise effect"),
+        (axes[2], until, future.nan_to_num(0.0).cumsum(0), -1, "cumulative effect"),
     ):
-        low = value.nanquantile(0.025, dim=0)
-        high = value.nanquantile(0.975, dim=0)
+        law = without.sums(weights)
+        low, mean, high = (
+            (observed + sign * value[:, 0]).cpu()
+            for value in (law.quantile(0.025), law.mean, law.quantile(0.975))
+        )
         axis.fill_between(t, low, high, color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
-        axis.plot(t, value.mean(0), color=PALETTE[0], lw=1.3, ls="--", label="mean")
+        axis.plot(t, mean, color=PALETTE[0], lw=1.3, ls="--", label="mean")
         axis.axvline(began, color="0.35", lw=0.8)
         axis.set_ylabel(title)
     axes[0].plot(

@@ -1,0 +1,142 @@
+"""Standard deviations and dynamics drawn with the states summed out, compiled.
+
+    v = y − F a,  f = F P Fᵀ + h,  log p(y | σ, φ, β, λ) = −½ Σ_t (log f_t + v_t²/f_t)
+
+is the Kalman filter's; times the priors of σ, of φ and of β given σ_0 it is the density of
+(log σ, φ), which slice sampling moves along one direction after the other, in an interval of fixed
+length placed at random.  A scale has the density p(log σ) = p(σ) σ.
+
+Source: Durbin and Koopman (2012), section 7.2.1; Neal (2003), section 4, without its steps out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from components.maths.compiled.loops import Array
+from components.series.fast import memory, simulation_smoother
+from components.series.fast.memory import copy
+from components.series.fast.simulation_smoother import (
+    StateWork,
+    System,
+    SystemMotion,
+    condition_covariance,
+    init_covariance,
+    multiply,
+    predict_covariance,
+    predict_variance,
+    read_state,
+)
+from components.series.fast.spike_slab import Slab
+
+SHRINKAGES = 100  # of an interval
+
+
+class ScalePriors(NamedTuple):
+    """1/σ_j² ~ Gamma(df/2, squares/2) given σ_j ≤ upper, of S scales; the first is the scale of
+    y."""
+
+    df: Array  # [S]
+    squares: Array  # df guess² [S]
+    upper: Array  # [S]
+    shape: Array  # (df + how many numbers have the scale)/2 [S]
+    owner: Array  # scale of the noise of each noisy state [k]
+
+
+class SweepRows(NamedTuple):
+    """Priors of rows of G with unknown coefficients, m of them; row i has φ[first[i]:first[i +
+    1]]."""
+
+    first: Array  # [m + 1]
+    prior: Array  # precision and mean of φ [m, 2]
+    is_bounded: Array  # [m] bool; False: several coefficients are to be stationary
+    bounds: Array  # [m, 2]
+
+
+def is_stationary(phi: Array, lower: Array) -> bool:
+    """True if x_t = Σ φ_j x_{t−j} + ε_t is: all partial autocorrelations lie in (−1, 1).
+
+    Source: Monahan (1984).
+    """
+    k = len(phi)
+    for order in range(k, 0, -1):
+        r = phi[order - 1]
+        if not abs(r) < 1:
+            return False
+        for j in range(order - 1):
+            lower[j] = (phi[j] + r * phi[order - 2 - j]) / (1 - r * r)
+        for j in range(order - 1):
+            phi[j] = lower[j]
+    return True
+
+
+def log_likelihood(y: Array, system: System, motion: SystemMotion, work: StateWork) -> float:
+    """log p(y | σ, φ) up to a constant, by the Kalman filter."""
+    n = len(y)
+    total = 0.0
+    copy(system.mean, work.a)
+    init_covariance(system.sd, work.P)
+    for t in range(n):
+        if system.seen[t]:
+            v = y[t] - read_state(system, t, work.a)
+            f = predict_variance(system, t, motion.noise[t], work.P, work.M)
+            total += math.log(f) + v * v / f
+            for i in range(len(work.a)):
+                work.a[i] += work.M[i] / f * v
+            condition_covariance(work.P, work.M, f)
+        if t < n - 1:
+            multiply(system, motion.values, work.a, work.moved)
+            copy(work.moved, work.a)
+            predict_covariance(system, motion, work.P, work.GP)
+    return -0.5 * total
+
+
+def log_scale_density(sigma: Array, priors: ScalePriors) -> float:
+    """log p(log σ) of all scales up to a constant; −∞ beyond their limits."""
+    value = 0.0
+    for j in range(len(sigma)):
+        if not sigma[j] <= priors.upper[j]:
+            return -math.inf
+        value -= priors.df[j] * math.log(sigma[j])
+        value -= priors.squares[j] / (2 * sigma[j] * sigma[j])
+    return value
+
+
+def log_dynamics_density(phi: Array, rows: SweepRows, copied: Array, lower: Array) -> float:
+    """log p(φ) up to a constant; −∞ where φ may not lie."""
+    value = 0.0
+    for m in range(len(rows.prior)):
+        first = rows.first[m]
+        last = rows.first[m + 1]
+        for q in range(first, last):
+            away = phi[q] - rows.prior[m, 1]
+            value -= 0.5 * rows.prior[m, 0] * away * away
+            copied[q - first] = phi[q]
+            if rows.is_bounded[m] and not rows.bounds[m, 0] < phi[q] < rows.bounds[m, 1]:
+                return -math.inf
+        if not rows.is_bounded[m] and not is_stationary(copied[: last - first], lower):
+            return -math.inf
+    return value
+
+
+def log_slab_density(slab: Slab, sigma: float, gamma: Array, beta: Array) -> float:
+    """log p(β | γ, σ) up to what σ does not change."""
+    value = 0.0
+    for i in range(len(beta)):
+        if gamma[i]:
+            value -= math.log(sigma)
+            for j in range(len(beta)):
+                value -= beta[i] * slab.omega[i, j] * beta[j] / (2 * sigma * sigma)
+    return value
+
+
+compilable = (
+    *memory.compilable,
+    *simulation_smoother.compilable,
+    is_stationary,
+    log_likelihood,
+    log_scale_density,
+    log_dynamics_density,
+    log_slab_density,
+)

@@ -1,0 +1,79 @@
+"""Standard deviations and dynamics drawn with the states summed out have the posterior on a grid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from configured import component
+from scipy import stats
+from structural_series import F64, block, model, problem
+
+from components.maths.time_varying import filter_system
+from components.series.structural.structural_gibbs import learn_directions
+from runner.execution.rng import Streams
+
+C = 800
+POINTS = 60
+
+
+def setup(*parts, **keys):
+    data = problem(missing=(3, 8))
+    data = replace(data, observations=data.observations - data.observations.nanmean())
+    built = model(*parts, of=data, **keys)
+    state = component("inference", "structural_gibbs", chains=C).init(built, data, Streams(0))
+    return data, built, state
+
+
+@pytest.mark.parametrize(
+    ("part", "second"),
+    [
+        (block("local_level", df=3.0, guess=0.4, upper=0.7), "level_sd"),
+        (block("autoregressive", df=3.0, guess=0.4, upper=0.7), "ar_1"),
+    ],
+)
+def test_slices_have_the_posterior_on_a_grid(part, second):
+    """Two coordinates, the others held at a narrow prior; along skew directions too."""
+    df = 3.0 if second == "level_sd" else 1e6
+    part = part if second == "level_sd" else part.model_copy(update={"df": df})
+    data, built, state = setup(part, df=3.0, upper=1.5)
+    place = state.place
+    skew = torch.full_like(place.directions, 1.0) + place.directions
+    for directions in (place.directions, skew):
+        place = replace(place, directions=directions)
+        drawn = state.sweeps.numbers(25, C, Streams(1).noise, states=False)
+        place, _, _ = state.sweeps.advance(place, drawn)
+    found = [place.sigma[:, 0], place.sigma[:, 1] if second == "level_sd" else place.phi[:, 0]]
+    scales = built.structure.scales
+    x = torch.linspace(0.01, scales[0].upper, POINTS, dtype=F64)
+    y = torch.linspace(0.01, scales[1].upper, POINTS, dtype=F64)
+    if second == "ar_1":
+        y = torch.linspace(-0.995, 0.995, POINTS, dtype=F64)
+    pairs = torch.cartesian_prod(x, y)
+    theta = pairs
+    if second == "ar_1":
+        known = torch.full_like(pairs[:, :1], scales[1].guess)
+        theta = torch.cat([pairs[:, :1], known, pairs[:, 1:]], 1)
+    design = built.design(data.series)
+    log = filter_system(built.system(theta, design), design.y, design.seen.tolist()).log_density
+    for j, scale in enumerate(scales[: 2 if second == "level_sd" else 1]):
+        sigma = theta[:, j]
+        log = log - (scale.df + 1) * sigma.log() - scale.df * scale.guess**2 / (2 * sigma**2)
+    p = (log - log.max()).exp().view(POINTS, POINTS)
+    for axis, (values, grid) in enumerate(zip(found, (x, y), strict=True)):
+        cells = (p.sum(1 - axis) / p.sum()).numpy()
+        exact = np.interp(values.numpy(), grid.numpy(), cells.cumsum() - 0.5 * cells)
+        assert stats.kstest(exact, "uniform").pvalue > 1e-3
+
+
+def test_directions_are_the_principal_axes_of_enough_draws():
+    _, _, state = setup("local_level")
+    z = torch.randn(500, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    z = z @ torch.tensor([[1.0, 0.9], [0.0, 0.1]], dtype=F64)
+    rows = torch.cat([torch.ones(500, 1, dtype=F64), z], 1)
+    assert learn_directions(state.place, rows[:50].mT @ rows[:50]) is state.place
+    found = learn_directions(state.place, rows.mT @ rows).directions[0] / 4
+    assert torch.allclose(found.mT @ found, z.mT.cov(correction=0), rtol=1e-6)
+    assert abs(float(found[0] @ found[1])) < 1e-9
