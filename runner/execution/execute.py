@@ -17,6 +17,7 @@ from components.contracts.posteriors import WritesFiles
 from components.contracts.progress import listen
 from components.contracts.roles import variant_info_names
 from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
+from components.models.networks.flat_network import FlatNetwork
 from runner.compose.config import Job
 from runner.compose.devices import missing_float64_message
 from runner.errors import ConfigError, RunFailure
@@ -208,7 +209,8 @@ class Run:
         self._begin_handover()
         state, start, before, blocks = self._resume(state, rng, meter)
         if replicate == 0:
-            console.show_facts(problem.describe() | vars(model).get("facts", {}))
+            frozen = model.facts if isinstance(model, FlatNetwork) else {}
+            console.show_facts(problem.describe() | frozen)
             if "data_digest" not in self.record.facts:
                 self.record.save(data_digest=data_digest(problem, job.config["dataset"]))
         course = ReplicateContext(

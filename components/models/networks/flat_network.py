@@ -64,6 +64,7 @@ class FlatNetwork(nn.Module):
         self.register_buffer("prior_std", torch.full_like(self.theta.detach(), prior_std))
         self.register_buffer("prior_precision", self.prior_std**-2, persistent=False)
         self.register_buffer("free", None)
+        self.facts: dict[str, str] = {}
         # of the weights' prior
         self.log_normaliser = len(self.theta) * math.log(prior_std * math.sqrt(2 * math.pi))
         self.learns_noise = problem.target == "real" and noise == "learned"

@@ -75,7 +75,7 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
         NumericalError: a conditional draws a value that is not finite.
 
     Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and
-    Koopman (2002), (2012), section 13.4; Neal (2003), section 4; Liu (1994).
+    Koopman (2002); Durbin and Koopman (2012), section 13.4; Neal (2003), section 4; Liu (1994).
     """
 
     chains: PositiveInt

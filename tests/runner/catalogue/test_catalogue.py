@@ -198,19 +198,6 @@ def test_types_are_read_in_words(tmp_path):
     assert found.docstring == "One."
 
 
-def test_old_class_vars_are_read_as_the_new_ones(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(
-        "from components.contracts.roles import Inference\n"
-        "class Mine(Inference):\n"
-        "    kinds: ClassVar[frozenset[str]] = frozenset({'game'})\n"
-        "    gives: ClassVar[frozenset[str]] = frozenset({'plays'})\n"
-    )
-    found = read_declaration("Mine", path)
-    assert found.kinds == {"game"}
-    assert found.facts["provides"] == {"plays"}
-
-
 @pytest.mark.parametrize(("role", "name"), COMPONENTS)
 def test_what_is_read_from_the_text_is_what_the_class_says(role, name):
     own, cls = describe(role, name)[1], registry.get(role, name)

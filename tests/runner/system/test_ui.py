@@ -45,9 +45,9 @@ def test_the_environment_wins(served, tmp_path, monkeypatch):
     store = f"sqlite:///{tmp_path / 'other.db'}"
     (tmp_path / "other.db").write_text("")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
-    assert (
-        ui.main(["ui", "--output-dir", str(tmp_path / "nowhere"), "--port", str(free_port())]) == 0
-    )
+    folder = tmp_path / "outputs"
+    folder.mkdir()
+    assert ui.main(["ui", "--output-dir", str(folder), "--port", str(free_port())]) == 0
     assert served[0][1] == store
     assert store not in served[0][0]  # the arguments of a process are public
 
