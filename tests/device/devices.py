@@ -12,6 +12,7 @@ from configured import CONF
 from contract.partners import Run, runs, runs_of
 from exported_families import HOUSES, TEXTS, TRAIN, fit
 from matplotlib.figure import Figure
+from sketched import save_sketch
 
 from components import registry
 from components.errors import NumericalError
@@ -36,7 +37,7 @@ def draw_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (attempts, artefacts):
         monkeypatch.setattr(module, "warn_not_shown", fail)
-    monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
+    monkeypatch.setattr(Figure, "savefig", save_sketch)
 
 
 # Estimators of gradients of Bernoulli variables, which need them.

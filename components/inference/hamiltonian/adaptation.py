@@ -61,9 +61,9 @@ def last_search_step(warmup: int) -> int:
     return ends[-2] if len(ends) > 1 else initial
 
 
-def harmonic_mean(rate: Tensor) -> float:
+def harmonic_mean(rate: Tensor) -> Tensor:
     """Harmonic mean over the chains of their acceptance rates [C]; a stuck chain pulls it down."""
-    return float(1 / (1 / rate).mean())
+    return 1 / (1 / rate).mean()
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class HMC(WarmUp, Sampler[HamiltonianChains]):
         after = Phase.where(accepted, proposed, z)
 
         # with ``fixed`` and ``jittered`` small steps would shorten all trajectories to max_steps
-        mean_rate = harmonic_mean(rate) if self.trajectory == "chees" else float(rate.mean())
+        mean_rate = harmonic_mean(rate) if self.trajectory == "chees" else rate.mean()
         tuning = self.learnt(tuning, state, batch, after, mean_rate, rng)
         if learns:
             length = length.learnt(

@@ -141,7 +141,7 @@ class WarmUp(Superchains):
         state: HamiltonianChains,
         batch: ModelBatch,
         z: Phase,
-        rate: float,
+        rate: Tensor,
         rng: Rng,
     ) -> Tuning:
         """The tuning after a step from ``state`` to z that had this acceptance rate; the same after
@@ -149,7 +149,7 @@ class WarmUp(Superchains):
         step = state.t + 1
         if step > self.warmup:
             return tuning
-        averaging = tuning.averaging.learnt(rate, self.target_acceptance)
+        averaging = tuning.averaging.learnt(float(rate), self.target_acceptance)
         tuning = replace(
             tuning, averaging=averaging, step_size=check_step_size(math.exp(averaging.log_step))
         )

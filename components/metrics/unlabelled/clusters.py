@@ -37,7 +37,7 @@ def adjusted_rand(one: Tensor, other: Tensor) -> float:
 def scores(probabilities: Tensor, classes: Tensor | None) -> dict[str, Tensor | float]:
     """``clusters``, how many are some row's most probable one, and ``ari`` against the classes,
     where they are known; of rows with finite probabilities."""
-    labels = top_class(probabilities)
+    labels = top_class(probabilities.cpu())
     finite = labels >= 0
     labels = labels[finite]
     out: dict[str, Tensor | float] = {"clusters": float(len(labels.unique()))}
