@@ -18,9 +18,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from components.metrics.names import (
-    HIGHER_IS_BETTER,
-    LOWER_IS_BETTER,
-    UNDIRECTED_SCORES,
+    PROBLEMS,
     ScoreDirection,
     base_name,
     better,
@@ -69,11 +67,11 @@ def resolve_direction(metric: str, direction: str | None, where: str, how: str) 
     if better_side is not None:
         return Objective(metric, TOWARDS[better_side])
     name = base_name(metric)
-    if name in UNDIRECTED_SCORES:
+    if name in PROBLEMS:
         raise ConfigError(
             f"{where}: neither a higher nor a lower {name} is better in itself; say where it should go, {how}"
         )
-    near = nearest(name, HIGHER_IS_BETTER | LOWER_IS_BETTER | UNDIRECTED_SCORES)
+    near = nearest(name, PROBLEMS)
     near = near if "did you mean" in near else ";"
     raise ConfigError(
         f"{where}: no score of the runner's{near} of one of your own say where it should go, {how}"

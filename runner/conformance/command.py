@@ -104,8 +104,7 @@ def _find_runs(component: CheckedComponent, overrides: list[str]) -> tuple[Small
     Raises:
         LookupError: nothing fits it.
     """
-    from runner.conformance.partners import PartnerSearch, find_runs_with_part
-    from runner.conformance.small import SMALL
+    from runner.conformance.partners import SMALL, PartnerSearch, find_runs_with_part
 
     fixed = dict(word.split("=", 1) for word in overrides if word.split("=")[0] in registry.CHOSEN)
     for partner, chosen in fixed.items():

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -18,9 +19,10 @@ from components.registry import REQUIRED
 from runner.compose.build import build_component
 from runner.compose.fit.pairs import check_model, check_pairs
 from runner.compose.parts import component_defaults, expand_component, nested_roles
-from runner.conformance.small import CHAINS, FIRST, GIVEN, GRID, SMALL, WITH
 from runner.errors import ConfigError
 
+SMALL_RUNS = yaml.safe_load(Path(__file__).with_name("small.yaml").read_text("utf-8"))
+SMALL: dict[str, dict[str, list[str]]] = SMALL_RUNS["small"]
 KINDS_TO_TRY = ("supervised", "unlabelled", "sequence", "density", "game")
 Part = tuple[str, str]  # role, name
 Keys = tuple[str, ...]  # "key=value" of one component
@@ -69,16 +71,17 @@ class PartnerSearch:
         given = {key.split("=")[0] for key in keys}
         if role == "inference":
             chain_keys = cls.model_fields.keys() - given
-            keys += [key for key in CHAINS if key.split("=")[0] in chain_keys]
+            keys += [key for key in SMALL_RUNS["chains"] if key.split("=")[0] in chain_keys]
         is_continuous = vars(cls).get("domain", "continuous") == "continuous"
         if issubclass(cls, Evasion) and is_continuous and "eps" not in given:
-            keys = [GRID, *keys]
+            keys = [SMALL_RUNS["grid"], *keys]
         return keys
 
     def required_keys(self, role: str, choice: Iterable[Part]) -> Keys:
         """Keys of a role without which the others of a choice would not fit it."""
-        partners = tuple(key for part in choice for key in WITH.get(part, {}).get(role, []))
-        return (*partners, *self.asked.get(role, ()))
+        asking = SMALL_RUNS["with"]
+        partners = (asking.get(part, {}).get(name, {}).get(role, []) for part, name in choice)
+        return (*itertools.chain(*partners), *self.asked.get(role, ()))
 
     def small_run(self, choice: Iterable[Part]) -> SmallRun:
         """The run of a choice, with the keys that make it small."""
@@ -93,7 +96,7 @@ class PartnerSearch:
     def list_names(self, role: str) -> list[str]:
         """Names of a role, the cheap ones first."""
         names = registry.names(role)
-        first = [name for name in FIRST[role] if name in names]
+        first = [name for name in SMALL_RUNS["first"][role] if name in names]
         return first + [name for name in names if name not in first]
 
     def fits(self, dataset: str, model: str, inference: str, attacker: str | None) -> bool:
@@ -173,9 +176,9 @@ class PartnerSearch:
         """
         runs = []
         for kind in list_kinds(role, name):
-            given = {role: name, **GIVEN.get((role, name, kind), {}), **fixed}
+            given = SMALL_RUNS["given"].get(role, {}).get(name, {}).get(kind, {})
             with contextlib.suppress(LookupError):
-                runs.append(self.find_run(kind, **given))
+                runs.append(self.find_run(kind, **{role: name, **given, **fixed}))
         if not runs:
             raise LookupError(f"{role}={name}: nothing fits it")
         return tuple(runs)

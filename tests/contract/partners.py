@@ -14,8 +14,7 @@ import pytest
 
 from components import registry
 from components.registry import CHOSEN
-from runner.conformance.partners import PartnerSearch, SmallRun
-from runner.conformance.small import SMALL
+from runner.conformance.partners import SMALL, PartnerSearch, SmallRun
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 OF_THESE_TESTS: dict[str, dict[str, list[str]]] = {
