@@ -4,7 +4,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 BUDGET ?= 8h
 
-.PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint contracts study-keys results results-all outputs tutorials lock docs pictures format types clean
+.PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint index contracts study-keys results results-all outputs tutorials lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -78,6 +78,9 @@ lint: setup ## ruff (lint and format), type hints, plainness
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m scripts.house
+
+index: setup ## the declarations of components as the command line reads them: components/index.json
+	$(BIN)/python -m scripts.index
 
 contracts: setup ## write docs/contracts.md from the protocols
 	$(BIN)/python -m scripts.contracts_page

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from runner import CONF
 from runner.catalogue import new
 from runner.catalogue.block_yaml import to_block_style
-from runner.catalogue.declarations import read_declaration
+from runner.catalogue.class_description import describe_class
 from runner.disk.yaml_limits import read_yaml
 from runner.study.definition import StudyDefinition
 
@@ -136,7 +136,7 @@ def _section(
     sentence = " ".join((inspect.getdoc(model) or "").split())
     yield f"\n## {heading}\n\n{sentence.replace('``', '`')}\n"
     yield "| key | type | default | meaning | example |\n| --- | --- | --- | --- | --- |"
-    declared = read_declaration(model.__name__, Path(inspect.getsourcefile(model) or ""))
+    declared = describe_class(model)
     for key, field in model.model_fields.items():
         inner = models_in(field.annotation)
         cells = (

@@ -27,8 +27,8 @@ import runner.commands.app
 import runner.execution.execute  # noqa: F401  what every run imports: forked processes have it already
 from components import registry
 from components.registry import CHOSEN
+from runner.catalogue.declarations import declaration
 from runner.catalogue.list_and_show import describe
-from runner.compose.fit.composition import problem_kinds
 from runner.compose.parts import component_defaults
 
 SECONDS = 120  # of one composition, by the clock
@@ -80,7 +80,7 @@ class Outcome:
 def composition(rng: random.Random) -> list[str]:
     """One command line."""
     dataset = rng.choice([n for n in registry.names("dataset") if ("dataset", n) not in ABSENT])
-    (kind,) = problem_kinds("dataset", dataset)
+    (kind,) = declaration("dataset", dataset).kinds
     choice = {"dataset": dataset} | _partners(rng, dataset, kind)
     words = [f"{role}={name}" for role, name in choice.items()]
     keys = [f"{role}.{key}" for role, name in choice.items() for key in small(role, name)]
@@ -100,7 +100,9 @@ def _partners(rng: random.Random, dataset: str, kind: str) -> dict[str, str]:
     names = {
         role: [n for n in registry.names(role) if (role, n) not in ABSENT] for role in CHOSEN[1:]
     }
-    of_kind = {role: [n for n in names[role] if kind in problem_kinds(role, n)] for role in names}
+    of_kind = {
+        role: [n for n in names[role] if kind in declaration(role, n).kinds] for role in names
+    }
     with_attacker = bool(of_kind["attacker"]) and (kind == "game" or rng.random() < 0.4)
     wanted = rng.random() < 0.75
     for _ in range(60):

@@ -13,12 +13,7 @@ from typing import Any
 from components import registry
 from runner import CONF
 from runner.catalogue import plugins
-from runner.catalogue.declarations import (
-    SETTINGS,
-    ClassDeclaration,
-    component_declaration,
-    read_declaration,
-)
+from runner.catalogue.declarations import CONFIG, ClassDeclaration, declaration, read_index
 from runner.catalogue.partners import as_set, partners
 from runner.catalogue.study_text import print_study
 from runner.disk import conf_folders
@@ -30,7 +25,6 @@ from runner.terminal.arguments import Parser, add_json
 from runner.terminal.tables import print_json, print_table
 
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
-CONFIG = "config"  # `runner show config`: the run-level keys
 Row = tuple[str, ...]
 
 
@@ -110,7 +104,7 @@ def describe(role: str, name: str) -> tuple[registry.Entry, ClassDeclaration]:
         )
     if entry is None:
         raise ConfigError(f"{role}/{name}: no such {role}{nearest(name, registry.names(role))}")
-    return entry, component_declaration(entry)
+    return entry, declaration(role, name)
 
 
 # ---- printing
@@ -247,7 +241,7 @@ def _show_file(group: str, name: str, as_json: bool) -> None:
 
 def _show_config(as_json: bool) -> None:
     keys, content = read_file(CONF / "config.yaml")
-    types = read_declaration("Settings", SETTINGS).fields
+    types = read_index()[CONFIG].fields
     key_rows = [row for row in _key_rows(keys, types) if row[0] in types]
     if as_json:
         print_json(_as_objects(key_rows, content))

@@ -4,21 +4,15 @@ of classes."""
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from components import registry
 from runner import CONF
-from runner.catalogue.declarations import (
-    SETTINGS,
-    ClassDeclaration,
-    component_class,
-    read_declaration,
-)
+from runner.catalogue.declarations import CONFIG, ClassDeclaration, read_index
 from runner.catalogue.list_and_show import (
     describe,
     explain_keys,
@@ -26,7 +20,6 @@ from runner.catalogue.list_and_show import (
     read_keys,
     selected_components,
 )
-from runner.catalogue.plugins import source_file
 from runner.disk import conf_folders
 from runner.disk.yaml_comments import YamlKey, read_file
 from runner.disk.yaml_limits import read_yaml
@@ -58,31 +51,14 @@ def _choices(words: list[str]) -> dict[str, str]:
     return picked | {role: overrides[role] for role in registry.CHOSEN if role in overrides}
 
 
-def _own(role: str, name: str, words: list[str]) -> ClassDeclaration:
-    """Declarations of a component's class, or of the run-level keys (role "")."""
-    if not role:
-        return read_declaration("Settings", SETTINGS)
-    if name in registry.names(role):
-        return describe(role, name)[1]
-    of_plugins = ((component_class(role, name, path), path) for path in _plugin_files(words))
-    return next(
-        (read_declaration(cls, path) for cls, path in of_plugins if cls), ClassDeclaration()
-    )
+def _own(role: str, name: str) -> ClassDeclaration:
+    """Declarations of a component's class, or of the run-level keys (role "").
 
-
-def _plugin_files(words: list[str]) -> Iterator[Path]:
-    """Files of the modules that a command line names as plug-ins.
-
-    Only their text is read: tab completion does not run users' code.
+    Those of plug-ins are empty: tab completion runs no code of users.
     """
-    named = [
-        m
-        for w in words
-        if w.startswith("plugins=")
-        for m in w.partition("=")[2].strip("[]'\"").split(",")
-    ]
-    named += [after for before, after in itertools.pairwise(words) if before == "--plugin"]
-    yield from filter(None, map(source_file, named))
+    if not role:
+        return read_index()[CONFIG]
+    return describe(role, name)[1] if name in registry.names(role) else ClassDeclaration()
 
 
 def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
@@ -100,12 +76,12 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
         if not rest:
             return role, names
         key, *rest = rest
-        holder = next((n for n in names if key in _own(role, n, words).holds), None)
+        holder = next((n for n in names if key in _own(role, n).holds), None)
         if holder is None:
             return "", []
         reached = f"{reached}.{key}"
         content = _read(role, holder)[1] or {}
-        role = _own(role, holder, words).holds[key]
+        role = _own(role, holder).holds[key]
         name = overrides.get(reached, content.get(key))
 
 
@@ -125,7 +101,7 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
     if role:
         candidates: dict[str, str] = {}
         for name in names:
-            declaration = _own(role, name, words)
+            declaration = _own(role, name)
             for key in explain_keys(_read(role, name)[0], declaration):
                 if key.path != "name":
                     suffixes = "=." if key.path in declaration.holds else "." if key.nested else "="
@@ -141,7 +117,7 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
     ]
     for group in registry.CHOSEN:
         out += [(f"{group}=", f"choose the {group}"), (f"{group}.", f"a key of the {group}")]
-    types = _own("", "", words).fields
+    types = _own("", "").fields
     out += [
         (f"{key.path}=", key.comment)
         for key in read_file(CONF / "config.yaml")[0]
@@ -179,7 +155,7 @@ def _listed_values(key: str, words: list[str]) -> list[Candidate]:
     role, names = _at(before.split("."), words) if dot else ("", [""])
     first: list[Candidate] | None = None
     for name in names if role or not dot else []:
-        declaration = _own(role, name, words)
+        declaration = _own(role, name)
         values = _members(declaration, last) if last in declaration.fields else None
         if values and values != [("null", "")]:
             return values

@@ -6,7 +6,7 @@ from typing import Any
 
 from components import registry
 from components.contracts.requirements import DataFacts
-from runner.catalogue.declarations import ClassDeclaration, component_declaration
+from runner.catalogue.declarations import ClassDeclaration, declaration
 
 
 def as_set(value: Any) -> set[str]:
@@ -34,7 +34,10 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     if dataset and model:
         facts = dataset.facts
         data = DataFacts(
-            facts.get("kind") or "", facts.get("target"), facts.get("values"), facts["domain"]
+            facts.get("kind") or "",
+            facts.get("target"),
+            facts.get("values"),
+            facts.get("domain", ""),
         )
         simulated = as_set(facts.get("simulates"))
         return not model.requires.find_unmet(data) and model.requires.simulated <= simulated
@@ -72,7 +75,7 @@ def partners(role: str, own: ClassDeclaration) -> list[tuple[str, str]]:
         names = [
             e.name
             for e in registry.catalogue(other)
-            if _fits({role: own, other: component_declaration(e)})
+            if _fits({role: own, other: declaration(other, e.name)})
         ]
         out.append((other, ", ".join(names) or "none yet"))
     return out

@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 
 from components import registry
-from runner.catalogue.declarations import component_class, read_declaration
+from runner.catalogue.declarations import declaration
 
 
 def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
@@ -23,13 +23,9 @@ def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
     own file, or a download failed, which may succeed the next time.
     """
     file = registry.file("dataset", dataset)
-    class_name = component_class("dataset", dataset, file) if file else None
-    if not file or not class_name:
+    if file is None or (declared := declaration("dataset", dataset)).facts.get("own_file"):
         return None
-    declaration = read_declaration(class_name, file)
-    if declaration.facts.get("own_file"):
-        return None
-    if "identity" not in declaration.methods:
+    if not declared.names_data:
         return ""
     from components.datasets import files
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -25,7 +24,7 @@ from omegaconf import OmegaConf
 from pydantic import BaseModel
 
 from components import registry
-from runner.catalogue import declarations
+from runner.catalogue.declarations import ClassDeclaration, declaration
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file
@@ -35,21 +34,8 @@ if TYPE_CHECKING:
     from components.contracts.roles import Component
 
 
-@dataclass(frozen=True)
-class Known:
-    """Facts about a component's class that are known without building it."""
-
-    keys: frozenset[str]
-    holds: dict[str, str]  # keys that hold components: their role
-    inherited_keys: frozenset[str]  # keys that components inside it inherit
-    imports: frozenset[str]  # keys that name a user's code, "module:function"
-    reads: dict[str, str]  # keys that name a file -> the key that holds its checksum
-    integers: frozenset[str]  # keys with integer values
-    numbers: frozenset[str]  # keys that hold numbers and no user text
-
-
-def known_keys(role: str, values: Any, where: str) -> Known:
-    """Known facts about the class that ``name`` of a component's mapping refers to.
+def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
+    """Declarations of the class that ``name`` of a component's mapping refers to.
 
     Raises:
         ConfigError: there is no name, or no component of that name.
@@ -66,101 +52,41 @@ def known_keys(role: str, values: Any, where: str) -> Known:
                 f"module that registers it, plugins=[…]"
             )
         raise ConfigError(f"{where}={name}: no such {role}{nearest(name, registry.names(role))}")
-    file = registry.file(role, name)
-    if file is not None:
-        return _read_component_facts(role, name, file)
-    cls: type[Component] = registry.get(role, name)  # a plug-in, which is imported already
-    bases = registry.ROLES[role].bases
-    if not any(
-        base.__name__ in bases and base.__module__.startswith("components.") for base in cls.__mro__
-    ):
-        raise ConfigError(
-            f"{where}={name}: {cls.__module__}.{cls.__qualname__} derives from none of {', '.join(bases)}; a {role} must"
-        )
-    numbers = number_keys(cls) | {
-        key for key in cls.threat_keys if declarations.of_numbers(_threat()[key])
-    }
-    return Known(
-        cls.yaml_keys(),
-        nested_roles(cls),
-        cls.inherited_keys,
-        cls.imports,
-        cls.reads,
-        integer_keys(cls),
-        numbers,
-    )
+    if registry.is_imported(role, name):
+        cls: type[Component] = registry.get(role, name)
+        bases = registry.ROLES[role].bases
+        if not any(
+            base.__name__ in bases and base.__module__.startswith("components.")
+            for base in cls.__mro__
+        ):
+            raise ConfigError(
+                f"{where}={name}: {cls.__module__}.{cls.__qualname__} derives from none of {', '.join(bases)}; a {role} must"
+            )
+    return declaration(role, name)
 
 
-def _threat() -> dict[str, str]:
-    """Types, in words, of the keys next to an attacker's own."""
-    return declarations.read_declaration("Grid", declarations.THREAT).fields
+_ROLE_OF_BASE = {
+    (f"components.contracts.{facts.contract}", base): role
+    for role, facts in registry.ROLES.items()
+    for base in facts.bases
+}
 
 
-def integer_keys(cls: type[BaseModel]) -> frozenset[str]:
-    """Keys of a class that hold integers and no other numbers."""
-    return frozenset(key for key, types in _types_of(cls).items() if types & {int, float} == {int})
+def nested_role(annotation: Any) -> str | None:
+    """Role of a base class, of a union or list of them, or of a narrowed one.
 
-
-def number_keys(cls: type[BaseModel]) -> frozenset[str]:
-    """Keys of a class that hold numbers and no text of the user's own."""
-    return frozenset(
-        key for key, types in _types_of(cls).items() if types & {int, float} and str not in types
-    )
-
-
-def _types_of(cls: type[BaseModel]) -> dict[str, set[type]]:
-    return {key: _types(field.annotation) for key, field in cls.model_fields.items()}
-
-
-def _types(annotation: Any) -> set[type]:
-    """The types of numbers and texts in a type, which may be a union or a list."""
-    if isinstance(annotation, type):
-        return {annotation} & {int, float, str}
-    return set().union(*map(_types, get_args(annotation)))
-
-
-@cache
-def _read_component_facts(role: str, name: str, file: Path) -> Known:
-    declaration = declarations.read_declaration(
-        declarations.component_class(role, name, file) or "", file
-    )
-    inherited_keys, imports = (
-        frozenset(declaration.facts.get(fact) or ()) for fact in ("inherited_keys", "imports")
-    )
-    integers = frozenset(
-        key for key, kind in declaration.fields.items() if declarations.is_integer_type(kind)
-    )
-    numbers = frozenset(
-        key for key, kind in declaration.fields.items() if declarations.of_numbers(kind)
-    )
-    keys = frozenset({*declaration.fields, "name"})
-    reads = declaration.facts.get("reads") or {}
-    return Known(keys, declaration.holds, inherited_keys, imports, reads, integers, numbers)
+    A narrowed base class is one such as ``Model[P, M]``.
+    """
+    bases = annotation.__mro__ if isinstance(annotation, type) else ()
+    roles = [_ROLE_OF_BASE.get((base.__module__, base.__name__)) for base in bases]
+    return next((r for r in [*roles, *map(nested_role, get_args(annotation))] if r), None)
 
 
 @cache
 def nested_roles(cls: type[BaseModel]) -> dict[str, str]:
     """Keys of a class that hold components, and their role."""
-    role_of = {
-        (f"components.contracts.{facts.contract}", base): role
-        for role, facts in registry.ROLES.items()
-        for base in facts.bases
-    }
-
-    def role(annotation: Any) -> str | None:
-        """Role of a base class, of a union or list of them, or of a narrowed one.
-
-        A narrowed base class is one such as ``Model[P, M]``.
-        """
-        bases = annotation.__mro__ if isinstance(annotation, type) else ()
-        roles = [role_of.get((base.__module__, base.__name__)) for base in bases]
-        return next((r for r in [*roles, *(role(a) for a in get_args(annotation))] if r), None)
-
-    return {
-        key: part_role
-        for key, field in cls.model_fields.items()
-        if (part_role := role(field.annotation))
-    }
+    roles = {key: nested_role(field.annotation) for key, field in cls.model_fields.items()}
+    return {key: role for key, role in roles.items() if role}
 
 
 def whole(value: Any) -> Any:

@@ -19,16 +19,15 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, REQUIRED, ROLES
+from runner.catalogue.declarations import CONFIG, read_index
 from runner.catalogue.plugins import import_plugins
 from runner.compose.draws_kept import shorten_for_smoke
 from runner.compose.guard import refuse_foreign_code
 from runner.compose.parts import (
     component_defaults,
     expand_component,
-    integer_keys,
     known_keys,
     nested_parts,
-    number_keys,
     parse_numbers,
     parse_ratio,
     whole,
@@ -158,12 +157,9 @@ def _normalise_numbers(config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: a ratio is divided by zero.
     """
-    run_level = {
-        key: parse_ratio(config[key], key) for key in number_keys(Settings) if key in config
-    }
-    run_level |= {
-        key: whole(value) for key, value in run_level.items() if key in integer_keys(Settings)
-    }
+    declared = read_index()[CONFIG]
+    run_level = {key: parse_ratio(config[key], key) for key in declared.numbers if key in config}
+    run_level |= {key: whole(value) for key, value in run_level.items() if key in declared.integers}
     if isinstance(config.get("budget"), dict):
         run_level["budget"] = {kind: whole(limit) for kind, limit in config["budget"].items()}
     return (

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from components import registry
 from components.contracts.plugins.declared import check_declared
 from components.contracts.user_code import format_code_location, is_user_file
-from runner.catalogue.declarations import component_declaration
+from runner.catalogue.declarations import declaration
 from runner.catalogue.list_and_show import explain_keys, find_file, read_keys
 from runner.compose.build import build_component
 from runner.compose.parts import component_defaults, expand_component
@@ -101,8 +101,7 @@ def _find_uncommented(role: str, name: str, keys: list[YamlKey]) -> str | None:
     bare = [key for key in keys if not key.comment and key.path != "name"]
     if not bare:
         return None
-    entry = next(e for e in registry.catalogue(role) if e.name == name)
-    explained = explain_keys(bare, component_declaration(entry))
+    explained = explain_keys(bare, declaration(role, name))
     return next((key.path for key in explained if not key.comment), None)
 
 

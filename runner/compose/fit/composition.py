@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from components import registry
 from components.contracts.roles import Model
 from components.registry import CHOSEN
-from runner.catalogue.declarations import component_class, read_declaration
 from runner.compose.build import build_component
 from runner.compose.fit.attacker_pairs import check_nested_attackers
 from runner.compose.parts import component_defaults, expand_component, known_keys, nested_parts
@@ -198,12 +196,3 @@ def _with_capabilities(model: Model, brings: frozenset[str]) -> Model:
 
     configured: Model = Configured.model_construct(**dict(model))
     return configured
-
-
-def problem_kinds(role: str, name: str) -> frozenset[str]:
-    """Kinds of problem of a component, read from its text where it has not been imported."""
-    file = registry.file(role, name)
-    if file is None or registry.is_imported(role, name):
-        cls = registry.get(role, name)
-        return frozenset({cls.kind}) if role == "dataset" else cls.requires.kinds
-    return read_declaration(component_class(role, name, file) or "", file).kinds

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from components import registry
 from components.contracts.roles import Model
 from components.registry import CHOSEN
-from runner.compose.fit.composition import Composition, problem_kinds
+from runner.catalogue.declarations import declaration
+from runner.compose.fit.composition import Composition
 from runner.compose.fit.incompatible import IncompatibleError, Offer, list_names
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
@@ -72,7 +73,7 @@ def _candidates(whole: Composition, role: str, now: object) -> list[str]:
     names = [name for name in registry.names(role) if name != now]
     if role in ("dataset", "gradient", "block"):
         return names
-    return [name for name in names if kind in problem_kinds(role, name)]
+    return [name for name in names if kind in declaration(role, name).kinds]
 
 
 def _names(whole: Composition, offer: Offer) -> list[str]:

@@ -6,15 +6,21 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import asdict
+from typing import Annotated, ClassVar, Literal
 
 import pytest
 import yaml
+from pydantic import Field, PositiveInt
 
 from components import registry
+from components.contracts import roles
 from components.contracts.requirements import Requirements
+from components.contracts.roles import Component, Probability
 from runner import CONF
 from runner.catalogue import list_and_show, listing
-from runner.catalogue.declarations import read_declaration
+from runner.catalogue.class_description import describe_class
+from runner.catalogue.declarations import CONFIG, read_index
 from runner.catalogue.families import families, find_citation
 from runner.catalogue.list_and_show import (
     GROUPS,
@@ -24,12 +30,17 @@ from runner.catalogue.list_and_show import (
     selected_components,
 )
 from runner.catalogue.partners import partners
-from runner.compose.parts import nested_roles
+from runner.compose.settings import Settings
 from runner.disk.yaml_comments import read_file, read_keys
 from runner.errors import ConfigError
 
 FILES = sorted(CONF.rglob("*.yaml"))
-COMPONENTS = [(role, name) for role in registry.ROLES for name in registry.names(role)]
+COMPONENTS = [
+    (role, name)
+    for role in registry.ROLES
+    for name in registry.names(role)
+    if registry.file(role, name)
+]
 
 
 def _within(group: str, text: str) -> set[str]:
@@ -160,29 +171,28 @@ def test_comments_inline_above_and_going_on_below():
 
 # ---- declarations
 # -----------------------------------------------------------------------------------------------------
-def test_types_are_read_in_words(tmp_path):
-    path = tmp_path / "thing.py"
-    path.write_text(
-        "from typing import Annotated, Any, ClassVar, Literal\n"
-        "from components.contracts.roles import Probability\n"
-        "N, M = 7, 9\n"
-        "Link = Literal['probit', 'logit']\n"
-        "class Base:\n"
-        "    requires: ClassVar = Requirements(kinds=frozenset({'game'}), batch_kind='rows')\n"
-        "    width: PositiveInt\n"
-        "class Thing(Base):\n"
-        "    '''One.'''\n"
-        "    requires = Requirements(batch_kind='episode', capabilities=COMPUTED)\n"
-        "    target: ClassVar[str | None] = None\n"
-        "    link: Link\n"
-        "    rate: Annotated[float, Field(gt=0, le=1)]\n"
-        "    rows: Annotated[int, Field(ge=1, le=M)] | None\n"
-        "    p: Probability\n"
-        "    widths: list[PositiveInt]\n"
-        "    levels: Annotated[list[float], Field(min_length=1)]\n"
-        "    share: float | bool | None\n"
-    )
-    found = read_declaration("Thing", path)
+def test_types_are_described_in_words():
+    class Base(Component):
+        requires = Requirements(kinds=frozenset({"game"}), batch_kind="rows")
+        width: PositiveInt  # of a layer
+
+    class Thing(Base):
+        """One."""
+
+        requires = Requirements(batch_kind="episode")
+        target: ClassVar[str | None] = "real"
+        link: Literal["probit", "logit"]
+        # in units
+        # of a step
+        rate: Annotated[float, Field(gt=0, le=1)]
+        rows: Annotated[int, Field(ge=1, le=9)] | None  # used rows
+        p: Probability
+        widths: list[PositiveInt]
+        levels: Annotated[list[float], Field(min_length=1)]
+        share: float | bool | None
+        inner: roles.Model | None
+
+    found = describe_class(Thing)
     assert found.fields == {
         "width": "integer > 0",
         "link": "probit | logit",
@@ -192,23 +202,29 @@ def test_types_are_read_in_words(tmp_path):
         "widths": "list of integer > 0",
         "levels": "list of number, at least 1 of them",
         "share": "number or true or false or null",
+        "inner": "name of a model, or {name: …, its keys} or null",
     }
-    assert found.facts == {"target": None}
-    assert found.requires == Requirements(kinds=frozenset({"game"}), batch_kind="episode")
-    assert found.docstring == "One."
+    assert found.comments == {
+        "width": "of a layer",
+        "rate": "in units of a step",
+        "rows": "used rows",
+    }
+    assert found.holds == {"inner": "model"}
+    assert found.integers == {"width", "rows", "widths"}
+    assert found.numbers == {*found.integers, "rate", "p", "levels", "share"}
+    assert (found.docstring, found.facts["target"], found.kinds) == ("One.", "real", {"game"})
 
 
 @pytest.mark.parametrize(("role", "name"), COMPONENTS)
-def test_what_is_read_from_the_text_is_what_the_class_says(role, name):
-    own, cls = describe(role, name)[1], registry.get(role, name)
-    assert set(own.fields) == cls.yaml_keys() - {"name"}
-    assert own.holds == nested_roles(cls)
-    for field, value in own.requirements.items():
-        if value is not None:
-            assert value == getattr(cls.requires, field), field
-    for fact in ("kind", "target", "offers", "inherited_keys", "action"):
-        if own.facts.get(fact) is not None:
-            assert own.facts[fact] == getattr(cls, fact), fact
+def test_the_index_has_the_declarations_of_the_class(role, name):
+    described = asdict(describe_class(registry.get(role, name)))
+    assert asdict(read_index()[f"{role}/{name}"]) == described, "run make index"
+
+
+def test_the_index_has_the_run_level_keys_and_nothing_else():
+    indexed = read_index()
+    assert indexed.keys() == {CONFIG, *(f"{role}/{name}" for role, name in COMPONENTS)}
+    assert asdict(indexed[CONFIG]) == asdict(describe_class(Settings)), "run make index"
 
 
 # ---- the commands

@@ -98,10 +98,7 @@ def test_own_files_and_plugins_complete_without_being_imported(tmp_path, monkeyp
     assert words(f"{line} inference=wal") == ["inference=walk"]
     assert words("runner +experiment=mog inference=wal") == []
     assert words(f"{line} inference=walk inference.") == ["inference.scale=", "inference.kind="]
-    assert words(f"{line} inference=walk plugins=[walk] inference.kind=") == [
-        "inference.kind=fast",
-        "inference.kind=slow",
-    ]
+    assert words(f"{line} inference=walk plugins=[walk] inference.k") == ["inference.kind="]
     assert words("runner study --config-dir conf mi") == ["mine"]
     assert words("runner show --config-dir=conf inference/wal") == ["inference/walk"]
     assert words("runner study --pl") == ["--plugin"]
