@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -279,12 +278,13 @@ def _describe_class_error(
 ) -> str:
     """Describe the error in classes by their numbers (None: a text is no class); "": no error."""
     by_size = None not in values.values()
-    for first, second in pairwise(classes):
-        if by_size and values[first] == values[second]:
-            return (
-                f"classes {first} and {second} are one number; write it in one way, or mark "
-                "both as texts, as c1"
-            )
+    seen: dict[object, str] = {}
+    for text in classes:
+        same = seen.setdefault(values[text] if by_size else text.casefold(), text)
+        if same != text:
+            fault = "are one number" if by_size else "differ in capitals only"
+            remedy = "mark both as texts, as c1" if by_size else "name both in dataset.classes"
+            return f"classes {same} and {text} {fault}; write it in one way, or {remedy}"
     if len(classes) < 2 or (binary and len(classes) > 2):
         class_list = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
         mend = "name other columns" if len(classes) < 2 else "set dataset.labels=classes"

@@ -88,7 +88,9 @@ def read_rows(
         rows = _take_times(every, rows[0][0])
     facts = _describe_left_out(every, rows)
     del rows[0]
-    _check_widths(file, names, rows, lines[rows[-1][0] - 1].startswith('"'))
+    if _has_row_names(names, [row for _, row in rows], lines[rows[-1][0] - 1]):
+        names.insert(0, "")
+    _check_widths(file, names, rows)
     return mark, [name.strip() for name in names], rows, facts
 
 
@@ -107,12 +109,19 @@ def _describe_left_out(every: list[Row], rows: list[Row]) -> dict[str, str]:
     return {"lines left out": text} if out else {}
 
 
-def _check_widths(file: Path, names: list[str], rows: list[Row], quoted: bool) -> None:
-    """Check that every row has a cell for each name; R writes names of rows, and none for them.
+def _has_row_names(names: list[str], rows: list[list[str]], last: str) -> bool:
+    """True if rows begin with a name, in quotes or a running number, and their first line has no
+    name for it, as R writes them; ``last`` is the last line."""
+    is_named = last.startswith('"') or [row[:1] for row in rows] == [
+        [str(i)] for i in range(1, len(rows) + 1)
+    ]
+    return is_named and {len(row) for row in rows} == {len(names) + 1}
+
+
+def _check_widths(file: Path, names: list[str], rows: list[Row]) -> None:
+    """Check that every row has a cell for each name.
 
     Raises DamagedFileError."""
-    if quoted and {len(row) for _, row in rows} == {len(names) + 1}:
-        names.insert(0, "")
     for line, row in rows:
         if len(row) != len(names):
             raise DamagedFileError(
@@ -160,7 +169,9 @@ def find_delimiter(lines: list[str], marks: Iterable[str]) -> str | None:
     for mark in marks:
         with suppress(csv.Error, ValueError):
             names, *rows = csv.reader(lines, delimiter=mark, skipinitialspace=mark == " ")
-            more = {len(_cut_blanks(row, len(names))) - len(names) for row in rows}
-            if len(names) > 1 and more in ({0}, {lines[-1].startswith('"')}):
+            widths = {len(_cut_blanks(row, len(names))) for row in rows}
+            if len(names) > 1 and (
+                widths == {len(names)} or _has_row_names(names, rows, lines[-1])
+            ):
                 return mark
     return None

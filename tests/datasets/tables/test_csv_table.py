@@ -319,6 +319,12 @@ def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
             "classes 1 and 1.0 are one number",
         ),
         (
+            "x,y\n1,Yes\n2,yes\n3,No\n",
+            {"labels": "classes"},
+            ConfigMismatchError,
+            "classes Yes and yes differ in capitals only; write it in one way",
+        ),
+        (
             ",x,y\n5,1,2\n7,2,2\n3,3,5\n",
             {},
             ConfigMismatchError,

@@ -77,6 +77,7 @@ LEFT_OUT = {"lines left out": "4, blank or comments, the first is line 1"}
         ('"";"x";"y"\n"1";1,5;2\n"2";3,25;4\n', "xy", [1.5, 3.25],
          {"delimiter": "';'", "left out": R_ROWS, "decimal mark": "comma"}),
         ('"x" "y"\n"1" 1.5 2\n"2" 3.25 4\n', "xy", [1.5, 3.25], {"delimiter": "blanks", "left out": R_ROWS}),
+        ("x y\n1 1.5 2\n2 3.25 4\n", "xy", [1.5, 3.25], {"delimiter": "blanks", "left out": R_ROWS}),
         ("# by me, 2024\n\nx,y\n1.5,2\n\n# note\n \n3.25,4\n\n\n", "xy", [1.5, 3.25], LEFT_OUT),
         ("#,y\n1,a\n2,b\n", "#y", None, {}),
         ("x,y\n1.234,2\n5.678,3\n", "xy", [1.234, 5.678], {}),
