@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.disk.atomic import write_text
-from runner.sweep.search_space import params_to_overrides
 from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
 from runner.terminal.plain import plain_value
 
@@ -68,12 +67,11 @@ def _varied_keys(study: Study) -> list[str]:
 def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure]]:
     """Figures with their titles, in the order of a reader's questions."""
     import optuna.visualization as show
+    from optuna.importance import FanovaImportanceEvaluator
 
     names = metrics(study)
     keys = _varied_keys(study)
-    if len(names) == 2:
-        yield "Pareto front", _front(study, names)
-    elif len(names) == 3:
+    if len(names) in (2, 3):
         yield "Pareto front", show.plot_pareto_front(study, target_names=names)
     for k, name in enumerate(names):
         # Optuna's own reading of one objective follows its direction; a custom target is only for
@@ -86,7 +84,13 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
         )
         mine = shares[shares["objective"] == name].sort_values("importance")
         if len(mine):
-            yield f"Importance of the keys{suffix}", _bars(mine, name)
+            of_each = show.plot_param_importances(
+                study,
+                evaluator=FanovaImportanceEvaluator(seed=0),
+                target=_value(k),
+                target_name=name,
+            )
+            yield f"Importance of the keys{suffix}", of_each
         if keys:
             figure = show.plot_parallel_coordinate(
                 study, params=keys, target=target, target_name=name
@@ -104,47 +108,6 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
             "Evaluations on the way",
             on_the_way.update_layout(yaxis_title=names[0], xaxis_title="step of all replicates"),
         )
-
-
-def _front(study: Study, names: list[str]) -> go.Figure:
-    """Two objectives against each other: those on the front joined, the others behind them."""
-    import plotly.graph_objects as go
-
-    front = set(pareto_front(study))
-    figure = go.Figure(layout={"xaxis": {"title": names[0]}, "yaxis": {"title": names[1]}})
-    for best, label, color in (
-        (False, "other trials", "#9aa5b1"),
-        (True, "Pareto front", "#b2182b"),
-    ):
-        trials = sorted(
-            (t for t in completed_trials(study) if (t.number in front) is best),
-            key=lambda t: t.values[0],
-        )
-        hover_texts = [
-            "<br>".join([f"trial {t.number}", *params_to_overrides(t.params)]) for t in trials
-        ]
-        figure.add_scatter(
-            x=[t.values[0] for t in trials],
-            y=[t.values[1] for t in trials],
-            name=label,
-            text=hover_texts,
-            hoverinfo="text+x+y",
-            mode="lines+markers" if best else "markers",
-            marker={"size": 9 if best else 7, "color": color},
-        )
-    return figure
-
-
-def _bars(shares: pd.DataFrame, name: str) -> go.Figure:
-    import plotly.graph_objects as go
-
-    words = [f"{share:.2f}" for share in shares["importance"]]
-    bars = go.Bar(
-        x=shares["importance"], y=shares["key"], orientation="h", text=words, textposition="outside"
-    )
-    return go.Figure(
-        bars, {"xaxis": {"title": f"share of the variance of {name}", "range": [0, 1.1]}}
-    )
 
 
 def fragment(study: Study, shares: pd.DataFrame) -> list[tuple[str, str]]:
