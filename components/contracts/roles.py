@@ -151,8 +151,6 @@ class Component(BaseModel):
     imports: ClassVar[frozenset[str]] = frozenset()
     # keys that name a user's file -> the key that holds its SHA-256
     reads: ClassVar[dict[str, str]] = {}
-    # keys added later, and the earlier behaviour: records from then have none
-    legacy_defaults: ClassVar[dict[str, Any]] = {}
     name: str
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
