@@ -414,9 +414,6 @@ class Inference(Component, Generic[M, P, B, S]):
     reads_truth: ClassVar[bool] = False
     # of filters: the gradient of the filtered states in the observations can be computed
     differentiable: ClassVar[bool] = True
-    # gradient evaluations that each chain makes in a step: their number, or the training metric
-    # that reports it; None: unknown.  Read for records from before costs were counted only
-    gradients_per_step: ClassVar[int | str | None] = None
 
     # Capabilities of the module that it makes from the model, required by gradients inside it.
     # Empty: the module is the model.

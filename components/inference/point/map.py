@@ -47,7 +47,6 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent], DescentKeys)
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
     )
-    gradients_per_step: ClassVar[int | str | None] = 1
     provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
 
     schedule: Literal["constant", "cosine"]

@@ -100,24 +100,6 @@ def test_a_resumed_run_counts_as_one_that_was_not_stopped(make_job, tmp_path, bu
     assert ends[0] == ends[1]
 
 
-def test_a_checkpoint_without_counts_goes_on_without_them(make_job, monkeypatch):
-    """As those of before had none: half a count would be a lie."""
-    from runner.execution.costs import CostMeter
-
-    with monkeypatch.context() as patch:
-        patch.setattr(CostMeter, "state", lambda self: None)
-        patch.setattr(CostMeter, "metrics", lambda self: {})
-
-        def stop(step, _):
-            raise RunPrunedError(f"at {step}")
-
-        with pytest.raises(RunPrunedError):
-            run(make_job(*MOG), stop)
-    _, result = run(make_job(*MOG))
-    assert not costs_of(result)
-    assert result["ess"][0] > 0
-
-
 @pytest.mark.parametrize(
     ("limit", "step"), [(C * 31, 30), (C * 31 - 1, 30), (C * 31 + 1, 31), (1, 1), (10**6, 60)]
 )
