@@ -151,8 +151,6 @@ class Component(BaseModel):
     imports: ClassVar[frozenset[str]] = frozenset()
     # keys that name a user's file -> the key that holds its SHA-256
     reads: ClassVar[dict[str, str]] = {}
-    # keys added later, and the earlier behaviour: records from then have none
-    legacy_defaults: ClassVar[dict[str, Any]] = {}
     name: str
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -416,9 +414,6 @@ class Inference(Component, Generic[M, P, B, S]):
     reads_truth: ClassVar[bool] = False
     # of filters: the gradient of the filtered states in the observations can be computed
     differentiable: ClassVar[bool] = True
-    # gradient evaluations that each chain makes in a step: their number, or the training metric
-    # that reports it; None: unknown.  Read for records from before costs were counted only
-    gradients_per_step: ClassVar[int | str | None] = None
 
     # Capabilities of the module that it makes from the model, required by gradients inside it.
     # Empty: the module is the model.

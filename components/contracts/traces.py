@@ -62,8 +62,3 @@ class Trace:
         """A copy of all rows with their number as dimension ``dim``, what ``torch.stack`` makes of
         a list of them."""
         return self.rows.movedim(0, dim).clone(memory_format=torch.contiguous_format)
-
-    def cut(self, n: int) -> None:
-        """Leaves out what lies behind the first n rows: records of before held room for rows to
-        come."""
-        self._n = min(self._n, n)

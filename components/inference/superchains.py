@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from pydantic import BaseModel, PositiveInt, model_validator
 
 
@@ -14,7 +12,6 @@ class Superchains(BaseModel):
 
     Source: Margossian et al. (2024), section 2."""
 
-    legacy_defaults: ClassVar[dict[str, Any]] = {"superchains": None}
     chains: PositiveInt
     superchains: PositiveInt | None
 

@@ -107,8 +107,12 @@ def describe_class(cls: type[BaseModel]) -> ClassDeclaration:
 
 
 def _read_comments(cls: type) -> dict[str, str]:
-    """Comments on the lines of a class's own fields, and directly above them."""
-    source = inspect.cleandoc("\n" + inspect.getsource(cls))
+    """Comments on the lines of a class's own fields, and directly above them; none of a class
+    that is in no file."""
+    try:
+        source = inspect.cleandoc("\n" + inspect.getsource(cls))
+    except (OSError, TypeError):
+        return {}
     lone: dict[int, str] = {}
     inline: dict[int, str] = {}
     for token in tokenize.generate_tokens(io.StringIO(source).readline):

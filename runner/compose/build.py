@@ -62,9 +62,7 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
 
     _refuse_missing_parts(cls, values, where, holds)
     parts = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
-    options = {
-        k: v for k, v in (cls.legacy_defaults | values | parts).items() if k not in cls.threat_keys
-    }
+    options = {k: v for k, v in (values | parts).items() if k not in cls.threat_keys}
     if not issubclass(cls, Evasion | Injection):
         return validate_model(cls, options, where, cls.yaml_keys()), None
     threat = {k: v for k, v in values.items() if k in cls.threat_keys}
@@ -83,7 +81,7 @@ def _refuse_missing_parts(
         ConfigError: naming the key that should hold it.
     """
     for k, inner in holds.items():
-        if values.get(k, cls.legacy_defaults.get(k)) is None and not _is_optional(cls, k):
+        if values.get(k) is None and not _is_optional(cls, k):
             raise ConfigError(
                 f"{where}.{k}: {values['name']} needs one; choose it by name, {where}.{k}=… (runner list {inner} names them)"
             )

@@ -74,18 +74,23 @@ def protocol_of(parts: dict[str, str], metric: str) -> Protocol:
 
 def protocol_parts(config: dict[str, Any]) -> dict[str, str]:
     """Parts that the protocols of all metrics of a run share."""
-    signed = {
-        k: v for k, v in signed_config(config).items() if k not in FREE_KEYS and v is not None
-    }
+    signed = {k: v for k, v in signed_config(config).items() if k not in FREE_KEYS}
     parts = {}
     for key in sorted(signed):
         value = signed[key]
         if key in CHOSEN and isinstance(value, dict):
             settings = _drop_file_names(key, value)
             parts[key] = f"{value.get('name')}:{_hash(settings)[:PART_LENGTH]}"
-        else:
+        elif not _is_unset(value):
             parts[key] = _to_word(value)
     return parts
+
+
+def _is_unset(value: Any) -> bool:
+    """True for a run-level key without a value, a budget without limits, a decision without a loss."""
+    if not isinstance(value, dict):
+        return value is None
+    return value.get("loss", ...) is None or all(limit is None for limit in value.values())
 
 
 def _to_word(value: Any) -> str:

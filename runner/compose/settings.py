@@ -42,38 +42,6 @@ UNSIGNED_KEYS = {
     "keep_predictions",
     "figures",
 }
-# The parameter of each loss of a decision that has one.
-LOSS_PARAMETERS = {"costs": "costs", "pinball": "level", "tolerance": "radius"}
-# Keys added later, of components at any depth or, after a component's name and a dot, of this
-# component only. Their defaults here reproduce the behaviour before the keys existed.
-LEGACY_DEFAULTS: dict[str, Any] = {
-    "precision": "full",
-    "collapse": "none",
-    "superchains": None,
-    "alphas": [],
-    "csv.standardise": True,
-    "csv.bounds": None,
-    "csv.image_shape": None,
-    "module.outputs": None,
-    "csv.exclude": [],
-    "csv.decimal": None,
-    "csv.encoding": None,
-    "csv.classes": None,
-    "csv.gaps": "error",
-    "csv.dates": None,
-    "csv_series.date_format": None,
-    "csv_series.exclude": [],
-    "csv_series.decimal": None,
-    "csv_series.encoding": None,
-    "csv_series.season": 1,
-    "stochastic_volatility.states": "shared",
-    "gradient_variance.gradient": None,
-    "shrink": False,
-    "sgld_r.kernel_particles": None,
-    "svgd.kernel_particles": None,
-    "importance_sampling.points": "random",
-    "cavi.joint": [],
-}
 
 
 def validate_folder(path: str) -> str:
@@ -122,20 +90,17 @@ class Settings(BaseModel):
     smoke_overrides: dict[str, Any]
     debug: Literal["overfit", "profile"] | None
     objective: str | None
-    side_by_side: bool = False  # records from before the key have none
-    # records from before the key have none
-    validation: Annotated[float, Field(gt=0, lt=1)] | None = None
-    # records from before the key have none; validated as ``BudgetKeys``
-    budget: dict[str, Any] | None = None
-    # records from before the key have none
-    decision: dict[str, Any] | None = None
+    side_by_side: bool
+    validation: Annotated[float, Field(gt=0, lt=1)] | None
+    budget: dict[str, Any] | None  # validated as ``BudgetKeys``
+    decision: dict[str, Any] | None
     fresh: bool
     offline: bool
     tracking: bool
-    tracking_checkpoints: bool = False  # records from before the key have none
-    keep_diff: bool = False  # records from before the key have none
-    keep_predictions: bool = False  # records from before the key have none
-    figures: bool = True  # records from before the key have none
+    tracking_checkpoints: bool
+    keep_diff: bool
+    keep_predictions: bool
+    figures: bool
     paper_tables: list[str]
     plugins: list[str]
     data_dir: Annotated[str, AfterValidator(validate_folder)]
@@ -150,56 +115,11 @@ def signed_overrides(overrides: Iterable[str]) -> list[str]:
 
 
 def sign(config: dict[str, Any], data: str) -> str:
-    """Hash of the resolved config less what cannot change a number, and of the data's own name."""
+    """Hash of the signed config and of the data's own name."""
     signed = signed_config(config | {"data": data})
     return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def signed_config(config: dict[str, Any]) -> dict[str, Any]:
-    """A resolved config less what cannot change a number and keys at their legacy defaults."""
-    signed = {k: v for k, v in config.items() if k not in UNSIGNED_KEYS}
-    # nothing is held out, as in the records from before the key
-    if signed.get("validation") is None:
-        signed.pop("validation", None)
-    limits = {k: v for k, v in (signed.pop("budget", None) or {}).items() if v is not None}
-    signed = _drop_idle_decision(signed) | ({"budget": limits} if limits else {})
-    if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
-        signed.pop("side_by_side", None)
-    dropped: dict[str, Any] = _drop_legacy_defaults(_drop_idle_shrinkage(signed))
-    return dropped
-
-
-def _drop_idle_decision(config: dict[str, Any]) -> dict[str, Any]:
-    """A config less the parameters of losses that are not ``decision.loss``, and less the decision
-    if there is none, as in the records from before the key."""
-    decision = config.get("decision")
-    rest = {k: v for k, v in config.items() if k != "decision"}
-    if not isinstance(decision, dict) or decision.get("loss") is None:
-        return rest
-    used = {"loss", LOSS_PARAMETERS.get(str(decision["loss"]))}
-    return rest | {"decision": {k: v for k, v in decision.items() if k in used}}
-
-
-def _drop_idle_shrinkage(config: dict[str, Any]) -> dict[str, Any]:
-    """A config less the shrinkage of a plan where nothing is planned."""
-    dataset = config.get("dataset")
-    if not isinstance(dataset, dict):
-        return config
-    budget = dataset.get("budget")
-    if not isinstance(budget, dict) or budget.get("total") is not None:
-        return config
-    unused = {k: v for k, v in budget.items() if k != "shrink"}
-    return config | {"dataset": dataset | {"budget": unused}}
-
-
-def _drop_legacy_defaults(value: Any) -> Any:
-    """A config less the keys of ``LEGACY_DEFAULTS`` that have their defaults: the records from
-    before these keys have none."""
-    if isinstance(value, dict):
-        keys = {k: k if k in LEGACY_DEFAULTS else f"{value.get('name')}.{k}" for k in value}
-        return {
-            k: _drop_legacy_defaults(v)
-            for k, v in value.items()
-            if keys[k] not in LEGACY_DEFAULTS or v != LEGACY_DEFAULTS[keys[k]]
-        }
-    return [_drop_legacy_defaults(v) for v in value] if isinstance(value, list) else value
+    """A resolved config without the keys that cannot change a number."""
+    return {k: v for k, v in config.items() if k not in UNSIGNED_KEYS}

@@ -264,7 +264,7 @@ def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             # Cloned: tensors read in place have any address, and BLAS rounds differently for
             # unaligned memory.
             tensors = {key: opened.get_tensor(key).clone() for key in opened.keys()}  # noqa: SIM118 (not a dict)
-        newest = facts.get("block")  # earlier records have none
+        newest = facts["block"]
         facts["blocks"], earlier = RowBlocks.read(
             sidecar.parent, BlockFile(*newest) if newest else None
         )

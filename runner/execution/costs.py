@@ -29,7 +29,6 @@ class CostMeter:
     costs: Costs = field(default_factory=Costs)
     made: Costs = field(default_factory=Costs)  # of the posterior that was made last
     cpu_seconds: float = 0.0  # until ``_began``
-    is_complete: bool = True  # False: a checkpoint without counts was continued
     ended: dict[str, Any] | None = None  # the limit that was reached, and the step
     _began: float | None = None  # CPU seconds of this process when the clock was started
 
@@ -69,10 +68,9 @@ class CostMeter:
         """Counts by kind, and CPU seconds, of all replicates that are computed together."""
         return {**self.costs.counts(), CPU_SECONDS: self._cpu_now()}
 
-    def load(self, state: Mapping[str, Any] | None) -> None:
-        """Goes on from the counts of a checkpoint; None: it has none."""
-        self.is_complete = state is not None
-        counts = {CPU_SECONDS: 0.0} | dict(state or {})
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Resumes from the counts of a checkpoint."""
+        counts = dict(state)
         self.cpu_seconds = counts.pop(CPU_SECONDS)
         if self._began is not None:
             self._began = time.process_time()
@@ -81,8 +79,6 @@ class CostMeter:
     def metrics(self) -> Scores:
         """Costs of a replicate as metrics, those of its posterior among them: numbers, or a list of
         them for several together."""
-        if not self.is_complete:
-            return {}
         R = self.replicates
         total = Counter(self.state())
         total.update(self.made.counts())

@@ -195,7 +195,7 @@ def save_checkpoints(
             "seconds": course.seconds,
             "signature": job.signature,
             "code": record.code,
-            "costs": course.meter.state() if course.meter.is_complete else None,
+            "costs": course.meter.state(),
         }
         if going is not None:
             going.result()

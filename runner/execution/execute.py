@@ -93,7 +93,7 @@ class Run:
         self.alone = alone()
         self.handover = create_handover(self.settings, self.record.folder)
         # A record stores how its run began: a run with replicates in sequence goes on in sequence.
-        self.vectorised: bool = self.record.facts.get("vectorised", job.is_vectorised)
+        self.vectorised = job.is_vectorised
         self.loops = 1 if self.vectorised else self.settings.replicates
         self.announcements = Announcements()
         self.was_done = self.record.state == "done"
@@ -152,7 +152,7 @@ class Run:
             printer.out.print(
                 f"note     the checkpoint is of another device: random numbers from step {step} on are of {rng.device}",
             )
-        meter.load(facts.get("costs"))
+        meter.load(facts["costs"])
         replicate_text = f"replicate {rng.replicate + 1}/{self.settings.replicates}"
         printer.out.print(f"resumed at step {step} of {replicate_text}")
         return state, step, facts["seconds"], facts["blocks"]

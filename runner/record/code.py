@@ -97,16 +97,13 @@ def installed_version(package: str) -> str | None:
 
 
 def identity(git: dict[str, str], packages: dict[str, str]) -> dict[str, Any]:
-    """Identity of the code in checkpoints and records; older records hold the diff itself."""
-    git_state: dict[str, Any] = {k: git[k] for k in ("sha", "diff_sha256") if k in git}
-    if git.get("diff") and "diff_sha256" not in git_state:
-        git_state["diff_sha256"] = _hash(git["diff"])
-    return {**git_state, "versions": packages}
+    """Identity of the code in checkpoints and records, without the diff itself."""
+    return {k: git[k] for k in ("sha", "diff_sha256") if k in git} | {"versions": packages}
 
 
 def has_changes(git: dict[str, Any]) -> bool:
     """True if there were uncommitted changes."""
-    return bool(git.get("diff_sha256") or git.get("diff"))
+    return "diff_sha256" in git
 
 
 def _commit(code: dict[str, Any]) -> str:

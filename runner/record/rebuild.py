@@ -45,17 +45,16 @@ def rebuilt(folder: Path, vectorised: bool) -> dict[str, Any]:
     newest = int(reached[-1].stem[1:5]) if reached and re.match(r"r\d{4}-", reached[-1].name) else 0
     recorded = read_lines(folder)
     final = {line["replicate"]: line for line in recorded if line["phase"] == "final"}
-    together = vectorised and not newest and not any(line["replicate"] for line in recorded)
     finished = (
         {}
-        if together
+        if vectorised
         else {str(r): line["metrics"] for r, line in sorted(final.items()) if r < newest}
     )
     last = {line["replicate"]: line["time"] for line in recorded}
     return {
         "state": "interrupted",
         "finished": finished,
-        "vectorised": together,
+        "vectorised": vectorised,
         "seconds": float(sum(last.values())),
         "code": _code(reached),
         "artefacts": _files(folder) if "0" in finished else [],

@@ -173,9 +173,6 @@ class Record:
             remove_orphans(job.folder)
             record._find(job)
             if record.state != "done":
-                # an earlier record
-                if record.facts.get("git") is not None and "code" not in record.facts:
-                    record.facts["code"] = [{"replicate": 0, "step": 0, **record.code}]
                 record.facts |= {
                     "git": code.commit(job.settings.keep_diff),
                     "versions": code.versions(),

@@ -35,8 +35,6 @@ INCLUDED = "of earlier reports (--with)"  # of a note: earlier scores are among 
 OUTDATED_PATTERN = re.compile(
     r"[\d,]+ of [\d,]+ runs? are done\. Missing: .*\(not started\)|[\d,]+ rows? without a score: "
 )
-# "Table D.3 and Table D.3" of earlier reports
-REPEATED_PATTERN = re.compile(r"\b(\w+(?: [\w.]+)?) and \1(?= on )")
 
 
 def _format_signed(value: float, digits: int) -> str:
@@ -222,13 +220,13 @@ def notes(
 ) -> list[str]:
     """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
-        lines = [_shorten(line) for line in kept.notes]
+        lines = kept.notes
         if any(INCLUDED in line for line in lines):
             lines = [line for line in lines if not OUTDATED_PATTERN.match(line)]
             lines += _note_empty_rows(tables)
         return list(dict.fromkeys([*lines, *note_protocols(tables)]))
     messages = [
-        f"Of the earlier scores: {_shorten(line)}"
+        f"Of the earlier scores: {line}"
         for line in kept.notes
         if line.startswith(FAILED_CHECK_MARK)
     ]
@@ -291,24 +289,6 @@ def _join_some(names: list[str]) -> str:
     distinct = list(dict.fromkeys(names))
     more = f", {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
     return ", ".join(distinct[:SHOWN]) + more
-
-
-# Sentences of origin files that earlier versions wrote, and how they are written now.
-EARLIER_SENTENCES = {
-    "; the list below says why": "",
-    " failed checks of their own, by which their numbers are not to be trusted as they are: ": (
-        " failed checks, so that their numbers are not to be trusted as they are. Not fulfilled: "
-    ),
-    ": they are shown beside each other and not compared": ": the two are not compared",
-    "the published numbers stand alone": "only published numbers are shown",
-}
-
-
-def _shorten(line: str) -> str:
-    """A note of an earlier report in the words of today."""
-    for before, now in EARLIER_SENTENCES.items():
-        line = line.replace(before, now)
-    return REPEATED_PATTERN.sub(r"\1", line)
 
 
 def _note_empty_rows(tables: list[TableLayout]) -> list[str]:

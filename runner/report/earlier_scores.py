@@ -5,7 +5,7 @@
 The file is the ``<study>_replicates.csv`` that every report writes, or the same as Parquet:
 one line per table, row, column, seed and replicate.  If a record here has the same seed and
 replicate, the record takes precedence.  ``protocol`` is the hash of the protocol behind a
-score (``runner.compose.protocol``); files of earlier versions have none.
+score (``runner.compose.protocol``); scores without one are shown as of an unknown protocol.
 """
 
 from __future__ import annotations

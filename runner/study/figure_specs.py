@@ -91,7 +91,7 @@ class CostSpec(StrictModel):
     kind: Literal["cost"]
     metric: str
     # seconds of training, without the time of evaluations; costs that a record counts, all chains,
-    # particles and draws together; gradient_evaluations is another name of gradients
+    # particles and draws together
     against: Literal[
         "seconds",
         "steps",
@@ -100,7 +100,6 @@ class CostSpec(StrictModel):
         "forwards",
         "environment_steps",
         "cpu_seconds",
-        "gradient_evaluations",
     ] = "seconds"
     name: FileName = ""  # of its file; empty: cost, the metric and the kind of cost
     title: str | None = None  # None: the metric against the kind of cost

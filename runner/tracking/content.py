@@ -223,17 +223,6 @@ class RecordContent:
             for name, mlflow_key in keys(values).items()
         }
 
-    @property
-    def data_digest(self) -> str:
-        """Digest of the data.
-
-        An older record without one has the digest of the data's settings.
-        """
-        stored_digest = self.facts.get("data_digest")
-        return stored_digest or digest(
-            {"data": self.facts["data"], "dataset": self.config.get("dataset")}
-        )
-
     # -- when
     # ----------------------------------------------------------------------------------------------------------
     @cached_property

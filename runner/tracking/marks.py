@@ -24,7 +24,7 @@ class RunMarks:
     )  # a tag of the run, by which it is found when an answer was lost
     asked: bool = False  # MLflow was asked to create it
     run_id: str | None = None
-    experiment: str | None = None  # its number in MLflow; records from before the key have none
+    experiment: str | None = None  # its number in MLflow
     lines: dict[str, int] = field(default_factory=dict)  # phase -> last step
     ended: str | None = None  # the end that has been pushed: the state, and when
 
@@ -33,7 +33,6 @@ class RunMarks:
 class Marks(RunMarks):
     """Parts of a record that are already uploaded."""
 
-    counted: int = 0  # number of lines of metrics.jsonl pushed by an earlier version
     params: bool = False
     tags: str | None = None  # digest
     inputs: bool = False

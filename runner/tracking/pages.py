@@ -45,10 +45,9 @@ def runs_page(server: str, experiment: str) -> str:
     return f"{server.rstrip('/')}/#/experiments/{experiment}/runs{VIEW}"
 
 
-def run_page(server: str, run_id: str, experiment: str | None) -> str:
-    """Page of a run; None: its record does not know the number of its experiment."""
-    runs = "runs" if experiment is None else f"experiments/{experiment}/runs"
-    return f"{server.rstrip('/')}/#/{runs}/{run_id}{VIEW}"
+def run_page(server: str, run_id: str, experiment: str) -> str:
+    """Page of a run."""
+    return f"{server.rstrip('/')}/#/experiments/{experiment}/runs/{run_id}{VIEW}"
 
 
 def page_of_record(folder: Path, output_dir: Path, server: str) -> str | None:

@@ -66,10 +66,6 @@ class Push:
         state = self._state(content)
         params = self._uploaded_params(self.file.here)
         marks = self.file.here
-        if marks.ended == state:  # in, as earlier records state it
-            marks.ended = _end(content, state)
-            self.file.save()
-            return
         if marks.run_id is None:
             self._make(marks, content, content.run_name, content.starts, content.creation_tags())
         self._parameters(content, params)
@@ -78,7 +74,7 @@ class Push:
         if content.is_looped:
             self._replicates(content, state)
         else:
-            self._lines(marks, content, content.lines[marks.counted :])
+            self._lines(marks, content, content.lines)
         self._end(content, state)
 
     def _uploaded_params(self, marks: Marks) -> dict[str, str]:
@@ -116,9 +112,6 @@ class Push:
                 experiment = self.client.get_experiment_by_name(name)
                 if experiment is None:
                     raise
-        for tag, kind in EXPERIMENT_KIND_TAG.items():  # an earlier one; the user's choice stays
-            if tag not in experiment.tags:
-                self.client.set_experiment_tag(experiment.experiment_id, tag, kind)
         existing: str = experiment.experiment_id
         return existing
 
@@ -174,13 +167,11 @@ class Push:
 
         marks = self.file.here
         facts = content.facts
-        if marks.inputs or (
-            "data_digest" not in facts and facts["state"] in ("pending", "running")
-        ):
+        if marks.inputs or "data_digest" not in facts:
             return
         source = json.dumps({"dataset": facts["choice"]["dataset"]})
         data = Dataset(
-            name=facts["data"], digest=content.data_digest, source_type="runner", source=source
+            name=facts["data"], digest=facts["data_digest"], source_type="runner", source=source
         )
         inputs = [DatasetInput(data, [InputTag("mlflow.data.context", "training")])]
         self.client.log_inputs(_id(marks), datasets=inputs)

@@ -66,12 +66,3 @@ def test_a_row_unlike_the_others_is_refused(row):
 def test_without_a_row_there_is_no_shape():
     with pytest.raises(ValueError, match="no shape"):
         _ = Trace().rows
-
-
-def test_what_lies_behind_is_left_out():
-    trace = Trace(torch.arange(6))
-    trace.cut(4)
-    trace.cut(9)
-    assert trace.rows.tolist() == [0, 1, 2, 3]
-    trace.append(torch.tensor(7))
-    assert trace.rows.tolist() == [0, 1, 2, 3, 7]

@@ -14,7 +14,6 @@ from components.contracts.predictive import Categorical, GaussianMixture
 from components.errors import ConfigMismatchError
 from components.evaluation.decision import DecisionKeys, add_decision, decide, scores
 from components.posteriors.decisions import ToleranceLoss
-from runner.compose.settings import LOSS_PARAMETERS, sign
 from runner.errors import ConfigError
 
 F64 = torch.float64
@@ -136,14 +135,3 @@ def test_a_loss_of_other_labels_is_refused(make_job):
         make_job(*run, "decision.loss=costs")
     assert make_job(*run).decision is None
     assert make_job(*run, "decision.loss=absolute").decision.loss == "absolute"
-
-
-def test_only_the_parameter_of_the_loss_is_signed():
-    none = {"loss": None, "costs": COSTS, "level": 0.9, "radius": 0.5}
-    assert sign({"seed": 0}, "d") == sign({"seed": 0, "decision": none}, "d")
-    assert sign({"decision": none | {"level": 0.1}}, "d") == sign({"decision": none}, "d")
-    for loss, parameter in LOSS_PARAMETERS.items():
-        config = {"decision": none | {"loss": loss}}
-        for key in LOSS_PARAMETERS.values():
-            changed = {"decision": none | {"loss": loss, key: 0.3}}
-            assert (sign(changed, "d") != sign(config, "d")) == (key == parameter)

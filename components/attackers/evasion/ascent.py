@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, PositiveFloat, PositiveInt
 from torch import Tensor
@@ -43,8 +43,6 @@ class MarginAttack(InputGradientAttack):
 
 class GradientAscent(TargetedAttack, InputGradientAttack):
     """An attack that climbs as its own keys say, by one step to the border of the ball."""
-
-    legacy_defaults: ClassVar[dict[str, Any]] = {"precision": "full"}
 
     norm: NormName  # ball of the perturbation: linf, l2 or l1
     # Quantity lowered for the true class, and raised for a target: cross_entropy (log p(y|x)) |

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -29,7 +29,6 @@ class Funnel(NormalStart):
 
     Source: Neal (2003), section 8; Gallego (2021), section 2.4.2 (sd, as its Figure 2.7 shows)."""
 
-    legacy_defaults: ClassVar[dict[str, Any]] = {"spread": "variance"}
     dim: Annotated[int, Field(ge=2)]
     scale: PositiveFloat
     spread: Literal["sd", "variance"]

@@ -7,7 +7,7 @@ import gzip
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -180,8 +180,6 @@ class ImageDataset(Dataset):
     batch_size: PositiveInt | None  # images per step, >= 1; null: the whole training set
     # pixels as they are, or 1 where brighter than ½ and else 0
     binarised: Literal["none", "threshold"]
-
-    legacy_defaults: ClassVar[dict[str, Any]] = {"binarised": "none"}
 
     def data_traits(self) -> frozenset[str]:
         return super().data_traits() | (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -34,13 +34,6 @@ class UnlabelledImages(Dataset[Unlabelled]):
     has the same binary pixels in every run."""
 
     kind: ClassVar[Kind] = "unlabelled"
-    legacy_defaults: ClassVar[dict[str, Any]] = {
-        "proposal": "guide",
-        "ais_temperatures": 0,
-        "ais_chains": 16,
-        "ais_rows": 100,
-        "best_q_steps": 0,
-    }
 
     n_train: PositiveInt | None
     n_test: PositiveInt | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -87,17 +87,6 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     """
 
     kind: ClassVar[Kind] = "supervised"
-    legacy_defaults: ClassVar[dict[str, Any]] = {
-        "standardise": True,
-        "bounds": None,
-        "image_shape": None,
-        "exclude": [],
-        "decimal": None,
-        "encoding": None,
-        "classes": None,
-        "gaps": "error",
-        "dates": None,
-    }
 
     labels: Target
     targets: list[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -82,7 +82,6 @@ class MeasuredRows(Dataset[Unlabelled]):
     test_share: Annotated[float, Field(gt=0, lt=1)]
     n_train: PositiveInt | None
     gaps: Annotated[float, Field(ge=0, lt=1)]
-    legacy_defaults: ClassVar[dict[str, Any]] = {"n_train": None, "gaps": 0.0}
 
     def holds(self) -> Values:
         return "incomplete" if self.gaps else "real"

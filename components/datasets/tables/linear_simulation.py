@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -38,7 +38,6 @@ class LinearSimulation(Dataset):
     noise: PositiveFloat
     outliers: Annotated[float, Field(ge=0, le=1)]
     outlier_scale: PositiveFloat
-    legacy_defaults: ClassVar[dict[str, Any]] = {"outliers": 0.0, "outlier_scale": 10.0}
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         beta = torch.tensor(self.beta, dtype=setting.dtype)

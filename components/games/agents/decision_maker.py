@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, ClassVar, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -25,11 +25,6 @@ class DecisionMaker(Player[K], Generic[K]):
 
     Source: Pardo, Tavakoli, Levdik and Kormushev (2018), section 3 (partial-episode
     bootstrapping)."""
-
-    legacy_defaults: ClassVar[dict[str, object]] = {
-        "bootstrap_at_end": False,
-        "bootstrap_at_horizon": True,
-    }
 
     alpha: Annotated[float, Field(gt=0, le=1)]
     gamma: Annotated[float, Field(ge=0, lt=1)]

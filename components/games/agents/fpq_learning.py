@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Discriminator, Field, Tag
 from torch import Tensor
@@ -81,10 +81,6 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
     Source: Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and
     4.3.5.
     """
-
-    legacy_defaults: ClassVar[dict[str, object]] = CompilableDecisionMaker.legacy_defaults | {
-        "belief": "by_state"
-    }
 
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: Prior

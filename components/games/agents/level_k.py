@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field, PositiveFloat, PositiveInt
 from torch import Tensor
@@ -78,13 +78,6 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
 
     Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5.
     """
-
-    legacy_defaults: ClassVar[dict[str, object]] = CompilableDecisionMaker.legacy_defaults | {
-        "forecast": "expected",
-        "forecast_at": "next",
-        "temperature_opponent": None,
-        "ties": "shared",
-    }
 
     level: PositiveInt
     ties: Ties

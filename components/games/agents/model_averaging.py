@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
@@ -55,10 +55,6 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
 
     Source: Gallego (2021), Algorithm 4.2 and section 4.3.3; Camerer, Ho and Chong (2004).
     """
-
-    legacy_defaults: ClassVar[dict[str, object]] = CompilablePlayer.legacy_defaults | {
-        "counted": "sole"
-    }
 
     levels: Annotated[list[PositiveInt], Field(min_length=2)]
     prior_of_models: Prior

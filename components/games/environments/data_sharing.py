@@ -103,7 +103,6 @@ class DataSharing(Dilemma):
     """
 
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
-    legacy_defaults: ClassVar[dict[str, object]] = {"players": 2}
 
     players: Annotated[int, Field(ge=2, le=8)]
 

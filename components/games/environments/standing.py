@@ -61,11 +61,6 @@ class GameState:
     # share of moves with action 0, of the agent and the opponents, rows [1 + M, R]
     firsts: Trace = field(default_factory=Trace)
 
-    def __post_init__(self) -> None:
-        self.rewards.cut(self.episodes)
-        self.beside.cut(self.episodes)
-        self.firsts.cut(self.episodes)
-
     @property
     def rewards_so_far(self) -> Tensor:
         """Rewards of the episodes played so far [R, t]."""
@@ -78,18 +73,12 @@ class GameState:
 
     @property
     def opponent_rewards(self) -> Tensor:
-        """Reward of each opponent in the episodes, and welfare [M + 1, R, t].
-
-        Episodes of older records have no entries.
-        """
+        """Reward of each opponent in the episodes, and welfare [M + 1, R, t]."""
         return self._of_each(self.beside)
 
     @property
     def first_actions(self) -> Tensor:
-        """Share of action 0 among the moves of the agent and of each opponent [1 + M, R, t].
-
-        Episodes of older records have no entries.
-        """
+        """Share of action 0 among the moves of the agent and of each opponent [1 + M, R, t]."""
         return self._of_each(self.firsts)
 
     def close(self, s: Tensor, total: Tensor, firsts: Tensor) -> Info:

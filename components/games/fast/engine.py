@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -256,10 +256,6 @@ class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
     tensors of the same state.
 
     Raises ConfigMismatchError in other games, against other opponents and on other devices."""
-
-    legacy_defaults: ClassVar[dict[str, object]] = ValueDecisionMaker.legacy_defaults | {
-        "engine": "tensors"
-    }
 
     engine: Literal["tensors", "compiled"]
 

@@ -33,7 +33,6 @@ class ExponentialSmoother(Opponent[Tensor]):
     """
 
     knowledge: ClassVar[Knowledge] = "black box"
-    legacy_defaults: ClassVar[dict[str, object]] = {"ties": "random"}
 
     beta: Annotated[float, Field(gt=0, lt=1)]
     ties: Literal["random", "first"]

@@ -65,7 +65,6 @@ class Regulator(Opponent[RegulatorState]):
 
     knowledge: ClassVar[Knowledge] = "black box"
     third_party: ClassVar[bool] = True
-    legacy_defaults: ClassVar[dict[str, object]] = {"credit": "turn"}
 
     regulates: Opponent | None
     policy: Literal["discrete", "gaussian", "constant", "none"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
@@ -59,7 +58,6 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwor
     """
 
     requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise", "row_context"}))
-    legacy_defaults: ClassVar[dict[str, Any]] = {"centred": False, "radial": 0}
 
     centred: bool
     widths: list[PositiveInt]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -89,7 +89,6 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt
-    legacy_defaults: ClassVar[dict[str, Any]] = {"radial": 0}
 
     order: PositiveInt
     radial: NonNegativeInt

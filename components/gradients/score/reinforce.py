@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import PositiveInt
 from torch import Tensor
@@ -41,7 +41,6 @@ class Reinforce(StatelessGradient[LogRatio[RowBatch]]):
 
     requires = Requirements(capabilities=frozenset({"log_ratio"}))
     unbiased: ClassVar[bool] = True
-    legacy_defaults: ClassVar[dict[str, Any]] = {"product": "per_row"}
 
     n_samples: PositiveInt
     product: Product

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import PositiveInt, model_validator
 from torch import Tensor
@@ -49,7 +49,6 @@ class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
 
     requires = Requirements(capabilities=frozenset({"log_ratio"}))
     unbiased: ClassVar[bool] = True
-    legacy_defaults: ClassVar[dict[str, Any]] = {"product": "per_row"}
 
     n_samples: PositiveInt
     product: Product

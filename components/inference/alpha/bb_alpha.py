@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -37,8 +37,6 @@ class BlackBoxAlpha(DivergenceVI):
     Source: Hernández-Lobato, Li, Rowland, Hernández-Lobato, Bui and Turner (2016), section 3;
     Rodríguez Santana and Hernández-Lobato (2020), eqs. (22) and (24) to (26)."""
 
-    # value in records from before the key
-    legacy_defaults: ClassVar[dict[str, object]] = {"draws_from": "posterior"}
     alpha: Annotated[float, Field(gt=0, le=1)]
     draws_from: Literal["posterior", "cavity"]
 

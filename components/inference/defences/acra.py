@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveInt
@@ -32,8 +32,6 @@ class ACRA(OriginsDefence):
 
     Source: Gallego (2021), Algorithm 3.1, eqs (3.8) to (3.12); Naveiro et al. (2019).
     """
-
-    legacy_defaults: ClassVar[dict[str, Any]] = {"precision": None}
 
     direction: Direction
     variance: Probability

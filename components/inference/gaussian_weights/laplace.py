@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import PositiveInt
@@ -78,8 +78,6 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
         capabilities=frozenset({"network", "penalised", "weight_space", "own_inputs"}),
     )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
-
-    legacy_defaults: ClassVar[dict[str, Any]] = {"modes": 1}
 
     structure: Literal["full", "diagonal", "last_layer"]
     hyperparameters: Literal["trained", "evidence"]

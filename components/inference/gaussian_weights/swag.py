@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -121,7 +121,6 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         alternatives_by_kind={"supervised": frozenset({"log_joint", "theta_predictive"})},
     )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
-    legacy_defaults: ClassVar[dict[str, Any]] = {"schedule": "constant", "norm_rows": None}
 
     rank: PositiveInt
     n_predict: PositiveInt

@@ -66,7 +66,6 @@ class HMC(WarmUp, Sampler[HamiltonianChains]):
         batch_kind="whole",
     )
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    gradients_per_step: ClassVar[int | str | None] = "n_steps"
     trajectory: Literal["fixed", "jittered", "chees"]
     length: PositiveFloat
     max_steps: PositiveInt

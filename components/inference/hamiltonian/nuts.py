@@ -42,7 +42,6 @@ class NUTS(WarmUp, Sampler[HamiltonianChains]):
         batch_kind="whole",
     )
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    gradients_per_step: ClassVar[int | str | None] = "n_steps"
     max_depth: Annotated[int, Field(ge=1, le=20)]
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
@@ -59,9 +59,6 @@ class WarmUp(Superchains):
     Source: Liu (1994), for what is integrated out.
     """
 
-    legacy_defaults: ClassVar[dict[str, object]] = {
-        "collapse": "none"
-    } | Superchains.legacy_defaults
     chains: PositiveInt
     warmup: NonNegativeInt
     thinning: PositiveInt  # one state in this many is kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
@@ -41,8 +41,6 @@ class AADM(ReplicableAdversarial):
     Source: Rodríguez Santana and Hernández-Lobato (2020), eqs. (7) to (16), (27) and (28).
     """
 
-    # value in records from before the key
-    legacy_defaults: ClassVar[dict[str, object]] = {"alphas": []}
     alpha: Alpha
     alphas: list[Alpha]
 

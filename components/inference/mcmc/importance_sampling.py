@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
@@ -73,7 +73,6 @@ class ImportanceSampling(Sampler[Weighted]):
     """
 
     requires = Requirements(batch_kind="whole")
-    legacy_defaults: ClassVar[dict[str, object]] = {"points": "random"}
     proposal: Literal["prior", "gaussian", "student_t", "mixture"]
     points: Literal["random", "sobol"]
     dof: PositiveFloat

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -64,7 +63,6 @@ class MALA(Superchains, AdaptedProposal, Sampler[MALAState]):
     """
 
     requires = Requirements(batch_kind="whole")
-    gradients_per_step: ClassVar[int | str | None] = 1
     thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> MALAState:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import NonNegativeFloat, PositiveInt, model_validator
 
@@ -47,14 +47,7 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent], DescentKeys)
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
     )
-    gradients_per_step: ClassVar[int | str | None] = 1
     provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
-    legacy_defaults: ClassVar[dict[str, Any]] = {
-        "schedule": "constant",
-        "anneal_steps": None,
-        "final_lr": 0.0,
-        "dropout": "ignored",
-    }
 
     schedule: Literal["constant", "cosine"]
     anneal_steps: PositiveInt | None

@@ -135,9 +135,6 @@ class VIS(
     draws: PositiveInt
     proposal: Proposal
 
-    # of labelled rows, which had no vis
-    legacy_defaults: ClassVar[dict[str, Any]] = {"proposal": "laplace"}
-
     @model_validator(mode="after")
     def _fit(self) -> VIS:
         interacting = (

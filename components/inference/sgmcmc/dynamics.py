@@ -69,7 +69,6 @@ class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
     """Base of samplers that follow the gradient of the log joint with steps of size ε_t."""
 
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
-    gradients_per_step: ClassVar[int | str | None] = 1
     draw_bias: ClassVar[Bias | None] = Bias(
         "its step size",
         {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import FiniteFloat, PositiveFloat, model_validator
@@ -78,7 +78,6 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
     4.2; Ding et al. (2014); Lu et al. (2017), separable; Chen et al. (2016).
     """
 
-    legacy_defaults: ClassVar[dict[str, Any]] = {"mass": 1.0, "speed": None}
     imports: ClassVar[frozenset[str]] = frozenset({"matrices"})
 
     dynamics: Literal["langevin", "hamiltonian", "thermostat", "thermostats"]

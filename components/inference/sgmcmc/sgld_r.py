@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from pydantic import PositiveFloat, PositiveInt, model_validator
 
 from components.contracts.capabilities import LogJoint
@@ -45,8 +43,6 @@ class SGLDR(Repulsion[Chains]):
 
     jitter: PositiveFloat
     kernel_particles: PositiveInt | None
-
-    legacy_defaults: ClassVar[dict[str, Any]] = {"kernel_particles": None}
 
     @model_validator(mode="after")
     def _check_blocks(self) -> SGLDR:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -54,8 +54,6 @@ class SVGD(ParticleDynamics[SVGDState]):
     beta2: Annotated[float, Field(ge=0, lt=1)]
     stability: PositiveFloat
     kernel_particles: PositiveInt | None
-
-    legacy_defaults: ClassVar[dict[str, Any]] = {"kernel_particles": None}
 
     @model_validator(mode="after")
     def _check_blocks(self) -> SVGD:

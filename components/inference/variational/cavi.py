@@ -50,7 +50,6 @@ class CAVI(CoordinateInference[CoordinateAscent[Any]]):
     )
     provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
-    legacy_defaults: ClassVar[dict[str, Any]] = {"joint": []}
 
     draws: PositiveInt
     joint: list[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
@@ -119,7 +119,6 @@ class MeanFieldVI(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
     Rodríguez Santana and Hernández-Lobato (2020), section 6.2, for the warm-up.
     """
 
-    legacy_defaults: ClassVar[dict[str, Any]] = {"warmup": 0}
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
     )

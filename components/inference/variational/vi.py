@@ -84,8 +84,6 @@ class VI(
     }
     # keys that the gradient inherits from here
     inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
-    # of labels, which had no vi
-    legacy_defaults: ClassVar[dict[str, Any]] = {"n_predict": 20, "bound_samples": 10}
 
     gradient: Gradient
     n_samples: PositiveInt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -49,10 +49,6 @@ class PPCA(Model[Unlabelled, LinearRows]):
         kinds=frozenset({"unlabelled"}), values=frozenset({"real", "incomplete"})
     )
     offers: ClassVar[frozenset[str]] = VAE.offers
-    legacy_defaults: ClassVar[dict[str, Any]] = {
-        "latents": "integrated",
-        "weight_sd": None,
-    }
 
     latent_dim: PositiveInt
     latents: Literal["integrated", "points"]

@@ -3,7 +3,7 @@ variables."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, PositiveInt
 from torch import Tensor
@@ -55,8 +55,6 @@ class VAE(Model[Unlabelled, AutoEncoder]):
             "row_guide",
         }
     )
-
-    legacy_defaults: ClassVar[dict[str, Any]] = {"guide": "shared", "scale": "exp"}
 
     latent_dim: PositiveInt
     widths: list[PositiveInt]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
@@ -43,7 +43,6 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
         "collapsible": "prior_std=1.0 model.biases=random",
         "closed_form_score": "prior_std=1.0 model.biases=random",
     }
-    legacy_defaults: ClassVar[dict[str, Any]] = {"prior_init": 1.0, "biases": "random"}
 
     widths: list[PositiveInt]
     activation: Activation

@@ -62,7 +62,6 @@ class Module(Model[Supervised, ModuleNetwork]):
     )
     imports: ClassVar[frozenset[str]] = frozenset({"class_path"})
     reads: ClassVar[dict[str, str]] = {"path": "sha256"}
-    legacy_defaults: ClassVar[dict[str, Any]] = {"outputs": None}
 
     class_path: Place
     arguments: dict[str, Any] | None

@@ -78,7 +78,6 @@ class StateDict(Model[Supervised, Network]):
         "batch_normalised": "network=vgg",
     }
     reads: ClassVar[dict[str, str]] = {"path": "sha256"}
-    legacy_defaults: ClassVar[dict[str, Any]] = {"freeze": []}
 
     path: str
     network: Model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt
@@ -75,7 +75,6 @@ class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     offers_where: ClassVar[dict[str, str]] = {
         "variational_layers": "posterior=sparse model.bound=variational"
     }
-    legacy_defaults: ClassVar[dict[str, Any]] = {"bound": "variational"}
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
         """An exact posterior and a collapsed bound need real labels."""

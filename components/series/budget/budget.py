@@ -76,7 +76,7 @@ class Budget(BaseModel):
     limits: dict[str, Limit] | None
     risk: PositiveFloat | None
     aversion: NonNegativeFloat
-    shrink: bool = False  # records from before the key have none
+    shrink: bool
     frontier: Annotated[int, Field(ge=2)]
     strategies: dict[str, dict[str, NonNegativeFloat]] | None
 

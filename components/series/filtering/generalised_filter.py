@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -24,7 +24,6 @@ from components.series.filtering.losses import (
     log_huber_likelihood,
     log_likelihood,
 )
-from components.series.filtering.particle_filter import AdaptiveFilter
 from components.series.sequence import Sequence
 
 Loss = Literal["kl", "beta", "gamma", "huber"]
@@ -70,12 +69,6 @@ class GeneralisedFilter(IteratedProposal):
     gamma: NonNegativeFloat
     threshold: PositiveFloat
     integral: Literal["exact", "poisson"]
-    legacy_defaults: ClassVar[dict[str, Any]] = {
-        "integral": "exact",
-        "passes": 3,
-        "floor": 0.01,
-        **AdaptiveFilter.legacy_defaults,
-    }
 
     def asked_by_keys(self) -> dict[str, str]:
         if self.proposal == "transition":

@@ -5,7 +5,7 @@ They define the common keys, the initial state and the result.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic
+from typing import ClassVar, Generic
 
 from pydantic import BaseModel, PositiveInt, field_validator
 
@@ -33,7 +33,6 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
         capabilities=frozenset({"state_space"}),
     )
     provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
-    legacy_defaults: ClassVar[dict[str, Any]] = {"resampling": "systematic"}
     particles: PositiveInt
     resampling: Scheme
 

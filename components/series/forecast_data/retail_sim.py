@@ -4,7 +4,7 @@ private series."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -58,8 +58,6 @@ class RetailSim(Dataset[Forecasting]):
 
     kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
-
-    legacy_defaults: ClassVar[dict[str, Any]] = {"half": {}}
 
     n_steps: PositiveInt
     n_train: Annotated[int, Field(ge=2)]

@@ -3,7 +3,7 @@ model."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveFloat
 from torch import Tensor
@@ -59,7 +59,6 @@ class MaternSDE(LinearGaussianModel):
     )
     smoothness: Smoothness
     lengthscale: PositiveFloat
-    legacy_defaults: ClassVar[dict[str, Any]] = {"mean": 0.0}
     mean: float | Literal["median"]
     variance: PositiveFloat | Literal["mad"]
     noise_variance: PositiveFloat

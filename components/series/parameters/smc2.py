@@ -92,7 +92,6 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     least_acceptance: Probability
     most_particles: PositiveInt
     rate: PositiveFloat
-    legacy_defaults: ClassVar[dict[str, object]] = {"rate": 1.0}
 
     @torch.no_grad()
     def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> SMC2State:

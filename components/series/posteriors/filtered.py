@@ -56,9 +56,7 @@ class Filtering:
     predicted: Trace = field(default_factory=Trace)  # rows [R, dy]
     log_normaliser: Tensor  # [R]
     evidence: bool = True
-    ess: Trace = field(
-        default_factory=Trace
-    )  # rows [R]; none if there are no particles, or for an earlier record
+    ess: Trace = field(default_factory=Trace)  # rows [R]; none if there are no particles
     # rows [R]; none where a method gives each observation the same weight
     weight: Trace = field(default_factory=Trace)
 
@@ -74,10 +72,6 @@ class Filtering:
             log_normaliser=log_normaliser,
             evidence=evidence,
         )
-
-    def __post_init__(self) -> None:
-        for trace in (*self._traces(), self.ess, self.weight):
-            trace.cut(self.t)
 
     def _traces(self) -> tuple[Trace, Trace, Trace, Trace, Trace]:
         return self.mean, self.variance, self.lower, self.upper, self.predicted

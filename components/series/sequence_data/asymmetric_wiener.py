@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -38,7 +38,6 @@ class AsymmetricWiener(SimulatedSeries):
 
     traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
     simulates: ClassVar[frozenset[str]] = frozenset({"split_normal"})
-    legacy_defaults: ClassVar[dict[str, Any]] = {"states": "shared"}
     delta: PositiveFloat
     x0: Annotated[list[float], Field(min_length=4, max_length=4)]
     prior_sd: PositiveFloat

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -56,22 +56,6 @@ class CsvSeries(OwnFile[Sequence]):
     kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
     vectorised: ClassVar[bool] = True
-
-    legacy_defaults: ClassVar[dict[str, Any]] = {
-        "date": None,
-        "date_format": None,
-        "gaps": "error",
-        "regressors": [],
-        "inputs": [],
-        "n_ahead": 0,
-        "origin": "end",
-        "intervention": False,
-        "budget": None,
-        "exclude": [],
-        "decimal": None,
-        "encoding": None,
-        "season": 1,
-    }
 
     columns: Annotated[list[str], Field(min_length=1)]
     truth: list[str] | None

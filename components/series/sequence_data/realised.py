@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import PositiveInt, model_validator
@@ -31,15 +31,6 @@ class RealisedDataset(SimulatedSeries):
     """Keys of the protocol: source of the states, observations per replicate, and scoring."""
 
     traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
-    legacy_defaults: ClassVar[dict[str, Any]] = {
-        "realisation": "simulated",
-        "states": "shared",
-        "rate": 0.0,
-        "observed": "own",
-        "scored_on": "own",
-        "score_weights": "equal",
-        "score_late": False,
-    }
     realisation: Literal["simulated", "released"]
     states: StateSource
     rate: Probability

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -42,7 +42,6 @@ class StochasticVolatilityReturns(SimulatedSeries):
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
 
     simulates: ClassVar[frozenset[str]] = frozenset({"autoregressive_volatility"})
-    legacy_defaults: ClassVar[dict[str, Any]] = {"states": "shared"}
 
     mu: float
     phi: Annotated[float, Field(gt=-1, lt=1)]

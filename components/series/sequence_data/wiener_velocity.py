@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -44,9 +44,6 @@ class WienerVelocity(RealisedDataset):
     """
 
     simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
-    legacy_defaults: ClassVar[dict[str, Any]] = RealisedDataset.legacy_defaults | {
-        "prior_mean": None
-    }
     delta: PositiveFloat
     x0: Four
     noise_sd: PositiveFloat

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
@@ -56,7 +56,7 @@ class ModelFacts(TypedDict):
     versions: dict[str, str]  # of packages, at training
     problem: dict[str, Any]  # of ``described_problem``
     skeleton: dict[str, Any]  # of the checkpoint
-    nonfinite: NotRequired[list[str]]  # tensors with NaN or infinities at export
+    nonfinite: list[str]  # tensors with NaN or infinities at export
 
 
 @dataclass(frozen=True)
@@ -176,9 +176,7 @@ def _nonfinite_names(tensors: Mapping[str, Tensor]) -> list[str]:
 
 def _check_finite(tensors: Mapping[str, Tensor], facts: ModelFacts, path: Path) -> None:
     """Raises ConfigError: a tensor is not finite that was finite when the model was exported."""
-    names = _nonfinite_names(tensors)
-    # files of older versions do not list these tensors
-    if forged := set(names).difference(facts.get("nonfinite", names)):
+    if forged := set(_nonfinite_names(tensors)).difference(facts["nonfinite"]):
         raise ConfigError(
             f"{path}: {min(forged)} in {WEIGHTS} holds numbers that are not finite, unlike the model that was exported; "
             "write it again with runner export"

@@ -137,10 +137,9 @@ def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> RestoredRun:
         if (source := facts.get("taken_over")) and not complaints:
             reason += f", its replicates were taken over from run {source['run'][:12]}"
         raise RunFailure(f"{folder}: no posterior without a checkpoint, and {reason}; {hint}")
-    vectorised = facts.get("vectorised", job.is_vectorised)
 
     def load(rng: Streams) -> Problem:
-        return load_problem(job, rng, job.settings.replicates if vectorised else 1)
+        return load_problem(job, rng, job.settings.replicates if job.is_vectorised else 1)
 
     try:
         return restore_state(job, load, metadata, tensors)

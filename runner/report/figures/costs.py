@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from components.metrics.names import COST_PREFIX, ScoreDirection, better
-from runner.record.lines import Line, by_replicate, readable_lines
+from runner.record.lines import by_replicate, readable_lines
 from runner.report.figures.cost_chart import cost_chart
 from runner.report.figures.evolutions import training_seconds
 from runner.report.figures.picture import Picture
@@ -24,18 +24,15 @@ from runner.study.snapshot import FrozenRun, Snapshot
 if TYPE_CHECKING:
     import pandas as pd
 
-REPORTED = "gradient_evaluations"  # a training metric: evaluations so far
 COST_LABELS = {
     "steps": "steps",
     "seconds": "seconds of training",
     "densities": "evaluations of the log density",
     "gradients": "gradient evaluations",
-    "gradient_evaluations": "gradient evaluations",
     "forwards": "rows through the model",
     "environment_steps": "environment steps",
     "cpu_seconds": "CPU seconds of training",
 }
-GRADIENTS = ("gradients", "gradient_evaluations")
 
 
 def costs(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, Picture]:
@@ -113,14 +110,10 @@ def _points(spec: CostSpec, run: FrozenRun, snapshot: Snapshot) -> Iterator[dict
     keys = {key: value for key, value in run.cell.items() if key not in (POOLED_KEY, *spec.cell)}
     panel = ", ".join(f"{key.split('.')[-1]} {value}" for key, value in keys.items())
     lines = readable_lines(snapshot.folder(run))
-    is_gradients = spec.against in GRADIENTS
-    metric = COST_PREFIX + ("gradients" if is_gradients else spec.against)
-    # of records that have no count
-    gradients = count_gradients(run, lines) if is_gradients else [{}] * len(lines)
-    for i, (line, seconds) in enumerate(training_seconds(lines)):
+    for line, seconds in training_seconds(lines):
         if line["phase"] == "train":
             continue
-        counted = gradients[i] | dict(by_replicate(line, metric))
+        counted = dict(by_replicate(line, COST_PREFIX + spec.against))
         cost = {"steps": line["step"], "seconds": seconds}.get(spec.against)
         for r, value in by_replicate(line, spec.metric):
             if not math.isfinite(value):
@@ -132,50 +125,6 @@ def _points(spec: CostSpec, run: FrozenRun, snapshot: Snapshot) -> Iterator[dict
                 "cost": counted.get(r, math.nan) if cost is None else cost,
                 "value": value,
             }
-
-
-def count_gradients(run: FrozenRun, lines: list[Line]) -> list[dict[int, float]]:
-    """Gradient evaluations until each line of a record without counted costs, by replicate: all
-    chains or particles together.
-
-    They are what training lines report as ``gradient_evaluations``, or the steps times the
-    method's ``gradients_per_step``; a replicate without a count is absent.
-    """
-    keys = run.config.get("inference") or {}
-    per_step = _gradients_per_step(keys)
-    chains = keys.get("chains") or 1
-    done: dict[int, tuple[int, float]] = {}  # replicate -> step and count of its last line
-    counts: list[dict[int, float]] = []
-    for line in lines:
-        metric = per_step if isinstance(per_step, str) else ""
-        rates = dict(by_replicate(line, metric))
-        reported = dict(by_replicate(line, REPORTED))
-        for r in _replicates(line):
-            step, count = done.get(r, (0, 0.0))
-            if r in reported:
-                done[r] = line["step"], float(reported[r])
-            elif isinstance(per_step, int):
-                done[r] = line["step"], float(per_step * chains * line["step"])
-            elif r in rates:
-                done[r] = line["step"], count + rates[r] * chains * (line["step"] - step)
-        counts.append({r: count for r, (_, count) in done.items()})
-    return counts
-
-
-def _replicates(line: Line) -> range | list[int]:
-    """Replicates of a line: one, or all if its metrics are lists."""
-    sizes = [len(value) for value in line["metrics"].values() if isinstance(value, list)]
-    return range(max(sizes)) if sizes else [line["replicate"]]
-
-
-def _gradients_per_step(keys: dict[str, Any]) -> int | str | None:
-    """``gradients_per_step`` of a configured method; None: unknown."""
-    from components.registry import get, names
-
-    if keys.get("name") not in names("inference") or keys.get("gradient", "plain") != "plain":
-        return None
-    per_step: int | str | None = get("inference", keys["name"]).gradients_per_step
-    return per_step
 
 
 def summarise_curves(table: pd.DataFrame) -> pd.DataFrame:

@@ -39,16 +39,11 @@ def price_from_record(facts: Mapping[str, Any], folder: Path, replicates: int) -
         return None
     share = 1.0 if is_vectorised else replicates / done
     usage = facts.get("usage") or {}
-    if usage.get("passes") == (1 if is_vectorised else done):
-        by_pass = sum(usage[phase] for phase in BY_PASS)
-        cpu = usage["cpu_seconds"] + (share - 1.0) * by_pass
-        mib, spread, note = usage["peak_mib"], RECORD_SPREAD, ""
-    elif facts.get("taken_over") or usage or not facts.get("seconds"):
+    if usage.get("passes") != (1 if is_vectorised else done):
         return None
-    else:  # a record from before the key: its time by the clock
-        cpu, mib = float(facts["seconds"]) * share, None
-        spread, note = ROUGH_SPREAD / 2, "by the clock of the record"
-    return Price(cpu, mib, folder_bytes(folder) * share / MB, "record", spread, note)
+    cpu = usage["cpu_seconds"] + (share - 1.0) * sum(usage[phase] for phase in BY_PASS)
+    disk = folder_bytes(folder) * share / MB
+    return Price(cpu, usage["peak_mib"], disk, "record", RECORD_SPREAD, "")
 
 
 def _median(prices: list[Price]) -> Price:

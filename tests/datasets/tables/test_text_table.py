@@ -14,7 +14,6 @@ from components.contracts.roles import Setting
 from components.datasets.own.collinear import collinear
 from components.datasets.own.text_table import read_table
 from components.errors import ConfigMismatchError, DamagedFileError
-from runner.compose.settings import LEGACY_DEFAULTS
 from runner.execution.rng import Streams
 
 PLAIN = "größe,y\n1.5,2\n2.25,3\n-3,5\n"
@@ -265,12 +264,3 @@ def test_classes_and_texts_that_only_test_rows_have_are_named(tmp_path):
             targets=["a"],
             split="s",
         )
-
-
-def test_new_keys_at_their_defaults_are_not_signed():
-    keys = ["exclude", "decimal", "encoding"]
-    for dataset, more in (("csv", ["classes", "gaps", "dates"]), ("csv_series", [])):
-        defaults = component("dataset", dataset, path="a.csv").model_dump()
-        assert {key: defaults[key] for key in (*keys, *more)} == {
-            key: LEGACY_DEFAULTS[f"{dataset}.{key}"] for key in (*keys, *more)
-        }

@@ -124,22 +124,3 @@ def test_a_model_that_cannot_is_refused(make_job):
                 "inference=hmc",
                 "inference.collapse=last_layer",
             )
-
-
-def test_nothing_integrated_out_is_signed_as_before_the_key(make_job):
-    from runner.compose.settings import sign
-
-    words = (
-        "dataset=uci_regression",
-        "dataset.simulated=true",
-        "model=mlp",
-        "inference=hmc",
-        "steps=600",
-    )
-    config = make_job(*words).config
-    older = config | {
-        "inference": {k: v for k, v in config["inference"].items() if k != "collapse"}
-    }
-    assert sign(config, "uci-sim") == sign(older, "uci-sim")
-    other = make_job(*words, "inference.collapse=last_layer").config
-    assert sign(other, "uci-sim") != sign(config, "uci-sim")

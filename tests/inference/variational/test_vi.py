@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 import torch
-from configured import component
+from configured import component, defaults
 from unlabelled_problems import log_evidence, real_rows
 
 from components.contracts.problems import Kind, Values
@@ -28,15 +28,7 @@ VAE_DIGITS = ["+experiment=vae_digits", "smoke=true"]
 
 def vi(**changes):
     """The inference with its parts built, as the runner builds it."""
-    values = {
-        "name": "vi",
-        "gradient": "reparam",
-        "n_samples": 1,
-        "optimizer": "adam",
-        "lr": 1e-3,
-        "momentum": 0.9,
-    }
-    full = expand_component("inference", values | changes, "inference")
+    full = expand_component("inference", defaults("inference", "vi") | changes, "inference")
     return build_component("inference", full, "inference")
 
 

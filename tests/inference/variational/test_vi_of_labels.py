@@ -6,13 +6,11 @@ from __future__ import annotations
 import pytest
 import torch
 from configured import component, defaults
-from omegaconf import OmegaConf
 
 from components.contracts.problems import Batch
 from components.inference.variational import vi as module_of_vi
 from components.problems.supervised import Supervised
 from runner.compose.build import build_component
-from runner.compose.config import prepare
 from runner.compose.parts import expand_component
 from runner.errors import ConfigError
 from runner.execution.rng import Streams
@@ -91,18 +89,6 @@ def test_the_score_has_the_mean_of_the_bound():
     assert inference.posterior(state).scores()["nelbo"] == pytest.approx(
         -float(of_draws.mean()), abs=4 * error
     )
-
-
-def test_records_of_before_its_keys_are_read(make_job):
-    """``n_predict`` and ``bound_samples`` came later: what was recorded without them is the same
-    run."""
-    made = make_job("+experiment=vae_digits", "smoke=true")
-    config = OmegaConf.create(made.config)
-    for key in ("n_predict", "bound_samples"):
-        del config.inference[key]
-    again = prepare(config, made.settings.experiment)
-    assert again.inference == made.inference
-    assert "n_predict" not in again.config["inference"]
 
 
 @pytest.mark.parametrize(

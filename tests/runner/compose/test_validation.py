@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from runner.compose.settings import sign
 from runner.execution.assembly import load_problem
 from runner.execution.execute import run
 from runner.execution.rng import Streams
@@ -53,9 +52,3 @@ def test_recorded_under_a_name_of_its_own(make_job):
     _, result = run(job)
     assert job.data == read(job.folder)["data"] == "multitask_toy-validation"
     assert result["nlpp"] != run(make_job(*TOY))[1]["nlpp"]
-
-
-def test_nothing_held_out_is_signed_as_before_the_key(make_job):
-    job = make_job(*TOY)
-    before = {k: v for k, v in job.config.items() if k != "validation"}
-    assert job.signature == sign(before, job.data) != sign(before | {"validation": 0.25}, job.data)

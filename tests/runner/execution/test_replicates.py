@@ -3,14 +3,10 @@ changes by it."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from configured import repeatable, repeatable_line
 
-from runner.compose.config import Job
 from runner.execution.execute import run
-from runner.record.facts import read
 from runner.record.lines import read_lines
 
 TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=3", "record_every=2"]
@@ -82,30 +78,3 @@ def test_who_computes_replicates_of_a_density_at_once(make_job, inference, at_on
     )
     assert make_job("+experiment=friend_or_foe").is_vectorised
     assert not make_job("+experiment=bnn_uci").is_vectorised
-
-
-def test_a_record_whose_replicates_came_one_after_the_other_goes_on_so(make_job, monkeypatch):
-    """As records of before have it, of densities whose replicates are computed at once today."""
-    mog = [
-        "+experiment=mog",
-        "smoke=true",
-        "steps=30",
-        "eval_every=null",
-        "inference.burn_in=10",
-        "replicates=2",
-    ]
-    with monkeypatch.context() as before:
-        before.setattr(Job, "is_vectorised", False)
-        looped, result = run(make_job(*mog))
-    facts = read(looped.job.folder)
-    assert facts["vectorised"] is False
-    facts |= {"state": "interrupted", "result": {}, "finished": {"0": facts["finished"]["0"]}}
-    (looped.job.folder / "run.json").write_text(json.dumps(facts))
-    going, again = run(make_job(*mog))
-    assert repeatable(again) == repeatable(result)
-    assert going.record.facts["vectorised"] is False
-    assert set(going.record.facts["finished"]) == {"0", "1"}
-    at_once, other = run(make_job(*mog, "fresh=true"))
-    assert at_once.record.facts["vectorised"] is True
-    assert len(other["error_mean"]) == 2
-    assert other["error_mean"] != result["error_mean"]

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 from test_report import NOISE, STUDY, record, study  # noqa: F401
 
-from runner.report.figures.costs import costs, count_gradients, pareto_front
+from runner.report.figures.costs import costs, pareto_front
 from runner.report.report import write
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import CostSpec
@@ -33,26 +33,6 @@ def test_the_front_holds_what_no_other_dominates():
     assert pareto_front(points, None) == [False] * 5
 
 
-def test_gradients_are_steps_times_chains_or_what_the_method_reports(study):  # noqa: F811
-    run = study.runs[0]
-    lines = [
-        line(1, "train", n_steps=3.0),
-        line(3, "train", n_steps=5.0),
-        line(3, "evaluation", nlpp=1.0),
-    ]
-
-    def counted(**keys):
-        return [c.get(0) for c in count_gradients(replace(run, config={"inference": keys}), lines)]
-
-    assert counted(name="sgld", chains=4) == [4, 12, 12]
-    assert counted(name="nuts", chains=2) == [6, 6 + 5 * 2 * 2, 26]
-    assert counted(name="sgld", chains=4, gradient="svrg") == [None] * 3, "not counted"
-    assert counted(name="random_walk_mh", chains=4) == [None] * 3
-    reported = [line(2, "train", gradient_evaluations=7.0), line(2, "evaluation")]
-    config = replace(run, config={"inference": {"name": "random_walk_mh"}})
-    assert [c.get(0) for c in count_gradients(config, reported)] == [7, 7]
-
-
 def with_costs(study, *figures):  # noqa: F811
     definition = StudyDefinition.model_validate(STUDY.model_dump() | {"figures": list(figures)})
     runs = [
@@ -62,7 +42,8 @@ def with_costs(study, *figures):  # noqa: F811
     return replace(study, study=definition, runs=runs)
 
 
-def evaluated(study, experiment, *scores):  # noqa: F811
+def evaluated(study, experiment, *scores, **counts):  # noqa: F811
+    """A record with evaluations; ``counts``: costs of a step."""
     folder = record(study, experiment, 1000, scores[-1] + NOISE)
     lines = [
         entry
@@ -70,7 +51,11 @@ def evaluated(study, experiment, *scores):  # noqa: F811
         for r in range(6)
         for entry in (
             line(10 * step, "train", r, loss=1.0),
-            line(10 * step, "evaluation", r, nlpp=float(score + NOISE[r])),
+            line(10 * step, "evaluation", r, nlpp=float(score + NOISE[r]))
+            | {
+                "metrics": {"nlpp": float(score + NOISE[r])}
+                | {f"cost/{k}": 10 * step * n for k, n in counts.items()}
+            },
         )
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
@@ -80,12 +65,12 @@ def test_a_study_draws_its_scores_against_cost_by_one_key(study):  # noqa: F811
     frozen = with_costs(
         study,
         {"kind": "cost", "metric": "nlpp", "against": "steps"},
-        {"kind": "cost", "metric": "nlpp", "against": "gradient_evaluations"},
+        {"kind": "cost", "metric": "nlpp", "against": "gradients"},
     )
-    evaluated(study, "a", 3.0, 1.0)  # sgld
-    evaluated(study, "b", 2.0, 0.5)  # gibbs: no count
+    evaluated(study, "a", 3.0, 1.0, gradients=4)
+    evaluated(study, "b", 2.0, 0.5)  # no count
     pictures = costs(frozen.study, frozen)
-    assert list(pictures) == ["cost_nlpp_steps", "cost_nlpp_gradient_evaluations"]
+    assert list(pictures) == ["cost_nlpp_steps", "cost_nlpp_gradients"]
     by_steps, by_gradients = pictures.values()
     assert "mean and central 90 % of 6 replicates" in by_steps.caption
     assert by_gradients.caption.endswith("no count of gradient evaluations: sMDGP, tuned")
@@ -110,26 +95,14 @@ def test_figures_are_of_a_known_kind():
         StudyDefinition.model_validate(STUDY.model_dump() | {"figures": [{"kind": "coast"}]})
 
 
-def test_counted_costs_take_the_place_of_derived_ones(study):  # noqa: F811
-    """Of a method that says nothing of its gradients, and of one that says something else."""
+def test_each_cost_is_drawn_by_its_own_count(study):  # noqa: F811
     frozen = with_costs(
         study,
         {"kind": "cost", "metric": "nlpp", "against": "gradients"},
         {"kind": "cost", "metric": "nlpp", "against": "forwards"},
     )
     for experiment in ("a", "b"):
-        evaluated(study, experiment, 3.0, 1.0)
-        for file in (study.folder(run) / "metrics.jsonl" for run in study.runs):
-            if not file.exists():
-                continue
-            lines = [json.loads(text) for text in file.read_text().splitlines()]
-            for one in lines:
-                if one["phase"] != "train":
-                    one["metrics"] |= {
-                        "cost/gradients": 7 * one["step"],
-                        "cost/forwards": one["step"],
-                    }
-            file.write_text("".join(json.dumps(one) + "\n" for one in lines))
+        evaluated(study, experiment, 3.0, 1.0, gradients=7, forwards=1)
     by_gradients, by_forwards = costs(frozen.study, frozen).values()
     means = [
         [t["x"] for t in one.chart["data"] if t["mode"] == "lines" and "customdata" in t]

@@ -73,7 +73,9 @@ def cells_of(tables):
     [
         ({"seed": 3, "replicates": 9, "threads": 4, "output_dir": "/elsewhere"}, True),
         ({"device": "cuda", "description": "other words", "tracking": False}, True),
-        ({"validation": None, "side_by_side": False, "precision": "full"}, True),
+        ({"validation": None, "side_by_side": False, "budget": {"gradients": None}}, True),
+        ({"decision": {"loss": None, "level": 0.9}}, True),
+        ({"decision": {"loss": "pinball", "level": 0.9}}, False),
         ({"steps": 30}, False),
         ({"smoke": True}, False),
         ({"eval_every": 2}, False),

@@ -36,7 +36,7 @@ def output_dir(tmp_path, monkeypatch) -> Path:
         )
         store.commit()
     record(tmp_path / "first" / "0123456789ab", OWN, Marks(run_id="a", experiment="1"))
-    record(tmp_path / "second" / "ba9876543210", OWN, Marks(run_id="b"))  # of before the key
+    record(tmp_path / "second" / "ba9876543210", OWN, Marks(run_id="b", experiment="2"))
     return tmp_path
 
 
@@ -57,7 +57,10 @@ def test_an_experiment_or_a_run_is_opened_by_name(output_dir):
     assert page == f"{SERVER}/#/experiments/1/runs{VIEW}"
     page = ui.choose_page("first/0123", output_dir, SERVER)
     assert page == f"{SERVER}/#/experiments/1/runs/a{VIEW}"
-    assert ui.choose_page("second/ba98", output_dir, SERVER) == f"{SERVER}/#/runs/b{VIEW}"
+    assert (
+        ui.choose_page("second/ba98", output_dir, SERVER)
+        == f"{SERVER}/#/experiments/2/runs/b{VIEW}"
+    )
     with pytest.raises(ConfigError, match=r"secnd: no experiment .*did you mean second"):
         ui.choose_page("secnd", output_dir, SERVER)
     with pytest.raises(ConfigError, match=r"first/f: 0 records in .*first"):

@@ -225,27 +225,6 @@ def test_fresh_runs_begin_anew_even_while_an_old_push_goes_on(outputs, monkeypat
     assert not (folder / "mlflow.json").exists()
 
 
-# ---- as earlier versions left them
-# ------------------------------------------------------------------------------------
-def pushed_before(outputs: Path, folder: Path, state: str | None, lines: int) -> str:
-    """What the version before wrote of a run that it pushed; the run's id."""
-    client = client_of(outputs)
-    run = client.create_run(
-        client.create_experiment("made", (outputs / "mlartifacts").as_uri()),
-        run_name="bnn-sgld-01234567",
-    )
-    for entry in read_lines(folder)[:lines]:
-        for name, value in entry["metrics"].items():
-            client.log_metric(run.info.run_id, f"{entry['phase']}/{name}", value, 1, entry["step"])
-    if state:
-        client.set_terminated(run.info.run_id)
-    uri = f"sqlite:///{outputs.resolve()}/mlflow.db"
-    (folder / "mlflow.json").write_text(
-        json.dumps({"uri": uri, "run_id": run.info.run_id, "lines": lines, "state": state})
-    )
-    return run.info.run_id
-
-
 def test_a_parameter_that_changed_before_it_was_in_stops_nothing(outputs):
     folder = made_record(outputs)
     # the parameters are in, and nobody said so

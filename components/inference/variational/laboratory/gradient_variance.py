@@ -128,7 +128,6 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     correction_draws: PositiveInt | None
     evidence_particles: PositiveInt | None
     illustrated: Annotated[int, Field(ge=10)] | None
-    legacy_defaults: ClassVar[dict[str, Any]] = {"illustrated": None, "gradient": None}
 
     @model_validator(mode="after")
     def _check_measurable(self) -> GradientVariance:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -27,15 +27,6 @@ class AdvertisingBlock(SelectionBlock):
     e_t u_t,  and for each half-saturation h of a channel  e_t u_t^p/(h^p + u_t^p);  products of two
     channels' first columns for each interaction.  e_t is ``effectiveness``.  Several h of a channel
     are columns of their own, of which spike and slab choose."""
-
-    legacy_defaults: ClassVar[dict[str, Any]] = {
-        "saturation": {},
-        "power": 1.0,
-        "wear_in": 0.0,
-        "wear_out": 0.0,
-        "recovery": 0.0,
-        "interactions": [],
-    }
 
     inputs: list[str] | None
     saturation: dict[str, list[PositiveFloat]]

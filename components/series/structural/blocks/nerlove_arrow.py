@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -42,10 +41,6 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
     Source: Gallego (2021), eqs. (1.4), (1.5); Nerlove and Arrow (1962); Vidale and Wolfe (1957),
     eq. (1).
     """
-
-    legacy_defaults: ClassVar[dict[str, Any]] = AdvertisingBlock.legacy_defaults | {
-        "vidale_wolfe": {}
-    }
 
     vidale_wolfe: dict[str, list[PositiveFloat]]
 
