@@ -20,7 +20,6 @@ from pydantic.fields import FieldInfo
 
 from runner import CONF
 from runner.catalogue import new
-from runner.catalogue.block_yaml import to_block_style
 from runner.catalogue.class_description import describe_class
 from runner.disk.yaml_limits import read_yaml
 from runner.study.definition import StudyDefinition
@@ -28,7 +27,6 @@ from runner.study.definition import StudyDefinition
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "study_keys.md"
 TEMPLATE = Path(new.__file__).parent / "templates" / "study" / "conf.yaml.j2"
 FIRST_STUDIES = ("sarcos_table", "tan_table", "bnn_uci_table")  # examples are theirs, if possible
-PAGE_WIDTH = 96
 NAME_TYPE = "text"  # of ``name``, which declarations of components leave out
 WIDTH = 60  # letters of an example, unless all are longer
 # keys that several models have and that are declared without a comment
@@ -46,7 +44,7 @@ Written by `make study-keys` from the models in `runner/study`; do not edit.
 
 A study is one YAML file, `conf/study/<name>.yaml`. It lists runs and says how their scores are laid
 out as tables and figures. `runner study <name>` does the runs, `runner report <name>` writes the
-report, and `runner show study/<name>` prints the file in a form that is easy to read.
+report, and `runner show study/<name>` prints it with a line for each key.
 `runner new study <name>` writes one to start from:
 
 ```yaml
@@ -66,9 +64,8 @@ def page() -> str:
 
 
 def _template() -> str:
-    """The study that ``runner new study`` writes, in block style."""
-    text = TEMPLATE.read_text(encoding="utf-8").replace("{{ name }}", "my_study")
-    return to_block_style(text, PAGE_WIDTH).strip()
+    """The study that ``runner new study`` writes."""
+    return TEMPLATE.read_text(encoding="utf-8").replace("{{ name }}", "my_study").strip()
 
 
 # ---- models

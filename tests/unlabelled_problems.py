@@ -111,5 +111,6 @@ class Unigram:
         self, batch: Rows | Words, n_samples: int, generator: torch.Generator
     ) -> Tensor:
         if isinstance(batch, Words):
-            return batch.sum_words(self.p.log()[batch.words])[None]  # [1, B]
+            log_p = self.p.log()[batch.words]
+            return log_p.new_zeros(1, batch.n_rows).index_add(1, batch.rows, log_p[None])
         return (batch.x @ self.p.log())[None]

@@ -147,10 +147,6 @@ class Words(RowLengths):
         lengths, places = of_rows(self.lengths, rows)
         return Words(self.words[places], lengths, scale)
 
-    def sum_words(self, values: Tensor) -> Tensor:
-        """Sums over the words of each row: values [..., W] -> [..., B]."""
-        return values.new_zeros(*values.shape[:-1], self.n_rows).index_add(-1, self.rows, values)
-
 
 @dataclass(frozen=True)
 class Counts(RowLengths):

@@ -6,16 +6,26 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
-from runner.catalogue.block_yaml import to_block_style
+import yaml
+
+from runner.disk.yaml_comments import Dumper, Loader
 from runner.terminal.streams import is_terminal
 
 PIPE_WIDTH = 100
 KEYS = "docs/study_keys.md explains every key"
 
 
+class _Unshared(Dumper):
+    """Writes a value that occurs twice twice, without anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 def print_study(name: str, path: Path) -> None:
-    """A study as YAML in block style, with its comments; what precedes it is a comment too."""
+    """A study as YAML with a line for each key; comments name the file, which has its own."""
     facts = (
         ("study", name),
         ("run", f"runner study {name}"),
@@ -25,7 +35,15 @@ def print_study(name: str, path: Path) -> None:
     # a pipe has the width of COLUMNS, if that is set
     width = shutil.get_terminal_size((PIPE_WIDTH, 0)).columns
     text = "".join(f"# {key:<5} {value}\n" for key, value in facts)
-    text += "\n" + to_block_style(path.read_text(encoding="utf-8"), width)
+    content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+    text += "\n" + yaml.dump(
+        content,
+        Dumper=_Unshared,
+        default_flow_style=None,
+        width=width,
+        sort_keys=False,
+        allow_unicode=True,
+    )
     if not is_terminal(sys.stdout):
         print(text, end="")
         return

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from components import registry
-from components.contracts import attackers, roles
 from components.contracts.attackers import Evasion, Injection
 from components.contracts.plugins.calls import is_own_error, watch_class
 from components.contracts.plugins.declared import check_declared, is_foreign
@@ -19,12 +18,6 @@ from runner.compose.parts import each, known_keys, nested_roles
 from runner.compose.resolve import ResolvedConfig
 from runner.compose.validation import validate_model
 from runner.errors import ConfigError
-
-ROLE_OF: dict[type[Component], str] = {
-    (vars(roles) | vars(attackers))[base]: role
-    for role, facts in registry.ROLES.items()
-    for base in facts.bases
-}
 
 
 def build_component(role: str, values: dict[str, Any], where: str) -> Component:

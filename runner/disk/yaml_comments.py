@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,55 +113,3 @@ def read_file(path: Path) -> tuple[list[YamlKey], Any]:
     """Keys and content of a YAML file."""
     text = path.read_text(encoding="utf-8")
     return read_keys(text), yaml.safe_load(text)
-
-
-@dataclass
-class Comment:
-    """A comment of a text, which may have several lines."""
-
-    text: str  # without the sign
-    index: int  # of the sign, in the text
-    line: int
-    column: int
-    is_trailing: bool  # something precedes it on its line
-
-
-def read_comments(text: str) -> list[Comment]:
-    """Comments of a text in their order.
-
-    Lines with their signs below each other are one comment, except lines of a table.
-    """
-    comments: list[Comment] = []
-    lines = text.splitlines()
-    end = 0
-    for token in yaml.scan(text, Loader=yaml.SafeLoader):
-        for comment in _comments_between(text, end, token.start_mark.index, lines):
-            last = comments[-1] if comments else None
-            if last is not None and _goes_on(comment, last):
-                last.text += f" {comment.text}"
-                last.line = comment.line
-            else:
-                comments.append(comment)
-        end = max(end, token.end_mark.index)
-    return comments
-
-
-def _goes_on(comment: Comment, last: Comment) -> bool:
-    """True if a comment is the next line of the last one's paragraph."""
-    below = (comment.line, comment.column) == (last.line + 1, last.column)
-    texts = (comment.text, last.text)
-    is_prose = all(text and not text[0].isspace() and "   " not in text for text in texts)
-    return below and is_prose and not comment.is_trailing
-
-
-def _comments_between(text: str, start: int, stop: int, lines: list[str]) -> Iterator[Comment]:
-    """Comments of a gap between two tokens, which has nothing else."""
-    position = start
-    while (position := text.find("#", position, stop)) >= 0:
-        line = text.count("\n", 0, position)
-        column = position - (text.rfind("\n", 0, position) + 1)
-        words = lines[line][column:].lstrip("#").removeprefix(" ").rstrip()
-        yield Comment(words, position, line, column, bool(lines[line][:column].strip()))
-        position = text.find("\n", position)
-        if position < 0:
-            return

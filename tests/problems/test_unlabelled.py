@@ -30,10 +30,6 @@ def test_parts_of_ragged_rows():
     assert (some.n_rows, some.scale) == (4, 2.5)
     assert as_lists(words.part(slice(1, 3), 1.0)) == [[], [4, 1, 5]]
     assert words.rows.tolist() == [0, 0, 2, 2, 2, 3]
-    assert words.sum_words(torch.stack([words.words, -words.words])).tolist() == [
-        [4, 0, 10, 9],
-        [-4, 0, -10, -9],
-    ]
 
 
 @pytest.mark.parametrize("batch_kind", ["minibatch", "whole"])

@@ -34,8 +34,6 @@ class PosteriorDensity(Protocol):
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
 
-    def unconstrain(self, values: Tensor) -> Tensor: ...  # [K, P'] -> [K, P]
-
     # [n, P], about the posterior and mostly wider
     def start(self, n: int, generator: torch.Generator) -> Tensor: ...
 

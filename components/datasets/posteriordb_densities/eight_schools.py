@@ -49,12 +49,6 @@ class EightSchools:
         tau = theta[:, -1:].exp()
         return torch.cat([mu + tau * eta, mu, tau], 1)
 
-    def unconstrain(self, values: Tensor) -> Tensor:
-        effect = values[:, :-2]
-        mu = values[:, -2:-1]
-        tau = values[:, -1:]
-        return torch.cat([(effect - mu) / tau, mu, tau.log()], 1)
-
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """η ~ N(0, 1) and μ ~ N(0, 5²) from the prior, log τ ~ N(1, ½²), which leaves out the
         prior's far tail.

@@ -63,11 +63,6 @@ class TwoGaussians:
             [MEANS.forward(theta[:, :2])[0], theta[:, 2:4].exp(), theta[:, 4:].sigmoid()], 1
         )
 
-    def unconstrain(self, values: Tensor) -> Tensor:
-        return torch.cat(
-            [MEANS.inverse(values[:, :2]), values[:, 2:4].log(), WEIGHT.inverse(values[:, 4:])], 1
-        )
-
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """Means about the quarters of the data, moved by a tenth of their distance; log σ and logit
         w ~ N(0, ½²).

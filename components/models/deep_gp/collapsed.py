@@ -208,10 +208,6 @@ class CollapsedMDGP(nn.Module):
         inputs = [f"x{d + 1}" for d in range(self.inner.inducing.shape[1])]
         return functions + (inputs if self.pass_inputs else [])
 
-    def shared_processes(self) -> list[bool]:
-        """Every function is shared by the tasks."""
-        return [True] * len(self.process_names)
-
     @torch.no_grad()
     def ard_weights(self) -> Tensor:
         """ω = 1/ℓ² of the top layer by task and feature [T, D], eq. (3.15); a coregionalised top

@@ -200,10 +200,6 @@ class MultiTaskDGP(nn.Module):
         the columns."""
         return torch.exp(-2 * self.top.layer.log_lengthscale).expand(self.n_tasks, -1).clone()
 
-    def shared_processes(self) -> list[bool]:
-        """For each column of ``ard_weights``: is the process shared by the tasks?"""
-        return [not name.startswith("h") for name in self.process_names]
-
     @property
     def n_levels(self) -> int:
         """Levels below the top layer."""

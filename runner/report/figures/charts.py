@@ -93,6 +93,51 @@ def axis_references(i: int, name: str, first: bool) -> Chart:
     }
 
 
+def line_trace(references: Chart, x: Iterable[float], y: Iterable[float], **more: Any) -> Chart:
+    """A line on its axes."""
+    return (
+        references | {"type": "scatter", "mode": "lines", "x": numbers(x), "y": numbers(y)} | more
+    )
+
+
+def is_new(data: list[Chart], name: str) -> bool:
+    """True if no trace has the name yet: the first one is shown in the legend."""
+    return all(trace["legendgroup"] != name for trace in data)
+
+
+def band_traces(
+    references: Chart,
+    x: Iterable[float],
+    means: Iterable[float],
+    edges: tuple[Iterable[float], Iterable[float]],
+    k: int,
+) -> tuple[Chart, Chart]:
+    """The central 90 % of replicates, and their mean in the style of the k-th series."""
+    look = series_style(k)
+    low, high = map(numbers, edges)
+    mean = line_trace(
+        references,
+        x,
+        means,
+        line={"color": look["color"], "dash": DASHES[look["ls"]], "width": 2},
+        customdata=list(zip(low, high, strict=True)),
+        hovertemplate="%{x}: %{y} (90 % from %{customdata[0]} to %{customdata[1]})",
+    )
+    band = references | {
+        "type": "scatter",
+        "mode": "lines",
+        "x": mean["x"] + mean["x"][::-1],
+        "y": high + low[::-1],
+        "line": {"width": 0},
+        "opacity": 0.2,
+        "fill": "toself",
+        "fillcolor": look["color"],
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    return band, mean
+
+
 def curve_chart(
     table: pd.DataFrame, label: str, words: Mapping[str, str], logarithmic: bool = True
 ) -> Chart:
@@ -110,34 +155,31 @@ def curve_chart(
             dash = "solid" if k // len(PALETTE) % 2 == 0 else "dash"
             colour = PALETTE[k % len(PALETTE)]
             data.append(
-                axis_references(i, model, not any(t["legendgroup"] == model for t in data))
-                | {
-                    "type": "scatter",
-                    "mode": "lines+markers",
-                    "x": numbers(points["n_train"]),
-                    "y": numbers(points["mean"]),
-                    "error_y": {
+                line_trace(
+                    axis_references(i, model, is_new(data, model)),
+                    points["n_train"],
+                    points["mean"],
+                    mode="lines+markers",
+                    error_y={
                         "type": "data",
                         "array": [float(f"{v:.2g}") for v in points["se"].fillna(0.0)],
                         "thickness": 1,
                     },
-                    "line": {"color": colour, "dash": dash},
-                    "marker": {"color": colour, "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 7},
-                    "customdata": [int(n) for n in points["n"]],
-                    "hovertemplate": "%{x}: %{y} (SE; n %{customdata})",
-                }
+                    line={"color": colour, "dash": dash},
+                    marker={"color": colour, "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 7},
+                    customdata=[int(n) for n in points["n"]],
+                    hovertemplate="%{x}: %{y} (SE; n %{customdata})",
+                )
             )
             if "floor" in points:
                 data.append(
-                    axis_references(i, model, False)
-                    | {
-                        "type": "scatter",
-                        "mode": "lines",
-                        "x": numbers(points["n_train"]),
-                        "y": numbers(points["floor"]),
-                        "line": {"color": colour, "dash": "dash", "width": 1},
-                        "hovertemplate": "%{x}: not below %{y}",
-                    }
+                    line_trace(
+                        axis_references(i, model, False),
+                        points["n_train"],
+                        points["floor"],
+                        line={"color": colour, "dash": "dash", "width": 1},
+                        hovertemplate="%{x}: not below %{y}",
+                    )
                 )
     layout = make_layout([words[m] for m in metrics], label, len(models))
     sizes = sorted(set(table["n_train"]))
@@ -173,46 +215,14 @@ def evolution_chart(
             method_rows = rows[rows["method"] == method]
             if method_rows.empty:
                 continue
-            look = series_style(k)
-            line = {"color": look["color"], "dash": DASHES[look["ls"]], "width": 2 if band else 1.2}
-            on = axis_references(i, method, not any(t["legendgroup"] == method for t in data)) | {
-                "type": "scatter",
-                "mode": "lines",
-            }
+            references = axis_references(i, method, is_new(data, method))
             if band:
-                mean, low, high = (
-                    s.iloc[_thin(len(s), LONGEST)] for s in replicate_band(method_rows)
-                )
-                x = numbers(mean.index)
-                edges = {"width": 0}
-                data.append(
-                    on
-                    | {
-                        "x": x,
-                        "y": numbers(mean),
-                        "line": line,
-                        "customdata": list(zip(numbers(low), numbers(high), strict=True)),
-                        "hovertemplate": "%{x}: %{y} (90 % from %{customdata[0]} to %{customdata[1]})",
-                    }
-                )
-                around = {
-                    "x": x + x[::-1],
-                    "y": numbers(high) + numbers(low)[::-1],
-                    "line": edges,
-                    "opacity": 0.2,
-                }
-                data.insert(  # before every line, which it would cover
-                    0,
-                    on
-                    | around
-                    | {
-                        "fill": "toself",
-                        "fillcolor": look["color"],
-                        "hoverinfo": "skip",
-                        "showlegend": False,
-                    },
-                )
+                mean, *edges = (s.iloc[_thin(len(s), LONGEST)] for s in replicate_band(method_rows))
+                area, line = band_traces(references, mean.index, mean, (edges[0], edges[1]), k)
+                data.insert(0, area)  # before every line, which it would cover
+                data.append(line)
                 continue
+            look = series_style(k)
             x = []
             y = []
             text = []
@@ -221,27 +231,21 @@ def evolution_chart(
                 x += [*numbers(points["step"]), None]
                 y += [*numbers(points["value"]), None]
                 text += [str(replicate)] * (len(points) + 1)
+            style = {"color": look["color"], "dash": DASHES[look["ls"]], "width": 1.2}
+            hover = "replicate %{text}, %{x}: %{y}"
             data.append(
-                on
-                | {
-                    "x": x,
-                    "y": y,
-                    "text": text,
-                    "line": line,
-                    "hovertemplate": "replicate %{text}, %{x}: %{y}",
-                }
+                references
+                | {"type": "scatter", "mode": "lines", "x": x, "y": y, "text": text, "line": style}
+                | {"hovertemplate": hover}
             )
         if metric in exact:
-            steps = numbers([rows["step"].min(), rows["step"].max()])
             data.append(
-                axis_references(i, known, not any(t["legendgroup"] == known for t in data))
-                | {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "x": steps,
-                    "y": numbers([exact[metric]] * 2),
-                    "line": {"color": PALETTE[6], "width": 2},
-                }
+                line_trace(
+                    axis_references(i, known, is_new(data, known)),
+                    [rows["step"].min(), rows["step"].max()],
+                    [exact[metric]] * 2,
+                    line={"color": PALETTE[6], "width": 2},
+                )
             )
     return {
         "data": data,

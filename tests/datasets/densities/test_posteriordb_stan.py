@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from configured import component, load
+from constrained_parameters import unconstrain
 
 from components.contracts.roles import Setting
 from components.datasets.densities.posteriordb import paths, read
@@ -70,7 +71,7 @@ def test_our_densities_are_those_of_the_database(posterior):
     own = DENSITIES[posterior](data, torch.float64, torch.device("cpu"))
     columns = [theirs.names.index(name) for name in own.names]
     x = theirs.reference_draws[0, :20][:, columns]
-    theta = own.unconstrain(x)
+    theta = unconstrain(own, x)
     scale = torch.ones(theirs.dim, dtype=torch.float64)
     if posterior.startswith("hmm"):
         scale[:2] = simplex_scale(theirs, theta, x, columns)

@@ -243,7 +243,7 @@ def test_every_member_on_every_target(name, dtype, changes, target):
         assert predictive.logits.shape == (3, 20, 3, n_classes)
     assert predictive.log_prob(problem.test.y).isfinite().all()
     weights = module.ard_weights()
-    assert weights.shape == (3, len(module.process_names)) == (3, len(module.shared_processes()))
+    assert weights.shape == (3, len(module.process_names))
     assert all(
         torch.equal(a, b)
         for a, b in zip(
@@ -260,7 +260,6 @@ def test_process_names_say_what_is_shared():
         problem, Streams(0)
     )
     assert module.process_names == ["g1", "g2", "h1", "x1", "x2", "x3"]
-    assert module.shared_processes() == [True, True, False, True, True, True]
 
 
 def test_inducing_inputs_are_rows_capped_at_the_data_or_centroids():

@@ -1,0 +1,19 @@
+"""``runner show study/<name>``: YAML with a line for each key."""
+
+import pytest
+import yaml
+
+from runner import CONF
+from runner.catalogue.list_and_show import main
+
+STUDIES = sorted((CONF / "study").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_show_prints_all_of_a_study(path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    assert main(["show", f"study/{path.stem}"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"# study {path.stem}\n# run   runner study {path.stem}\n")
+    assert "docs/study_keys.md" in text
+    assert yaml.safe_load(text) == yaml.safe_load(path.read_text(encoding="utf-8"))
