@@ -10,14 +10,14 @@ from typing import Any
 
 import yaml
 
-from runner.disk.yaml_comments import Dumper, Loader
+from runner.disk.yaml_comments import Loader
 from runner.terminal.streams import is_terminal
 
 PIPE_WIDTH = 100
 KEYS = "docs/study_keys.md explains every key"
 
 
-class _Unshared(Dumper):
+class _Unshared(yaml.SafeDumper):
     """Writes a value that occurs twice twice, without anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:

@@ -53,7 +53,9 @@ def run_page(server: str, run_id: str, experiment: str) -> str:
 def page_of_record(folder: Path, output_dir: Path, server: str) -> str | None:
     """Page of a record's run; None: MLflow has not got it."""
     marks = read_marks(folder, store_name(tracking_uri(output_dir), output_dir))
-    return None if marks.run_id is None else run_page(server, marks.run_id, marks.experiment)
+    if marks.run_id is None or marks.experiment is None:
+        return None
+    return run_page(server, marks.run_id, marks.experiment)
 
 
 def find_experiments(output_dir: Path) -> list[Experiment]:

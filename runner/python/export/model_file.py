@@ -75,7 +75,6 @@ class ModelFile:
         facts = {
             "format": FORMAT,
             **self.facts,
-            "nonfinite": _nonfinite_names(self.tensors),
             "weights_sha256": hashlib.sha256(weights).hexdigest(),
         }
         text = json.dumps(facts, indent=1, ensure_ascii=False).encode()
@@ -169,14 +168,14 @@ def _decode(parts: dict[str, bytes], path: Path) -> ModelFile:
     return ModelFile(facts, tensors, config, plain(card), requirements)
 
 
-def _nonfinite_names(tensors: Mapping[str, Tensor]) -> list[str]:
+def nonfinite_names(tensors: Mapping[str, Tensor]) -> list[str]:
     """Names of the tensors with NaN or infinities, such as gaps of data and leaves of trees."""
     return [name for name, value in tensors.items() if not bool(value.isfinite().all())]
 
 
 def _check_finite(tensors: Mapping[str, Tensor], facts: ModelFacts, path: Path) -> None:
     """Raises ConfigError: a tensor is not finite that was finite when the model was exported."""
-    if forged := set(_nonfinite_names(tensors)).difference(facts["nonfinite"]):
+    if forged := set(nonfinite_names(tensors)).difference(facts["nonfinite"]):
         raise ConfigError(
             f"{path}: {min(forged)} in {WEIGHTS} holds numbers that are not finite, unlike the model that was exported; "
             "write it again with runner export"

@@ -27,7 +27,7 @@ from runner.python.export import questions
 from runner.python.export.card import write_card
 from runner.python.export.described_problem import pack_problem
 from runner.python.export.load_model import rebuild
-from runner.python.export.model_file import ModelFacts, ModelFile
+from runner.python.export.model_file import ModelFacts, ModelFile, nonfinite_names
 from runner.python.export.restored import RestoredRun
 from runner.record.code import installed_version
 from runner.report.compare import ComparedRecord
@@ -101,6 +101,8 @@ def write_model(run: RestoredRun, record: Path, compared: ComparedRecord, path: 
 def _content(run: RestoredRun, config: str, compared: ComparedRecord, with_rows: bool) -> ModelFile:
     problem_tensors: dict[str, Tensor] = {}
     described = pack_problem(run.problem, problem_tensors, with_rows)
+    state = {name: value.detach().cpu().contiguous() for name, value in run.tensors.items()}
+    tensors = state | problem_tensors
     facts: ModelFacts = {
         "runner": installed_version(NAME),
         "run": compared.facts["signature"],
@@ -113,9 +115,9 @@ def _content(run: RestoredRun, config: str, compared: ComparedRecord, with_rows:
         "versions": compared.facts["versions"],
         "problem": described,
         "skeleton": run.metadata["skeleton"],
+        "nonfinite": nonfinite_names(tensors),
     }
-    state = {name: value.detach().cpu().contiguous() for name, value in run.tensors.items()}
-    return ModelFile(facts, state | problem_tensors, config, "", pinned_requirements())
+    return ModelFile(facts, tensors, config, "", pinned_requirements())
 
 
 def pinned_requirements() -> str:
