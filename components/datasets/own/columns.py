@@ -3,6 +3,7 @@ bad cell is named."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -203,27 +204,36 @@ def parse_real_labels(table: TextTable, name: str) -> Array:
     return labels
 
 
-def parse_classes(value: object) -> tuple[str, ...]:
-    """Names of classes from a list of them, or 0 … C − 1 from their number C.
+def parse_classes(value: object) -> int | tuple[str, ...]:
+    """Names of classes from a list of them or from the ends of a range, 1-12; or the number C of
+    the labels 0 … C − 1.
 
     Raises:
-        ValueError: it is neither, or a name occurs twice.
+        ValueError: it is none of these, or a name occurs twice.
     """
-    listed = range(value) if type(value) is int else value
+    if type(value) is int and value > 1:
+        return value
+    ends = re.fullmatch(r"(\d+)-(\d+)", str(value))
+    listed = range(int(ends[1]), int(ends[2]) + 1) if ends else value
     names = tuple(map(str, listed)) if isinstance(listed, list | tuple | range) else ()
     if len(set(names)) < max(2, len(names)):
         raise ValueError(
-            "classes: must be a list of different names, [cat, dog], or the number of the labels 0, 1, …, at least two, "
-            f"not {value!s:.60}"
+            "classes: must be a list of different names, [cat, dog], a range of labels, 1-12, or the number of the labels "
+            f"0, 1, …, at least two, not {value!s:.60}"
         )
     return names
 
 
-ClassList = Annotated[tuple[str, ...], BeforeValidator(parse_classes)]
+ClassList = Annotated[int | tuple[str, ...], BeforeValidator(parse_classes)]
+
+
+def name_classes(given: ClassList | None) -> list[str]:
+    """Names of the given classes in their order."""
+    return [*map(str, range(given) if isinstance(given, int) else given or ())]
 
 
 def class_labels(
-    table: TextTable, names: Sequence[str], binary: bool, given: Sequence[str] | None = None
+    table: TextTable, names: Sequence[str], binary: bool, given: ClassList | None = None
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Class numbers [N, T], −1 where a cell is missing, and the classes in order: the ``given``
     ones, else numbers by size, else texts by alphabet.
@@ -233,11 +243,11 @@ def class_labels(
     Raises:
         ConfigMismatchError: fewer than two classes, more than two where two are asked for,
             numbers with fractions, or as many classes as hardly any label is seen twice; or a
-            label is not among the given ones."""
+            label is not among the given ones, or none is 0 and only their number is given."""
     columns = [table.column(name, "targets") for name in names]
     cells = [cell for column in columns for cell in column if cell is not None]
     values = {text: table.number(text) for text in dict.fromkeys(cells)}
-    classes = _sort_classes(values) if given is None else list(given)
+    classes = _sort_classes(values) if given is None else name_classes(given)
     if given is None and (error := _describe_class_error(classes, values, len(cells), binary)):
         raise ConfigMismatchError(f"dataset.targets={','.join(names)}: {error}")
     place = _find_places(table, ",".join(names), classes, values)
@@ -245,6 +255,11 @@ def class_labels(
         [[-1 if cell is None else place[cell] for cell in column] for column in columns],
         dtype=np.int64,
     )
+    if isinstance(given, int) and cells and 0 not in numbers:
+        raise ConfigMismatchError(
+            f"dataset.classes={given}: no label of {','.join(names)} is 0, so that they may count from 0 or from 1; set "
+            f"dataset.classes=0-{given - 1} or 1-{given}"
+        )
     return numbers.T, classes
 
 
@@ -262,7 +277,7 @@ def _find_places(
     if unknown := [text for text in values if place[text] < 0]:
         raise ConfigMismatchError(
             f"dataset.classes: {names} holds {unknown[0]!r}, which is not among the {len(classes)} classes "
-            f"({classes[0]}, …, {classes[-1]}); name it in its place, as [cat, dog] or [1, 2]"
+            f"({classes[0]}, …, {classes[-1]}); name it in its place, as [cat, dog] or 1-{len(classes)}"
         )
     return place
 

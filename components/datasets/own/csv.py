@@ -23,6 +23,7 @@ from components.datasets.own.columns import (
     check_gaps,
     class_labels,
     encode,
+    name_classes,
     parse_real_labels,
 )
 from components.datasets.own.gaps import GapRule, apply_gap_rule
@@ -68,7 +69,8 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     ``task`` names the column that gives the task of a row's only label; without ``targets``
     rows have no labels, and their distribution is learnt.  ``labels`` is the type of the
     labels, by which models are chosen: real, binary or classes.  ``classes`` names the classes
-    in a network's order, also those that the file lacks (a number C: 0 … C − 1).  Input columns hold
+    in a network's order, also those that the file lacks (1-12: the labels 1 … 12; a number C: 0 … C − 1,
+    if a label is 0).  Input columns hold
     numbers, true or false, or at most 30 texts (an input for each but the first); the
     interpretation of each column is shown.  Test rows are selected by the column ``split``
     (cells train and test), by the column ``fold`` (replicate r is tested on the r-th fold),
@@ -122,7 +124,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             raise ValueError(
                 "bounds: are in the units of the columns; set dataset.standardise=false as well"
             )
-        if len(self.classes or ()) > MOST_CLASSES[self.labels]:
+        if len(name_classes(self.classes)) > MOST_CLASSES[self.labels]:
             raise ValueError(
                 f"classes: dataset.labels={self.labels} has at most {MOST_CLASSES[self.labels]}; set it to classes, or leave "
                 "dataset.classes out"

@@ -118,18 +118,21 @@ def test_rows_put_aside_by_chance_depend_on_seed_and_share_alone():
     ("labels", "classes", "numbers"),
     [
         (["c10", "c2", "c2"], ["c2", "c7", "c10"], [2, 0, 0]),
-        (["7.0", "2", "2.0"], 12, [7, 2, 2]),
+        (["7.0", "0", "0.0"], 12, [7, 0, 0]),
+        (["01", "2", "11"], "1-12", [0, 1, 10]),
         (["true", "False", "true"], [False, True], [1, 0, 1]),
         (["a", "a", "a"], ["b", "a"], [1, 1, 1]),
-        (["1", "999", "1"], 1000, [1, 999, 1]),
+        (["1", "999", "1"], "0-999", [1, 999, 1]),
     ],
 )
 def test_classes_are_in_the_order_of_a_network(tmp_path, labels, classes, numbers):
     """Also classes that the file lacks, and training labels that are all of one class."""
     rows = "x,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels))
     problem = written(tmp_path, rows, labels="classes", classes=classes, standardise=False)
-    given = [*range(classes)] if isinstance(classes, int) else classes
-    assert problem.classes == [str(c) for c in given]
+    ranges = {12: range(12), "1-12": range(1, 13), "0-999": range(1000)}
+    assert problem.classes == [
+        str(c) for c in (classes if isinstance(classes, list) else ranges[classes])
+    ]
     both = [(b.x[:, 0].tolist(), b.y[:, 0].tolist()) for b in (problem.train, problem.test)]
     pairs = sorted(pair for x, y in both for pair in zip(x, y, strict=True))
     assert [y for _, y in pairs] == numbers
@@ -263,7 +266,13 @@ def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
             "x,y\n1,2\n2,1\n3,1\n",
             {"labels": "classes", "classes": 2},
             ConfigMismatchError,
-            "holds '2'",
+            r"holds '2', .* as \[cat, dog\] or 1-2",
+        ),
+        (
+            "x,y\n1,2\n2,1.0\n3,01\n",
+            {"labels": "classes", "classes": 3},
+            ConfigMismatchError,
+            r"classes=3: no label of y is 0, .* set dataset\.classes=0-2 or 1-3",
         ),
         (
             "x,y\n1,2\n",
