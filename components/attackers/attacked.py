@@ -11,7 +11,6 @@ from components.attackers.criteria import (
     CRITERIA,
     TOWARDS,
     is_misclassified,
-    log_likelihood,
     log_likelihood_logit_gradient,
 )
 from components.contracts.costs.queries import count_queries
@@ -117,11 +116,6 @@ class Attacked:
             return posterior.some(1, None)
         return posterior.some(FRESH, generator)
 
-    def log_prob(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """Σ_t log p(y_t|x), the posterior predictive of class numbers y [B, T]; a missing label is
-        negative. [B]"""
-        return log_likelihood(self.answers(x, generator), y)
-
     def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """True for each row in which some observed label is not the predicted one [B]."""
         with torch.no_grad():
@@ -133,11 +127,10 @@ class Attacked:
         y: Tensor,
         generator: torch.Generator,
         criterion: Criterion = "cross_entropy",
-        where: Tensor | None = None,
         aim: bool = True,
         towards: Tensor | None = None,
     ) -> Answer:
-        """log p(y|x), whether x is broken and the gradient of a criterion in x, in one pass.
+        """Whether x is broken, and a criterion with its gradient in x, in one pass.
 
         The gradient is taken in the input only.  The victim itself decides whether x is
         broken, with all draws and in its own format.  If a copy is followed along the whole
@@ -145,7 +138,6 @@ class Attacked:
         broken or (``aim`` False) not; the others are assumed not to be there.
 
         Args:
-            where: [B] bool; only these rows follow the criterion, the others log p(y|x).
             towards: classes [B, T]; the criterion is taken against these classes only.
 
         Raises:
@@ -153,13 +145,13 @@ class Attacked:
         """
         posterior = self.gradient_posterior(generator)
         gradient, finite, predictive = self._gradient(
-            posterior, x, y, generator, criterion, where, towards
+            posterior, x, y, generator, criterion, None, towards
         )
-        log_prob = objective = log_likelihood(predictive, y)
-        if towards is not None:
-            objective = TOWARDS[criterion](predictive, y, towards)
-        elif criterion != "cross_entropy":
-            objective = _objective(predictive, y, criterion, where)
+        objective = (
+            CRITERIA[criterion](predictive, y)
+            if towards is None
+            else TOWARDS[criterion](predictive, y, towards)
+        )
         broken = is_misclassified(predictive, y)
         if posterior is self.shadow:
             seeming = (broken == aim).nonzero()[:, 0]
@@ -167,7 +159,7 @@ class Attacked:
                 broken[seeming] = self.broken(x[seeming], y[seeming], generator)
         elif posterior is not self.posterior:
             broken = self.broken(x, y, generator)
-        return Answer(log_prob, broken, gradient, objective, finite, predictive)
+        return Answer(broken, gradient, objective, finite, predictive)
 
     def input_gradient(
         self,
@@ -301,16 +293,6 @@ class Attacked:
     def _to_input_dtype(self, predictive: Categorical, x: Tensor) -> Categorical:
         """Logits in the format of the inputs x, so that the loss is computed in full."""
         return predictive if self.shadow is None else Categorical(predictive.logits.to(x.dtype))
-
-
-def _objective(
-    predictive: Categorical, y: Tensor, criterion: Criterion, where: Tensor | None
-) -> Tensor:
-    """The criterion, or in rows outside ``where`` log p(y|x) [B]."""
-    objective = CRITERIA[criterion](predictive, y)
-    return (
-        objective if where is None else torch.where(where, objective, log_likelihood(predictive, y))
-    )
 
 
 def _zero_nonfinite_rows(slopes: Tensor) -> tuple[Tensor, Tensor]:

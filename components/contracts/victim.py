@@ -30,7 +30,6 @@ Against = Literal["defended", "undefended"]
 class Answer:
     """The victim's answer at x [B, D] and how it changes with x."""
 
-    log_prob: Tensor  # Σ_t log p(y_t|x) [B]
     broken: Tensor  # [B] bool: some observed label is not the one predicted
     # ∇_x of log p(y|x), or of the criterion that is followed instead; 0 where a slope is not finite
     # [B, D]
@@ -90,10 +89,6 @@ class Victim(Protocol):
         """
         ...
 
-    def log_prob(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """Σ_t log p(y_t|x) [B]."""
-        ...
-
     def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """True for each row in which some observed label is not the predicted one [B] bool."""
         ...
@@ -104,11 +99,10 @@ class Victim(Protocol):
         y: Tensor,
         generator: torch.Generator,
         criterion: Criterion = "cross_entropy",
-        where: Tensor | None = None,
         aim: bool = True,
         towards: Tensor | None = None,
     ) -> Answer:
-        """log p(y|x), whether x is broken and the gradient of a criterion in x only.
+        """Whether x is broken, and a criterion with its gradient in x only.
 
         Brokenness of x is always judged in full precision.  If the gradient has another format,
         only those rows are judged that seem to be where the attack wants them (broken, or with

@@ -69,13 +69,13 @@ def test_norm_bounds_and_effect(inference):
     problem = classes(n=100)
     victim, rng = mlp_victim(problem, inference), Streams(0)
     x, y = problem.test.x, problem.test.y
-    before = victim.log_prob(x, y, rng.at("evaluation", 0)).mean()
+    before = victim.answer(x, y, rng.at("evaluation", 0)).objective.mean()
     for eps in (0.0, 0.05, 0.3):
         attacked = FGSM.perturb(victim, x, y, rng, eps)
         assert float((attacked - x).abs().max()) <= eps + 1e-12
         assert float(attacked.min()) >= 0
         assert float(attacked.max()) <= 1
-        after = victim.log_prob(attacked, y, rng.at("evaluation", 0)).mean()
+        after = victim.answer(attacked, y, rng.at("evaluation", 0)).objective.mean()
         assert torch.equal(attacked, x) if eps == 0 else after < before
         before = after if eps else before
 
@@ -118,5 +118,5 @@ def test_a_victim_without_gradient_is_one_clear_error():
 
 @pytest.mark.parametrize("eps", [[], [0.2, 0.1], [0.1, 0.1], [-0.1]])
 def test_sizes_must_increase(eps):
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValidationError, match=r"eps: must be a list of increasing|eps\.0"):
         threat(FGSM, eps)

@@ -240,11 +240,11 @@ def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(tensors(state), tensors(again), strict=True))
     victim = Attacked(pieces[0].posterior(state), problem.bounds)
     x, y = problem.test.x, problem.test.y
-    before = victim.log_prob(x, y, rng.at("evaluation", 0)).mean()
+    before = victim.answer(x, y, rng.at("evaluation", 0)).objective.mean()
     attacked = component("attacker", "pgd", steps=5, step_size=0.5, stop_when_broken=False).perturb(
         victim, x, y, rng, 0.2
     )
-    assert victim.log_prob(attacked, y, rng.at("evaluation", 0)).mean() < before
+    assert victim.answer(attacked, y, rng.at("evaluation", 0)).objective.mean() < before
     assert float((attacked - x).abs().max()) <= 0.2 + 1e-6
 
 
