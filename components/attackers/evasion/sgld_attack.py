@@ -22,7 +22,8 @@ class SGLDAttack(InputGradientAttack):
     α = step_size · ε · Beta(a, b), T ~ Poisson(steps) and J = log p(y|x) or, with
     probability ``margin``, the logits' margin of Carlini and Wagner.  With ``project``
     every x_t is held inside ‖x_t − x‖ ≤ ε.  τ = 1 is (3.14) as printed, in which α is
-    called ε.  x [B, D], y [B, T].
+    called ε.  A row may draw few or small steps, so that the attack can be weaker than one step
+    of size ε; no check compares the two.  x [B, D], y [B, T].
 
     Raises:
         ConfigMismatchError: the victim has no gradient in its input.
@@ -41,9 +42,6 @@ class SGLDAttack(InputGradientAttack):
 
     def measure(self) -> NormName:
         return self.norm
-
-    def iterates(self) -> bool:
-        return self.steps > 1
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:
