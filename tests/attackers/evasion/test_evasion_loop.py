@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from configured import component, threat
+from configured import component
 from small_victims import F64, Softmax, generator, images
 
 from components.attackers.attacked import Attacked
@@ -153,29 +153,6 @@ def test_stopping_early_breaks_the_same_images_for_less():
     assert calls[0] < 0.8 * calls[1]
 
 
-def test_restarts_only_help_and_a_target_is_reached():
-    model = Softmax()
-    x, y = images(model, 60)
-    victim = Attacked(model, (0.0, 1.0))
-    broken = []
-    for restarts in (1, 5):
-        how = Ascent("l2", 10, 0.25, random_start=True, restarts=restarts)
-        broken.append(
-            float(
-                victim.broken(ascend(victim, x, y, generator(), 0.4, how), y, generator())
-                .double()
-                .mean()
-            )
-        )
-    assert broken[1] >= broken[0]
-    towards = ascend(victim, x, y, generator(), 1.0, Ascent("linf", 40, 0.1, target=2))
-    before, after = (
-        float((model.predict(z, generator()).probs.argmax(-1) == 2).double().mean())
-        for z in (x, towards)
-    )
-    assert after > max(before + 0.3, 0.8)
-
-
 def test_single_and_fresh_draws_are_weaker_controls_than_the_predictive():
     model = Softmax(draws=12)
     x, y = images(model, 120)
@@ -186,12 +163,6 @@ def test_single_and_fresh_draws_are_weaker_controls_than_the_predictive():
         left[expectation] = 1 - float(victim.broken(moved, y, generator()).double().mean())
     assert left["predictive"] <= left["fresh_draws"] + 0.03
     assert left["predictive"] < left["single_draw"]
-
-
-def test_sizes_must_increase():
-    for eps in ([], [0.1, 0.1], [0.2, 0.1]):
-        with pytest.raises(ValueError, match="eps: must be a list of increasing sizes"):
-            threat(component("attacker", "pgd"), eps)
 
 
 def test_a_broken_row_is_never_traded_for_one_that_is_not():
