@@ -185,30 +185,6 @@ def test_fab_finds_the_distance_to_the_planes_of_a_linear_classifier(norm):
     assert torch.equal(Attacked(model).broken(moved, y, generator()), length <= half)
 
 
-@pytest.mark.parametrize(("name", "keys"), [
-    ("apgd", {"steps": 20}),
-    ("apgd", {"steps": 20, "criterion": "dlr", "n_targets": 2}),
-    ("apgd", {"steps": 20, "norm": "l2", "stop_when_broken": False, "restarts": 2}),
-    ("apgd", {"steps": 10, "norm": "l1", "target": 1}),
-    ("fab", {"steps": 10, "n_targets": 2}),
-    ("fab", {"steps": 10, "norm": "l1", "n_targets": 2, "restarts": 2}),
-])  # fmt: skip
-def test_they_stay_in_the_ball_and_the_bounds_and_repeat_themselves(name, keys):
-    model = Softmax(draws=2)
-    x, y = images(model)
-    x[0], x[1], y[2] = 0.0, 1.0, -1
-    attacker = component("attacker", name, **keys)
-    eps = {"linf": 0.2, "l2": 0.5, "l1": 1.0}[attacker.norm]
-    moved = attacker.perturb(Attacked(model, UNIT), x, y, rng(), eps)
-    assert float(NORMS[attacker.norm].size(moved - x).max()) <= eps * (1 + 1e-9)
-    assert 0 <= float(moved.min()) <= float(moved.max()) <= 1
-    assert torch.equal(moved, attacker.perturb(Attacked(model, UNIT), x, y, rng(), eps))
-    assert torch.equal(attacker.perturb(Attacked(model, UNIT), x, y, rng(), 0.0), x)
-    assert len(attacker.perturb(Attacked(model, UNIT), x[:0], y[:0], rng(), eps)) == 0
-    broken = Attacked(model).broken(moved, y, generator()).double().mean()
-    assert float(broken) > (0.2 if "target" not in keys else 0.0)
-
-
 def test_auto_pgd_needs_no_step_size():
     """With as many steps it leaves no more rows right than PGD with any of four step sizes, and
     raises the loss further."""

@@ -28,6 +28,12 @@ EVERY = [
     ("square", {"queries": 60, "target": 1}),
     ("one_pixel", {"population": 8, "generations": 3}),
     ("one_pixel", {"population": 8, "generations": 3, "pixels": 2, "target": 1}),
+    ("apgd", {"steps": 20}),
+    ("apgd", {"steps": 20, "criterion": "dlr", "n_targets": 2}),
+    ("apgd", {"steps": 20, "norm": "l2", "stop_when_broken": False, "restarts": 2}),
+    ("apgd", {"steps": 10, "norm": "l1", "target": 1}),
+    ("fab", {"steps": 10, "n_targets": 2}),
+    ("fab", {"steps": 10, "norm": "l1", "n_targets": 2, "restarts": 2}),
 ]
 
 
