@@ -67,7 +67,7 @@ class FittedModel:
         >>> result = run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False)
         >>> model = load_model(result.export("model.zip"))
         >>> model
-        <model cavi_probit/08cb2eb4: labels>
+        <model cavi_probit/f6a7f556: labels>
     """
 
     path: Path
