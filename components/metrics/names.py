@@ -21,7 +21,7 @@ ScoreDirection = Literal["higher", "lower"]
 
 SCORES: dict[str, Any] = yaml.load(
     Path(__file__).with_name("scores.yaml").read_text("utf-8"),
-    Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader),
+    Loader=yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader,
 )
 # by name, the problems that have the score
 PROBLEMS: dict[str, list[str]] = SCORES["higher"] | SCORES["lower"] | SCORES["neither"]

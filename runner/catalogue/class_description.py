@@ -4,20 +4,23 @@ and the class variables by which it fits others."""
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import io
 import tokenize
+import types
+import typing
 from collections.abc import Iterable
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from functools import cache
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from components.contracts.roles import Dataset
+from components import registry
+from components.contracts.roles import Component, Dataset
 from components.evaluation.security.threat import Grid
-from runner.catalogue.declarations import ClassDeclaration
-from runner.compose.parts import nested_role, nested_roles
+from runner.catalogue.class_declaration import ClassDeclaration
 
 # class variables by which components fit each other, or are shown
 FACTS = ("kind", "target", "values", "domain", "simulates", "offers", "offers_where", "provides", "action", "own_file",
@@ -30,7 +33,7 @@ _TYPE_WORDS = {
     float: "number",
     str: "text",
     bool: "true or false",
-    NoneType: "null",
+    types.NoneType: "null",
     Any: "anything",
 }
 _BOUND_SIGNS = {"gt": "> {}", "ge": "≥ {}", "lt": "< {}", "le": "≤ {}", "min_length": "at least {} of them",
@@ -54,24 +57,55 @@ def words(annotation: Any, limits: Iterable[Any] = ()) -> str:
 
 
 def _describe_type(annotation: Any) -> str:
-    outer, inner = get_origin(annotation), get_args(annotation)
     if annotation in _TYPE_WORDS:
         return _TYPE_WORDS[annotation]
-    if outer is Annotated:
-        return words(inner[0], inner[1:])
-    if outer is Literal:
-        return " | ".join(map(str, inner))
-    if outer in (Union, UnionType):  # the attackers' three bases are one role, listed once
-        return " or ".join(dict.fromkeys(" or ".join(map(words, inner)).split(" or ")))
-    if outer in (list, tuple):
-        return f"list of {words(inner[0])}"
-    if outer is dict:
-        return f"mapping to {words(inner[-1])}"
+    inner = get_args(annotation)
+    match get_origin(annotation):
+        case typing.Annotated:
+            return words(inner[0], inner[1:])
+        case typing.Literal:
+            return " | ".join(map(str, inner))
+        case typing.Union | types.UnionType:  # the attackers' bases are one role, listed once
+            return " or ".join(dict.fromkeys(" or ".join(map(words, inner)).split(" or ")))
+        case builtins.list | builtins.tuple:
+            return f"list of {words(inner[0])}"
+        case builtins.dict:
+            return f"mapping to {words(inner[-1])}"
+    return _describe_class(annotation)
+
+
+def _describe_class(annotation: Any) -> str:
     if role := nested_role(annotation):
         return f"name of {'an' if role[0] in 'aeiou' else 'a'} {role}, or {{name: …, its keys}}"
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if not isinstance(annotation, type):
+        return str(annotation)
+    if issubclass(annotation, BaseModel):
         return f"{{{', '.join(f'{key}: …' for key in annotation.model_fields)}}}"
-    return getattr(annotation, "__name__", str(annotation))
+    return annotation.__name__
+
+
+_ROLE_OF_BASE = {
+    (f"components.contracts.{facts.contract}", base): role
+    for role, facts in registry.ROLES.items()
+    for base in facts.bases
+}
+
+
+def nested_role(annotation: Any) -> str | None:
+    """Role of a base class, of a union or list of them, or of a narrowed one.
+
+    A narrowed base class is one such as ``Model[P, M]``.
+    """
+    bases = annotation.__mro__ if isinstance(annotation, type) else ()
+    roles = [_ROLE_OF_BASE.get((base.__module__, base.__name__)) for base in bases]
+    return next((r for r in [*roles, *map(nested_role, get_args(annotation))] if r), None)
+
+
+@cache
+def nested_roles(cls: type[BaseModel]) -> dict[str, str]:
+    """Keys of a class that hold components, and their role."""
+    roles = {key: nested_role(field.annotation) for key, field in cls.model_fields.items()}
+    return {key: role for key, role in roles.items() if role}
 
 
 # ---- classes
@@ -79,29 +113,24 @@ def _describe_type(annotation: Any) -> str:
 def describe_class(cls: type[BaseModel]) -> ClassDeclaration:
     """Declarations of an imported class, its base classes' included."""
     fields = {name: words(key.annotation, key.metadata) for name, key in cls.model_fields.items()}
-    if threat := getattr(cls, "threat_keys", ()):
-        grid = describe_class(Grid).fields
-        fields |= {key: grid[key] for key in sorted(threat)}
+    needs: dict[str, Any] = {}
+    if issubclass(cls, Component):
+        needs = {name: _to_lists(getattr(cls.requires, name)) for name in NEEDS}
+        for key in sorted(cls.threat_keys):
+            eps = Grid.model_fields[key]
+            fields[key] = words(eps.annotation, eps.metadata)
     fields.pop("name", None)
-    comments = {
-        name: text
-        for base in reversed(cls.__mro__)
-        if "__annotations__" in vars(base) and base.__module__.partition(".")[0] != "pydantic"
-        for name, text in _read_comments(base).items()
-        if name in fields
-    }
-    requires = getattr(cls, "requires", None)
+    comments: dict[str, str] = {}
+    for base in reversed(cls.__mro__[: cls.__mro__.index(BaseModel)]):
+        comments |= _read_comments(base)
+    facts = {name: _to_lists(getattr(cls, name, None)) for name in FACTS}
     return ClassDeclaration(
         docstring=inspect.getdoc(cls) or "",
         fields=fields,
         holds=nested_roles(cls),
-        comments=comments,
-        facts={
-            name: _to_lists(value)
-            for name in FACTS
-            if not callable(value := getattr(cls, name, None)) and value is not None
-        },
-        needs={name: _to_lists(getattr(requires, name)) for name in NEEDS if requires is not None},
+        comments={name: text for name, text in comments.items() if name in fields},
+        facts={name: value for name, value in facts.items() if value is not None},
+        needs=needs,
         names_data=issubclass(cls, Dataset) and cls.identity is not Dataset.identity,
     )
 
@@ -135,4 +164,6 @@ def _to_lists(value: Any) -> Any:
     """A class variable as the index holds it."""
     if isinstance(value, dict):
         return {key: _to_lists(inner) for key, inner in sorted(value.items())}
+    if callable(value):  # a method of the same name is no fact
+        return None
     return sorted(value) if isinstance(value, set | frozenset) else value

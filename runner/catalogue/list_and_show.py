@@ -13,7 +13,8 @@ from typing import Any
 from components import registry
 from runner import CONF
 from runner.catalogue import plugins
-from runner.catalogue.declarations import CONFIG, ClassDeclaration, declaration, read_index
+from runner.catalogue.class_declaration import ClassDeclaration
+from runner.catalogue.declarations import CONFIG, declaration, read_index
 from runner.catalogue.partners import as_set, partners
 from runner.catalogue.study_text import print_study
 from runner.disk import conf_folders

@@ -12,7 +12,8 @@ from typing import Any
 
 from components import registry
 from runner import CONF
-from runner.catalogue.declarations import CONFIG, ClassDeclaration, read_index
+from runner.catalogue.class_declaration import ClassDeclaration
+from runner.catalogue.declarations import CONFIG, read_index
 from runner.catalogue.list_and_show import (
     describe,
     explain_keys,

@@ -6,7 +6,8 @@ from typing import Any
 
 from components import registry
 from components.contracts.requirements import DataFacts
-from runner.catalogue.declarations import ClassDeclaration, declaration
+from runner.catalogue.class_declaration import ClassDeclaration
+from runner.catalogue.declarations import declaration
 
 
 def as_set(value: Any) -> set[str]:

@@ -14,7 +14,8 @@ from components.contracts.user_code import is_raised_by_user, refusal
 from components.errors import ConfigMismatchError
 from components.evaluation.security.threat import Grid, find_size_mismatch, threat_grid_class
 from components.registry import CHOSEN
-from runner.compose.parts import each, known_keys, nested_roles
+from runner.catalogue.class_description import nested_roles
+from runner.compose.parts import each, known_keys
 from runner.compose.resolve import ResolvedConfig
 from runner.compose.validation import validate_model
 from runner.errors import ConfigError

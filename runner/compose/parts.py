@@ -16,15 +16,15 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
-from pydantic import BaseModel
 
 from components import registry
-from runner.catalogue.declarations import ClassDeclaration, declaration
+from runner.catalogue.class_declaration import ClassDeclaration
+from runner.catalogue.declarations import declaration
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file
@@ -63,30 +63,6 @@ def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
                 f"{where}={name}: {cls.__module__}.{cls.__qualname__} derives from none of {', '.join(bases)}; a {role} must"
             )
     return declaration(role, name)
-
-
-_ROLE_OF_BASE = {
-    (f"components.contracts.{facts.contract}", base): role
-    for role, facts in registry.ROLES.items()
-    for base in facts.bases
-}
-
-
-def nested_role(annotation: Any) -> str | None:
-    """Role of a base class, of a union or list of them, or of a narrowed one.
-
-    A narrowed base class is one such as ``Model[P, M]``.
-    """
-    bases = annotation.__mro__ if isinstance(annotation, type) else ()
-    roles = [_ROLE_OF_BASE.get((base.__module__, base.__name__)) for base in bases]
-    return next((r for r in [*roles, *map(nested_role, get_args(annotation))] if r), None)
-
-
-@cache
-def nested_roles(cls: type[BaseModel]) -> dict[str, str]:
-    """Keys of a class that hold components, and their role."""
-    roles = {key: nested_role(field.annotation) for key, field in cls.model_fields.items()}
-    return {key: role for key, role in roles.items() if role}
 
 
 def whole(value: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from components import registry
 from runner import CONF
-from runner.catalogue.declarations import ClassDeclaration
+from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.list_and_show import describe, explain_keys, read_keys
 from runner.catalogue.partners import as_set
 from scripts.results_figures import of_component

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from itertools import groupby, pairwise
 
-from runner.catalogue.declarations import ClassDeclaration
+from runner.catalogue.class_declaration import ClassDeclaration
 from scripts.site.formulas import FORMULA, set_formulas
 
 SECTIONS = ("Args:", "Returns:", "Raises:", "Note:", "Notes:")

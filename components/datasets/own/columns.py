@@ -288,18 +288,26 @@ def _sort_classes(values: Mapping[str, float | None]) -> list[str]:
     return sorted(values, key=lambda text: (values[text], text))
 
 
+def _describe_same_classes(classes: Sequence[str], numbers: Mapping[str, float | None]) -> str:
+    """Describe two classes of one number, or texts that differ in capitals only; "": there are
+    none."""
+    seen: dict[object, str] = {}
+    for text in classes:
+        same = seen.setdefault(numbers.get(text, text.casefold()), text)
+        if same != text:
+            fault = "are one number" if numbers else "differ in capitals only"
+            remedy = "mark both as texts, as c1" if numbers else "name both in dataset.classes"
+            return f"classes {same} and {text} {fault}; write it in one way, or {remedy}"
+    return ""
+
+
 def _describe_class_error(
     classes: Sequence[str], values: Mapping[str, float | None], n_labels: int, binary: bool
 ) -> str:
     """Describe the error in classes by their numbers (None: a text is no class); "": no error."""
     by_size = None not in values.values()
-    seen: dict[object, str] = {}
-    for text in classes:
-        same = seen.setdefault(values[text] if by_size else text.casefold(), text)
-        if same != text:
-            fault = "are one number" if by_size else "differ in capitals only"
-            remedy = "mark both as texts, as c1" if by_size else "name both in dataset.classes"
-            return f"classes {same} and {text} {fault}; write it in one way, or {remedy}"
+    if same := _describe_same_classes(classes, values if by_size else {}):
+        return same
     if len(classes) < 2 or (binary and len(classes) > 2):
         class_list = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
         mend = "name other columns" if len(classes) < 2 else "set dataset.labels=classes"

@@ -14,12 +14,13 @@ from unlabelled_problems import log_evidence, real_rows
 from components.contracts.problems import Kind, Values
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Dataset, Model
+from runner.catalogue.class_description import nested_roles
 from runner.catalogue.list_and_show import main as show
 from runner.catalogue.listing import main as list_names
 from runner.compose.build import build_component, nested_components
 from runner.compose.config import prepare
 from runner.compose.fit.pairs import check_pairs
-from runner.compose.parts import expand_component, nested_roles
+from runner.compose.parts import expand_component
 from runner.errors import ConfigError
 from runner.execution.rng import Streams
 

@@ -9,9 +9,10 @@ import sys
 import pytest
 from omegaconf import OmegaConf
 
+from runner.catalogue.class_description import nested_roles
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
-from runner.compose.parts import nested_names, nested_roles
+from runner.compose.parts import nested_names
 from runner.errors import ConfigError
 from runner.execution.artefacts import references
 
