@@ -10,9 +10,11 @@ import gc
 import importlib
 import os
 import re
+import signal
 import sys
 import traceback
 import warnings
+from types import FrameType
 from typing import TextIO
 
 COMMANDS = {
@@ -243,10 +245,16 @@ def platform_message(name: str) -> str | None:
     return "runner: this system lacks the file locks and signals that records need; on Windows run it inside WSL 2"
 
 
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    """Handler of SIGTERM outside of a run: it ends the command as Ctrl-C does."""
+    raise SystemExit(128 + number)
+
+
 def main() -> None:
     """Entry point of the ``runner`` command."""
     if message := platform_message(os.name):
         sys.exit(message)
+    signal.signal(signal.SIGTERM, _terminate)
     # Processes that this one starts, a launcher's too, import no module from the current folder.
     os.environ["PYTHONSAFEPATH"] = "1"
     from runner.terminal import streams

@@ -39,6 +39,11 @@ def outcomes_file(folder: Path, replicate: int) -> Path:
     return folder / "outcomes" / f"{replicate}.json"
 
 
+def predictions_file(folder: Path, replicate: int) -> Path:
+    """File of a replicate's predictions of the test rows."""
+    return folder / "predictions" / f"{replicate}.csv"
+
+
 def write_outcomes(folder: Path, replicate: int, outcomes: Mapping[str, NDArray[np.bool_]]) -> None:
     """``outcomes/<replicate>.json``: by score a bit for each observed test label, as hexadecimal
     digits."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from components.metrics.predictive_distance import predictive_distances
-from runner.execution.artefacts import predictions_file
 from runner.record.facts import is_readable, is_there
+from runner.record.outcomes import predictions_file
 from runner.study.snapshot import FrozenRun, Snapshot
 
 

@@ -34,7 +34,7 @@ from runner.system.machine import (
     threads,
     torch_and_gpu,
 )
-from runner.terminal.arguments import Parser, add_json, add_output_dir
+from runner.terminal.arguments import Parser, add_json, add_output_dir, existing_folder
 from runner.terminal.tables import print_json
 from runner.tracking.schema import latest_version, read_schema
 from runner.tracking.store import database_file, tracking_uri
@@ -251,17 +251,18 @@ def main(argv: list[str]) -> int:
         "or problem, followed by the mend.",
         epilog="Exit code 0, or 1 when there is a problem. Nothing is downloaded and nothing is changed.",
     )
-    add_output_dir(parser)
+    add_output_dir(parser, must_exist=True)
     parser.add_argument(
         "--data-dir",
-        default=os.environ.get("RUNNER_DATA_DIR", "data"),
+        type=existing_folder,
+        default=Path(os.environ.get("RUNNER_DATA_DIR", "data")),
         help="where data files lie (default: RUNNER_DATA_DIR, or data)",
     )
     parser.add_argument("--files", action="store_true", help="a line for every data file")
     add_json(parser)
     arguments = parser.parse_args(argv[1:])
-    output_dir = Path(arguments.output_dir)
-    data_dir = Path(arguments.data_dir)
+    output_dir: Path = arguments.output_dir
+    data_dir: Path = arguments.data_dir
 
     def everything() -> Findings:
         for check in (python, packages, torch_and_gpu, threads, memory):

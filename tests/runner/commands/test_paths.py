@@ -8,6 +8,7 @@ import argparse
 import errno
 import importlib
 import re
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -216,6 +217,11 @@ def test_an_unexpected_error_is_one_line(error, code, message, answer, monkeypat
     assert "Traceback" not in given[1]
     monkeypatch.setenv(unexpected.DEBUG_VARIABLE, "1")
     assert ("Traceback" in answer("data", "list")[1]) != isinstance(error, SystemExit)
+
+
+def test_a_signal_outside_of_a_run_is_one_line(answer, monkeypatch):
+    monkeypatch.setattr("runner.system.data.main", lambda _: signal.raise_signal(signal.SIGTERM))
+    assert answer("data", "list") == (143, "go on with: runner data list\n")
 
 
 def test_a_thread_limit_stops_a_run_with_one_line(answer, monkeypatch):
