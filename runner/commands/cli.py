@@ -99,6 +99,9 @@ COMMANDS = {
         "completion <shell>     tab completion for bash, zsh or fish",
     ),
 }
+# commands that load less than torch
+COMMANDS_WITHOUT_ARRAYS = ("list", "show", "new", "data", "clean", "completion")
+COMMANDS_WITHOUT_TORCH = ("runs", "compare", "sweep", "report", "archive")
 HYDRA_VALUE_ERRORS = "Only one of --run|.*Config group override"  # of its own, about the words
 # commands that do nothing but print
 PRINTING_COMMANDS = (
@@ -312,6 +315,7 @@ def _answer(argv: list[str]) -> str | int | None:
 def _dispatch(argv: list[str]) -> int:
     """Runs the command or the run that a command line names; the exit code."""
     from runner.errors import nearest
+    from runner.execution.memory import check_address_space
 
     if not argv or argv[0] in ("-h", "--help", "help"):
         lines = "\n".join(f"  runner {text}" for _, text in COMMANDS.values())
@@ -321,6 +325,8 @@ def _dispatch(argv: list[str]) -> int:
         print(f"runner {_version()}")
         return 0
     if argv[0] in COMMANDS:
+        if argv[0] not in COMMANDS_WITHOUT_ARRAYS:
+            check_address_space(with_torch=argv[0] not in COMMANDS_WITHOUT_TORCH)
         code: int = importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
         return code
     if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:

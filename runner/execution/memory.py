@@ -67,24 +67,37 @@ def address_space_left() -> float:
     return math.inf
 
 
-def load_blas() -> None:
-    """Loads BLAS with its buffers, if there is a limit of address space.
+def check_address_space(*, with_torch: bool) -> bool:
+    """Checks that a limit of address space leaves enough to load BLAS, and torch, which abort or
+    retry for ever if it does not; BLAS gets one thread unless OMP_NUM_THREADS is set.
 
-    OpenBLAS retries for ever if a later load finds too little.
+    Returns:
+        True if there is a limit.
 
     Raises:
-        RunFailure: too little is left now.
+        RunFailure: too little is left.
     """
     left = address_space_left()
     if left == math.inf:
-        return
-    threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
-    needed = BLAS_BYTES * threads + (0 if "torch" in sys.modules else TORCH_BYTES)
+        return False
+    threads = int(os.environ.setdefault("OMP_NUM_THREADS", "1"))
+    needed = BLAS_BYTES * threads + (TORCH_BYTES if with_torch else 0)
     if left < needed:
         raise RunFailure(
             f"out of memory: the limit of address space (ulimit -v) leaves {left / 2**20:.0f} MB, threads={threads} needs "
             f"{needed / 2**20:.0f} MB; raise the limit, or set fewer threads"
         )
+    return True
+
+
+def load_blas() -> None:
+    """Loads BLAS with its buffers, if there is a limit of address space.
+
+    Raises:
+        RunFailure: too little is left now.
+    """
+    if not check_address_space(with_torch="torch" not in sys.modules):
+        return
     import torch
     from scipy.linalg.blas import dgemm
 
