@@ -315,7 +315,7 @@ def _answer(argv: list[str]) -> str | int | None:
 def _dispatch(argv: list[str]) -> int:
     """Runs the command or the run that a command line names; the exit code."""
     from runner.errors import nearest
-    from runner.execution.memory import check_address_space
+    from runner.execution.memory import check_limits
 
     if not argv or argv[0] in ("-h", "--help", "help"):
         lines = "\n".join(f"  runner {text}" for _, text in COMMANDS.values())
@@ -326,7 +326,7 @@ def _dispatch(argv: list[str]) -> int:
         return 0
     if argv[0] in COMMANDS:
         if argv[0] not in COMMANDS_WITHOUT_ARRAYS:
-            check_address_space(with_torch=argv[0] not in COMMANDS_WITHOUT_TORCH)
+            check_limits(with_torch=argv[0] not in COMMANDS_WITHOUT_TORCH)
         code: int = importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
         return code
     if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:

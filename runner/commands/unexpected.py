@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 
-from runner.execution.memory import out_of_memory_message
+from runner.execution.memory import THREAD_FIX, out_of_memory_message
 
 DEBUG_VARIABLE = "RUNNER_DEBUG"  # if it is set, the traceback follows the line
 NO_FOLDER = "the current folder has been removed; change to one that exists (cd)"
@@ -18,7 +18,6 @@ STOPPED = (130, 143)  # exit codes after SIGINT and SIGTERM
 SHOWN_CHARACTERS = 80  # of a path or a text
 PATH_FIX = "give another path; a name has at most 255 bytes, a path 4,095"
 SPACE_FIX = "free some space, then give the same command again"
-THREAD_FIX = "raise the limit of processes (ulimit -u), or end other programs"
 LIMIT_FIXES = {
     errno.ENOSPC: SPACE_FIX,
     errno.EDQUOT: SPACE_FIX,
