@@ -36,7 +36,7 @@ from runner.system.machine import (
 )
 from runner.terminal.arguments import Parser, add_json, add_output_dir, existing_folder
 from runner.terminal.tables import print_json
-from runner.tracking.schema import latest_version, read_schema
+from runner.tracking.schema import check_schema
 from runner.tracking.store import database_file, tracking_uri
 
 if TYPE_CHECKING:
@@ -110,12 +110,10 @@ def _health(uri: str) -> str:
 def _sqlite(file: Path, name: str) -> Finding:
     if not file.exists():
         return Finding("ok", "mlflow", f"{name}, will be made by the first run")
-    version, n_runs = read_schema(file)
-    if version == latest_version():
-        return Finding("ok", "mlflow", f"{name}, {n_runs} run{'' if n_runs == 1 else 's'}")
-    detail = f"{name}: schema {version or 'unfinished'}, MLflow needs {latest_version()}"
-    mend = f"mlflow db upgrade sqlite:///{file}" if n_runs else "runner sync makes a new one"
-    return Finding("problem", "mlflow", detail, mend)
+    n_runs, problem, fix = check_schema(file)
+    if problem:
+        return Finding("problem", "mlflow", f"{name}: {problem}", fix)
+    return Finding("ok", "mlflow", f"{name}, {n_runs} run{'' if n_runs == 1 else 's'}")
 
 
 # ---- data
