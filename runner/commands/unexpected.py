@@ -6,7 +6,6 @@ Imports nothing that takes time: ``cli.main`` needs it for every command."""
 from __future__ import annotations
 
 import errno
-import os
 import re
 import shlex
 
@@ -61,7 +60,8 @@ def _describe_os_error(error: OSError) -> tuple[int, str]:
 
 def _shorten(text: str | bytes) -> str:
     """A path or a text in printable characters; the middle of a long one is left out."""
-    shown = os.fsencode(text).decode(errors="backslashreplace")
+    content = text.encode(errors="backslashreplace") if isinstance(text, str) else text
+    shown = content.decode(errors="backslashreplace")
     half = SHOWN_CHARACTERS // 2
     return shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[:half]}…{shown[-half:]}"
 
