@@ -60,7 +60,7 @@ def _is_valid(facts: Any) -> bool:
     """True if the facts have the written format and any result matches the replicates.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: they do not.
+        KeyError, TypeError, ValueError, AttributeError, OverflowError: they do not.
     """
     if facts["state"] not in get_args(RunState):
         return False
@@ -73,6 +73,10 @@ def _is_valid(facts: Any) -> bool:
     if not all(
         check.keys() >= CHECK for checks in (facts.get("checks") or {}).values() for check in checks
     ):
+        return False
+    if not math.isfinite(facts.get("seconds", 0)):
+        return False
+    if not all(isinstance(version, str) for version in facts.get("versions", {}).values()):
         return False
     if facts["state"] == "done" and not facts["finished"]:
         return False  # no replicate was completed
@@ -151,7 +155,7 @@ def load_facts(folder: Path) -> dict[str, Any] | None:
         return facts if _is_valid(facts) else None
     except PermissionError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 
 
