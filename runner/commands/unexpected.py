@@ -9,6 +9,7 @@ import errno
 import re
 import shlex
 
+from runner.errors import ACCESS_FIX
 from runner.execution.memory import THREAD_FIX, out_of_memory_message
 
 DEBUG_VARIABLE = "RUNNER_DEBUG"  # if it is set, the traceback follows the line
@@ -53,9 +54,10 @@ def _describe_os_error(error: OSError) -> tuple[int, str]:
     fix = LIMIT_FIXES.get(error.errno or 0)
     if error.filename is None:
         return 1, f"{error.strerror}; {fix}" if fix else str(error)
+    other = ACCESS_FIX if isinstance(error, PermissionError) else PATH_FIX
     # a temporary file has the name of the file that it becomes
     path = re.sub(r"(^|/)\.([^/]+)\.\d+$", r"\1\2", _shorten(error.filename))
-    return 1 if fix else 2, f"{path}: {error.strerror}; {fix or PATH_FIX}"
+    return 1 if fix else 2, f"{path}: {error.strerror}; {fix or other}"
 
 
 def _shorten(text: str | bytes) -> str:

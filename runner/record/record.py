@@ -30,7 +30,6 @@ from runner.errors import ConfigError, RunFailure
 from runner.record import code, facts, lease
 from runner.record.facts import (
     RunState,
-    UnreadableRecordError,
     complete,
     is_there,
     list_folder,
@@ -347,8 +346,8 @@ def find(run: str, output_dir: Path) -> Path:
     """A run named by its folder or by the beginning of its signature.
 
     Raises:
-        ConfigError: none, or several, match; an ``UnreadableRecordError``: this user may not
-            read it.
+        ConfigError: none, or several, match.
+        PermissionError: this user may not read it.
     """
     if _is_record(Path(run)):
         return Path(run)
@@ -369,12 +368,5 @@ def find(run: str, output_dir: Path) -> Path:
 
 
 def _is_record(folder: Path) -> bool:
-    """True for the folder of a run.
-
-    Raises:
-        UnreadableRecordError: this user may not look.
-    """
-    try:
-        return (folder / facts.NAME).exists()
-    except PermissionError as error:
-        raise UnreadableRecordError(folder, error) from None
+    """True for the folder of a run."""
+    return (folder / facts.NAME).exists()
