@@ -74,10 +74,7 @@ def _is_valid(facts: Any) -> bool:
         check.keys() >= CHECK for checks in (facts.get("checks") or {}).values() for check in checks
     ):
         return False
-    if not math.isfinite(facts.get("seconds", 0)):
-        return False
-    if not all(isinstance(version, str) for version in facts.get("versions", {}).values()):
-        return False
+    float(facts.get("seconds", 0))  # an integer may be too large
     if facts["state"] == "done" and not facts["finished"]:
         return False  # no replicate was completed
     if facts["state"] != "done" or not (facts.get("finished") and "vectorised" in facts):

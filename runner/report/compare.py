@@ -122,7 +122,7 @@ def fact_rows(runs: list[ComparedRecord]) -> list[Row]:
     table = {name: [getter(run.facts) for run in runs] for name, getter in FACTS.items()}
     versions = sorted({package for run in runs for package in run.facts.get("versions") or {}})
     table |= {
-        p: [(run.facts.get("versions") or {}).get(p, ABSENT) for run in runs] for p in versions
+        p: [str((run.facts.get("versions") or {}).get(p, ABSENT)) for run in runs] for p in versions
     }
     return [
         [name, *values]
