@@ -8,6 +8,9 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 
+# how to fix a PermissionError
+ACCESS_FIX = "ask its owner for chmod -R u+rwX,g+rX, or give another path"
+
 
 class RunnerError(Exception):
     """Base of all errors of the runner: one to three lines that name the key and the fix."""

@@ -27,7 +27,7 @@ from components.contracts.roles import Inference, Problem, variant_info_names
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.evaluation import limits
-from components.evaluation.checks.class_predictions import class_checks
+from components.evaluation.checks.class_predictions import class_checks, missing_checks
 from components.evaluation.checks.gradient_cost import warn_of_cheaper_samples
 from components.evaluation.checks.inner_filters import inner_filter_checks
 from components.evaluation.checks.moments import moments_checks
@@ -86,7 +86,7 @@ def run_checks(
     are as good.
     ``declared`` as in ``class_checks``.
     """
-    checks = [finite_scores(scores, problem)]
+    checks = [finite_scores(scores, problem), *missing_checks(problem, posterior, rng)]
     mixing = inference.mixes and isinstance(posterior, HoldsDraws | SeriesDraws | PartitionDraws)
     if smoke:
         converges = (

@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 
 from components.contracts.checks import check_shape
-from components.contracts.predictive import GaussianMixture, PoissonMixture, components_of
+from components.contracts.predictive import (
+    GaussianMixture,
+    PoissonMixture,
+    components_of,
+    is_finite,
+)
 from components.contracts.progress import report_each
 from components.metrics.crps import crps
 
@@ -61,10 +66,12 @@ def scores(
     """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval, mean CRPS;
     y, mask [B, T].
 
-    A task's score is over its own observed labels, NaN where it has none; the score without a
-    task's name is the mean over the tasks that have some."""
+    A task's score is over its own observed labels with a finite prediction, NaN where it has none;
+    the score without a task's name is the mean over the tasks that have labels."""
     check_shape("the predicted labels", components_of(predictive), None, *y.shape)
     y = torch.where(mask, y, 0.0)  # a missing label may be NaN, and 0 · NaN is no mask
+    labelled = mask
+    mask = mask & is_finite(predictive)
 
     def nlpp() -> Tensor:
         return -mean_over_rows(predictive.log_prob(y), mask)
@@ -80,4 +87,4 @@ def scores(
 
     measures = {"nlpp": nlpp, "rmse": rmse, "coverage90": coverage90, "crps": mean_crps}
     by_task = {name: measures[name]() for name in report_each(measures, "score {}".format)}
-    return name_by_task(by_task, mask, task_names)
+    return name_by_task(by_task, labelled, task_names)

@@ -32,7 +32,7 @@ from runner.errors import ConfigError, nearest
 from runner.report.exchange.archive import pack
 from runner.report.exchange.opened import SUFFIX, open_archive
 from runner.study import snapshot as snapshots
-from runner.study.choice import ONLY_HELP, select_runs
+from runner.study.choice import ONLY_HELP, refuse_unknown_pairs, select_runs
 from runner.study.definition import Row
 from runner.study.launcher import split_launcher
 from runner.study.study import run_remaining
@@ -59,7 +59,9 @@ def _run(argv: list[str]) -> int:
     given.jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
     modules, words = _plugins_of(given)
     output_dir = Path(given.output_dir).resolve()
-    row = read_tuned(suite, budget, make_row(words, given.name), output_dir)
+    row = make_row(words, given.name)
+    refuse_unknown_pairs(suite.to_study([row]), [], given.only)
+    row = read_tuned(suite, budget, row, output_dir)
     snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh)
     code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
     if code <= 1:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from components import registry
 from runner.disk import conf_folders
+from runner.disk.atomic import write_text
 from runner.errors import ConfigError, display_path
 from runner.terminal.arguments import Parser
 
@@ -119,5 +120,5 @@ def create(role: str, name: str, folder: Path) -> list[Path]:
         )
     for path, template in templates.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(template.render(name=name, title=title), encoding="utf-8")
+        write_text(path, template.render(name=name, title=title))
     return list(templates)

@@ -10,9 +10,11 @@ import gc
 import importlib
 import os
 import re
+import signal
 import sys
 import traceback
 import warnings
+from types import FrameType
 from typing import TextIO
 
 COMMANDS = {
@@ -97,6 +99,9 @@ COMMANDS = {
         "completion <shell>     tab completion for bash, zsh or fish",
     ),
 }
+# commands that load less than torch
+COMMANDS_WITHOUT_ARRAYS = ("list", "show", "new", "data", "clean", "completion")
+COMMANDS_WITHOUT_TORCH = ("runs", "compare", "sweep", "report", "archive")
 HYDRA_VALUE_ERRORS = "Only one of --run|.*Config group override"  # of its own, about the words
 # commands that do nothing but print
 PRINTING_COMMANDS = (
@@ -243,10 +248,16 @@ def platform_message(name: str) -> str | None:
     return "runner: this system lacks the file locks and signals that records need; on Windows run it inside WSL 2"
 
 
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    """Handler of SIGTERM outside of a run: it ends the command as Ctrl-C does."""
+    raise SystemExit(128 + number)
+
+
 def main() -> None:
     """Entry point of the ``runner`` command."""
     if message := platform_message(os.name):
         sys.exit(message)
+    signal.signal(signal.SIGTERM, _terminate)
     # Processes that this one starts, a launcher's too, import no module from the current folder.
     os.environ["PYTHONSAFEPATH"] = "1"
     from runner.terminal import streams
@@ -304,6 +315,7 @@ def _answer(argv: list[str]) -> str | int | None:
 def _dispatch(argv: list[str]) -> int:
     """Runs the command or the run that a command line names; the exit code."""
     from runner.errors import nearest
+    from runner.execution.memory import check_limits
 
     if not argv or argv[0] in ("-h", "--help", "help"):
         lines = "\n".join(f"  runner {text}" for _, text in COMMANDS.values())
@@ -313,6 +325,8 @@ def _dispatch(argv: list[str]) -> int:
         print(f"runner {_version()}")
         return 0
     if argv[0] in COMMANDS:
+        if argv[0] not in COMMANDS_WITHOUT_ARRAYS:
+            check_limits(with_torch=argv[0] not in COMMANDS_WITHOUT_TORCH)
         code: int = importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
         return code
     if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:

@@ -6,11 +6,11 @@ Imports nothing that takes time: ``cli.main`` needs it for every command."""
 from __future__ import annotations
 
 import errno
-import os
 import re
 import shlex
 
-from runner.execution.memory import out_of_memory_message
+from runner.errors import ACCESS_FIX
+from runner.execution.memory import THREAD_FIX, out_of_memory_message
 
 DEBUG_VARIABLE = "RUNNER_DEBUG"  # if it is set, the traceback follows the line
 NO_FOLDER = "the current folder has been removed; change to one that exists (cd)"
@@ -18,7 +18,6 @@ STOPPED = (130, 143)  # exit codes after SIGINT and SIGTERM
 SHOWN_CHARACTERS = 80  # of a path or a text
 PATH_FIX = "give another path; a name has at most 255 bytes, a path 4,095"
 SPACE_FIX = "free some space, then give the same command again"
-THREAD_FIX = "raise the limit of processes (ulimit -u), or end other programs"
 LIMIT_FIXES = {
     errno.ENOSPC: SPACE_FIX,
     errno.EDQUOT: SPACE_FIX,
@@ -55,14 +54,16 @@ def _describe_os_error(error: OSError) -> tuple[int, str]:
     fix = LIMIT_FIXES.get(error.errno or 0)
     if error.filename is None:
         return 1, f"{error.strerror}; {fix}" if fix else str(error)
+    other = ACCESS_FIX if isinstance(error, PermissionError) else PATH_FIX
     # a temporary file has the name of the file that it becomes
     path = re.sub(r"(^|/)\.([^/]+)\.\d+$", r"\1\2", _shorten(error.filename))
-    return 1 if fix else 2, f"{path}: {error.strerror}; {fix or PATH_FIX}"
+    return 1 if fix else 2, f"{path}: {error.strerror}; {fix or other}"
 
 
 def _shorten(text: str | bytes) -> str:
     """A path or a text in printable characters; the middle of a long one is left out."""
-    shown = os.fsencode(text).decode(errors="backslashreplace")
+    content = text.encode(errors="backslashreplace") if isinstance(text, str) else text
+    shown = content.decode(errors="backslashreplace")
     half = SHOWN_CHARACTERS // 2
     return shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[:half]}…{shown[-half:]}"
 

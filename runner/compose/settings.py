@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,7 +21,6 @@ from pydantic import (
 
 from runner.compose.devices import validate_device
 
-MAX_NAME_BYTES = 255  # characters that the name of a file or a folder may have
 # Keys that cannot change a number: paths, logging, and the handling of a result.
 UNSIGNED_KEYS = {
     "data_dir",
@@ -48,14 +46,10 @@ def validate_folder(path: str) -> str:
     """Path of a folder; ~ is the user's own, which shells do not expand after "=".
 
     Raises:
-        ValueError: it is empty, or not a path that a disk can have.
+        ValueError: it is empty, or has a zero byte.
     """
     if not path.strip() or "\0" in path:
         raise ValueError(f"{path!r} is no folder; give its path, . is the present one")
-    if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in Path(path).parts):
-        raise ValueError(
-            f"{path[:60]}… is no folder; a name in it is longer than {MAX_NAME_BYTES} bytes"
-        )
     return str(Path(path).expanduser()) if path.startswith("~") else path
 
 

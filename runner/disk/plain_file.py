@@ -42,9 +42,14 @@ def parse_json(text: str | bytes) -> Any:
     """Value of a JSON text.
 
     Raises:
-        ValueError: it is not JSON, or its lists are nested too deeply to be read.
+        ValueError: it is not JSON, its lists are nested too deeply to be read, or it has half of a
+            surrogate pair, which no file can hold.
     """
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    escape = "\\ud" if isinstance(text, str) else b"\\ud"
+    if escape in text.lower():  # type: ignore[operator]  # both are text, or both are bytes
+        json.dumps(value, ensure_ascii=False).encode()
+    return value

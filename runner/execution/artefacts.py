@@ -23,6 +23,7 @@ from runner.disk.atomic import replace_file, write_text
 from runner.disk.inside import inside, real_file
 from runner.record.citations import BIBLIOGRAPHY, cited_entries
 from runner.record.lines import read_lines
+from runner.record.outcomes import predictions_file
 from runner.terminal.csv_cells import escape_cell, escape_table
 
 if TYPE_CHECKING:
@@ -91,11 +92,6 @@ def write_files(folder: Path, posterior: WritesFiles) -> list[str]:
         names = [os.path.relpath(path, folder) for path in posterior.artefacts(folder)]
         return [name for name in names if real_file(folder, name, "artefacts")]
     return []
-
-
-def predictions_file(folder: Path, replicate: int) -> Path:
-    """File of a replicate's predictions of the test rows."""
-    return folder / "predictions" / f"{replicate}.csv"
 
 
 def write_predictions(

@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import sys
+import threading
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,11 @@ STACK_BYTES = 2**23  # of a thread
 # Address space that importing torch takes, and BLAS for each thread with its buffers.
 TORCH_BYTES = 600 * 2**20
 BLAS_BYTES = 200 * 2**20
+# Threads of a run besides those of OpenBLAS, once each of numpy and scipy, and OpenMP.
+RUN_THREADS = 4
+BLAS_LIBRARIES = 3
+SMALL_STACK_BYTES = 2**16
+THREAD_FIX = "raise the limit of processes (ulimit -u), or end other programs"
 
 # Parts of the out-of-memory messages of torch's allocators, numpy and the loader of libraries.
 OUT_OF_MEMORY_MESSAGES = (
@@ -67,24 +73,60 @@ def address_space_left() -> float:
     return math.inf
 
 
-def load_blas() -> None:
-    """Loads BLAS with its buffers, if there is a limit of address space.
+def check_limits(*, with_torch: bool) -> bool:
+    """Checks that the limits of threads and of address space leave enough to load BLAS, and torch,
+    which abort or retry for ever if they do not.
 
-    OpenBLAS retries for ever if a later load finds too little.
+    If the address space is limited, BLAS gets one thread unless OMP_NUM_THREADS is set.
+
+    Returns:
+        True if the address space is limited.
 
     Raises:
-        RunFailure: too little is left now.
+        RunFailure: too little is left.
     """
     left = address_space_left()
-    if left == math.inf:
-        return
+    if left != math.inf:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
-    needed = BLAS_BYTES * threads + (0 if "torch" in sys.modules else TORCH_BYTES)
+    _try_threads(RUN_THREADS + BLAS_LIBRARIES * threads if with_torch else threads)
+    if left == math.inf:
+        return False
+    needed = BLAS_BYTES * threads + (TORCH_BYTES if with_torch else 0)
     if left < needed:
         raise RunFailure(
             f"out of memory: the limit of address space (ulimit -v) leaves {left / 2**20:.0f} MB, threads={threads} needs "
             f"{needed / 2**20:.0f} MB; raise the limit, or set fewer threads"
         )
+    return True
+
+
+def _try_threads(count: int) -> None:
+    """Starts threads that end at once.
+
+    Raises:
+        RunFailure: the limit of threads is reached.
+    """
+    end = threading.Event()
+    before = threading.stack_size(SMALL_STACK_BYTES)
+    try:
+        for _ in range(count):
+            threading.Thread(target=end.wait, daemon=True).start()
+    except RuntimeError:
+        raise RunFailure(f"no further thread can be started; {THREAD_FIX}") from None
+    finally:
+        end.set()
+        threading.stack_size(before)
+
+
+def load_blas() -> None:
+    """Loads BLAS with its buffers, if there is a limit of address space.
+
+    Raises:
+        RunFailure: too little is left now.
+    """
+    if not check_limits(with_torch="torch" not in sys.modules):
+        return
     import torch
     from scipy.linalg.blas import dgemm
 

@@ -15,12 +15,11 @@ from typing import Any
 from runner.compose.config import Job
 from runner.compose.settings import sign
 from runner.disk.inside import real_file
-from runner.execution.artefacts import predictions_file
 from runner.record.facts import read
 from runner.record.files import find_damage, sync_files
 from runner.record.lines import NAME as METRICS_NAME
 from runner.record.lines import read_lines, write_lines
-from runner.record.outcomes import outcomes_file
+from runner.record.outcomes import outcomes_file, predictions_file
 from runner.record.parts import alone, replicate_record_folder
 from runner.record.record import Record
 

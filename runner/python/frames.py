@@ -17,7 +17,6 @@ from runner.record.facts import (
     RunState,
     read_config,
     read_facts_or_warn,
-    warn_unreadable,
 )
 from runner.record.lines import by_replicate, readable_lines
 from runner.report.compare import last_evaluation
@@ -136,8 +135,6 @@ def _values_or_warn(folder: Path) -> dict[str, Any] | None:
     """
     try:
         return dict(flat(read_config(folder)))
-    except PermissionError as error:
-        warn_unreadable(folder, error)
     except ConfigError as error:
         warn(f"left out: {error}", RunnerWarning, stacklevel=3)
     return None

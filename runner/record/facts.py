@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from runner.disk.plain_file import parse_json, read_plain
-from runner.disk.read_yaml import YAML_READ_ERRORS, describe_read_error
+from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import read_yaml
-from runner.errors import ConfigError, RunnerWarning, display_path
+from runner.errors import ACCESS_FIX, ConfigError, RunnerWarning, display_path
 from runner.record.files import warn_damage
 
 NAME = "run.json"
@@ -60,7 +60,7 @@ def _is_valid(facts: Any) -> bool:
     """True if the facts have the written format and any result matches the replicates.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: they do not.
+        KeyError, TypeError, ValueError, AttributeError, OverflowError: they do not.
     """
     if facts["state"] not in get_args(RunState):
         return False
@@ -74,6 +74,7 @@ def _is_valid(facts: Any) -> bool:
         check.keys() >= CHECK for checks in (facts.get("checks") or {}).values() for check in checks
     ):
         return False
+    float(facts.get("seconds", 0))  # an integer may be too large
     if facts["state"] == "done" and not facts["finished"]:
         return False  # no replicate was completed
     if facts["state"] != "done" or not (facts.get("finished") and "vectorised" in facts):
@@ -83,20 +84,15 @@ def _is_valid(facts: Any) -> bool:
     return json.dumps(result, sort_keys=True) == json.dumps(facts["result"], sort_keys=True)
 
 
-class UnreadableRecordError(ConfigError):
-    """A record that this user may not read."""
-
-    def __init__(self, path: Path, error: OSError):
-        hint = "ask its owner for chmod -R u+rwX,g+rX, or give another --output-dir"
-        super().__init__(
-            f"{display_path(path)}: cannot be read ({error.strerror or error}); {hint}"
-        )
-
-
-def warn_unreadable(path: Path, error: OSError) -> None:
-    """Warns of a record, or a folder of records, that is left out because this user may not read
-    it: once for each."""
-    warnings.warn(f"left out: {UnreadableRecordError(path, error)}", RunnerWarning, stacklevel=1)
+@contextmanager
+def skip_unreadable(path: Path) -> Iterator[None]:
+    """Context in which a PermissionError is a warning that a record, or a folder of records, is
+    left out: once for each."""
+    try:
+        yield
+    except PermissionError as error:
+        text = f"left out: {display_path(path)}: cannot be read ({error.strerror}); {ACCESS_FIX}"
+        warnings.warn(text, RunnerWarning, stacklevel=1)
 
 
 def list_folder(folder: Path) -> list[Path]:
@@ -104,13 +100,9 @@ def list_folder(folder: Path) -> list[Path]:
 
     If it may not be read, it is empty and a warning is given.
     """
-    try:
+    with suppress(FileNotFoundError, NotADirectoryError), skip_unreadable(folder):
         return sorted(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except PermissionError as error:
-        warn_unreadable(folder, error)
-        return []
+    return []
 
 
 def read(folder: Path) -> dict[str, Any] | None:
@@ -118,25 +110,22 @@ def read(folder: Path) -> dict[str, Any] | None:
 
     If it may not be read, None and a warning.
     """
-    try:
+    with skip_unreadable(folder):
         return load_facts(folder)
-    except PermissionError as error:
-        warn_unreadable(folder, error)
-        return None
+    return None
 
 
 def read_facts_or_warn(folder: Path) -> dict[str, Any] | None:
     """``read`` of a record shown next to others: a damaged one, or one with
     a damaged file, gives a warning too."""
-    try:
+    facts = None
+    with skip_unreadable(folder):
         facts = load_facts(folder)
-    except PermissionError as error:
-        warn_unreadable(folder, error)
-        return None
-    if facts is None and is_there(folder / NAME):
-        warnings.warn(f"left out: {folder}: its run.json is damaged", RunnerWarning, stacklevel=1)
-    if facts is not None:
-        warn_damage(folder, facts)
+        if facts is not None:
+            warn_damage(folder, facts)
+        elif (folder / NAME).exists():
+            text = f"left out: {folder}: its run.json is damaged"
+            warnings.warn(text, RunnerWarning, stacklevel=1)
     return facts
 
 
@@ -151,7 +140,7 @@ def load_facts(folder: Path) -> dict[str, Any] | None:
         return facts if _is_valid(facts) else None
     except PermissionError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 
 
@@ -159,16 +148,11 @@ def read_config(folder: Path) -> dict[str, Any]:
     """config.yaml of a folder.
 
     Raises:
-        PermissionError: this user may not read it.
-        ConfigError: it is damaged or not there, in one line.
+        ConfigError: it is damaged, not there, or not readable, in one line.
     """
     file = folder / "config.yaml"
-    try:
+    with reading(file):
         config = read_yaml(file)
-    except PermissionError:
-        raise
-    except YAML_READ_ERRORS as error:
-        raise ConfigError(describe_read_error(file, error)) from None
     if not isinstance(config, dict):
         raise ConfigError(f"{display_path(file)}: must hold keys and their values")
     return config
@@ -177,18 +161,16 @@ def read_config(folder: Path) -> dict[str, Any]:
 def is_there(path: Path) -> bool:
     """True if there is such a file or folder of a record; of one behind a folder that this user may
     not enter there is a warning."""
-    try:
+    with skip_unreadable(path.parent):
         return path.exists()
-    except PermissionError as error:
-        warn_unreadable(path.parent, error)
-        return False
+    return False
 
 
 def is_readable(path: Path) -> bool:
     """True if this user may read a file of a record; otherwise there is a warning."""
-    if os.access(path, os.R_OK):
+    with skip_unreadable(path):
+        path.open("rb").close()
         return True
-    warn_unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     return False
 
 

@@ -18,19 +18,22 @@ FOLDERS = ("figures", "tables", "predictions", "outcomes")
 FILES = ("config.yaml", "metrics.jsonl", "references.bib")
 
 
-def sync_files(folder: Path, artefacts: list[str]) -> list[Path]:
-    """Flushes the files of a run, and the folders with their names, to disk; returns the files."""
+def _list_files(folder: Path, artefacts: list[str]) -> list[Path]:
     listed = [folder / name for name in (*FILES, *artefacts)]
     listed += [path for name in FOLDERS for path in sorted((folder / name).rglob("*"))]
-    files = [path for path in listed if path.is_file()]
+    return [path for path in listed if path.is_file()]
+
+
+def sync_files(folder: Path, artefacts: list[str]) -> None:
+    """Flushes the files of a run, and the folders with their names, to disk."""
+    files = _list_files(folder, artefacts)
     for path in {*files, *(file.parent for file in files), folder}:
         sync(path)
-    return files
 
 
 def digest_files(folder: Path, artefacts: list[str]) -> dict[str, list[Any]]:
     """Size in bytes and SHA-256 of each file of a run, by its name in the folder."""
-    files = sync_files(folder, artefacts)
+    files = _list_files(folder, artefacts)
     return {str(path.relative_to(folder)): _digest(path, True) for path in files}
 
 

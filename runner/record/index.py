@@ -85,16 +85,13 @@ def read_summaries(experiment: Path) -> dict[str, RecordSummary | None]:
     unsettled = set()
     for name, identity in _identities(experiment):
         entry = known.get(name)
-        if entry is None or entry[0] != identity:
-            try:
+        with facts.skip_unreadable(experiment / name):
+            if entry is None or entry[0] != identity:
                 entry = (identity, RecordSummary.read(experiment / name))
-            except PermissionError as error:
-                facts.warn_unreadable(experiment / name, error)
-                continue
-            n_read += 1
-            if identity[1] > settled:
-                unsettled.add(name)
-        entries[name] = entry
+                n_read += 1
+                if identity[1] > settled:
+                    unsettled.add(name)
+            entries[name] = entry
     n_new = n_read - len(unsettled)
     n_gone = sum(name not in entries for name in known)
     if max(n_new, n_gone) >= WRITE_AFTER:
@@ -104,23 +101,11 @@ def read_summaries(experiment: Path) -> dict[str, RecordSummary | None]:
 
 def _identities(experiment: Path) -> list[tuple[str, Identity]]:
     """Names of the folders with a run.json, and the identity of that file."""
-    try:
-        names = sorted(os.listdir(experiment))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except PermissionError as error:
-        facts.warn_unreadable(experiment, error)
-        return []
     identities = []
-    for name in names:
-        try:
-            status = os.stat(f"{experiment}/{name}/{facts.NAME}")
-        except PermissionError as error:
-            facts.warn_unreadable(experiment / name, error)
-            continue
-        except OSError:
-            continue
-        identities.append((name, (status.st_ino, status.st_mtime_ns, status.st_size)))
+    for folder in facts.list_folder(experiment):
+        with suppress(OSError), facts.skip_unreadable(folder):
+            status = os.stat(f"{folder}/{facts.NAME}")
+            identities.append((folder.name, (status.st_ino, status.st_mtime_ns, status.st_size)))
     return identities
 
 

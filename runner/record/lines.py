@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from runner.disk.atomic import sync, write_bytes
 from runner.disk.plain_file import NotPlainFileError, parse_json, read_plain
-from runner.record.facts import warn_unreadable
+from runner.record.facts import skip_unreadable
 
 NAME = "metrics.jsonl"
 KeyTypes = Mapping[str, type | tuple[type, ...]]
@@ -57,11 +57,9 @@ def readable_lines(folder: Path) -> list[Line]:
 
     Empty, with a warning, if this user may not read them.
     """
-    try:
+    with skip_unreadable(folder / NAME):
         return read_lines(folder)
-    except PermissionError as error:
-        warn_unreadable(folder / NAME, error)
-        return []
+    return []
 
 
 def by_replicate(line: Line, metric: str) -> list[tuple[int, Any]]:

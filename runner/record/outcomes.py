@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.disk.atomic import make_folder, write_text
 from runner.disk.plain_file import parse_json, read_plain
-from runner.record.facts import warn_unreadable
+from runner.record.facts import skip_unreadable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +40,11 @@ def outcomes_file(folder: Path, replicate: int) -> Path:
     return folder / "outcomes" / f"{replicate}.json"
 
 
+def predictions_file(folder: Path, replicate: int) -> Path:
+    """File of a replicate's predictions of the test rows."""
+    return folder / "predictions" / f"{replicate}.csv"
+
+
 def write_outcomes(folder: Path, replicate: int, outcomes: Mapping[str, NDArray[np.bool_]]) -> None:
     """``outcomes/<replicate>.json``: by score a bit for each observed test label, as hexadecimal
     digits."""
@@ -55,7 +61,10 @@ def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
     """Outcomes stored by ``write_outcomes``; empty if the file is missing or damaged."""
     import numpy as np
 
-    try:
+    with (
+        suppress(OSError, ValueError, KeyError, TypeError, AttributeError),
+        skip_unreadable(folder),
+    ):
         content = parse_json(read_plain(outcomes_file(folder, replicate)))
         labels = int(content["labels"])
         packed = {
@@ -65,11 +74,7 @@ def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
         return {
             name: np.unpackbits(bits, count=labels).astype(bool) for name, bits in packed.items()
         }
-    except PermissionError as error:
-        warn_unreadable(folder, error)
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
+    return {}
 
 
 def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> McNemar:

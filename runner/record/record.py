@@ -30,7 +30,6 @@ from runner.errors import ConfigError, RunFailure
 from runner.record import code, facts, lease
 from runner.record.facts import (
     RunState,
-    UnreadableRecordError,
     complete,
     is_there,
     list_folder,
@@ -101,20 +100,16 @@ def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
             f"disk full: {folder} cannot be written; free some space, then give the same command to go on"
         )
     why = error.strerror or str(error)
-    about = str(error.filename or "")
-    named = Path(about).absolute()
     ours = folder.absolute()
-    if about and not (named.is_relative_to(ours) or ours.is_relative_to(named)):
-        return RunFailure(
-            f"{type(error).__name__}: {about} ({why}); mend that, then give the same command to go on"
-        )
-    if error.errno in _REFUSAL_ERRNOS:
+    named = Path(error.filename or ours).absolute()
+    is_ours = named.is_relative_to(ours) or ours.is_relative_to(named)
+    if is_ours and error.errno in _REFUSAL_ERRNOS:
         return ConfigError(
             f"output_dir: cannot write to {folder} ({why}); set output_dir=… to a folder you can write"
         )
+    about = f"{error.filename} ({why})" if error.filename else why
     return RunFailure(
-        f"{type(error).__name__}: {f'{about} ({why})' if about else why}; "
-        f"what was done is in {folder}: give the same command to go on"
+        f"{type(error).__name__}: {about}; fix that, then give the same command to continue"
     )
 
 
@@ -347,8 +342,8 @@ def find(run: str, output_dir: Path) -> Path:
     """A run named by its folder or by the beginning of its signature.
 
     Raises:
-        ConfigError: none, or several, match; an ``UnreadableRecordError``: this user may not
-            read it.
+        ConfigError: none, or several, match.
+        PermissionError: this user may not read it.
     """
     if _is_record(Path(run)):
         return Path(run)
@@ -369,12 +364,5 @@ def find(run: str, output_dir: Path) -> Path:
 
 
 def _is_record(folder: Path) -> bool:
-    """True for the folder of a run.
-
-    Raises:
-        UnreadableRecordError: this user may not look.
-    """
-    try:
-        return (folder / facts.NAME).exists()
-    except PermissionError as error:
-        raise UnreadableRecordError(folder, error) from None
+    """True for the folder of a run."""
+    return (folder / facts.NAME).exists()

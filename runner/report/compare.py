@@ -14,7 +14,7 @@ from components.metrics.names import better, without_costs
 from runner.errors import ConfigError
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
-from runner.record.facts import UnreadableRecordError, load_facts, read_config
+from runner.record.facts import load_facts, read_config, skip_unreadable
 from runner.record.files import warn_damage
 from runner.record.lines import readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
@@ -77,15 +77,13 @@ def load(folder: Path) -> ComparedRecord:
     """A run's record.
 
     Raises:
-        ConfigError: its run.json or config.yaml is damaged; an ``UnreadableRecordError``: this
-            user may not read them.
+        ConfigError: its run.json or config.yaml is damaged.
+        PermissionError: this user may not read its run.json.
     """
     hint = "; give the run's own command again"
     try:
         facts = load_facts(folder)
         config = read_config(folder)
-    except PermissionError as error:
-        raise UnreadableRecordError(folder, error) from None
     except ConfigError as error:
         raise ConfigError(f"{error}{hint}") from None
     if facts is None:
@@ -124,7 +122,7 @@ def fact_rows(runs: list[ComparedRecord]) -> list[Row]:
     table = {name: [getter(run.facts) for run in runs] for name, getter in FACTS.items()}
     versions = sorted({package for run in runs for package in run.facts.get("versions") or {}})
     table |= {
-        p: [(run.facts.get("versions") or {}).get(p, ABSENT) for run in runs] for p in versions
+        p: [str((run.facts.get("versions") or {}).get(p, ABSENT)) for run in runs] for p in versions
     }
     return [
         [name, *values]
@@ -351,10 +349,8 @@ def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
         ConfigError: fewer than two are left, or one is damaged or not there."""
     runs = []
     for name in names:
-        try:
+        with skip_unreadable(Path(name)):
             runs.append(load(find_in(name, folders)))
-        except UnreadableRecordError as error:
-            print(f"note: left out: {error}", file=sys.stderr)
     if len(runs) < 2:
         raise ConfigError(
             f"compare: {len(runs)} of {len(names)} runs can be read; give two or more that can"

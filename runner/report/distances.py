@@ -3,6 +3,7 @@ replicate by replicate."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from components.metrics.predictive_distance import predictive_distances
-from runner.execution.artefacts import predictions_file
-from runner.record.facts import is_readable, is_there
+from runner.record.facts import skip_unreadable
+from runner.record.outcomes import predictions_file
 from runner.study.snapshot import FrozenRun, Snapshot
 
 
@@ -28,11 +29,9 @@ def _predictions(path: Path, changed: int) -> dict[str, NDArray[np.float64]]:
 def read_predictions(folder: Path, replicate: int) -> dict[str, NDArray[np.float64]] | None:
     """Columns label, mean and sd of a replicate's test rows; None: they were not kept."""
     path = predictions_file(folder, replicate)
-    return (
-        _predictions(path, path.stat().st_mtime_ns)
-        if is_there(path) and is_readable(path)
-        else None
-    )
+    with suppress(FileNotFoundError), skip_unreadable(path):
+        return _predictions(path, path.stat().st_mtime_ns)
+    return None
 
 
 def distances(

@@ -23,8 +23,8 @@ def main(argv: list[str]) -> int:
     from omegaconf import OmegaConf
 
     from runner.commands.app import attempt
-    from runner.compose.config import prepare
-    from runner.errors import ConfigError
+    from runner.errors import ConfigError, RunnerError
+    from runner.execution.memory import load_blas
     from runner.record import usage
     from runner.record.parts import ALONE, replicate_output_folder
     from runner.study import snapshot
@@ -42,6 +42,9 @@ def main(argv: list[str]) -> int:
     cfg = OmegaConf.create({**run.config, "output_dir": str(study.output_dir)})
     cfg.pop("experiment")
     try:
+        load_blas()
+        from runner.compose.config import prepare  # it imports torch
+
         job = prepare(cfg, run.experiment, None)
         if job.signature != run.signature:
             reason = (
@@ -52,9 +55,9 @@ def main(argv: list[str]) -> int:
             raise ConfigError(
                 f"{run.name}: {reason}; take a new snapshot with runner study {study.name} --fresh"
             )
-    except ConfigError as error:
+    except RunnerError as error:
         complain(str(error))
-        return 2
+        return 2 if isinstance(error, ConfigError) else 1
     # all replicates are one computation, which the first job does
     if replicate is not None and job.is_vectorised:
         if replicate:

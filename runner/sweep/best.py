@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import OmegaConf
 from rich.table import Table
 
+from runner.disk.atomic import write_text
 from runner.errors import display_path
 from runner.sweep.optuna_report import write_report
 from runner.sweep.search_space import params_to_overrides
@@ -85,7 +86,7 @@ def show_best(study: Study, folder: Path) -> float | None:
         out.print(
             f"best     {number(best.values[0])} with {' '.join(params_to_overrides(best.params))}"
         )
-    OmegaConf.save(OmegaConf.create(facts), folder / "best.yaml")
+    write_text(folder / "best.yaml", OmegaConf.to_yaml(OmegaConf.create(facts)))
     paths = [folder / "best.yaml", folder / "trials.csv", *write_report(study, folder)]
     out.print(f"written  {', '.join([display_path(paths[0]), *(path.name for path in paths[1:])])}")
     return None if several(study) else best.values[0]
@@ -133,7 +134,7 @@ def _write_trials(study: Study, front: Sequence[int], file: Path) -> None:
         columns={f"values_{k}": name for k, name in enumerate(names)} if several(study) else {}
     )
     table["best"] = table["number"].isin(front) if "number" in table else []
-    escape_table(table).to_csv(file, index=False)
+    write_text(file, escape_table(table).to_csv(index=False))
 
 
 def _table(done: Sequence[FrozenTrial], names: Sequence[str], front: Sequence[int]) -> Table:

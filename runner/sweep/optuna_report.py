@@ -135,7 +135,7 @@ def write_report(study: Study, folder: Path) -> list[Path]:
     from runner.terminal.printer import number
 
     shares = importances(study)
-    escape_table(shares).to_csv(folder / "importances.csv", index=False)
+    write_text(folder / "importances.csv", escape_table(shares).to_csv(index=False))
     names = metrics(study)
     front = pareto_front(study)
     trials = completed_trials(study)
@@ -146,7 +146,7 @@ def write_report(study: Study, folder: Path) -> list[Path]:
             for t in trials
             if t.number in front
         ]
-        escape_table(pd.DataFrame(rows)).to_csv(folder / "front.csv", index=False)
+        write_text(folder / "front.csv", escape_table(pd.DataFrame(rows)).to_csv(index=False))
         paths.append(folder / "front.csv")
     ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("PRUNED", "FAIL")]
     templates = jinja2.Environment(

@@ -16,7 +16,7 @@ from pathlib import Path
 from runner.disk.atomic import write_text
 from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError
-from runner.record.facts import list_folder, warn_unreadable
+from runner.record.facts import list_folder, skip_unreadable
 from runner.record.lease import process_start
 
 SWEEP_VARIABLE = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
@@ -75,19 +75,20 @@ def read_outcomes(sweep: Path) -> list[JobOutcome]:
     for path in list_folder(sweep / JOBS_FOLDER):
         if path.suffix != ".json":
             continue
-        try:
-            facts = parse_json(path.read_text(encoding="utf-8"))
-            folder = (
-                None if facts["folder"] is None else Path(os.path.normpath(sweep / facts["folder"]))
-            )
-            outcomes.append(JobOutcome(**facts | {"folder": folder}))
-        except PermissionError as error:
-            warn_unreadable(path, error)
-        except (OSError, ValueError, TypeError, KeyError):
-            raise ConfigError(
-                f"{path}: not what a job of a sweep writes; remove it, or give the sweep again"
-            ) from None
+        with skip_unreadable(path):
+            outcomes.append(_read_outcome(path, sweep))
     return sorted(outcomes, key=lambda outcome: outcome.number)
+
+
+def _read_outcome(path: Path, sweep: Path) -> JobOutcome:
+    try:
+        facts = parse_json(path.read_text(encoding="utf-8"))
+        folder = facts["folder"] and Path(os.path.normpath(sweep / facts["folder"]))
+        return JobOutcome(**facts | {"folder": folder})
+    except (ValueError, TypeError, KeyError):
+        raise ConfigError(
+            f"{path}: not what a job of a sweep writes; remove it, or give the sweep again"
+        ) from None
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from runner.disk.atomic import orphans
 from runner.errors import ConfigError
-from runner.record.facts import list_folder, load_facts, warn_unreadable
+from runner.record.facts import list_folder, load_facts, skip_unreadable
 from runner.record.index import RecordSummary, read_summaries
 from runner.record.lease import NAME, is_leased, take_lease
 from runner.record.rebuild import KEEP_MARKER_NAME, traces
@@ -59,10 +59,8 @@ def find_leftovers(output_dir: Path) -> Iterator[Leftover]:
     for experiment, folders in groupby(runs(output_dir), key=lambda run: run.parent):
         summaries = read_summaries(experiment)
         for run in folders:
-            try:
+            with skip_unreadable(run):
                 yield from _find_leftovers_in_run(run, summaries.get(run.name))
-            except PermissionError as error:
-                warn_unreadable(run, error)
 
 
 def _find_leftovers_in_run(run: Path, summary: RecordSummary | None) -> Iterator[Leftover]:
@@ -100,12 +98,10 @@ def runs(output_dir: Path) -> list[Path]:
     ]
     run_folders = list[Path]()
     for folder in experiments:
-        try:
+        with skip_unreadable(folder):
             run_folders += [
                 run for run in list_folder(folder) if is_run_folder(run) and not run.is_symlink()
             ]
-        except PermissionError as error:
-            warn_unreadable(folder, error)
     return run_folders
 
 
@@ -127,11 +123,9 @@ def unfinished_files(output_dir: Path) -> Iterator[Leftover]:
 
 def remove(litter: Leftover) -> bool:
     """Removes it, unless its run has begun to go in the meantime, or this user may not."""
-    try:
+    with skip_unreadable(litter.run or litter.path):
         return _remove(litter)
-    except PermissionError as error:
-        warn_unreadable(litter.run or litter.path, error)
-        return False
+    return False
 
 
 def _remove(litter: Leftover) -> bool:

@@ -34,9 +34,9 @@ from runner.system.machine import (
     threads,
     torch_and_gpu,
 )
-from runner.terminal.arguments import Parser, add_json, add_output_dir
+from runner.terminal.arguments import Parser, add_json, add_output_dir, existing_folder
 from runner.terminal.tables import print_json
-from runner.tracking.schema import latest_version, read_schema
+from runner.tracking.schema import check_schema
 from runner.tracking.store import database_file, tracking_uri
 
 if TYPE_CHECKING:
@@ -110,12 +110,10 @@ def _health(uri: str) -> str:
 def _sqlite(file: Path, name: str) -> Finding:
     if not file.exists():
         return Finding("ok", "mlflow", f"{name}, will be made by the first run")
-    version, n_runs = read_schema(file)
-    if version == latest_version():
-        return Finding("ok", "mlflow", f"{name}, {n_runs} run{'' if n_runs == 1 else 's'}")
-    detail = f"{name}: schema {version or 'unfinished'}, MLflow needs {latest_version()}"
-    mend = f"mlflow db upgrade sqlite:///{file}" if n_runs else "runner sync makes a new one"
-    return Finding("problem", "mlflow", detail, mend)
+    n_runs, problem, fix = check_schema(file)
+    if problem:
+        return Finding("problem", "mlflow", f"{name}: {problem}", fix)
+    return Finding("ok", "mlflow", f"{name}, {n_runs} run{'' if n_runs == 1 else 's'}")
 
 
 # ---- data
@@ -251,17 +249,18 @@ def main(argv: list[str]) -> int:
         "or problem, followed by the mend.",
         epilog="Exit code 0, or 1 when there is a problem. Nothing is downloaded and nothing is changed.",
     )
-    add_output_dir(parser)
+    add_output_dir(parser, must_exist=True)
     parser.add_argument(
         "--data-dir",
-        default=os.environ.get("RUNNER_DATA_DIR", "data"),
+        type=existing_folder,
+        default=Path(os.environ.get("RUNNER_DATA_DIR", "data")),
         help="where data files lie (default: RUNNER_DATA_DIR, or data)",
     )
     parser.add_argument("--files", action="store_true", help="a line for every data file")
     add_json(parser)
     arguments = parser.parse_args(argv[1:])
-    output_dir = Path(arguments.output_dir)
-    data_dir = Path(arguments.data_dir)
+    output_dir: Path = arguments.output_dir
+    data_dir: Path = arguments.data_dir
 
     def everything() -> Findings:
         for check in (python, packages, torch_and_gpu, threads, memory):

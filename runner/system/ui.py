@@ -19,7 +19,6 @@ from types import FrameType
 
 from runner.disk.secrets import mask_secrets
 from runner.errors import ConfigError, nearest, require_package
-from runner.record.facts import UnreadableRecordError
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.tracking.pages import (
     announce_server,
@@ -29,6 +28,7 @@ from runner.tracking.pages import (
     page_of_record,
     runs_page,
 )
+from runner.tracking.schema import check_schema
 from runner.tracking.store import database_file, fault, remove_stray_folders, tracking_uri
 
 HOST = "127.0.0.1"
@@ -57,11 +57,7 @@ def check(uri: str, port: int) -> None:
     """
     file = database_file(uri)
     if file is not None:
-        try:
-            is_there = file.is_file()
-        except PermissionError as error:
-            raise UnreadableRecordError(file.parent, error) from None
-        if not is_there:
+        if not file.is_file():
             raise ConfigError(
                 f"{file}: no MLflow store here; run something first, or name the folder with --output-dir"
             )
@@ -69,6 +65,9 @@ def check(uri: str, port: int) -> None:
             raise ConfigError(
                 f"{wrong}; move it away, and runner sync fills a new one from the records"
             )
+        _, problem, fix = check_schema(file)
+        if problem:
+            raise ConfigError(f"{file}: {problem}; {fix}")
     with socket.socket() as probe:
         # As servers do: a port that was just released is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -121,9 +121,7 @@ class RecordContent:
                 raise InvalidRecordError("run.json is damaged")
             config = read_yaml(folder / "config.yaml")
             lines = read_lines(folder)
-        except OSError as error:
-            raise InvalidRecordError(f"cannot be read ({error.strerror or error})") from None
-        except (ValueError, yaml.YAMLError) as error:
+        except (OSError, ValueError, yaml.YAMLError) as error:
             raise InvalidRecordError(f"cannot be read ({str(error).splitlines()[0]})") from None
         content = cls(facts, config, lines)
         try:

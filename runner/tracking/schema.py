@@ -36,6 +36,20 @@ def read_schema(file: Path) -> tuple[str | None, int]:
         return version, n_runs
 
 
+def check_schema(file: Path) -> tuple[int, str, str]:
+    """Number of runs of a database, the problem with its schema (empty: none) and its fix.
+
+    Raises:
+        sqlite3.Error: as ``read_schema``.
+    """
+    version, n_runs = read_schema(file)
+    if version == latest_version():
+        return n_runs, "", ""
+    upgrade = f"mlflow db upgrade sqlite:///{file}, or install the MLflow that made it"
+    problem = f"schema {version or 'unfinished'}, MLflow needs {latest_version()}"
+    return n_runs, problem, upgrade if n_runs else "runner sync makes a new one"
+
+
 def prepare_database(file: Path) -> bool:
     """Makes a database, instead of an unfinished or outdated one without runs, which is set aside.
 

@@ -34,10 +34,12 @@ def failed(found):
 
 
 def test_doubling_budget_lies_between_two_budgets_on_a_straight_line():
-    errors = torch.tensor([[1.0, 1.0, 1.0], [1.5, 2.0, 1.0], [2.5, 4.0, 1.9]], dtype=F64)
+    errors = torch.tensor(
+        [[1.0, 1.0, 1.0, 1.0], [1.5, 2.0, 1.0, 1.0], [2.5, 4.0, 1.9, torch.nan]], dtype=F64
+    )
     budget, doubled = doubling_budget([0.0, 1.0, 4.0], errors)
-    assert budget.tolist() == pytest.approx([1 + 3 * 0.5, 1.0, 4.0])
-    assert doubled.tolist() == [True, True, False]
+    assert budget.tolist() == pytest.approx([1 + 3 * 0.5, 1.0, 4.0, 1.0])
+    assert doubled.tolist() == [True, True, False, True]
 
 
 def test_scores_of_the_kalman_filter_under_attack():

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 from configured import component, threat
-from small_problems import classes
+from small_problems import classes, real
 
-from components.contracts.predictive import Categorical, PoissonMixture, is_finite
-from components.evaluation.checks.class_predictions import CLASS_CHECK_TITLE, class_checks
+from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture, is_finite
+from components.evaluation.checks.class_predictions import missing_checks
+from components.evaluation.run_checks import finite_scores
 from components.evaluation.security.curves import security_curve
 from components.metrics.classification import scores
 from components.posteriors.noisy_votes import count_votes, vote_logits
@@ -66,11 +67,34 @@ def test_scores_leave_rows_without_a_class_out():
 def test_a_check_counts_test_rows_without_a_class():
     problem = problem_of_counts()
     problem.test.x[:3] = -1
-    check = class_checks(problem, Counts(), Streams(0), False)[0]
-    assert (check.name, check.passed) == (CLASS_CHECK_TITLE, False)
-    assert check.detail.startswith(
-        f"3 of {len(problem.test.x)} test rows have no finite prediction"
-    )
+    (check,) = missing_checks(problem, Counts(), Streams(0))
+    assert (check.name, check.passed) == ("test rows have finite predictions", False)
+    assert check.detail.startswith(f"3 of {len(problem.test.x)} test rows have none: wrong in")
+
+
+class Roots:
+    """Gaussians with mean √x, which is not a number where x is negative."""
+
+    def predict(self, x, g):
+        return GaussianMixture(x[None, :, :1].sqrt(), torch.ones_like(x[None, :, :1]))
+
+
+@pytest.mark.parametrize("missing", [0, 2, 5])
+def test_real_labels_without_a_prediction_are_left_out_and_counted(missing):
+    x = torch.arange(1.0, 6.0)[:, None]
+    whole = real(n=5, n_inputs=1, n_tasks=1)
+    whole = replace(whole, test=replace(whole.test, x=x))
+    problem = replace(whole, test=replace(whole.test, x=torch.where(x <= missing, -1.0, x)))
+    part = replace(whole, test=whole.test.part(torch.arange(missing, 5), 1.0))
+    ours = problem.score(Roots(), Streams(0))
+    checks = missing_checks(problem, Roots(), Streams(0))
+    if missing == 5:  # nothing is left
+        assert finite_scores(ours, problem).passed is False
+        return
+    assert ours == part.score(Roots(), Streams(0))
+    assert [c.detail for c in checks] == [
+        f"{missing} of 5 test rows have none: left out of nlpp, rmse, coverage90 and crps"
+    ] * (missing > 0)
 
 
 @pytest.mark.parametrize("name", ["pgd", "apgd", "square"])

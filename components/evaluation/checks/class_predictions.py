@@ -1,5 +1,5 @@
-"""Checks of a classifier's predictions: they use more than one class, and they are made of
-logits."""
+"""Checks of predictions: they are finite; those of a classifier use more than one class, and are
+made of logits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from components.contracts.checks import Check
 from components.contracts.class_outputs import guess_output_kind
 from components.contracts.posteriors import Predicts
-from components.contracts.predictive import Categorical
+from components.contracts.predictive import Categorical, Predictive, is_finite
 from components.contracts.roles import Problem
 from components.contracts.streams import Rng
 from components.evaluation import limits
@@ -33,8 +33,8 @@ def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) 
     """
     predictions = [
         (label, split, predictive)
-        for label, split, one, streams in _each(problem, posterior, rng)
-        if (predictive := _predict(split, one, streams)) is not None
+        for label, split, predictive in _predict_each(problem, posterior, rng)
+        if isinstance(predictive, Categorical) and split.target != "real"
     ]
     if not predictions:
         return []
@@ -45,6 +45,33 @@ def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) 
         _check_logit_scale(label, predictive, declared) for label, _, predictive in predictions
     ]
     return [_worst(classes), _worst(logits)]
+
+
+def missing_checks(problem: Problem, posterior: object, rng: Rng) -> list[Check]:
+    """Failed check that counts test rows without a finite prediction; empty without any.
+
+    Reuses the predictions of ``score``.
+    """
+    for label, split, predictive in _predict_each(problem, posterior, rng):
+        rows = (split.test.mask & ~is_finite(predictive)).any(1)
+        if bool(rows.any()):
+            scores = "wrong in accuracy, left out of nlpp, ece and auc"
+            if not isinstance(predictive, Categorical):
+                scores = "left out of nlpp, rmse, coverage90 and crps"
+            detail = f"{int(rows.sum()):,} of {len(rows):,} test rows{label} have none: {scores}"
+            return [Check("test rows have finite predictions", False, detail)]
+    return []
+
+
+def _predict_each(
+    problem: Problem, posterior: object, rng: Rng
+) -> Iterator[tuple[str, Supervised, Predictive]]:
+    """Predictions of every posterior of a run, with its label and problem."""
+    for label, split, one, streams in _each(problem, posterior, rng):
+        if isinstance(one, Predicts):
+            with torch.no_grad():
+                predictive = split.predictive_at(one, split.test.x, streams)
+            yield label, split, predictive
 
 
 def _each(
@@ -70,17 +97,8 @@ def _variants(
         yield label, problem, posterior, rng
 
 
-def _predict(problem: Supervised, posterior: object, rng: Rng) -> Categorical | None:
-    if problem.target == "real" or not isinstance(posterior, Predicts):
-        return None
-    with torch.no_grad():
-        predictive = problem.predictive_at(posterior, problem.test.x, rng)
-    return predictive if isinstance(predictive, Categorical) else None
-
-
 def _check_not_constant(label: str, problem: Supervised, predictive: Categorical) -> Check:
-    """False where every row of a task is given one class and its labels are of several, or where
-    rows have no finite prediction."""
+    """False where every row of a task is given one class and its labels are of several."""
     guess = predictive.guess
     messages = []
     checked = 0  # [B, T]
@@ -99,13 +117,6 @@ def _check_not_constant(label: str, problem: Supervised, predictive: Categorical
             messages.append(
                 f"class {int(classes)} for all {len(guess):,} test rows{task}{label}, whose labels are of {len(counts)}"
             )
-    if missing := int((guess < 0).any(1).sum()):
-        return Check(
-            CLASS_CHECK_TITLE,
-            False,
-            f"{missing:,} of {len(guess):,} test rows{label} have no finite prediction: wrong in accuracy, left out of nlpp, "
-            "ece and auc",
-        )
     if not checked:
         return Check(
             CLASS_CHECK_TITLE,

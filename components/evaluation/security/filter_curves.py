@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 def doubling_budget(sizes: list[float], errors: Tensor) -> tuple[Tensor, Tensor]:
     """Budget at which the error of each replicate is twice that at budget 0, between two budgets by
     a straight line, and whether it doubles; where it does not, the largest budget, which is then a
-    lower bound.  Errors [S, R] -> [R], [R]."""
+    lower bound.  An error that is not a number is infinite.  Errors [S, R] -> [R], [R]."""
+    errors = errors.nan_to_num(torch.inf, torch.inf)
     level = 2 * errors[0]
     above = errors >= level
     doubled = above.any(0)

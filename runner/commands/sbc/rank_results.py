@@ -13,7 +13,7 @@ import numpy as np
 
 from components.metrics.rank_uniformity import RankSummary, summarise, worst_p
 from runner.commands.sbc.fits import Row
-from runner.disk.atomic import write_text
+from runner.disk.atomic import replace_file, write_text
 
 LEVEL = 0.01  # of the test of all quantities together
 HEADER = ("quantity", "p (χ²)", "p (KS)", "spread", "coverage of 90 %", "")
@@ -96,5 +96,6 @@ def write_results(folder: Path, results: RankResults) -> list[Path]:
     figures = calibration_figures(results.ranks, results.draws, results.bins, rng)
     for name, figure in figures.items():
         paths.append(folder / f"{name}.png")
-        readable(figure).savefig(paths[-1], dpi=150)
+        with replace_file(paths[-1]) as temporary:
+            readable(figure).savefig(temporary, format="png", dpi=150)
     return paths

@@ -102,12 +102,9 @@ def read_model_file(path: Path) -> ModelFile:
     Raises:
         ConfigError: there is no such file, it is no model, or of another format.
     """
-    try:
-        damaged = f"{path}: no model of runner export"
-        with open_zip(path, damaged, f"; write one with runner export RUN {path.name}") as archive:
-            parts = _read_parts(archive, path)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; give the file of runner export") from None
+    damaged = f"{path}: no model of runner export"
+    with open_zip(path, damaged, f"; write one with runner export RUN {path.name}") as archive:
+        parts = _read_parts(archive, path)
     return _decode(parts, path)
 
 

@@ -48,10 +48,6 @@ def _reading() -> Iterator[None]:
         yield
     except (ConfigMismatchError, DamagedFileError) as error:
         raise ConfigError(f"predict: {error}") from None
-    except OSError as error:
-        raise ConfigError(
-            f"predict: {error.filename}: {error.strerror}; name a CSV or Parquet file of rows"
-        ) from None
 
 
 def read_documents(file: Path) -> pd.DataFrame:

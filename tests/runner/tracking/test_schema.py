@@ -10,10 +10,12 @@ from contextlib import closing
 import pytest
 from made_records import client_of, made_record
 
-from runner.system import doctor
+from runner.errors import ConfigError
+from runner.system import doctor, ui
 from runner.tracking.mirror import Mirror
 from runner.tracking.request import requests
 from runner.tracking.schema import latest_version, read_schema
+from runner.tracking.store import tracking_uri
 
 # Forks a process that makes the database, kills it after each of some shares of the time that a
 # whole creation takes, and prints how many were killed before their end.
@@ -65,6 +67,8 @@ def test_unfinished_store_is_set_aside_and_filled_from_all_records(tmp_path):
     make_unfinished(tmp_path / "mlflow.db")
     (finding,) = doctor.store(tmp_path)
     assert (finding.level, finding.mend) == ("problem", "runner sync makes a new one")
+    with pytest.raises(ConfigError, match="schema unfinished, MLflow needs"):
+        ui.check(tracking_uri(tmp_path), 0)
     assert Mirror(folders[0], tmp_path).push()
     assert (tmp_path / "mlflow.db.damaged").exists()
     assert [request.name for request in requests(tmp_path)] == [f"made.{f.name}" for f in folders]
@@ -80,6 +84,8 @@ def test_store_with_runs_is_never_set_aside(tmp_path):
         database.execute("UPDATE alembic_version SET version_num = 'other'")
     (finding,) = doctor.store(tmp_path)
     assert (finding.level, finding.mend.split()[:3]) == ("problem", ["mlflow", "db", "upgrade"])
+    with pytest.raises(ConfigError, match="schema other, MLflow needs"):
+        ui.check(tracking_uri(tmp_path), 0)
     Mirror(folder, tmp_path).push()
     assert read_schema(tmp_path / "mlflow.db")[1] == 1
     assert not (tmp_path / "mlflow.db.damaged").exists()
