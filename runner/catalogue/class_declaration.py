@@ -1,0 +1,95 @@
+"""Declarations of a component's class, as the index of components holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from components.contracts.requirements import Requirements
+
+
+@dataclass(frozen=True)
+class ClassDeclaration:
+    """Declarations of one class, as the index holds them."""
+
+    docstring: str = ""
+    fields: dict[str, str] = field(default_factory=dict)  # types, in words
+    holds: dict[str, str] = field(default_factory=dict)  # roles of fields that hold components
+    comments: dict[str, str] = field(default_factory=dict)  # on a field's line or above it
+    facts: dict[str, Any] = field(default_factory=dict)  # class variables
+    needs: dict[str, Any] = field(default_factory=dict)  # fields of ``requires``
+    names_data: bool = False  # a dataset that names its data by more than its keys
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Keys of its YAML."""
+        return frozenset({*self.fields, "name"})
+
+    @cached_property
+    def integers(self) -> frozenset[str]:
+        """Keys that hold integers and no other numbers."""
+        whole = ("integer", "list of integer")
+        return frozenset(
+            key
+            for key, kind in self.fields.items()
+            if kind.startswith(whole) and "number" not in kind
+        )
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """Keys that hold numbers and no text of the user's own."""
+        return frozenset(
+            key
+            for key, kind in self.fields.items()
+            if ("number" in kind or "integer" in kind)
+            and not ("text" in kind or "anything" in kind)
+        )
+
+    @property
+    def inherited_keys(self) -> frozenset[str]:
+        """Keys that components inside it inherit."""
+        return frozenset(self.facts.get("inherited_keys", ()))
+
+    @property
+    def imports(self) -> frozenset[str]:
+        """Keys that name a user's code, ``module:function``."""
+        return frozenset(self.facts.get("imports", ()))
+
+    @property
+    def reads(self) -> dict[str, str]:
+        """Keys that name a file, and the key that holds its checksum."""
+        reads: dict[str, str] = self.facts.get("reads", {})
+        return reads
+
+    @cached_property
+    def requires(self) -> Requirements:
+        """Requirements as far as they decide what fits."""
+        return Requirements(**{name: _to_sets(value) for name, value in self.needs.items()})
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of problems that it poses or is for."""
+        kind = self.facts.get("kind")
+        return frozenset({kind}) if kind else self.requires.kinds
+
+    @property
+    def pairing_words(self) -> dict[str, Any]:
+        """Words that decide what it fits, by what they are called where they are shown."""
+        return {
+            "kind": self.facts.get("kind"),
+            "target": self.facts.get("target"),
+            "kinds": self.requires.kinds,
+            "targets": self.requires.targets,
+            "needs": self.requires.capabilities,
+            "offers": self.facts.get("offers"),
+            "gives": self.facts.get("provides"),
+            "action": self.facts.get("action"),
+        }
+
+
+def _to_sets(value: Any) -> Any:
+    """A value of the index with sets in place of lists."""
+    if isinstance(value, dict):
+        return {key: _to_sets(inner) for key, inner in value.items()}
+    return frozenset(value) if isinstance(value, list) else value
