@@ -12,7 +12,7 @@ from components.contracts.checks import Bias, Check
 from components.contracts.posteriors import HoldsDraws
 from components.contracts.roles import Inference
 from components.evaluation import limits
-from components.metrics.reference_moments import signed_errors, skewness
+from components.metrics.reference_moments import signed_errors
 from components.problems.density import Density
 
 FIT = Bias("its family: draws of a fit")
@@ -38,10 +38,11 @@ def moments_checks(
     """
     if not isinstance(problem, Density) or not isinstance(posterior, HoldsDraws):
         return []
-    errors = _errors(problem, posterior)
-    if errors is None:
+    if (moments := problem.moments) is None or not posterior.n_draws:
         return []
-    z, scaled, skew = errors
+    replicates = map(posterior.select_replicate, range(posterior.replicates))
+    errors = [signed_errors(draws, moments) for draws in replicates]
+    z, scaled, skew = torch.stack(errors, 1)  # [R, 2, P'] each
     name = f"moments agree with the {'exact ones' if problem.mean_error is None else 'reference'}"
     bias = inference.draw_bias or (None if inference.mixes else FIT)
     if bias is not None:
@@ -51,25 +52,6 @@ def moments_checks(
     if unmixed := [check.name for check in mixing if not check.passed]:
         return [Check(name, None, f"the chains do not fulfil: {unmixed[0]}")]
     return [_compare(name, z, skew, problem.names)]
-
-
-def _errors(problem: Density, posterior: HoldsDraws) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Errors in standard errors and deviations, and skewness of the means; [R, 2, P'] each.
-
-    None: the moments are not known, or there are no draws.
-    """
-    if problem.mean is None or problem.second_moment is None or not posterior.n_draws:
-        return None
-    moments = (problem.mean, problem.second_moment, problem.mean_error)
-    reference = (problem.second_moment_error, problem.reference_draws)
-    n = posterior.replicates
-    parts = [posterior.select_replicate(r) for r in range(n)] if n > 1 else [posterior]
-    errors = [
-        (*signed_errors(part, *moments, *reference), skewness(part))  # [2, P'] each
-        for part in parts
-    ]
-    z, scaled, skew = (torch.stack(each) for each in zip(*errors, strict=True))
-    return z, scaled, skew * scaled / z
 
 
 def _compare(name: str, z: Tensor, skew: Tensor, names: Sequence[str]) -> Check:
