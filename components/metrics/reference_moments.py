@@ -60,8 +60,9 @@ def signed_errors(draws: HoldsDraws, reference: ReferenceMoments) -> Tensor:
     """Errors of ``moment_errors`` with their signs, in standard errors and in standard deviations.
 
     Returns:
-        The two errors, and the skewness of the estimate, γ/√ESS with the skewness γ of f among
-        the draws, of E[θ] and E[θ²], [3, 2, P']; NaN where no chain moved.
+        The two errors, and the skewness of the estimate, of E[θ] and E[θ²], [3, 2, P']; NaN where
+        no chain moved.  The skewness is γ/√ESS with the skewness γ of f among the draws of chains,
+        and Σ t³/(Σ t²)^{3/2} with the terms t = w (f − f̂) of weighted draws.
     """
     values = draws.values  # [C, N, P']
     rows = []
@@ -75,7 +76,8 @@ def signed_errors(draws: HoldsDraws, reference: ReferenceMoments) -> Tensor:
         centred = f.flatten(0, 1) - estimate
         variance = draws.expectation(centred.square())
         error = standard_error(draws, f)
-        skew = draws.expectation(centred**3) / variance.square() * error
+        terms = draws.weights.unsqueeze(1) * centred
+        skew = (terms**3).sum(0) / terms.square().sum(0).square() * error
         if reference_error is not None:
             error = (error.square() + reference_error.square()).sqrt()
         sd = variance.sqrt()
