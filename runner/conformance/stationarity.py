@@ -37,8 +37,14 @@ FASTER = 16.0  # factor of the step size where chains do not forget their starts
 SLOWER = 0.25  # and where a bias or a divergence may be due to it
 TRIALS = 5
 SAME = 0.6  # ratio of deviations above which a smaller step has not made a bias smaller
-# values of keys that a method has
-KEYS: dict[str, Any] = {"warmup": 100, "burn_in": 100, "thinning": 10, "superchains": None}
+# values of keys that a method has; many proposals are rejected, so that a wrong acceptance matters
+KEYS: dict[str, Any] = {
+    "warmup": 100,
+    "burn_in": 100,
+    "thinning": 10,
+    "superchains": None,
+    "target_acceptance": 0.5,
+}
 # functions of z ~ N(0, I) that are compared, with their expectations and variances
 NAMES = ("z1", "z2", "z1²", "z2²", "z1 z2", "Φ(z1)", "Φ(z2)", "Φ(z1)²", "Φ(z2)²")
 MEANS = (0, 0, 1, 1, 0, 1 / 2, 1 / 2, 1 / 3, 1 / 3)
