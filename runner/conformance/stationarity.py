@@ -38,7 +38,7 @@ SLOWER = 0.25  # and where a bias or a divergence may be due to it
 TRIALS = 5
 SAME = 0.6  # ratio of deviations above which a smaller step has not made a bias smaller
 # values of keys that a method has; many proposals are rejected, so that a wrong acceptance matters
-KEYS: dict[str, Any] = {
+KEYS = {
     "warmup": 100,
     "burn_in": 100,
     "thinning": 10,
@@ -58,10 +58,9 @@ def check_stationarity(method: Inference[Any, Any, Any, Any], where: str) -> str
         NonConformanceError: its draws have another law.
         NotCheckedError: the method is no sampler of densities, or too slow.
     """
-    keys = type(method).model_fields
     if "density" not in method.requires.kinds or not (method.mixes or method.draw_bias):
         raise NotCheckedError("it samples no densities")
-    if "chains" not in keys:
+    if "chains" not in vars(method):
         raise NotCheckedError("it has no key chains, the number of parallel chains")
     return "; ".join(_check_target(method, title, where) for title in SKEW)
 
@@ -97,7 +96,7 @@ def _check_target(method: Inference[Any, Any, Any, Any], title: str, where: str)
                     break
                 upper = factor
                 last = deviation
-        if "step_size" not in type(method).model_fields:
+        if "step_size" not in vars(method):
             break
         if lower and upper < math.inf:
             factor = math.sqrt(lower * upper)
