@@ -15,13 +15,17 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference
 from components.inference.chains import advance, init_chains, to_draws
 from components.inference.log_joint import value_and_gradient
+from components.registry import register
 
+@register("inference", "barker")
 class Barker(Inference):
-    """Barker proposal of Livingstone and Zanella (2022)."""
+    """Barker proposal.
+
+    Source: Livingstone and Zanella (2022), Algorithm 1."""
     requires = Requirements(kinds=frozenset({"density"}), capabilities=frozenset({"log_joint"}))
     provides = frozenset({"holds_draws"})
-    chains: int = 20
-    scale: float = 1.0
+    chains: int
+    scale: float
 
     def init(self, model, problem, rng):
         return init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
@@ -74,6 +78,7 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "sghmc: noise of half the friction": ("sghmc", {}, "2 * C - eps * V", "C - eps * V"),
     "sgd_momentum: cold momenta": ("sgd_momentum", {}, "xi + 0.5 * eps", "0.5 * xi + 0.5 * eps"),
     "sgdm_r: noise of half the friction": ("sgdm_r", {}, "(2 * damping) ** 0.5", "damping ** 0.5"),
+    "psgld: noise without the preconditioner": ("psgld", {}, "(2 * eps * G).sqrt()", "(2 * eps) ** 0.5"),
     "psgld: missing 2": ("psgld", {}, "(2 * eps * G).sqrt()", "(eps * G).sqrt()"),
     "adam_noise: missing 2": ("adam_noise", {}, "2 / eps * M", "1 / eps * M"),
     "adam_nr: missing 2": ("adam_nr", {}, "(2 * L / eps * M)", "(L / eps * M)"),
@@ -90,7 +95,7 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str, str]] = {
 def broken_sampler(mistake: str) -> Any:
     """The sampler with a mistake; the correct Barker proposal for ``barker``."""
     name, keys, old, new = BROKEN.get(mistake, (mistake, {}, "", ""))
-    source, title, values = BARKER, "Barker", {"name": name}
+    source, title, values = BARKER, "Barker", {"name": name, "chains": 20, "scale": 1.0}
     if name != "barker":
         original = component("inference", name, **keys)
         source, title = (

@@ -38,8 +38,8 @@ DISCRIMINATOR_LOSS = 0.05
 # least probability, corrected for their number, of errors of known moments; ours: one false alarm
 # in ten thousand runs
 MOMENTS_P = 1e-4
-# largest skewness of a mean of draws, γ/√ESS, at which its z is taken as normal; ours: θ² of a
-# Gaussian has 0.14 at an ESS of 400
+# largest skewness of a mean of draws, γ/√ESS, that Hall's transformation of its z removes; ours:
+# θ² of a Gaussian has 0.14 at an ESS of 400
 MOMENTS_SKEW = 0.2
 LABELS = 10  # fewest test labels of a task that show a collapse to one class
 # share of the most frequent class above which always predicting it may be the best possible

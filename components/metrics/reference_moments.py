@@ -5,6 +5,8 @@ The standard errors are of both estimates.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -26,14 +28,17 @@ def standard_error(draws: HoldsDraws, f: Tensor) -> Tensor:
     return (draws.weights.square() @ (f - draws.expectation(f)).square()).sqrt()
 
 
-def moment_errors(
-    draws: HoldsDraws,
-    mean: Tensor,
-    second_moment: Tensor,
-    mean_error: Tensor | None = None,
-    second_moment_error: Tensor | None = None,
-    reference: Tensor | None = None,
-) -> dict[str, Tensor]:
+class ReferenceMoments(NamedTuple):
+    """Moments of P' parameters, and standard errors of those that are estimates."""
+
+    mean: Tensor
+    second_moment: Tensor
+    mean_error: Tensor | None
+    second_moment_error: Tensor | None
+    draws: Tensor | None  # [C, N, P']
+
+
+def moment_errors(draws: HoldsDraws, reference: ReferenceMoments) -> dict[str, Tensor]:
     """Error of each parameter, the larger one of its first and second moments, [P'] each.
 
         z_max     |Ê[f] − E[f]| / √(s² + s_ref²), s and s_ref the standard errors
@@ -41,65 +46,47 @@ def moment_errors(
         error_sd  |Ê[f] − E[f]| / sd[f]
         error_mean_sd: ``mean_sd_errors``
 
-    If ``mean_error`` and ``second_moment_error`` are None, the reference is exact.
-    ``reference`` [C, N, P'] are draws from which sd[f] is computed; None uses the sampler's
-    own draws.
+    sd[f] is computed from the reference draws; without these, from the sampler's own draws.
     """
-    z, scaled = signed_errors(
-        draws, mean, second_moment, mean_error, second_moment_error, reference
-    )
+    z, scaled, _ = signed_errors(draws, reference)
     return {
         "z_max": torch.maximum(*z.abs()),
         "error_sd": torch.maximum(*scaled.abs()),
-        "error_mean_sd": mean_sd_errors(draws, mean, second_moment),
+        "error_mean_sd": mean_sd_errors(draws, reference.mean, reference.second_moment),
     }
 
 
-def signed_errors(
-    draws: HoldsDraws,
-    mean: Tensor,
-    second_moment: Tensor,
-    mean_error: Tensor | None = None,
-    second_moment_error: Tensor | None = None,
-    reference: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+def signed_errors(draws: HoldsDraws, reference: ReferenceMoments) -> Tensor:
     """Errors of ``moment_errors`` with their signs, in standard errors and in standard deviations.
 
     Returns:
-        The errors of E[θ] and E[θ²], [2, P'] each; NaN where no chain moved.
+        The two errors, and the skewness of the estimate, of E[θ] and E[θ²], [3, 2, P']; NaN where
+        no chain moved.  The skewness is γ/√ESS with the skewness γ of f among the draws of chains,
+        and Σ t³/(Σ t²)^{3/2} with the terms t = w (f − f̂) of weighted draws.
     """
     values = draws.values  # [C, N, P']
-    check_shape("the draws", values, None, None, *mean.shape)
-    z = []
-    scaled = []
+    rows = []
     for power, exact, reference_error in (
-        (1, mean, mean_error),
-        (2, second_moment, second_moment_error),
+        (1, reference.mean, reference.mean_error),
+        (2, reference.second_moment, reference.second_moment_error),
     ):
+        check_shape("the draws", values, None, None, *exact.shape)
         f = values**power
         estimate = draws.expectation(f.flatten(0, 1))
+        centred = f.flatten(0, 1) - estimate
+        variance = draws.expectation(centred.square())
         error = standard_error(draws, f)
+        terms = draws.weights.unsqueeze(1) * centred
+        skew = (terms**3).sum(0) / terms.square().sum(0).square() * error
         if reference_error is not None:
             error = (error.square() + reference_error.square()).sqrt()
-        if reference is None:
-            sd = (draws.expectation((f.flatten(0, 1) - estimate).square())).sqrt()
-        else:
-            sd = (reference**power).flatten(0, 1).std(0)
+        sd = variance.sqrt()
+        if reference.draws is not None:
+            sd = (reference.draws**power).flatten(0, 1).std(0)
         distance = estimate - exact
-        z.append(torch.where(error > 0, distance / error, torch.nan))
-        scaled.append(torch.where(sd > 0, distance / sd, torch.nan))
-    return torch.stack(z), torch.stack(scaled)
-
-
-def skewness(draws: HoldsDraws) -> Tensor:
-    """Skewness E[(f − E f)³] / sd[f]³ of f = θ and f = θ² among the draws, [2, P']."""
-    values = draws.values.flatten(0, 1)
-    rows = []
-    for power in (1, 2):
-        f = values**power
-        f = f - draws.expectation(f)
-        rows.append(draws.expectation(f**3) / draws.expectation(f.square()) ** 1.5)
-    return torch.stack(rows)
+        z = torch.where(error > 0, distance / error, torch.nan)
+        rows.append(torch.stack([z, torch.where(sd > 0, distance / sd, torch.nan), skew]))
+    return torch.stack(rows, 1)
 
 
 def mean_sd_errors(draws: HoldsDraws, mean: Tensor, second_moment: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.figures.samples.posterior import POSTERIOR_FIGURES
 from components.metrics import diagnostics
 from components.metrics.draws_entropy import NEIGHBOUR, entropy
-from components.metrics.reference_moments import moment_errors
+from components.metrics.reference_moments import ReferenceMoments, moment_errors
 from components.metrics.stein_discrepancy import ksd_squared
 from components.metrics.undefined import stack_scores
 
@@ -70,6 +70,14 @@ class Density(KnowsTruth):
     def dim(self) -> int:
         """P, the number of unconstrained coordinates."""
         return len(self.names) if self.free is None else self.free
+
+    @property
+    def moments(self) -> ReferenceMoments | None:
+        """The known moments; None: they are not known."""
+        if self.mean is None or self.second_moment is None:
+            return None
+        errors = (self.mean_error, self.second_moment_error)
+        return ReferenceMoments(self.mean, self.second_moment, *errors, self.reference_draws)
 
     def without_truth(self) -> Density:
         """The target as a method is shown it: nothing that its draws are scored by."""
@@ -169,26 +177,19 @@ class Density(KnowsTruth):
 
     def _errors(self, posterior: HoldsDraws) -> tuple[dict[str, float], dict[str, Tensor]]:
         """Errors of the moments, where they are known: over all parameters, and of each [P']."""
-        if self.mean is None or self.second_moment is None:
+        if (moments := self.moments) is None:
             return {}, {}
-        check_shape("the draws", posterior.mean, *self.mean.shape)
-        first = posterior.mean - self.mean
-        second = posterior.second_moment - self.second_moment
+        check_shape("the draws", posterior.mean, *moments.mean.shape)
+        first = posterior.mean - moments.mean
+        second = posterior.second_moment - moments.second_moment
         out = {"error_mean": float(first.norm()), "error_second_moment": float(second.norm())}
         if posterior.log_weights is None:
             out["error_mean_of_a_chain"] = float(
-                (posterior.values.mean(1) - self.mean).norm(dim=1).mean()
+                (posterior.values.mean(1) - moments.mean).norm(dim=1).mean()
             )
         each = {"error_mean": first.abs(), "error_second_moment": second.abs()}
         if posterior.log_weights is not None or posterior.n_draws >= diagnostics.FEWEST_DRAWS:
-            each |= moment_errors(
-                posterior,
-                self.mean,
-                self.second_moment,
-                self.mean_error,
-                self.second_moment_error,
-                self.reference_draws,
-            )
+            each |= moment_errors(posterior, moments)
         return out, each
 
     def _ksd(self, posterior: HoldsDraws) -> float:

@@ -11,17 +11,18 @@ from components.problems.density import Density
 
 SLOPE = 0.6
 SPREAD = 0.8
+SCALE = 0.5  # of θ₁, so that a metric differs from its inverse
 SKEW = {"a correlated Gaussian": 0.0, "a skewed density": 0.7}  # title -> a
 
 
 class ExactTarget(TargetDensityModule):
     """A density on the plane that starts chains at exact draws, as a model with two blocks.
 
-        θ₁ = sinh(arsinh z₁ + a),   θ₂ = 0.6 θ₁ + 0.8 z₂,   z ~ N(0, I)
+        η₁ = sinh(arsinh z₁ + a),   η₂ = 0.6 η₁ + 0.8 z₂,   θ = (η₁/2, η₂),   z ~ N(0, I)
 
     Each block is one z, drawn given the other.
 
-    Source: Jones and Pewsey (2009), eq. (2), for θ₁.
+    Source: Jones and Pewsey (2009), eq. (2), for η₁.
     """
 
     blocks = (0, 1)
@@ -38,18 +39,19 @@ class ExactTarget(TargetDensityModule):
     def whiten(self, theta: Tensor) -> Tensor:
         """z of θ [..., 2]."""
         first, second = theta.unbind(-1)
+        first = first / SCALE
         z = torch.sinh(first.asinh() - self.skew)
         return torch.stack([z, (second - SLOPE * first) / SPREAD], -1)
 
     def colour(self, z: Tensor) -> Tensor:
         """θ of z [..., 2]."""
         first = torch.sinh(z[..., 0].asinh() + self.skew)
-        return torch.stack([first, SLOPE * first + SPREAD * z[..., 1]], -1)
+        return torch.stack([SCALE * first, SLOPE * first + SPREAD * z[..., 1]], -1)
 
     def log_density(self, theta: Tensor) -> Tensor:
         """log π of θ [K, 2], not normalised [K]."""
         z = self.whiten(theta)
-        jacobian = z[:, 0].square().log1p() - theta[:, 0].square().log1p()
+        jacobian = z[:, 0].square().log1p() - (theta[:, 0] / SCALE).square().log1p()
         return 0.5 * (jacobian - z.square().sum(1))
 
     def sample_exactly(self, n: int, generator: torch.Generator) -> Tensor:

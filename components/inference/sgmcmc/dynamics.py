@@ -77,6 +77,7 @@ class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
             "annealing": 0.0,
             "coldness": 1.0,
             "refine": False,
+            "damping": 0.1,
         },
     )
 

@@ -49,7 +49,7 @@ class SVGD(ParticleDynamics[SVGDState]):
     """
 
     mixes: ClassVar[bool] = False  # particles at rest have no R̂
-    draw_bias: ClassVar[Bias | None] = Bias("the number of its particles", most=0.5)
+    draw_bias: ClassVar[Bias | None] = Bias("the number of its particles", most=0.3)
     scaling: Literal["none", "adagrad"]
     beta2: Annotated[float, Field(ge=0, lt=1)]
     stability: PositiveFloat

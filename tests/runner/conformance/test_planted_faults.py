@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from broken_samplers import BARKER, BROKEN
 
 from components import registry
+from runner import run
 from runner.commands.cli import _answer
 from runner.disk import conf_folders
 
@@ -59,7 +61,7 @@ FAULTS = {
                     "import torch\n": "from dataclasses import replace\n\nimport torch\n"}),
     "data changed in place": ("inputs", r"posterior changes the state \(.*\) in place.*walk\.py, line",
                               {"return to_draws(state)": "state.theta.mul_(2)\n        return to_draws(state)"}),
-    "no rejection": ("stationarity", r"another law: \|z\| \d+ of .*, 5 allowed, after \d+ steps.*walk\.py, line \d+",
+    "no rejection": ("stationarity", r"another law: \|z\| [\d.]+ of .*, 5.5 allowed, after \d+ steps.*walk\.py, line \d+",
                      {"log_p(proposal) - log_p(theta)": "0.5 * (log_p(proposal) - log_p(theta))"}),
     "a step that raises": ("steps", r"ValueError: no.*walk\.py, line \d+", {NOISE: "raise ValueError('no')"}),
 }  # fmt: skip
@@ -71,18 +73,21 @@ def conform(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
-    def conform(text: str, values: str, *words: str) -> tuple[int, dict[str, dict[str, str]]]:
-        (tmp_path / "conf" / "inference").mkdir(parents=True)
-        (tmp_path / "walk.py").write_text(text, encoding="utf-8")
-        (tmp_path / "conf" / "inference" / "walk.yaml").write_text(values, encoding="utf-8")
+    def conform(
+        text: str, values: str, *words: str, name: str = "walk", role: str = "inference"
+    ) -> tuple[int, dict[str, dict[str, str]]]:
+        (tmp_path / "conf" / role).mkdir(parents=True)
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        (tmp_path / "conf" / role / f"{name}.yaml").write_text(values, encoding="utf-8")
         with conf_folders.restore_folders_on_exit():
-            code = _answer(["test", "walk", "--config-dir", "conf", "--json", *words])
+            code = _answer(["test", name, "--config-dir", "conf", "--json", *words])
         lines = map(json.loads, capsys.readouterr().out.splitlines())
         return code, {line["check"]: line for line in lines}
 
     yield conform
-    sys.modules.pop("walk", None)
-    registry._registered.pop(("inference", "walk"), None)
+    for role, name in (("inference", "walk"), ("inference", "barker"), ("attacker", "noise")):
+        sys.modules.pop(name, None)
+        registry._registered.pop((role, name), None)
 
 
 def test_the_walk_of_the_page_passes(conform):
@@ -140,24 +145,29 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("fault", ATTACKS)
-def test_a_wrong_attack_fails_its_check(fault, tmp_path, monkeypatch, capsys):
+def test_a_wrong_attack_fails_its_check(fault, conform):
     check, reason, *change = ATTACKS[fault]
-    (tmp_path / "conf" / "attacker").mkdir(parents=True)
-    (tmp_path / "noise.py").write_text(ATTACK.replace(*change) if fault else ATTACK)
     yaml = "name: noise\neps: [0.0, 0.1] # sizes ε, at least 0\n"
-    (tmp_path / "conf" / "attacker" / "noise.yaml").write_text(yaml)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    try:
-        with conf_folders.restore_folders_on_exit():
-            code = _answer(["test", "noise", "--config-dir", "conf", "--json"])
-    finally:
-        sys.modules.pop("noise", None)
-        registry._registered.pop(("attacker", "noise"), None)
-    lines = map(json.loads, capsys.readouterr().out.splitlines())
-    failed = {line["check"]: line["reason"] for line in lines if line["state"] == "failed"}
+    text = ATTACK.replace(*change) if fault else ATTACK
+    code, results = conform(text, yaml, name="noise", role="attacker")
+    failed = {name: line["reason"] for name, line in results.items() if line["state"] == "failed"}
     assert (code, list(failed)) == ((1, [check]) if fault else (0, [])), failed
     assert not fault or re.search(reason, failed[check])
+
+
+@pytest.mark.parametrize("mistake", ["", "barker: no Hastings correction"])
+def test_a_wrong_sampler_fails_its_test_and_its_run(mistake, conform, tmp_path):
+    text = BARKER.replace(*BROKEN[mistake][2:]) if mistake else BARKER
+    yaml = "name: barker\nchains: 20 # parallel chains, at least 1\nscale: 1.0 # of a proposal, above 0\n"
+    code, results = conform(text, yaml, name="barker")
+    assert code == bool(mistake), results
+    assert results["stationarity"]["state"] == ("failed" if mistake else "passed")
+    words = ["--config-dir=conf", "dataset=gaussian", "model=target_density", "inference=barker", "steps=2000",
+             "plugins=[barker]", "tracking=false", "figures=false", f"output_dir={tmp_path / 'outputs'}"]  # fmt: skip
+    checks = run(None, *words).checks
+    assert checks.check[~checks.passed.astype(bool)].tolist() == (
+        ["moments agree with the exact ones"] if mistake else []
+    )
 
 
 def test_partners_can_be_named(conform):

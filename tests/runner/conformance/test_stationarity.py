@@ -10,36 +10,42 @@ from runner.conformance import stationarity
 from runner.conformance.outcomes import NonConformanceError, NotCheckedError
 from runner.execution.rng import Streams
 
-# the others take from 5 to 60 seconds each
-FAST = (
-    "barker", "random_walk_mh", "mala: no", "mala: missing", "hmc: everything", "gibbs",
-    "importance_sampling", "sghmc", "recipe", "santa",
+# the others take less than a second each
+SLOW = (
+    "mala: stale", "hmc: energy", "nuts", "sgld_r", "sgdm_r", "adam_nr", "psgld: noise", "svgd",
 )  # fmt: skip
 SAMPLERS = {
-    "random_walk_mh": {}, "mala": {}, "gibbs": {}, "importance_sampling": {}, "sgld": {}, "sghmc": {},
-    "hmc": {}, "nuts": {}, "sgd_momentum": {}, "psgld": {}, "adam_noise": {}, "santa": {}, "recipe": {},
-    "svgd": {}, "sgdm_r": {}, "adam_nr": {}, "sgld_r": {"chains": 4},
-}  # fmt: skip
-QUICK = ("random_walk_mh", "mala", "gibbs", "sghmc")
+    name: (name, {})
+    for name in (
+        "random_walk_mh", "mala", "gibbs", "importance_sampling", "sgld", "sghmc", "hmc", "nuts", "sgd_momentum",
+        "psgld", "adam_noise", "santa", "recipe", "svgd", "sgdm_r", "adam_nr", "sgld_r",
+    )
+} | {f"hmc {way}": ("hmc", {"trajectory": way}) for way in ("fixed", "jittered")}  # fmt: skip
 
 
-def marked(names, fast):
-    return [n if n.startswith(fast) else pytest.param(n, marks=pytest.mark.slow) for n in names]
+def marked(names):
+    return [pytest.param(n, marks=pytest.mark.slow) if n.startswith(SLOW) else n for n in names]
 
 
-@pytest.mark.parametrize("mistake", marked(BROKEN, FAST))
-def test_broken_samplers_change_the_law(mistake):
-    with pytest.raises(NonConformanceError, match=r"have another law|diverges"):
-        stationarity.check_stationarity(broken_sampler(mistake), "sampler.py, line 1")
-
-
-@pytest.mark.parametrize("name", marked(SAMPLERS, QUICK))
-def test_our_samplers_keep_the_law(name, request, monkeypatch):
-    is_slow = request.node.get_closest_marker("slow") is not None
-    for seed in range(10 if is_slow and name not in ("sgdm_r", "adam_nr", "sgld_r") else 1):
+def check(method, seeds, monkeypatch):
+    for seed in seeds:
         monkeypatch.setattr(stationarity, "Streams", lambda _, seed=seed: Streams(seed))
-        method = component("inference", name, **SAMPLERS[name])
-        assert "a skewed density" in stationarity.check_stationarity(method, "")
+        detail = stationarity.check_stationarity(method, "sampler.py, line 1")
+        assert "a skewed density" in detail
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
+@pytest.mark.parametrize("mistake", marked(BROKEN))
+def test_broken_samplers_change_the_law(mistake, seed, monkeypatch):
+    with pytest.raises(NonConformanceError, match=r"have another law|diverges"):
+        check(broken_sampler(mistake), [seed], monkeypatch)
+
+
+@pytest.mark.parametrize("seeds", [[0], pytest.param(range(1, 10), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", marked(SAMPLERS))
+def test_our_samplers_keep_the_law(name, seeds, monkeypatch):
+    sampler, keys = SAMPLERS[name]
+    check(component("inference", sampler, **keys), seeds, monkeypatch)
 
 
 def test_methods_that_do_not_sample_are_not_checked():
