@@ -7,13 +7,11 @@ found without importing the others: ``inference=sgld`` is ``components/**/sgld.p
 
         Source: Gallego (2021), eq. (2.1).\"\"\"
 
-``catalogue`` reads names, sentences and sources by parsing, without importing torch; ``get``
-imports one file.  A user's own component is registered by importing the module that ``plugins``
+``get`` imports one file.  A user's own component is registered by importing the module that ``plugins``
 names."""
 
 from __future__ import annotations
 
-import ast
 import importlib
 import re
 from collections.abc import Callable
@@ -64,17 +62,6 @@ class UnknownComponentError(LookupError):
         self.names = names
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One line of ``runner list``."""
-
-    role: str
-    name: str
-    sentence: str
-    source: str
-    file: Path
-
-
 def register(role: str, name: str) -> Callable[[C], C]:
     """Class decorator: makes the class findable as ``role=name``.
 
@@ -123,44 +110,6 @@ def _read(path: Path) -> str:
 @cache
 def _files(role: str) -> dict[str, Path]:
     return {p.stem: p for p in _sources() if f'@register("{role}", "{p.stem}")' in _read(p)}
-
-
-def _docstring(source: str, mark: str) -> str | None:
-    """Docstring of the class below the decorator ``mark``.
-
-    Only the text up to the first closing triple quotes below the mark is parsed:
-    parsing whole files takes a second in all on a slow processor.
-    """
-    below = source[source.index(mark) :]
-    opened = below.find('"""')
-    closed = below.find('"""', opened + 3)
-    try:
-        tree = ast.parse(below[: closed + 3] if opened >= 0 else below)
-    except SyntaxError:  # three quotes within the text
-        tree = ast.parse(below)
-    head = tree.body[0]
-    assert isinstance(head, ast.ClassDef)
-    return ast.get_docstring(head)
-
-
-def catalogue(role: str) -> list[Entry]:
-    """Every built-in component of a role (parsed, not imported) and every plug-in registered so
-    far."""
-    entries = {}
-    for name, path in _files(role).items():
-        entries[name] = Entry(
-            role,
-            name,
-            *parse_docstring(_docstring(_read(path), f'@register("{role}", "{name}")')),
-            path,
-        )
-    for (r, name), cls in _registered.items():
-        if r == role and name not in entries:
-            module = importlib.import_module(cls.__module__)
-            entries[name] = Entry(
-                role, name, *parse_docstring(cls.__doc__), Path(module.__file__ or "")
-            )
-    return [entries[name] for name in sorted(entries)]
 
 
 def names(role: str) -> list[str]:

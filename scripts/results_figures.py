@@ -13,6 +13,7 @@ import yaml
 
 from components import registry
 from runner import CONF
+from runner.catalogue.declarations import Entry, catalogue
 from runner.catalogue.list_and_show import selected_components
 from runner.disk.yaml_comments import Loader
 
@@ -96,6 +97,6 @@ def of_experiment(name: str) -> Shown | None:
     return min(fitting, key=lambda shown: len(about(shown.of)[0]), default=None)
 
 
-def components() -> list[tuple[str, registry.Entry]]:
+def components() -> list[tuple[str, Entry]]:
     """Every built-in component with its role."""
-    return [(role, entry) for role in registry.ROLES for entry in registry.catalogue(role)]
+    return [(role, entry) for role in registry.ROLES for entry in catalogue(role)]

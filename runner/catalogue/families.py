@@ -10,6 +10,7 @@ from pathlib import Path
 
 import components
 from components import registry
+from runner.catalogue.declarations import catalogue
 from runner.catalogue.list_and_show import find_file, options
 from runner.disk.read_yaml import YAML_READ_ERRORS
 from runner.disk.yaml_limits import read_yaml
@@ -45,7 +46,7 @@ def families(group: str) -> dict[str, list[str]]:
         for name in options(group):
             members[_family_of_file(find_file(group, name))].append(name)
         return {key: members[key] for key in sorted(members, key=_order_of_text)}
-    for entry in registry.catalogue(group):
+    for entry in catalogue(group):
         members[_family_of_component(entry.file)].append(entry.name)
     return {key: members[key] for key in sorted(members, key=lambda k: (-len(members[k]), k))}
 

@@ -14,7 +14,14 @@ from components import registry
 from runner import CONF
 from runner.catalogue import plugins
 from runner.catalogue.class_declaration import ClassDeclaration
-from runner.catalogue.declarations import CONFIG, declaration, read_index
+from runner.catalogue.declarations import (
+    CONFIG,
+    Entry,
+    catalogue,
+    declaration,
+    read_entry,
+    read_index,
+)
 from runner.catalogue.partners import as_set, partners
 from runner.catalogue.study_text import print_study
 from runner.disk import conf_folders
@@ -88,24 +95,23 @@ def _describe(path: Path) -> Row:
 def rows(group: str) -> list[Row]:
     """(name, one line, paper or choice) of everything in a group."""
     if group in registry.ROLES:
-        return [(entry.name, entry.sentence, entry.source) for entry in registry.catalogue(group)]
+        return [(entry.name, entry.sentence, entry.source) for entry in catalogue(group)]
     return [_describe(find_file(group, name)) for name in options(group)]
 
 
-def describe(role: str, name: str) -> tuple[registry.Entry, ClassDeclaration]:
+def describe(role: str, name: str) -> tuple[Entry, ClassDeclaration]:
     """Catalogue entry and class declarations of a component.
 
     Raises:
         ConfigError: there is no component of that name.
     """
-    entry = next((e for e in registry.catalogue(role) if e.name == name), None)
-    if entry is None and (file := conf_folders.find(role, name)):
+    if name in registry.names(role):
+        return read_entry(role, name), declaration(role, name)
+    if file := conf_folders.find(role, name):
         raise ConfigError(
             f"{role}/{name}: {display_path(file)} is there, its class is not; name its module, --plugin MODULE"
         )
-    if entry is None:
-        raise ConfigError(f"{role}/{name}: no such {role}{nearest(name, registry.names(role))}")
-    return entry, declaration(role, name)
+    raise ConfigError(f"{role}/{name}: no such {role}{nearest(name, registry.names(role))}")
 
 
 # ---- printing

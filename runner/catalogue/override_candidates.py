@@ -13,7 +13,7 @@ from typing import Any
 from components import registry
 from runner import CONF
 from runner.catalogue.class_declaration import ClassDeclaration
-from runner.catalogue.declarations import CONFIG, read_index
+from runner.catalogue.declarations import CONFIG, catalogue, read_index
 from runner.catalogue.list_and_show import (
     describe,
     explain_keys,
@@ -129,7 +129,7 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
 
 def component_candidates(role: str) -> list[Candidate]:
     """The components of a role, each with its sentence."""
-    about = {entry.name: entry.sentence for entry in registry.catalogue(role)}
+    about = {entry.name: entry.sentence for entry in catalogue(role)}
     return [(name, about.get(name, "")) for name in options(role)]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from components import registry
 from components.contracts.requirements import DataFacts
 from runner.catalogue.class_declaration import ClassDeclaration
-from runner.catalogue.declarations import declaration
+from runner.catalogue.declarations import catalogue, declaration
 
 
 def as_set(value: Any) -> set[str]:
@@ -75,7 +74,7 @@ def partners(role: str, own: ClassDeclaration) -> list[tuple[str, str]]:
     for other in _PARTNER_ROLES.get(role, ()):
         names = [
             e.name
-            for e in registry.catalogue(other)
+            for e in catalogue(other)
             if _fits({role: own, other: declaration(other, e.name)})
         ]
         out.append((other, ", ".join(names) or "none yet"))

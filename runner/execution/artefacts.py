@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components import registry
 from components.contracts.checks import Check
 from components.contracts.posteriors import WritesFiles
 from components.contracts.progress import report_each
@@ -134,12 +133,7 @@ def references(job: Job) -> str:
             choices |= {
                 (inner, name) for _, inner, name in nested_names(role, job.config[role], role)
             }
-    sources = [
-        entry.source
-        for role, name in choices
-        for entry in registry.catalogue(role)
-        if entry.name == name
-    ]
+    sources = [read_entry(role, name).source for role, name in choices]
     return (
         "\n\n".join(entry.body for entry in cited_entries("; ".join(sources), BIBLIOGRAPHY)) + "\n"
     )

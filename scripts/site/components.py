@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from components import registry
 from runner import CONF
 from runner.catalogue.class_declaration import ClassDeclaration
+from runner.catalogue.declarations import Entry, catalogue
 from runner.catalogue.list_and_show import describe, explain_keys, read_keys
 from runner.catalogue.partners import as_set
 from scripts.results_figures import of_component
@@ -65,7 +66,7 @@ def _requirements(role: str, name: str, declaration: ClassDeclaration) -> str:
     return "\n".join(lines) if lines else "It fits every run of its role."
 
 
-def _key_table(role: str, entry: registry.Entry, declaration: ClassDeclaration) -> str:
+def _key_table(role: str, entry: Entry, declaration: ClassDeclaration) -> str:
     keys = [
         key
         for key in explain_keys(read_keys(CONF / role / f"{entry.name}.yaml")[0], declaration)
@@ -83,7 +84,7 @@ def _key_table(role: str, entry: registry.Entry, declaration: ClassDeclaration) 
     return table(("key", "default", "type", "meaning"), cells) if cells else "It has none."
 
 
-def component_page(role: str, entry: registry.Entry) -> str:
+def component_page(role: str, entry: Entry) -> str:
     """Sentence, example command, source, requirements, docstring, keys, and a figure if any."""
     _, declaration = describe(role, entry.name)
     command = example_command(role, entry.name)
@@ -163,7 +164,7 @@ def index_page() -> str:
             ]
             for folder, entries in families(role).items()
         ]
-        total = len(registry.catalogue(role))
+        total = len(catalogue(role))
         lines += [
             "",
             f"## [{ROLE_TITLES[role]}]({role}/index.md)",
@@ -179,6 +180,6 @@ def component_pages() -> dict[str, str]:
     pages = {"components/index.md": index_page()}
     for role in registry.ROLES:
         pages[f"components/{role}/index.md"] = role_page(role)
-        for entry in registry.catalogue(role):
+        for entry in catalogue(role):
             pages[f"components/{role}/{entry.name}.md"] = component_page(role, entry)
     return pages

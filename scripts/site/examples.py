@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from components import registry
+from runner.catalogue.declarations import catalogue
 from runner.catalogue.list_and_show import describe, options
 from runner.catalogue.partners import partners
 from scripts.results_figures import about, read_yaml_of
@@ -111,7 +112,7 @@ def _hosts(role: str, name: str) -> list[str]:
     """Experiments that a component fits, those with one of its own family first."""
     entry = describe(role, name)[0]
     needed = fitting(role, name)
-    family = {e.name for e in registry.catalogue(role) if e.file.parent == entry.file.parent}
+    family = {e.name for e in catalogue(role) if e.file.parent == entry.file.parent}
 
     def is_host(experiment: str) -> bool:
         parts = parts_of(experiment)

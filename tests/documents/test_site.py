@@ -10,6 +10,7 @@ import yaml
 from printed_commands import ROOT
 
 from components import registry
+from runner.catalogue.declarations import catalogue
 from runner.catalogue.list_and_show import options
 from scripts.results_figures import of_component, of_experiment
 from scripts.site.components import component_page
@@ -23,7 +24,7 @@ from scripts.site.navigation import chapter_studies, write_menu
 
 
 def _entry(role, name):
-    return next(entry for entry in registry.catalogue(role) if entry.name == name)
+    return next(entry for entry in catalogue(role) if entry.name == name)
 
 
 # ---- links
@@ -154,7 +155,7 @@ def test_the_menu_has_every_page_once():
     assert pages - set(listed) == set()
     assert len(listed) == len(set(listed))
     roles = {f"components/{role}/index.md" for role in registry.ROLES}
-    entries = sum(len(registry.catalogue(role)) for role in registry.ROLES)
+    entries = sum(len(catalogue(role)) for role in registry.ROLES)
     assert roles <= set(listed)
     assert sum(path.startswith("components/") for path in listed) == 1 + len(roles) + entries
 

@@ -20,7 +20,7 @@ from components.contracts.roles import Component, Probability
 from runner import CONF
 from runner.catalogue import list_and_show, listing
 from runner.catalogue.class_description import describe_class
-from runner.catalogue.declarations import CONFIG, read_index
+from runner.catalogue.declarations import CONFIG, catalogue, read_index
 from runner.catalogue.families import families, find_citation
 from runner.catalogue.list_and_show import (
     GROUPS,
@@ -309,7 +309,7 @@ def test_list_of_a_role_gives_name_sentence_and_paper(role, capsys):
 
 
 def test_a_source_keeps_the_number_of_its_equation():
-    sources = {entry.name: entry.source for entry in registry.catalogue("inference")}
+    sources = {entry.name: entry.source for entry in catalogue("inference")}
     assert sources["q_learning"] == "Gallego (2021), eq. (4.1)"
     assert (
         sources["fpq_learning"]
