@@ -162,52 +162,57 @@ def predict_variance(system: System, t: int, noise: float, P: Array, M: Array) -
     return read_state(system, t, M) + noise * noise
 
 
-def condition_covariance(P: Array, M: Array, f: float) -> None:
-    """P ← P − M Mᵀ/f: the states given what was seen."""
-    d = len(M)
-    for i in range(d):
-        gain = M[i] / f
-        row = P[i]
-        for j in range(d):
-            row[j] -= gain * M[j]
+def predict_covariance(
+    system: System, motion: SystemMotion, weight: float, P: Array, M: Array, GM: Array, GP: Array
+) -> None:
+    """P ← G (P − M Mᵀ/f) Gᵀ + W, one time on; ``weight`` is 1/f, or 0 if y is missing.
 
-
-def transpose_product(system: System, values: Array, P: Array, GP: Array) -> None:
-    """P ← (G P)ᵀ, row by row, so that each row can use vectors."""
+    The second product takes its rows in the order of the first: each reads few numbers of G."""
+    multiply(system, motion.values, M, GM)
     d = len(P)
     start = system.start
+    columns = system.columns
+    values = motion.values
     for i in range(d):
         out = GP[i]
-        clear(out)
+        if start[i] == start[i + 1]:
+            clear(out)
         for k in range(start[i], start[i + 1]):
             value = values[k]
-            row = P[system.columns[k]]
-            for j in range(d):
-                out[j] += value * row[j]
+            row = P[columns[k]]
+            if k == start[i]:
+                for j in range(d):
+                    out[j] = value * row[j]
+            else:
+                for j in range(d):
+                    out[j] += value * row[j]
     for i in range(d):
-        for j in range(d):
-            P[j, i] = GP[i, j]
-
-
-def predict_covariance(system: System, motion: SystemMotion, P: Array, GP: Array) -> None:
-    """P ← G P Gᵀ + W, one time on."""
-    transpose_product(system, motion.values, P, GP)
-    transpose_product(system, motion.values, P, GP)
+        out = P[i]
+        gain = weight * GM[i]
+        for j in range(i + 1):
+            out[j] = -gain * GM[j]
+        for k in range(start[i], start[i + 1]):
+            value = values[k]
+            column = columns[k]
+            for j in range(i + 1):
+                out[j] += value * GP[j, column]
+        for j in range(i):
+            P[j, i] = out[j]
     for k in range(len(system.noisy)):
         P[system.noisy[k], system.noisy[k]] += motion.scale[k] * motion.scale[k]
 
 
 def filter_observation(
     y: float, t: int, system: System, noise: float, error: float, work: StateWork
-) -> None:
-    """One observation less the one that is drawn on the way: K_t, v_t/f_t, a and P given it."""
+) -> float:
+    """One observation less the one that is drawn on the way: K_t, v_t/f_t and a given it; 1/f_t."""
     v = y - read_state(system, t, work.plus) - noise * error - read_state(system, t, work.a)
     f = predict_variance(system, t, noise, work.P, work.M)
     work.scaled[t] = v / f
     for i in range(len(work.a)):
         work.gains[t, i] = work.M[i] / f
         work.a[i] += work.gains[t, i] * v
-    condition_covariance(work.P, work.M, f)
+    return 1 / f
 
 
 def filter_forwards(
@@ -222,8 +227,10 @@ def filter_forwards(
     init_covariance(system.sd, work.P)
     for t in range(n):
         if system.seen[t]:
-            filter_observation(y[t], t, system, motion.noise[t], drawn.errors[t], work)
+            weight = filter_observation(y[t], t, system, motion.noise[t], drawn.errors[t], work)
         else:
+            weight = 0.0
+            clear(work.M)
             work.scaled[t] = 0.0
             clear(work.gains[t])
         if t == n - 1:
@@ -232,7 +239,7 @@ def filter_forwards(
         copy(work.moved, work.a)
         multiply(system, motion.values, work.plus, work.moved)
         copy(work.moved, work.plus)
-        predict_covariance(system, motion, work.P, work.GP)
+        predict_covariance(system, motion, weight, work.P, work.M, work.moved, work.GP)
         for k in range(len(noisy)):
             work.plus[noisy[k]] += motion.scale[k] * drawn.shocks[t, k]
 
@@ -361,8 +368,6 @@ compilable = (
     read_state,
     init_covariance,
     predict_variance,
-    condition_covariance,
-    transpose_product,
     predict_covariance,
     filter_observation,
     filter_forwards,

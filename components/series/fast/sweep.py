@@ -22,11 +22,14 @@ from components.series.fast import (
 )
 from components.series.fast.heavy_tails import Tails, draw_precisions, slice_freedom
 from components.series.fast.marginal_slices import (
+    PROPOSALS,
     SHRINKAGES,
+    TAIL,
     ScalePriors,
     SweepRows,
     log_dynamics_density,
     log_likelihood,
+    log_proposal,
     log_scale_density,
     log_slab_density,
 )
@@ -84,8 +87,8 @@ class SweepRandomNumbers(NamedTuple):
     states: StateRandomNumbers  # [K, C, 0]: a sweep ends before their draw
     slab: SlabRandomNumbers
     g: Array  # Gamma(shape_j, 1) of S scales, the first twice [S + 1]
-    # of each direction of (log σ, φ), the states summed out; [K, C, 0]: none is drawn along
-    slices: Array
+    # of a slice and of proposals of (log σ, φ), the states summed out [2]; [K, C, 0]: neither
+    marginal: Array
     seeds: Array  # of ν and of λ
 
 
@@ -98,7 +101,8 @@ class SweepChain(NamedTuple):
     beta: Array  # [p]
     nu: Array  # [1]
     precisions: Array  # λ [n]; [0]: all are 1
-    directions: Array  # intervals of (log σ, φ), one in each row [S + Q, S + Q]
+    directions: Array  # intervals of (log σ, φ), one in each row, orthogonal [S + Q, S + Q]
+    centre: Array  # of independent proposals of (log σ, φ) [S + Q]
     alpha: Array  # [n, d]
 
 
@@ -275,38 +279,42 @@ def draw_tails(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWo
     set_weights(seen, chain.precisions, work.weights)
 
 
-def log_marginal(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork) -> float:
-    """log p(log σ, φ | γ, β, λ, y) at z up to a constant, the states summed out; the chain takes z
-    over."""
+def set_parameters(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork) -> None:
+    """σ, φ and stocks at z = (log σ, φ)."""
     S = len(chain.sigma)
     for j in range(S):
         chain.sigma[j] = math.exp(z[j])
-    for q in range(len(chain.phi)):
-        chain.phi[q] = z[S + q]
+    copy(z[S:], chain.phi)
+    if model.series.has_stocks:
+        grow_stocks(model.series, chain.phi, work)
+
+
+def log_marginal(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork) -> float:
+    """log p(log σ, φ | γ, β, λ, y) at z up to a constant, the states summed out; the chain takes z
+    over."""
+    set_parameters(model, chain, z, work)
     prior = log_scale_density(chain.sigma, model.scales)
     prior += log_dynamics_density(chain.phi, model.rows, work.phi[0], work.phi[1])
     if prior == -math.inf:
         return prior
-    if model.series.has_stocks:
-        grow_stocks(model.series, chain.phi, work)
     set_motion(model, chain, work.motion)
     subtract_columns(model.series.y, work.rows, chain.beta, work.rest)
     prior += log_slab_density(model.slab, chain.sigma[0], chain.gamma, chain.beta)
     return prior + log_likelihood(work.rest, model.system, work.motion, work.states)
 
 
-def slice_direction(
-    model: SweepModel, chain: SweepChain, j: int, value: float, seed: int, work: SweepWork
-) -> float:
-    """z moved along direction j by slice sampling, from where log p is ``value``; log p there."""
+def slice_direction(model: SweepModel, chain: SweepChain, seed: int, work: SweepWork) -> float:
+    """z moved along a direction at random by slice sampling; log p there."""
     z = work.current
+    value = log_marginal(model, chain, z, work)
     level = value + math.log(counter_uniform(seed, 0))
     below = -counter_uniform(seed, 1)
     above = below + 1
-    for k in range(2, SHRINKAGES):
+    direction = chain.directions[int((1 - counter_uniform(seed, 2)) * len(z))]
+    for k in range(3, SHRINKAGES):
         step = below + (above - below) * counter_uniform(seed, k)
         for i in range(len(z)):
-            work.trial[i] = z[i] + step * chain.directions[j, i]
+            work.trial[i] = z[i] + step * direction[i]
         trial = log_marginal(model, chain, work.trial, work)
         if trial >= level:
             copy(work.trial, z)
@@ -315,19 +323,40 @@ def slice_direction(
             below = step
         else:
             above = step
-    return log_marginal(model, chain, z, work)
+    return value
 
 
-def slice_parameters(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
-    """z = (log σ, φ) given γ, β and λ, the states summed out, along each direction in turn."""
+def propose_parameters(
+    model: SweepModel, chain: SweepChain, value: float, seed: int, work: SweepWork
+) -> None:
+    """z after independent proposals, from where log p is ``value``."""
+    z = work.current
+    size = len(z)
+    weight = value - log_proposal(chain.centre, chain.directions, z)
+    for k in range(0, PROPOSALS * (size + 1), size + 1):
+        copy(chain.centre, work.trial)
+        for j in range(size):
+            u = counter_uniform(seed, k + j)
+            step = math.log(u / (1 - u)) / TAIL
+            for i in range(size):
+                work.trial[i] += step * chain.directions[j, i]
+        trial = log_marginal(model, chain, work.trial, work)
+        trial -= log_proposal(chain.centre, chain.directions, work.trial)
+        if math.log(counter_uniform(seed, k + size)) <= trial - weight:
+            copy(work.trial, z)
+            weight = trial
+
+
+def draw_parameters(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
+    """z = (log σ, φ) given γ, β and λ, the states summed out."""
     z = work.current
     S = len(chain.sigma)
     for j in range(S):
         z[j] = math.log(chain.sigma[j])
     copy(chain.phi, z[S:])
-    value = log_marginal(model, chain, z, work)
-    for j in range(len(z)):
-        value = slice_direction(model, chain, j, value, seeds[j], work)
+    value = slice_direction(model, chain, seeds[0], work)
+    propose_parameters(model, chain, value, seeds[1], work)
+    set_parameters(model, chain, z, work)
 
 
 def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work: SweepWork) -> None:
@@ -335,8 +364,8 @@ def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work:
     series = model.series
     slab = model.slab
     tails = model.tails
-    if len(drawn.slices) > 0:
-        slice_parameters(model, chain, drawn.slices, work)
+    if len(drawn.marginal) > 0:
+        draw_parameters(model, chain, drawn.marginal, work)
     if len(drawn.states.errors) == 0:
         return
     set_motion(model, chain, work.motion)
@@ -371,6 +400,7 @@ def run_sweeps(
             chains.nu[i : i + 1],
             chains.precisions[i],
             chains.directions[i],
+            chains.centre[i],
             chains.alpha[i],
         )
         if model.series.has_stocks:
@@ -382,7 +412,7 @@ def run_sweeps(
                 StateRandomNumbers(states.first[s, i], states.shocks[s, i], states.errors[s, i]),
                 SlabRandomNumbers(numbers.slab.u[s, i], numbers.slab.z[s, i]),
                 numbers.g[s, i],
-                numbers.slices[s, i],
+                numbers.marginal[s, i],
                 numbers.seeds[s, i],
             )
             sweep(model, drawn, chain, work)
@@ -405,9 +435,11 @@ compilable = (
     weigh_rest,
     weigh_columns,
     draw_tails,
+    set_parameters,
     log_marginal,
     slice_direction,
-    slice_parameters,
+    propose_parameters,
+    draw_parameters,
     sweep,
 )
 

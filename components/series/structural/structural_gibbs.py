@@ -58,16 +58,17 @@ class StructuralGibbsState:
 class StructuralGibbs(StructuralInference[StructuralGibbsState]):
     """Gibbs sampler of a structural time series, C chains in parallel; one sweep a step.
 
-        (log σ, φ) by slice sampling of p(σ, φ | y, γ, β, λ),  (γ, β) ~ p(γ, β | y, σ, φ, λ),
+        (log σ, φ) by a slice and proposals in p(σ, φ | y, γ, β, λ),  (γ, β) ~ p(γ, β | y, σ, φ, λ),
         α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),
         γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
 
     and for Student's t errors ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  The first two draws have
     the states summed out, by the Kalman filter; without columns and Student's errors they are
     all, and the states [C, n, d] follow by a simulation smoother in kept sweeps only.  β and σ
-    are summed out in the draw of γ, λ in the draw of ν: each is drawn next.  Slices lie along
-    the axes of (log σ, φ); from the middle of the burn-in on, along its principal axes over all
-    chains, which the end of the burn-in fixes.  Missing observations are skipped and need no
+    are summed out in the draw of γ, λ in the draw of ν: each is drawn next.  A slice lies along
+    one of the axes of (log σ, φ), and independent proposals are logistic along all of them; from
+    the middle of the burn-in on these are its principal axes over all chains, about its mean,
+    which the end of the burn-in fixes.  Missing observations are skipped and need no
     imputation.  Chains start at standard deviations e^{N(0, 1)} times their guesses.  After
     ``burn_in`` sweeps every ``thinning``-th sweep is kept, which takes C (P + n B) numbers.
 
@@ -75,7 +76,7 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
         NumericalError: a conditional draws a value that is not finite.
 
     Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and
-    Koopman (2002); Durbin and Koopman (2012), section 13.4; Neal (2003), section 4; Liu (1994).
+    Koopman (2002); Durbin and Koopman (2012), section 13.4; Neal (2003), section 4; Tierney (1994); Liu (1994).
     """
 
     chains: PositiveInt
@@ -174,9 +175,11 @@ def init_gibbs_state(
     gamma = standard_uniform((chains, len(like)), generator, like) < like
     times = sweeps.n if errors.student else 0
     widths = [LOG_SCALE_WIDTH] * len(guess) + [COEFFICIENT_WIDTH] * len(phi)
+    middle = torch.cat([guess.log(), like.new_tensor(phi)])
     return Place(
         sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),
         phi=like.new_tensor(phi).expand(chains, -1).clone(),
+        centre=middle.expand(chains, -1).clone(),
         gamma=gamma,
         beta=torch.zeros_like(gamma, dtype=like.dtype),
         nu=like.new_full((chains,), nu),
@@ -193,7 +196,11 @@ def learn_directions(place: Place, moments: Tensor) -> Place:
     mean = moments[0, 1:] / count
     variances, axes = torch.linalg.eigh(moments[1:, 1:] / count - mean.outer(mean))
     directions = (axes * (WIDTH * variances.clamp_min(1e-8).sqrt())).mT.contiguous()
-    return replace(place, directions=directions.expand_as(place.directions).clone())
+    return replace(
+        place,
+        directions=directions.expand_as(place.directions).clone(),
+        centre=mean.expand_as(place.centre).clone(),
+    )
 
 
 def pack_theta(structure: Structure, place: Place) -> Tensor:

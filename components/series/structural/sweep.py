@@ -41,7 +41,8 @@ class Place:
     beta: Tensor  # [C, p], 0 where they are out
     nu: Tensor  # [C]; ∞: errors are Gaussian
     precisions: Tensor  # λ [C, n]; [C, 0]: all are 1
-    directions: Tensor  # intervals of (log σ, φ), one in each row [C, S + Q, S + Q]
+    directions: Tensor  # intervals of (log σ, φ), one in each row, orthogonal [C, S + Q, S + Q]
+    centre: Tensor  # of independent proposals of (log σ, φ) [C, S + Q]
 
 
 class Sweep:
@@ -102,7 +103,6 @@ class Sweep:
         """
         lead = (sweeps, chains)
         p = len(self.model.slab.logit)
-        S = len(self.model.scales.df)
         n = self.n * states
         d = self.d
         k = len(self.model.system.noisy)
@@ -122,18 +122,16 @@ class Sweep:
             for shape in ((d,), (max(n - 1, 0), k), (n,), (p,))
         ]
         u = drawing.random((*lead, p + 1))
-        shapes = self.shapes.to(generator.device).expand(*lead, S + 1).contiguous()
+        shapes = self.shapes.to(generator.device).expand(*lead, -1).contiguous()
         g = torch._standard_gamma(shapes, generator=generator)
         seeds = _seeds((*lead, 2 * self.structure.errors.student), generator)
-        slices = _seeds(
-            (*lead, (S + len(self.model.series.changes)) * (twice and k > 0)), generator
-        )
+        marginal = _seeds((*lead, 2 * (twice and k > 0)), generator)
         return SweepRandomNumbers(
             SlabRandomNumbers(*columns),
             StateRandomNumbers(*normals[:3]),
             SlabRandomNumbers(u, normals[3]),
             to_array(g),
-            slices,
+            marginal,
             seeds,
         )
 
@@ -148,6 +146,7 @@ class Sweep:
             nu=to_array(place.nu).copy(),
             precisions=to_array(place.precisions).copy(),
             directions=to_array(place.directions).copy(),
+            centre=to_array(place.centre).copy(),
             alpha=np.empty((len(place.sigma), self.n, self.d)),
         )
         kept = np.empty((*numbers.g.shape[:2], place.sigma.shape[1] + place.beta.shape[1]))
