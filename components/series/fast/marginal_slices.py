@@ -19,18 +19,7 @@ import math
 from typing import NamedTuple
 
 from components.maths.compiled.loops import Array
-from components.series.fast import memory, simulation_smoother
-from components.series.fast.memory import clear, copy
-from components.series.fast.simulation_smoother import (
-    StateWork,
-    System,
-    SystemMotion,
-    init_covariance,
-    multiply,
-    predict_covariance,
-    predict_variance,
-    read_state,
-)
+from components.series.fast import simulation_smoother
 from components.series.fast.spike_slab import Slab
 
 SHRINKAGES = 100  # of an interval
@@ -74,30 +63,6 @@ def is_stationary(phi: Array, lower: Array) -> bool:
         for j in range(order - 1):
             phi[j] = lower[j]
     return True
-
-
-def log_likelihood(y: Array, system: System, motion: SystemMotion, work: StateWork) -> float:
-    """log p(y | σ, φ) up to a constant, by the Kalman filter."""
-    n = len(y)
-    total = 0.0
-    copy(system.mean, work.a)
-    init_covariance(system.sd, work.P)
-    for t in range(n):
-        weight = 0.0
-        if not system.seen[t]:
-            clear(work.M)
-        else:
-            v = y[t] - read_state(system, t, work.a)
-            f = predict_variance(system, t, motion.noise[t], work.P, work.M)
-            total += math.log(f) + v * v / f
-            weight = 1 / f
-            for i in range(len(work.a)):
-                work.a[i] += work.M[i] * (weight * v)
-        if t < n - 1:
-            multiply(system, motion.values, work.a, work.moved)
-            copy(work.moved, work.a)
-            predict_covariance(system, motion, weight, work.P, work.M, work.moved, work.GP)
-    return -0.5 * total
 
 
 def log_proposal(centre: Array, directions: Array, z: Array) -> float:
@@ -154,10 +119,8 @@ def log_slab_density(slab: Slab, sigma: float, gamma: Array, beta: Array) -> flo
 
 
 compilable = (
-    *memory.compilable,
     *simulation_smoother.compilable,
     is_stationary,
-    log_likelihood,
     log_proposal,
     log_scale_density,
     log_dynamics_density,

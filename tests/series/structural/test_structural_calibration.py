@@ -35,8 +35,8 @@ def silent(sweep):
     """Observations that are drawn with the states have no noise."""
     numbers = sweep.numbers
 
-    def without_errors(*args):
-        drawn = numbers(*args)
+    def without_errors(*args, **keys):
+        drawn = numbers(*args, **keys)
         drawn.states.errors[:] = 0.0
         return drawn
 
