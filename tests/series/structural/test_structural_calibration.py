@@ -27,8 +27,8 @@ def level_and_regression():
 
 
 def without_jacobian(sweep):
-    """log σ is drawn with the density of σ."""
-    sweep.model.scales.df[:] += 1
+    """log σ is drawn with the density of σ²."""
+    sweep.model.scales.df[:] += 2
 
 
 def silent(sweep):
