@@ -32,15 +32,15 @@ def without_jacobian(sweep):
 
 
 def silent(sweep):
-    """Observations that are drawn with the states have no noise."""
+    """Coefficients are drawn without noise, last in a sweep."""
     numbers = sweep.numbers
 
-    def without_errors(*args, **keys):
+    def without_noise(*args, **keys):
         drawn = numbers(*args, **keys)
-        drawn.states.errors[:] = 0.0
+        drawn.slab.z[:] = 0.0
         return drawn
 
-    vars(sweep).update(numbers=without_errors)
+    vars(sweep).update(numbers=without_noise)
 
 
 def all_ranks(blocks, data_sets, broken=None, burn_in=BURN_IN, thinning=THINNING, **keys):
