@@ -24,7 +24,7 @@ from components.series.fast.spike_slab import Slab
 
 SHRINKAGES = 100  # of an interval
 PROPOSALS = 4  # in a sweep
-TAIL = 4.0  # length of an interval in scales of the logistic distribution
+TAIL = 5.0  # length of an interval in scales of the logistic distribution
 
 
 class ScalePriors(NamedTuple):

@@ -183,12 +183,8 @@ def predict_covariance(
         for k in range(start[i], start[i + 1]):
             value = values[k]
             row = P[columns[k]]
-            if k == start[i]:
-                for j in range(d):
-                    out[j] = value * row[j]
-            else:
-                for j in range(d):
-                    out[j] += value * row[j]
+            for j in range(d):
+                out[j] = value * row[j] + (out[j] if k > start[i] else 0.0)
     for i in range(d):
         out = P[i]
         gain = weight * GM[i]
@@ -228,7 +224,7 @@ def filter_series(y: Array, system: System, motion: SystemMotion, work: StateWor
             multiply(system, motion.values, work.a, work.moved)
             copy(work.moved, work.a)
             predict_covariance(system, motion, weight, work.P, work.M, work.moved, work.GP)
-    return -0.5 * total
+    return -total / 2
 
 
 def subtract_draw(

@@ -129,6 +129,7 @@ def sweep_work(model: SweepModel) -> SweepWork:
     n = len(model.system.seen)
     p = len(model.series.flow)
     q = len(model.series.changes)
+    size = len(model.scales.df) + q
     nnz = len(model.series.values)
     k = len(model.system.noisy)
     y = model.series.y[:, None]
@@ -144,8 +145,8 @@ def sweep_work(model: SweepModel) -> SweepWork:
         white=white_work(model.system, p + 1),
         slab=slab_work(p),
         phi=np.empty((2, q)),
-        current=np.empty(len(model.scales.df) + q),
-        trial=np.empty(len(model.scales.df) + q),
+        current=np.empty(size),
+        trial=np.empty(size),
     )
 
 

@@ -92,9 +92,7 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
             sweeps=sweeps,
             begun=pack_theta(model.structure, place),
             place=place,
-            moments=place.sigma.new_zeros(
-                1 + len(place.directions[0]), 1 + len(place.directions[0])
-            ),
+            moments=place.sigma.new_zeros([1 + place.centre.shape[1]] * 2),
         )
 
     @torch.no_grad()
@@ -129,20 +127,16 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
 
     def posterior(self, state: StructuralGibbsState) -> StructuralDraws:
         theta = pack_theta(state.model.structure, state.place)
-        n = len(state.kept)
         structure = state.model.structure
-        if n:
+        if len(state.kept):
             draws = state.kept.stack_rows(1).to(theta.device)
             parts = state.kept_parts.stack_rows(1).to(theta.device)
-            lam = (
-                state.kept_precisions.stack_rows(1).to(theta.device)
-                if structure.errors.student
-                else None
-            )
         else:
             draws = theta.unsqueeze(1)[:, :0]
             parts = theta.new_empty(len(theta), 0, state.sweeps.n, len(structure.labels))
-            lam = None
+        lam = None
+        if len(state.kept) and structure.errors.student:
+            lam = state.kept_precisions.stack_rows(1).to(theta.device)
         return StructuralDraws(
             draws=draws,
             start=state.begun,
@@ -165,7 +159,7 @@ def init_gibbs_state(
         for key in ("guess", "upper")
     )
     z = standard_normal((chains, len(guess)), generator, like)
-    phi = [x for moves in structure.transitions for x in moves.start]
+    phi = like.new_tensor([x for moves in structure.transitions for x in moves.start])
     errors = structure.errors
     nu = (
         torch.inf
@@ -175,16 +169,15 @@ def init_gibbs_state(
     gamma = standard_uniform((chains, len(like)), generator, like) < like
     times = sweeps.n if errors.student else 0
     widths = [LOG_SCALE_WIDTH] * len(guess) + [COEFFICIENT_WIDTH] * len(phi)
-    middle = torch.cat([guess.log(), like.new_tensor(phi)])
     return Place(
         sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),
-        phi=like.new_tensor(phi).expand(chains, -1).clone(),
-        centre=middle.expand(chains, -1).clone(),
+        phi=phi.expand(chains, -1),
+        centre=torch.cat([guess.log(), phi]).expand(chains, -1),
         gamma=gamma,
         beta=torch.zeros_like(gamma, dtype=like.dtype),
         nu=like.new_full((chains,), nu),
         precisions=like.new_ones(chains, times),
-        directions=torch.diag(like.new_tensor(widths)).expand(chains, -1, -1).clone(),
+        directions=torch.diag(like.new_tensor(widths)).expand(chains, -1, -1),
     )
 
 
@@ -195,11 +188,11 @@ def learn_directions(place: Place, moments: Tensor) -> Place:
         return place
     mean = moments[0, 1:] / count
     variances, axes = torch.linalg.eigh(moments[1:, 1:] / count - mean.outer(mean))
-    directions = (axes * (WIDTH * variances.clamp_min(1e-8).sqrt())).mT.contiguous()
+    axes = axes * (WIDTH * variances.clamp_min(1e-8).sqrt())
     return replace(
         place,
-        directions=directions.expand_as(place.directions).clone(),
-        centre=mean.expand_as(place.centre).clone(),
+        directions=axes.mT.expand_as(place.directions),
+        centre=mean.expand_as(place.centre),
     )
 
 
