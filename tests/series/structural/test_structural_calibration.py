@@ -32,12 +32,13 @@ def without_jacobian(sweep):
 
 
 def silent(sweep):
-    """Coefficients are drawn without noise, last in a sweep."""
+    """Coefficients and observations are drawn without noise."""
     numbers = sweep.numbers
 
     def without_noise(*args, **keys):
         drawn = numbers(*args, **keys)
-        drawn.slab.z[:] = 0.0
+        for normals in (drawn.slab.z, drawn.columns.z, drawn.states.errors):
+            normals[:] = 0.0
         return drawn
 
     vars(sweep).update(numbers=without_noise)
@@ -126,7 +127,7 @@ def test_a_prior_in_units_of_the_series_is_refused():
 @pytest.mark.slow
 def test_a_right_sampler_has_uniform_ranks_and_one_without_noise_has_not():
     assert worst(all_ranks(level_and_regression(), 150)) > 1e-3
-    assert worst(all_ranks(level_and_regression(), 150, silent)) < 1e-6
+    assert worst(all_ranks(level_and_regression(), 150, silent)) < 1e-3
 
 
 @pytest.mark.slow
