@@ -8,6 +8,7 @@ import math
 import numpy as np
 from scipy import stats
 
+from components.series.fast.marginal_slices import PROPOSALS, TAIL
 from components.series.fast.truncated_gamma import (
     counter_uniform,
     sample_gamma,
@@ -34,7 +35,7 @@ class Reference:
         self.s = structure
         self.n = len(design.y)
         self.y, self.seen, self.F, self.flow = (x.numpy() for x in design)
-        for key in ("sigma", "phi", "gamma", "beta", "nu", "precisions", "directions"):
+        for key in ("sigma", "phi", "gamma", "beta", "nu", "precisions", "directions", "centre"):
             setattr(self, key, getattr(place, key).numpy().copy())
         self.omega = structure.precision.numpy()
         self.owner = [j for j, scale in enumerate(structure.scales) for _ in scale.states]
@@ -204,22 +205,35 @@ class Reference:
         rest = (self.y - self.X() @ self.beta)[self.seen]
         return value + stats.multivariate_normal(mean, cov).logpdf(rest)
 
-    def slice_parameters(self, seeds):
+    def draw_parameters(self, seeds):
+        """One slice, then independent proposals."""
         z = np.concatenate([np.log(self.sigma), self.phi])
+        size = len(z)
         value = self.log_density(z)
-        for direction, seed in zip(self.directions, seeds, strict=True):
-            level = value + math.log(counter_uniform(seed, 0))
-            below = -counter_uniform(seed, 1)
-            above = below + 1
-            k = 1
-            while True:
-                k += 1
-                step = below + (above - below) * counter_uniform(seed, k)
-                value = self.log_density(z + step * direction)
-                if value >= level:
-                    break
-                below, above = (step, above) if step < 0 else (below, step)
-            z = z + step * direction
+        level = value + math.log(counter_uniform(seeds[0], 0))
+        below = -counter_uniform(seeds[0], 1)
+        above = below + 1
+        direction = self.directions[int((1 - counter_uniform(seeds[0], 2)) * size)]
+        k = 2
+        while True:
+            k += 1
+            step = below + (above - below) * counter_uniform(seeds[0], k)
+            value = self.log_density(z + step * direction)
+            if value >= level:
+                break
+            below, above = (step, above) if step < 0 else (below, step)
+        z = z + step * direction
+        back = np.linalg.inv(self.directions.T)
+        laws = stats.logistic(scale=1 / TAIL)
+        weight = value - laws.logpdf(back @ (z - self.centre)).sum()
+        for k in range(0, PROPOSALS * (size + 1), size + 1):
+            u = [counter_uniform(seeds[1], k + j) for j in range(size + 1)]
+            steps = laws.ppf(u[:size])
+            trial = self.centre + steps @ self.directions
+            new = self.log_density(trial) - laws.logpdf(steps).sum()
+            if math.log(u[size]) <= new - weight:
+                z, weight = trial, new
+        self.sigma, self.phi = np.exp(z[: len(self.sigma)]), z[len(self.sigma) :]
 
     # ---- errors, and all of it -----------------------------------------------------------------
     def draw_tails(self, seeds):
@@ -244,8 +258,8 @@ class Reference:
 
     def sweep(self, drawn):
         with np.errstate(over="ignore"):
-            if len(drawn.slices):
-                self.slice_parameters(drawn.slices)
+            if len(drawn.marginal):
+                self.draw_parameters(drawn.marginal)
             if len(drawn.columns.u):
                 self.draw_columns(drawn.columns)
             self.draw_states(drawn.states)

@@ -3,10 +3,14 @@
     v = y − F a,  f = F P Fᵀ + h,  log p(y | σ, φ, β, λ) = −½ Σ_t (log f_t + v_t²/f_t)
 
 is the Kalman filter's; times the priors of σ, of φ and of β given σ_0 it is the density of
-(log σ, φ), which slice sampling moves along one direction after the other, in an interval of fixed
-length placed at random.  A scale has the density p(log σ) = p(σ) σ.
+z = (log σ, φ), where a scale has the density p(log σ) = p(σ) σ.  A sweep moves z by slice sampling
+along one of the directions V_j, in an interval of fixed length placed at random, and by Metropolis
+and Hastings's rule with independent proposals about a centre c,
 
-Source: Durbin and Koopman (2012), section 7.2.1; Neal (2003), section 4, without its steps out.
+    z′ = c + Σ_j ε_j V_j,   ε_j logistic,   q(z′) = Π_j q(ε_j),   V_j orthogonal
+
+Source: Durbin and Koopman (2012), section 7.2.1; Neal (2003), section 4, without its steps out;
+Tierney (1994), section 2.3.3.
 """
 
 from __future__ import annotations
@@ -15,22 +19,12 @@ import math
 from typing import NamedTuple
 
 from components.maths.compiled.loops import Array
-from components.series.fast import memory, simulation_smoother
-from components.series.fast.memory import copy
-from components.series.fast.simulation_smoother import (
-    StateWork,
-    System,
-    SystemMotion,
-    condition_covariance,
-    init_covariance,
-    multiply,
-    predict_covariance,
-    predict_variance,
-    read_state,
-)
+from components.series.fast import simulation_smoother
 from components.series.fast.spike_slab import Slab
 
 SHRINKAGES = 100  # of an interval
+PROPOSALS = 4  # in a sweep
+TAIL = 5.0  # length of an interval in scales of the logistic distribution
 
 
 class ScalePriors(NamedTuple):
@@ -71,25 +65,18 @@ def is_stationary(phi: Array, lower: Array) -> bool:
     return True
 
 
-def log_likelihood(y: Array, system: System, motion: SystemMotion, work: StateWork) -> float:
-    """log p(y | σ, φ) up to a constant, by the Kalman filter."""
-    n = len(y)
+def log_proposal(centre: Array, directions: Array, z: Array) -> float:
+    """Log density of z as a proposal up to a constant: logistic along each direction."""
     total = 0.0
-    copy(system.mean, work.a)
-    init_covariance(system.sd, work.P)
-    for t in range(n):
-        if system.seen[t]:
-            v = y[t] - read_state(system, t, work.a)
-            f = predict_variance(system, t, motion.noise[t], work.P, work.M)
-            total += math.log(f) + v * v / f
-            for i in range(len(work.a)):
-                work.a[i] += work.M[i] / f * v
-            condition_covariance(work.P, work.M, f)
-        if t < n - 1:
-            multiply(system, motion.values, work.a, work.moved)
-            copy(work.moved, work.a)
-            predict_covariance(system, motion, work.P, work.GP)
-    return -0.5 * total
+    for direction in directions:
+        along = 0.0
+        squares = 0.0
+        for i in range(len(z)):
+            along += direction[i] * (z[i] - centre[i])
+            squares += direction[i] * direction[i]
+        x = abs(TAIL * along / squares)
+        total -= x + 2 * math.log1p(math.exp(-x))
+    return total
 
 
 def log_scale_density(sigma: Array, priors: ScalePriors) -> float:
@@ -132,10 +119,9 @@ def log_slab_density(slab: Slab, sigma: float, gamma: Array, beta: Array) -> flo
 
 
 compilable = (
-    *memory.compilable,
     *simulation_smoother.compilable,
     is_stationary,
-    log_likelihood,
+    log_proposal,
     log_scale_density,
     log_dynamics_density,
     log_slab_density,

@@ -14,6 +14,7 @@ Source: Durbin and Koopman (2002), section 2.3; Durbin and Koopman (2012), secti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -66,6 +67,7 @@ class StateWork(NamedTuple):
     P: Array  # [d, d]
     GP: Array  # [d, d]
     gains: Array  # K [n, d]
+    rest: Array  # y less observations that are drawn [n]
     scaled: Array  # v/f [n]
     pulls: Array  # r_t of the noisy states [n − 1, k]
     eta: Array  # noise of states [n − 1, k]
@@ -108,6 +110,7 @@ def state_work(system: System) -> StateWork:
         P=np.empty((d, d)),
         GP=np.empty((d, d)),
         gains=np.empty((n, d)),
+        rest=np.empty(n),
         scaled=np.empty(n),
         pulls=np.empty((n - 1, k)),
         eta=np.empty((n - 1, k)),
@@ -162,79 +165,82 @@ def predict_variance(system: System, t: int, noise: float, P: Array, M: Array) -
     return read_state(system, t, M) + noise * noise
 
 
-def condition_covariance(P: Array, M: Array, f: float) -> None:
-    """P ← P − M Mᵀ/f: the states given what was seen."""
-    d = len(M)
-    for i in range(d):
-        gain = M[i] / f
-        row = P[i]
-        for j in range(d):
-            row[j] -= gain * M[j]
+def predict_covariance(
+    system: System, motion: SystemMotion, weight: float, P: Array, M: Array, GM: Array, GP: Array
+) -> None:
+    """P ← G (P − M Mᵀ/f) Gᵀ + W, one time on; ``weight`` is 1/f, or 0 if y is missing.
 
-
-def transpose_product(system: System, values: Array, P: Array, GP: Array) -> None:
-    """P ← (G P)ᵀ, row by row, so that each row can use vectors."""
+    The second product takes its rows in the order of the first: each reads few numbers of G."""
+    multiply(system, motion.values, M, GM)
     d = len(P)
     start = system.start
+    columns = system.columns
+    values = motion.values
     for i in range(d):
         out = GP[i]
-        clear(out)
+        if start[i] == start[i + 1]:
+            clear(out)
         for k in range(start[i], start[i + 1]):
             value = values[k]
-            row = P[system.columns[k]]
+            row = P[columns[k]]
             for j in range(d):
-                out[j] += value * row[j]
+                out[j] = value * row[j] + (out[j] if k > start[i] else 0.0)
     for i in range(d):
-        for j in range(d):
-            P[j, i] = GP[i, j]
-
-
-def predict_covariance(system: System, motion: SystemMotion, P: Array, GP: Array) -> None:
-    """P ← G P Gᵀ + W, one time on."""
-    transpose_product(system, motion.values, P, GP)
-    transpose_product(system, motion.values, P, GP)
+        out = P[i]
+        gain = weight * GM[i]
+        for j in range(i + 1):
+            out[j] = -gain * GM[j]
+        for k in range(start[i], start[i + 1]):
+            value = values[k]
+            column = columns[k]
+            for j in range(i + 1):
+                out[j] += value * GP[j, column]
+        for j in range(i):
+            P[j, i] = out[j]
     for k in range(len(system.noisy)):
         P[system.noisy[k], system.noisy[k]] += motion.scale[k] * motion.scale[k]
 
 
-def filter_observation(
-    y: float, t: int, system: System, noise: float, error: float, work: StateWork
-) -> None:
-    """One observation less the one that is drawn on the way: K_t, v_t/f_t, a and P given it."""
-    v = y - read_state(system, t, work.plus) - noise * error - read_state(system, t, work.a)
-    f = predict_variance(system, t, noise, work.P, work.M)
-    work.scaled[t] = v / f
-    for i in range(len(work.a)):
-        work.gains[t, i] = work.M[i] / f
-        work.a[i] += work.gains[t, i] * v
-    condition_covariance(work.P, work.M, f)
-
-
-def filter_forwards(
-    y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork
-) -> None:
-    """K [n, d] and v/f [n] of y less observations that are drawn on the way."""
+def filter_series(y: Array, system: System, motion: SystemMotion, work: StateWork) -> float:
+    """log p(y) up to a constant; K [n, d] and v/f [n] are left in ``work``."""
     n, d = system.F.shape
-    noisy = system.noisy
-    for i in range(d):
-        work.a[i] = system.mean[i]
-        work.plus[i] = system.sd[i] * drawn.first[i]
+    total = 0.0
+    copy(system.mean, work.a)
     init_covariance(system.sd, work.P)
     for t in range(n):
+        weight = 0.0
+        clear(work.M)
+        work.scaled[t] = 0.0
         if system.seen[t]:
-            filter_observation(y[t], t, system, motion.noise[t], drawn.errors[t], work)
-        else:
-            work.scaled[t] = 0.0
-            clear(work.gains[t])
-        if t == n - 1:
-            break
-        multiply(system, motion.values, work.a, work.moved)
-        copy(work.moved, work.a)
-        multiply(system, motion.values, work.plus, work.moved)
-        copy(work.moved, work.plus)
-        predict_covariance(system, motion, work.P, work.GP)
-        for k in range(len(noisy)):
-            work.plus[noisy[k]] += motion.scale[k] * drawn.shocks[t, k]
+            v = y[t] - read_state(system, t, work.a)
+            f = predict_variance(system, t, motion.noise[t], work.P, work.M)
+            weight = 1 / f
+            work.scaled[t] = v * weight
+            total += math.log(f) + v * work.scaled[t]
+        for i in range(d):
+            work.gains[t, i] = work.M[i] * weight
+            work.a[i] += work.M[i] * work.scaled[t]
+        if t < n - 1:
+            multiply(system, motion.values, work.a, work.moved)
+            copy(work.moved, work.a)
+            predict_covariance(system, motion, weight, work.P, work.M, work.moved, work.GP)
+    return -total / 2
+
+
+def subtract_draw(
+    y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork
+) -> None:
+    """y less observations that are drawn from the model without its mean."""
+    plus = work.plus
+    for i in range(len(plus)):
+        plus[i] = system.sd[i] * drawn.first[i]
+    for t in range(len(y)):
+        work.rest[t] = y[t] - read_state(system, t, plus) - motion.noise[t] * drawn.errors[t]
+        if t < len(y) - 1:
+            multiply(system, motion.values, plus, work.moved)
+            copy(work.moved, plus)
+            for k in range(len(system.noisy)):
+                plus[system.noisy[k]] += motion.scale[k] * drawn.shocks[t, k]
 
 
 def smooth_backwards(system: System, values: Array, work: StateWork) -> None:
@@ -278,7 +284,7 @@ def draw_path(
 def filter_one_state(
     y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork
 ) -> None:
-    """``filter_forwards`` of a system with one state, number by number.
+    """``subtract_draw`` and ``filter_series`` of a system with one state, number by number.
 
     The next mean and variance are a ← G (1 − K F) a + G K e, e = y − F α⁺ − ε⁺, and
     P ← (G² h) P/f + W: of the operations that wait for the last a or P this leaves the fewest.
@@ -349,7 +355,8 @@ def simulate(
         filter_one_state(y, system, motion, drawn, work)
         draw_one_state(system, motion, drawn, work, alpha)
     else:
-        filter_forwards(y, system, motion, drawn, work)
+        subtract_draw(y, system, motion, drawn, work)
+        filter_series(work.rest, system, motion, work)
         smooth_backwards(system, motion.values, work)
         draw_path(system, motion, drawn, work, alpha)
 
@@ -361,11 +368,9 @@ compilable = (
     read_state,
     init_covariance,
     predict_variance,
-    condition_covariance,
-    transpose_product,
     predict_covariance,
-    filter_observation,
-    filter_forwards,
+    filter_series,
+    subtract_draw,
     smooth_backwards,
     draw_path,
     filter_one_state,

@@ -22,11 +22,13 @@ from components.series.fast import (
 )
 from components.series.fast.heavy_tails import Tails, draw_precisions, slice_freedom
 from components.series.fast.marginal_slices import (
+    PROPOSALS,
     SHRINKAGES,
+    TAIL,
     ScalePriors,
     SweepRows,
     log_dynamics_density,
-    log_likelihood,
+    log_proposal,
     log_scale_density,
     log_slab_density,
 )
@@ -36,6 +38,7 @@ from components.series.fast.simulation_smoother import (
     StateWork,
     System,
     SystemMotion,
+    filter_series,
     simulate,
     state_work,
 )
@@ -84,8 +87,8 @@ class SweepRandomNumbers(NamedTuple):
     states: StateRandomNumbers  # [K, C, 0]: a sweep ends before their draw
     slab: SlabRandomNumbers
     g: Array  # Gamma(shape_j, 1) of S scales, the first twice [S + 1]
-    # of each direction of (log σ, φ), the states summed out; [K, C, 0]: none is drawn along
-    slices: Array
+    # of a slice and of proposals of (log σ, φ), the states summed out [2]; [K, C, 0]: neither
+    marginal: Array
     seeds: Array  # of ν and of λ
 
 
@@ -98,7 +101,8 @@ class SweepChain(NamedTuple):
     beta: Array  # [p]
     nu: Array  # [1]
     precisions: Array  # λ [n]; [0]: all are 1
-    directions: Array  # intervals of (log σ, φ), one in each row [S + Q, S + Q]
+    directions: Array  # intervals of (log σ, φ), one in each row, orthogonal [S + Q, S + Q]
+    centre: Array  # of independent proposals of (log σ, φ) [S + Q]
     alpha: Array  # [n, d]
 
 
@@ -125,6 +129,7 @@ def sweep_work(model: SweepModel) -> SweepWork:
     n = len(model.system.seen)
     p = len(model.series.flow)
     q = len(model.series.changes)
+    size = len(model.scales.df) + q
     nnz = len(model.series.values)
     k = len(model.system.noisy)
     y = model.series.y[:, None]
@@ -140,8 +145,8 @@ def sweep_work(model: SweepModel) -> SweepWork:
         white=white_work(model.system, p + 1),
         slab=slab_work(p),
         phi=np.empty((2, q)),
-        current=np.empty(len(model.scales.df) + q),
-        trial=np.empty(len(model.scales.df) + q),
+        current=np.empty(size),
+        trial=np.empty(size),
     )
 
 
@@ -216,38 +221,19 @@ def draw_scales(priors: ScalePriors, eta: Array, g: Array, sigma: Array, total: 
         sigma[j] = math.sqrt(variance_from_gamma(g[j], priors.shape[j], half, priors.upper[j]))
 
 
-def weigh_rest(X: Array, weights: Array, rest: Array, b: Array) -> float:
-    """XᵀΛe in b [p] and eᵀΛe, of columns X [n, p or more]; four times together, so that b is read
-    and written a quarter as often."""
-    n = len(rest)
-    end = n - n % 4
-    c = 0.0
-    clear(b)
-    for t in range(n):
-        c += rest[t] * (weights[t] * rest[t])
-    for t in range(0, end, 4):
-        first = weights[t] * rest[t]
-        second = weights[t + 1] * rest[t + 1]
-        third = weights[t + 2] * rest[t + 2]
-        fourth = weights[t + 3] * rest[t + 3]
-        for j in range(len(b)):
-            b[j] += (X[t, j] * first + X[t + 1, j] * second) + (
-                X[t + 2, j] * third + X[t + 3, j] * fourth
-            )
-    for t in range(end, n):
-        weighed = weights[t] * rest[t]
-        for j in range(len(b)):
-            b[j] += X[t, j] * weighed
-    return c
-
-
 def weigh_columns(model: SweepModel, is_weighed: bool, work: SweepWork) -> float:
     """XᵀΛX and XᵀΛe in the memory of the slab, and eᵀΛe, of the rest of y after its states."""
     A = work.slab.A
     X = work.Xy
     weights = work.weights
     p = len(A)
-    c = weigh_rest(X, weights, work.rest, work.slab.b)
+    c = 0.0
+    clear(work.slab.b)
+    for t in range(len(weights)):
+        weighed = weights[t] * work.rest[t]
+        c += work.rest[t] * weighed
+        for j in range(p):
+            work.slab.b[j] += X[t, j] * weighed
     if not is_weighed:
         copy_rows(model.series.gram, A)
         return c
@@ -275,38 +261,42 @@ def draw_tails(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWo
     set_weights(seen, chain.precisions, work.weights)
 
 
-def log_marginal(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork) -> float:
-    """log p(log σ, φ | γ, β, λ, y) at z up to a constant, the states summed out; the chain takes z
-    over."""
+def set_parameters(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork) -> None:
+    """σ, φ and stocks at z = (log σ, φ)."""
     S = len(chain.sigma)
     for j in range(S):
         chain.sigma[j] = math.exp(z[j])
-    for q in range(len(chain.phi)):
-        chain.phi[q] = z[S + q]
+    copy(z[S:], chain.phi)
+    if model.series.has_stocks:
+        grow_stocks(model.series, chain.phi, work)
+
+
+def log_marginal(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork) -> float:
+    """log p(log σ, φ | γ, β, λ, y) at z up to a constant, the states summed out; the chain takes z
+    over."""
+    set_parameters(model, chain, z, work)
     prior = log_scale_density(chain.sigma, model.scales)
     prior += log_dynamics_density(chain.phi, model.rows, work.phi[0], work.phi[1])
     if prior == -math.inf:
         return prior
-    if model.series.has_stocks:
-        grow_stocks(model.series, chain.phi, work)
     set_motion(model, chain, work.motion)
     subtract_columns(model.series.y, work.rows, chain.beta, work.rest)
     prior += log_slab_density(model.slab, chain.sigma[0], chain.gamma, chain.beta)
-    return prior + log_likelihood(work.rest, model.system, work.motion, work.states)
+    return prior + filter_series(work.rest, model.system, work.motion, work.states)
 
 
-def slice_direction(
-    model: SweepModel, chain: SweepChain, j: int, value: float, seed: int, work: SweepWork
-) -> float:
-    """z moved along direction j by slice sampling, from where log p is ``value``; log p there."""
+def slice_direction(model: SweepModel, chain: SweepChain, seed: int, work: SweepWork) -> float:
+    """z moved along a direction at random by slice sampling; log p there."""
     z = work.current
+    value = log_marginal(model, chain, z, work)
     level = value + math.log(counter_uniform(seed, 0))
     below = -counter_uniform(seed, 1)
     above = below + 1
-    for k in range(2, SHRINKAGES):
+    direction = chain.directions[int((1 - counter_uniform(seed, 2)) * len(z))]
+    for k in range(3, SHRINKAGES):
         step = below + (above - below) * counter_uniform(seed, k)
         for i in range(len(z)):
-            work.trial[i] = z[i] + step * chain.directions[j, i]
+            work.trial[i] = z[i] + step * direction[i]
         trial = log_marginal(model, chain, work.trial, work)
         if trial >= level:
             copy(work.trial, z)
@@ -315,19 +305,40 @@ def slice_direction(
             below = step
         else:
             above = step
-    return log_marginal(model, chain, z, work)
+    return value
 
 
-def slice_parameters(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
-    """z = (log σ, φ) given γ, β and λ, the states summed out, along each direction in turn."""
+def propose_parameters(
+    model: SweepModel, chain: SweepChain, value: float, seed: int, work: SweepWork
+) -> None:
+    """z after independent proposals, from where log p is ``value``."""
+    z = work.current
+    size = len(z)
+    weight = value - log_proposal(chain.centre, chain.directions, z)
+    for k in range(0, PROPOSALS * (size + 1), size + 1):
+        copy(chain.centre, work.trial)
+        for j in range(size):
+            u = counter_uniform(seed, k + j)
+            step = math.log(u / (1 - u)) / TAIL
+            for i in range(size):
+                work.trial[i] += step * chain.directions[j, i]
+        trial = log_marginal(model, chain, work.trial, work)
+        trial -= log_proposal(chain.centre, chain.directions, work.trial)
+        if math.log(counter_uniform(seed, k + size)) <= trial - weight:
+            copy(work.trial, z)
+            weight = trial
+
+
+def draw_parameters(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
+    """z = (log σ, φ) given γ, β and λ, the states summed out."""
     z = work.current
     S = len(chain.sigma)
     for j in range(S):
         z[j] = math.log(chain.sigma[j])
     copy(chain.phi, z[S:])
-    value = log_marginal(model, chain, z, work)
-    for j in range(len(z)):
-        value = slice_direction(model, chain, j, value, seeds[j], work)
+    value = slice_direction(model, chain, seeds[0], work)
+    propose_parameters(model, chain, value, seeds[1], work)
+    set_parameters(model, chain, z, work)
 
 
 def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work: SweepWork) -> None:
@@ -335,8 +346,8 @@ def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work:
     series = model.series
     slab = model.slab
     tails = model.tails
-    if len(drawn.slices) > 0:
-        slice_parameters(model, chain, drawn.slices, work)
+    if len(drawn.marginal) > 0:
+        draw_parameters(model, chain, drawn.marginal, work)
     if len(drawn.states.errors) == 0:
         return
     set_motion(model, chain, work.motion)
@@ -371,6 +382,7 @@ def run_sweeps(
             chains.nu[i : i + 1],
             chains.precisions[i],
             chains.directions[i],
+            chains.centre[i],
             chains.alpha[i],
         )
         if model.series.has_stocks:
@@ -382,7 +394,7 @@ def run_sweeps(
                 StateRandomNumbers(states.first[s, i], states.shocks[s, i], states.errors[s, i]),
                 SlabRandomNumbers(numbers.slab.u[s, i], numbers.slab.z[s, i]),
                 numbers.g[s, i],
-                numbers.slices[s, i],
+                numbers.marginal[s, i],
                 numbers.seeds[s, i],
             )
             sweep(model, drawn, chain, work)
@@ -402,12 +414,13 @@ compilable = (
     subtract_states,
     set_weights,
     draw_scales,
-    weigh_rest,
     weigh_columns,
     draw_tails,
+    set_parameters,
     log_marginal,
     slice_direction,
-    slice_parameters,
+    propose_parameters,
+    draw_parameters,
     sweep,
 )
 

@@ -21,7 +21,6 @@ from components.series.fast.memory import clear, clear_rows, copy_rows
 from components.series.fast.simulation_smoother import (
     System,
     SystemMotion,
-    condition_covariance,
     init_covariance,
     predict_covariance,
     predict_variance,
@@ -37,6 +36,7 @@ class WhiteWork(NamedTuple):
     P: Array  # [d, d]
     GP: Array  # [d, d]
     M: Array  # [d]
+    GM: Array  # [d]
     left: Array  # V of one time [q]
     white: Array  # V/√f [n, q], 0 at times that are not seen
     gram: Array  # [q, q]
@@ -51,14 +51,15 @@ def white_work(system: System, q: int) -> WhiteWork:
         P=np.empty((d, d)),
         GP=np.empty((d, d)),
         M=np.empty(d),
+        GM=np.empty(d),
         left=np.empty(q),
         white=np.empty((n, q)),
         gram=np.empty((q, q)),
     )
 
 
-def whiten_observation(row: Array, t: int, system: System, noise: float, work: WhiteWork) -> None:
-    """V/√f of one time, A and P given it."""
+def whiten_observation(row: Array, t: int, system: System, noise: float, work: WhiteWork) -> float:
+    """V/√f of one time, and A given it; 1/f."""
     A = work.A
     left = work.left
     q = len(row)
@@ -76,7 +77,7 @@ def whiten_observation(row: Array, t: int, system: System, noise: float, work: W
         gain = work.M[i] / f
         for c in range(q):
             A[i, c] += gain * left[c]
-    condition_covariance(work.P, work.M, f)
+    return 1 / f
 
 
 def move_columns(system: System, values: Array, work: WhiteWork) -> None:
@@ -103,12 +104,14 @@ def whiten(Y: Array, system: System, motion: SystemMotion, work: WhiteWork) -> N
     init_covariance(system.sd, work.P)
     for t in range(n):
         if system.seen[t]:
-            whiten_observation(Y[t], t, system, motion.noise[t], work)
+            weight = whiten_observation(Y[t], t, system, motion.noise[t], work)
         else:
+            weight = 0.0
+            clear(work.M)
             clear(work.white[t])
         if t < n - 1:
             move_columns(system, motion.values, work)
-            predict_covariance(system, motion, work.P, work.GP)
+            predict_covariance(system, motion, weight, work.P, work.M, work.GM, work.GP)
 
 
 def multiply_columns(white: Array, unit: float, gram: Array) -> None:

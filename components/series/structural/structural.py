@@ -267,8 +267,8 @@ class Structural(Model[Sequence, SumOfBlocks]):
     in float64. Priors of standard deviations are in units of ``scale`` (null: sd(y) of the
     observed values), levels start about ``centre`` (null: the first observation).
     1/σ² ~ Gamma(df/2, df guess²/2) with guess √(1 − R²) sd(y) where there are columns, else
-    sd(y); ``df`` applies to all blocks too: 0.01 as in bsts, 5 for a prior that can be
-    drawn from. ν − 2 ~ Gamma(a, b) where it is drawn. Missing observations are skipped.
+    sd(y), that is flat in log σ from about guess √df up; ``df`` applies to all blocks too:
+    0.01 in bsts, 5 for a prior that can be drawn from. ν − 2 ~ Gamma(a, b) where it is drawn. Missing observations are skipped.
     There is one series of one number at a time.
 
     Raises ConfigMismatchError when there are several series or numbers, y is not observed or is

@@ -58,16 +58,17 @@ class StructuralGibbsState:
 class StructuralGibbs(StructuralInference[StructuralGibbsState]):
     """Gibbs sampler of a structural time series, C chains in parallel; one sweep a step.
 
-        (log σ, φ) by slice sampling of p(σ, φ | y, γ, β, λ),  (γ, β) ~ p(γ, β | y, σ, φ, λ),
+        (log σ, φ) by a slice and proposals in p(σ, φ | y, γ, β, λ),  (γ, β) ~ p(γ, β | y, σ, φ, λ),
         α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),
         γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
 
     and for Student's t errors ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  The first two draws have
     the states summed out, by the Kalman filter; without columns and Student's errors they are
     all, and the states [C, n, d] follow by a simulation smoother in kept sweeps only.  β and σ
-    are summed out in the draw of γ, λ in the draw of ν: each is drawn next.  Slices lie along
-    the axes of (log σ, φ); from the middle of the burn-in on, along its principal axes over all
-    chains, which the end of the burn-in fixes.  Missing observations are skipped and need no
+    are summed out in the draw of γ, λ in the draw of ν: each is drawn next.  A slice lies along
+    one of the axes of (log σ, φ), and independent proposals are logistic along all of them; from
+    the middle of the burn-in on these are its principal axes over all chains, about its mean,
+    which the end of the burn-in fixes.  Missing observations are skipped and need no
     imputation.  Chains start at standard deviations e^{N(0, 1)} times their guesses.  After
     ``burn_in`` sweeps every ``thinning``-th sweep is kept, which takes C (P + n B) numbers.
 
@@ -75,7 +76,7 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
         NumericalError: a conditional draws a value that is not finite.
 
     Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and
-    Koopman (2002); Durbin and Koopman (2012), section 13.4; Neal (2003), section 4; Liu (1994).
+    Koopman (2002); Durbin and Koopman (2012), section 13.4; Neal (2003), section 4; Tierney (1994); Liu (1994).
     """
 
     chains: PositiveInt
@@ -91,9 +92,7 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
             sweeps=sweeps,
             begun=pack_theta(model.structure, place),
             place=place,
-            moments=place.sigma.new_zeros(
-                1 + len(place.directions[0]), 1 + len(place.directions[0])
-            ),
+            moments=place.sigma.new_zeros([1 + place.centre.shape[1]] * 2),
         )
 
     @torch.no_grad()
@@ -128,20 +127,16 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
 
     def posterior(self, state: StructuralGibbsState) -> StructuralDraws:
         theta = pack_theta(state.model.structure, state.place)
-        n = len(state.kept)
         structure = state.model.structure
-        if n:
+        if len(state.kept):
             draws = state.kept.stack_rows(1).to(theta.device)
             parts = state.kept_parts.stack_rows(1).to(theta.device)
-            lam = (
-                state.kept_precisions.stack_rows(1).to(theta.device)
-                if structure.errors.student
-                else None
-            )
         else:
             draws = theta.unsqueeze(1)[:, :0]
             parts = theta.new_empty(len(theta), 0, state.sweeps.n, len(structure.labels))
-            lam = None
+        lam = None
+        if len(state.kept) and structure.errors.student:
+            lam = state.kept_precisions.stack_rows(1).to(theta.device)
         return StructuralDraws(
             draws=draws,
             start=state.begun,
@@ -164,7 +159,7 @@ def init_gibbs_state(
         for key in ("guess", "upper")
     )
     z = standard_normal((chains, len(guess)), generator, like)
-    phi = [x for moves in structure.transitions for x in moves.start]
+    phi = like.new_tensor([x for moves in structure.transitions for x in moves.start])
     errors = structure.errors
     nu = (
         torch.inf
@@ -176,12 +171,13 @@ def init_gibbs_state(
     widths = [LOG_SCALE_WIDTH] * len(guess) + [COEFFICIENT_WIDTH] * len(phi)
     return Place(
         sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),
-        phi=like.new_tensor(phi).expand(chains, -1).clone(),
+        phi=phi.expand(chains, -1),
+        centre=torch.cat([guess.log(), phi]).expand(chains, -1),
         gamma=gamma,
         beta=torch.zeros_like(gamma, dtype=like.dtype),
         nu=like.new_full((chains,), nu),
         precisions=like.new_ones(chains, times),
-        directions=torch.diag(like.new_tensor(widths)).expand(chains, -1, -1).clone(),
+        directions=torch.diag(like.new_tensor(widths)).expand(chains, -1, -1),
     )
 
 
@@ -192,8 +188,12 @@ def learn_directions(place: Place, moments: Tensor) -> Place:
         return place
     mean = moments[0, 1:] / count
     variances, axes = torch.linalg.eigh(moments[1:, 1:] / count - mean.outer(mean))
-    directions = (axes * (WIDTH * variances.clamp_min(1e-8).sqrt())).mT.contiguous()
-    return replace(place, directions=directions.expand_as(place.directions).clone())
+    axes = axes * (WIDTH * variances.clamp_min(1e-8).sqrt())
+    return replace(
+        place,
+        directions=axes.mT.expand_as(place.directions),
+        centre=mean.expand_as(place.centre),
+    )
 
 
 def pack_theta(structure: Structure, place: Place) -> Tensor:

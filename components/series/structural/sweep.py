@@ -33,7 +33,7 @@ from components.series.fast.sweep import (
 
 @dataclass(frozen=True)
 class Place:
-    """States of C chains."""
+    """States of C chains, in the order of ``SweepChain``."""
 
     sigma: Tensor  # [C, S]
     phi: Tensor  # [C, Q]
@@ -41,7 +41,8 @@ class Place:
     beta: Tensor  # [C, p], 0 where they are out
     nu: Tensor  # [C]; ∞: errors are Gaussian
     precisions: Tensor  # λ [C, n]; [C, 0]: all are 1
-    directions: Tensor  # intervals of (log σ, φ), one in each row [C, S + Q, S + Q]
+    directions: Tensor  # intervals of (log σ, φ), one in each row, orthogonal [C, S + Q, S + Q]
+    centre: Tensor  # of independent proposals of (log σ, φ) [C, S + Q]
 
 
 class Sweep:
@@ -102,7 +103,6 @@ class Sweep:
         """
         lead = (sweeps, chains)
         p = len(self.model.slab.logit)
-        S = len(self.model.scales.df)
         n = self.n * states
         d = self.d
         k = len(self.model.system.noisy)
@@ -111,45 +111,35 @@ class Sweep:
             "device": generator.device,
             "dtype": torch.float64,
         }
-        none = np.empty((*lead, 0))
-        columns = [none, none]
-        if twice and p and d:
-            drawn = torch.rand(*lead, p + 1, **where), torch.randn(*lead, p, **where)
-            columns = [to_array(x) for x in drawn]
+        width = p * (twice and d > 0)
+        columns = (
+            torch.rand(*lead, width + (width > 0), **where),
+            torch.randn(*lead, width, **where),
+        )
         drawing = np.random.Generator(np.random.SFC64(int(_seeds((), generator))))
         normals = [
             drawing.standard_normal((*lead, *shape))
             for shape in ((d,), (max(n - 1, 0), k), (n,), (p,))
         ]
         u = drawing.random((*lead, p + 1))
-        shapes = self.shapes.to(generator.device).expand(*lead, S + 1).contiguous()
+        shapes = self.shapes.to(generator.device).expand(*lead, -1).contiguous()
         g = torch._standard_gamma(shapes, generator=generator)
         seeds = _seeds((*lead, 2 * self.structure.errors.student), generator)
-        slices = _seeds(
-            (*lead, (S + len(self.model.series.changes)) * (twice and k > 0)), generator
-        )
+        marginal = _seeds((*lead, 2 * (twice and k > 0)), generator)
         return SweepRandomNumbers(
-            SlabRandomNumbers(*columns),
+            SlabRandomNumbers(*map(to_array, columns)),
             StateRandomNumbers(*normals[:3]),
             SlabRandomNumbers(u, normals[3]),
             to_array(g),
-            slices,
+            marginal,
             seeds,
         )
 
     def advance(self, place: Place, numbers: SweepRandomNumbers) -> tuple[Place, Tensor, Tensor]:
         """K sweeps: where chains are then, α of the last [C, n, d], and (σ, β) of all [K, C, S +
         p]."""
-        chains = SweepChain(
-            sigma=to_array(place.sigma).copy(),
-            phi=to_array(place.phi).copy(),
-            gamma=to_array(place.gamma).copy(),
-            beta=to_array(place.beta).copy(),
-            nu=to_array(place.nu).copy(),
-            precisions=to_array(place.precisions).copy(),
-            directions=to_array(place.directions).copy(),
-            alpha=np.empty((len(place.sigma), self.n, self.d)),
-        )
+        states = np.empty((len(place.sigma), self.n, self.d))
+        chains = SweepChain._make([*(to_array(x).copy() for x in vars(place).values()), states])
         kept = np.empty((*numbers.g.shape[:2], place.sigma.shape[1] + place.beta.shape[1]))
         compiled.compiled_sweeps()(self.model, numbers, chains, kept, self.work)
         *new, alpha = (torch.from_numpy(x).to(place.sigma.device) for x in chains)

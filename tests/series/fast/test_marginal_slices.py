@@ -34,16 +34,20 @@ def setup(*parts, **keys):
         (block("autoregressive", df=3.0, guess=0.4, upper=0.7), "ar_1"),
     ],
 )
-def test_slices_have_the_posterior_on_a_grid(part, second):
-    """Two coordinates, the others held at a narrow prior; along skew directions too."""
-    df = 3.0 if second == "level_sd" else 1e6
+def test_draws_have_the_posterior_on_a_grid(part, second):
+    """Two coordinates, the others held at a narrow prior; then along other directions, about
+    another centre."""
+    df = 3.0 if second == "level_sd" else 1e4
     part = part if second == "level_sd" else part.model_copy(update={"df": df})
     data, built, state = setup(part, df=3.0, upper=1.5)
     place = state.place
-    skew = torch.full_like(place.directions, 1.0) + place.directions
-    for directions in (place.directions, skew):
-        place = replace(place, directions=directions)
-        drawn = state.sweeps.numbers(25, C, Streams(1).noise, states=False)
+    turned = torch.linalg.qr(torch.full_like(place.directions, 1.0) + place.directions)[0]
+    for directions, centre in (
+        (place.directions, place.centre),
+        (4 * turned, place.centre + 0.5),
+    ):
+        place = replace(place, directions=directions, centre=centre)
+        drawn = state.sweeps.numbers(150, C, Streams(1).noise, states=False)
         place, _, _ = state.sweeps.advance(place, drawn)
     found = [place.sigma[:, 0], place.sigma[:, 1] if second == "level_sd" else place.phi[:, 0]]
     scales = built.structure.scales
@@ -74,6 +78,8 @@ def test_directions_are_the_principal_axes_of_enough_draws():
     z = z @ torch.tensor([[1.0, 0.9], [0.0, 0.1]], dtype=F64)
     rows = torch.cat([torch.ones(500, 1, dtype=F64), z], 1)
     assert learn_directions(state.place, rows[:50].mT @ rows[:50]) is state.place
-    found = learn_directions(state.place, rows.mT @ rows).directions[0] / 4
+    learned = learn_directions(state.place, rows.mT @ rows)
+    assert torch.allclose(learned.centre[0], z.mean(0))
+    found = learned.directions[0] / 4
     assert torch.allclose(found.mT @ found, z.mT.cov(correction=0), rtol=1e-6)
     assert abs(float(found[0] @ found[1])) < 1e-9
