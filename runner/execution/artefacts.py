@@ -16,6 +16,7 @@ from components.contracts.progress import report_each
 from components.figures.attempts import attempt, warn_not_shown
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
+from runner.catalogue.declarations import read_entry
 from runner.compose.config import Job
 from runner.compose.parts import nested_names
 from runner.disk.atomic import replace_file, write_text
