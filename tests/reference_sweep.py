@@ -8,7 +8,7 @@ import math
 import numpy as np
 from scipy import stats
 
-from components.series.fast.marginal_slices import PROPOSALS, TAIL
+from components.series.fast.marginal_slices import TAILS
 from components.series.fast.truncated_gamma import (
     counter_uniform,
     sample_gamma,
@@ -224,15 +224,15 @@ class Reference:
             below, above = (step, above) if step < 0 else (below, step)
         z = z + step * direction
         back = np.linalg.inv(self.directions.T)
-        laws = stats.logistic(scale=1 / TAIL)
-        weight = value - laws.logpdf(back @ (z - self.centre)).sum()
-        for k in range(0, PROPOSALS * (size + 1), size + 1):
-            u = [counter_uniform(seeds[1], k + j) for j in range(size + 1)]
-            steps = laws.ppf(u[:size])
+        for p, tail in enumerate(TAILS):
+            law = stats.logistic(scale=1 / tail)
+            u = [counter_uniform(seeds[1], p * (size + 1) + j) for j in range(size + 1)]
+            steps = law.ppf(u[:size])
             trial = self.centre + steps @ self.directions
-            new = self.log_density(trial) - laws.logpdf(steps).sum()
-            if math.log(u[size]) <= new - weight:
-                z, weight = trial, new
+            new = self.log_density(trial)
+            proposed = law.logpdf(steps) - law.logpdf(back @ (z - self.centre))
+            if math.log(u[size]) <= new - value - proposed.sum():
+                z, value = trial, new
         self.sigma, self.phi = np.exp(z[: len(self.sigma)]), z[len(self.sigma) :]
 
     # ---- errors, and all of it -----------------------------------------------------------------

@@ -23,8 +23,9 @@ from components.series.fast import simulation_smoother
 from components.series.fast.spike_slab import Slab
 
 SHRINKAGES = 100  # of an interval
-PROPOSALS = 4  # in a sweep
-TAIL = 5.0  # length of an interval in scales of the logistic distribution
+# length of an interval in scales of the logistic distribution, of each proposal of a sweep: wide ones
+# reach far tails, narrow ones are accepted more often
+TAILS = (4.0, 6.0, 4.0, 6.0)
 
 
 class ScalePriors(NamedTuple):
@@ -65,7 +66,7 @@ def is_stationary(phi: Array, lower: Array) -> bool:
     return True
 
 
-def log_proposal(centre: Array, directions: Array, z: Array) -> float:
+def log_proposal(centre: Array, directions: Array, z: Array, tail: float) -> float:
     """Log density of z as a proposal up to a constant: logistic along each direction."""
     total = 0.0
     for direction in directions:
@@ -74,7 +75,7 @@ def log_proposal(centre: Array, directions: Array, z: Array) -> float:
         for i in range(len(z)):
             along += direction[i] * (z[i] - centre[i])
             squares += direction[i] * direction[i]
-        x = abs(TAIL * along / squares)
+        x = abs(tail * along / squares)
         total -= x + 2 * math.log1p(math.exp(-x))
     return total
 

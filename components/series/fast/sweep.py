@@ -22,9 +22,8 @@ from components.series.fast import (
 )
 from components.series.fast.heavy_tails import Tails, draw_precisions, slice_freedom
 from components.series.fast.marginal_slices import (
-    PROPOSALS,
     SHRINKAGES,
-    TAIL,
+    TAILS,
     ScalePriors,
     SweepRows,
     log_dynamics_density,
@@ -314,19 +313,20 @@ def propose_parameters(
     """z after independent proposals, from where log p is ``value``."""
     z = work.current
     size = len(z)
-    weight = value - log_proposal(chain.centre, chain.directions, z)
-    for k in range(0, PROPOSALS * (size + 1), size + 1):
+    for p in range(len(TAILS)):
+        k = p * (size + 1)
         copy(chain.centre, work.trial)
         for j in range(size):
             u = counter_uniform(seed, k + j)
-            step = math.log(u / (1 - u)) / TAIL
+            step = math.log(u / (1 - u)) / TAILS[p]
             for i in range(size):
                 work.trial[i] += step * chain.directions[j, i]
         trial = log_marginal(model, chain, work.trial, work)
-        trial -= log_proposal(chain.centre, chain.directions, work.trial)
-        if math.log(counter_uniform(seed, k + size)) <= trial - weight:
+        ratio = trial - log_proposal(chain.centre, chain.directions, work.trial, TAILS[p])
+        ratio -= value - log_proposal(chain.centre, chain.directions, z, TAILS[p])
+        if math.log(counter_uniform(seed, k + size)) <= ratio:
             copy(work.trial, z)
-            weight = trial
+            value = trial
 
 
 def draw_parameters(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
