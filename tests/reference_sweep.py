@@ -8,7 +8,7 @@ import math
 import numpy as np
 from scipy import stats
 
-from components.series.fast.marginal_slices import TAILS
+from components.series.fast.marginal_slices import LONG_INTERVAL, SHRINKAGES, TAILS
 from components.series.fast.truncated_gamma import (
     counter_uniform,
     sample_gamma,
@@ -206,23 +206,24 @@ class Reference:
         return value + stats.multivariate_normal(mean, cov).logpdf(rest)
 
     def draw_parameters(self, seeds):
-        """One slice, then independent proposals."""
+        """Two slices, then independent proposals."""
         z = np.concatenate([np.log(self.sigma), self.phi])
         size = len(z)
         value = self.log_density(z)
-        level = value + math.log(counter_uniform(seeds[0], 0))
-        below = -counter_uniform(seeds[0], 1)
-        above = below + 1
-        direction = self.directions[int((1 - counter_uniform(seeds[0], 2)) * size)]
-        k = 2
-        while True:
-            k += 1
-            step = below + (above - below) * counter_uniform(seeds[0], k)
-            value = self.log_density(z + step * direction)
-            if value >= level:
-                break
-            below, above = (step, above) if step < 0 else (below, step)
-        z = z + step * direction
+        for begin, lines in (0, self.directions), (SHRINKAGES, LONG_INTERVAL * np.eye(size)):
+            level = value + math.log(counter_uniform(seeds[0], begin))
+            below = -counter_uniform(seeds[0], begin + 1)
+            above = below + 1
+            direction = lines[int((1 - counter_uniform(seeds[0], begin + 2)) * size)]
+            k = begin + 2
+            while True:
+                k += 1
+                step = below + (above - below) * counter_uniform(seeds[0], k)
+                value = self.log_density(z + step * direction)
+                if value >= level:
+                    break
+                below, above = (step, above) if step < 0 else (below, step)
+            z = z + step * direction
         back = np.linalg.inv(self.directions.T)
         for p, tail in enumerate(TAILS):
             law = stats.logistic(scale=1 / tail)

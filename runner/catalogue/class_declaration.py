@@ -19,6 +19,10 @@ class ClassDeclaration:
     comments: dict[str, str] = field(default_factory=dict)  # on a field's line or above it
     facts: dict[str, Any] = field(default_factory=dict)  # class variables
     needs: dict[str, Any] = field(default_factory=dict)  # fields of ``requires``
+    inherited_keys: list[str] = field(default_factory=list)  # passed on to components inside it
+    imports: list[str] = field(default_factory=list)  # keys with code of users, ``module:function``
+    # keys that name a file, and the key that holds its checksum
+    reads: dict[str, str] = field(default_factory=dict)
     names_data: bool = False  # a dataset that names its data by more than its keys
 
     @cached_property
@@ -45,22 +49,6 @@ class ClassDeclaration:
             if ("number" in kind or "integer" in kind)
             and not ("text" in kind or "anything" in kind)
         )
-
-    @property
-    def inherited_keys(self) -> frozenset[str]:
-        """Keys that components inside it inherit."""
-        return frozenset(self.facts.get("inherited_keys", ()))
-
-    @property
-    def imports(self) -> frozenset[str]:
-        """Keys that name a user's code, ``module:function``."""
-        return frozenset(self.facts.get("imports", ()))
-
-    @property
-    def reads(self) -> dict[str, str]:
-        """Keys that name a file, and the key that holds its checksum."""
-        reads: dict[str, str] = self.facts.get("reads", {})
-        return reads
 
     @cached_property
     def requires(self) -> Requirements:

@@ -23,8 +23,18 @@ from components.evaluation.security.threat import Grid
 from runner.catalogue.class_declaration import ClassDeclaration
 
 # class variables by which components fit each other, or are shown
-FACTS = ("kind", "target", "values", "domain", "simulates", "offers", "offers_where", "provides", "action", "own_file",
-         "inherited_keys", "imports", "reads")  # fmt: skip
+FACTS = (
+    "kind",
+    "target",
+    "values",
+    "domain",
+    "simulates",
+    "offers",
+    "offers_where",
+    "provides",
+    "action",
+    "own_file",
+)
 # fields of ``requires`` that decide what fits
 NEEDS = ("kinds", "targets", "values", "domains", "simulated", "capabilities", "capabilities_by_kind",
          "alternatives_by_kind")  # fmt: skip
@@ -114,7 +124,11 @@ def describe_class(cls: type[BaseModel]) -> ClassDeclaration:
     """Declarations of an imported class, its base classes' included."""
     fields = {name: words(key.annotation, key.metadata) for name, key in cls.model_fields.items()}
     needs: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
     if issubclass(cls, Component):
+        keys = {
+            name: _to_lists(getattr(cls, name)) for name in ("inherited_keys", "imports", "reads")
+        }
         needs = {name: _to_lists(getattr(cls.requires, name)) for name in NEEDS}
         for key in sorted(cls.threat_keys):
             eps = Grid.model_fields[key]
@@ -131,6 +145,7 @@ def describe_class(cls: type[BaseModel]) -> ClassDeclaration:
         comments={name: text for name, text in comments.items() if name in fields},
         facts={name: value for name, value in facts.items() if value is not None},
         needs=needs,
+        **keys,
         names_data=issubclass(cls, Dataset) and cls.identity is not Dataset.identity,
     )
 

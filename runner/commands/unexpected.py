@@ -21,6 +21,7 @@ SPACE_FIX = "free some space, then give the same command again"
 LIMIT_FIXES = {
     errno.ENOSPC: SPACE_FIX,
     errno.EDQUOT: SPACE_FIX,
+    errno.EROFS: "the disk is read-only; name a folder on another",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.EAGAIN: THREAD_FIX,
 }

@@ -7,7 +7,7 @@ A component is written as a name, which takes every key from its own YAML, or as
 ``{name: pgd, steps: 100}``, which changes some.  The config of a run holds all parts in
 full, so that its record and its signature describe the whole run.
 
-Declarations of built-in classes are read from their text, so that composing a config
+Declarations of built-in classes are read from their index, so that composing a config
 imports no torch.
 """
 
@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -29,9 +29,6 @@ from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file
 from runner.errors import ConfigError, display_path, nearest
-
-if TYPE_CHECKING:
-    from components.contracts.roles import Component
 
 
 def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
@@ -53,14 +50,13 @@ def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
             )
         raise ConfigError(f"{where}={name}: no such {role}{nearest(name, registry.names(role))}")
     if registry.is_imported(role, name):
-        cls: type[Component] = registry.get(role, name)
-        bases = registry.ROLES[role].bases
-        if not any(
-            base.__name__ in bases and base.__module__.startswith("components.")
-            for base in cls.__mro__
-        ):
+        from runner.catalogue.class_description import nested_role
+
+        cls = registry.get(role, name)
+        if nested_role(cls) != role:
+            bases = ", ".join(registry.ROLES[role].bases)
             raise ConfigError(
-                f"{where}={name}: {cls.__module__}.{cls.__qualname__} derives from none of {', '.join(bases)}; a {role} must"
+                f"{where}={name}: {cls.__module__}.{cls.__qualname__} derives from none of {bases}; a {role} must"
             )
     return declaration(role, name)
 

@@ -4,8 +4,8 @@
 
 is the Kalman filter's; times the priors of σ, of φ and of β given σ_0 it is the density of
 z = (log σ, φ), where a scale has the density p(log σ) = p(σ) σ.  A sweep moves z by slice sampling
-along one of the directions V_j, in an interval of fixed length placed at random, and by Metropolis
-and Hastings's rule with independent proposals about a centre c,
+along one of the directions V_j and along one coordinate, in intervals of fixed lengths placed at
+random, and by Metropolis and Hastings's rule with independent proposals about a centre c,
 
     z′ = c + Σ_j ε_j V_j,   ε_j logistic,   q(z′) = Π_j q(ε_j),   V_j orthogonal
 
@@ -23,6 +23,7 @@ from components.series.fast import simulation_smoother
 from components.series.fast.spike_slab import Slab
 
 SHRINKAGES = 100  # of an interval
+LONG_INTERVAL = 8.0  # of one coordinate: it reaches other modes, as those of scales near 0
 # length of an interval in scales of the logistic distribution, of each proposal of a sweep: wide ones
 # reach far tails, narrow ones are accepted more often
 TAILS = (4.0, 6.0, 4.0, 6.0)

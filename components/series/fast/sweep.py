@@ -22,6 +22,7 @@ from components.series.fast import (
 )
 from components.series.fast.heavy_tails import Tails, draw_precisions, slice_freedom
 from components.series.fast.marginal_slices import (
+    LONG_INTERVAL,
     SHRINKAGES,
     TAILS,
     ScalePriors,
@@ -121,6 +122,7 @@ class SweepWork(NamedTuple):
     phi: Array  # of one row, and of its autoregression of one order less [2, Q]
     current: Array  # log σ and φ [S + Q]
     trial: Array  # [S + Q]
+    direction: Array  # of a slice [S + Q]
 
 
 def sweep_work(model: SweepModel) -> SweepWork:
@@ -146,6 +148,7 @@ def sweep_work(model: SweepModel) -> SweepWork:
         phi=np.empty((2, q)),
         current=np.empty(size),
         trial=np.empty(size),
+        direction=np.empty(size),
     )
 
 
@@ -284,18 +287,20 @@ def log_marginal(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork
     return prior + filter_series(work.rest, model.system, work.motion, work.states)
 
 
-def slice_direction(model: SweepModel, chain: SweepChain, seed: int, work: SweepWork) -> float:
-    """z moved along a direction at random by slice sampling; log p there."""
+def slice_direction(
+    model: SweepModel, chain: SweepChain, value: float, seed: int, begin: int, work: SweepWork
+) -> float:
+    """z moved along ``work.direction`` by slice sampling, from where log p is ``value``; log p
+    there."""
     z = work.current
-    value = log_marginal(model, chain, z, work)
-    level = value + math.log(counter_uniform(seed, 0))
-    below = -counter_uniform(seed, 1)
+    size = len(z)
+    level = value + math.log(counter_uniform(seed, begin))
+    below = -counter_uniform(seed, begin + 1)
     above = below + 1
-    direction = chain.directions[int((1 - counter_uniform(seed, 2)) * len(z))]
-    for k in range(3, SHRINKAGES):
+    for k in range(begin + 3, begin + SHRINKAGES):
         step = below + (above - below) * counter_uniform(seed, k)
-        for i in range(len(z)):
-            work.trial[i] = z[i] + step * direction[i]
+        for i in range(size):
+            work.trial[i] = z[i] + step * work.direction[i]
         trial = log_marginal(model, chain, work.trial, work)
         if trial >= level:
             copy(work.trial, z)
@@ -336,7 +341,14 @@ def draw_parameters(model: SweepModel, chain: SweepChain, seeds: Array, work: Sw
     for j in range(S):
         z[j] = math.log(chain.sigma[j])
     copy(chain.phi, z[S:])
-    value = slice_direction(model, chain, seeds[0], work)
+    value = log_marginal(model, chain, z, work)
+    for begin in range(0, 2 * SHRINKAGES, SHRINKAGES):
+        j = int((1 - counter_uniform(seeds[0], begin + 2)) * len(z))
+        copy(chain.directions[j], work.direction)
+        if begin:
+            clear(work.direction)
+            work.direction[j] = LONG_INTERVAL
+        value = slice_direction(model, chain, value, seeds[0], begin, work)
     propose_parameters(model, chain, value, seeds[1], work)
     set_parameters(model, chain, z, work)
 

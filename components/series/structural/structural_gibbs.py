@@ -58,17 +58,17 @@ class StructuralGibbsState:
 class StructuralGibbs(StructuralInference[StructuralGibbsState]):
     """Gibbs sampler of a structural time series, C chains in parallel; one sweep a step.
 
-        (log σ, φ) by a slice and proposals in p(σ, φ | y, γ, β, λ),  (γ, β) ~ p(γ, β | y, σ, φ, λ),
+        (log σ, φ) by slices and proposals in p(σ, φ | y, γ, β, λ),  (γ, β) ~ p(γ, β | y, σ, φ, λ),
         α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),
         γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
 
     and for Student's t errors ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  The first two draws have
     the states summed out, by the Kalman filter; without columns and Student's errors they are
     all, and the states [C, n, d] follow by a simulation smoother in kept sweeps only.  β and σ
-    are summed out in the draw of γ, λ in the draw of ν: each is drawn next.  A slice lies along
-    one of the axes of (log σ, φ), and independent proposals are logistic along all of them; from
-    the middle of the burn-in on these are its principal axes over all chains, about its mean,
-    which the end of the burn-in fixes.  Missing observations are skipped and need no
+    are summed out in the draw of γ, λ in the draw of ν: each is drawn next.  Slices lie along
+    one of the axes of (log σ, φ), short, and a coordinate, long, and independent proposals are
+    logistic along all axes; from the middle of the burn-in on these are its principal axes over
+    all chains, about its mean, which the end of the burn-in fixes.  Missing observations are skipped and need no
     imputation.  Chains start at standard deviations e^{N(0, 1)} times their guesses.  After
     ``burn_in`` sweeps every ``thinning``-th sweep is kept, which takes C (P + n B) numbers.
 
