@@ -29,7 +29,7 @@ BLAS_BYTES = 200 * 2**20
 # Threads of a run besides those of OpenBLAS, once each of numpy and scipy, and OpenMP.
 RUN_THREADS = 4
 BLAS_LIBRARIES = 3
-SMALL_STACK_BYTES = 2**16
+SMALL_STACK_BYTES = 2**20  # holds the variables of threads of all libraries as well
 THREAD_FIX = "raise the limit of processes (ulimit -u), or end other programs"
 
 # Parts of the out-of-memory messages of torch's allocators, numpy and the loader of libraries.
@@ -89,7 +89,8 @@ def check_limits(*, with_torch: bool) -> bool:
     if left != math.inf:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
-    _try_threads(RUN_THREADS + BLAS_LIBRARIES * threads if with_torch else threads)
+    if "torch" not in sys.modules:  # its threads run already
+        _try_threads(RUN_THREADS + BLAS_LIBRARIES * threads if with_torch else threads)
     if left == math.inf:
         return False
     needed = BLAS_BYTES * threads + (TORCH_BYTES if with_torch else 0)

@@ -184,8 +184,8 @@ def test_a_removed_working_folder_is_one_line(tmp_path, answer, monkeypatch):
     [
         (
             OSError(errno.EROFS, "Read-only file system", "a/b"),
-            2,
-            "a/b: Read-only file system; give",
+            1,
+            "a/b: Read-only file system; the disk is read-only",
         ),
         (
             OSError(errno.ENOSPC, "No space left on device", "a"),
