@@ -157,7 +157,7 @@ def test_a_cell_of_a_file_is_named_by_its_line(model, tmp_path):
 
 def test_what_is_no_model_is_refused(fitted, tmp_path):
     file, _, _ = fitted
-    with pytest.raises(FileNotFoundError, match="none.zip"):
+    with pytest.raises(FileNotFoundError, match=r"none\.zip"):
         load_model(tmp_path / "none.zip")
     (tmp_path / "text.zip").write_text("no zip")
     with pytest.raises(ConfigError, match="no model of runner export"):

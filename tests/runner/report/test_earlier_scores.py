@@ -87,7 +87,7 @@ def test_a_wrong_line_is_named(tmp_path, message):
 
 
 def test_files_that_are_not_such_a_table(tmp_path):
-    with pytest.raises(FileNotFoundError, match="none.csv"):
+    with pytest.raises(FileNotFoundError, match=r"none\.csv"):
         read_earlier([tmp_path / "none.csv"], STUDY)
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="cannot be read"):
