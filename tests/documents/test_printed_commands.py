@@ -183,6 +183,7 @@ def smoke_form(command: Printed) -> list[str]:
     steps = next((w for w in words if w.startswith("steps=") and w != "steps=1"), None)
     if steps is not None:
         words.remove(steps)
+        words = [w for w in words if not w.startswith(("inference.warmup=", "inference.burn_in="))]
         words += [] if any("experiment=" in w for w in words) else ["steps=20"]
     return [*words, "smoke=true", "tracking=false", "offline=true"]
 
