@@ -171,7 +171,8 @@ def _read_comments(cls: type) -> dict[str, str]:
                 first -= 1
             text = [lone[line] for line in range(first, node.lineno)]
             text += filter(None, [inline.get(node.end_lineno or 0)])
-            out |= {node.target.id: " ".join(text)} if text else {}
+            if text:
+                out[node.target.id] = " ".join(text)
     return out
 
 

@@ -19,6 +19,7 @@ def replace_file(path: Path) -> Iterator[Path]:
 
     Nothing is replaced if the context raises.
     """
+    path = path.absolute()  # an empty path has no name
     for orphan in orphans(path.parent, inside=False, name=path.name):
         orphan.unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")  # the pattern of orphans()
