@@ -150,6 +150,7 @@ def describe_class(cls: type[BaseModel]) -> ClassDeclaration:
     )
 
 
+@cache
 def _read_comments(cls: type) -> dict[str, str]:
     """Comments on the lines of a class's own fields, and directly above them; none of a class
     that is in no file."""
@@ -164,7 +165,7 @@ def _read_comments(cls: type) -> dict[str, str]:
             comments = inline if token.line[: token.start[1]].strip() else lone
             comments[token.start[0]] = token.string.lstrip("#").strip()
     out: dict[str, str] = {}
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.iter_child_nodes(ast.parse(source).body[0]):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             first = node.lineno
             while first - 1 in lone:

@@ -56,7 +56,7 @@ def read_entry(role: str, name: str) -> Entry:
     """Entry of a component; a plug-in is imported already."""
     file = registry.file(role, name)
     indexed = read_index().get(f"{role}/{name}")
-    if file is not None and indexed is not None:
+    if file and indexed:
         return Entry(role, name, *registry.parse_docstring(indexed.docstring), file)
     cls = registry.get(role, name)
     file = Path(sys.modules[cls.__module__].__file__ or "")

@@ -49,7 +49,7 @@ def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
                 f"module that registers it, plugins=[…]"
             )
         raise ConfigError(f"{where}={name}: no such {role}{nearest(name, registry.names(role))}")
-    if registry.is_imported(role, name):
+    if not registry.file(role, name):  # a plug-in, which is imported already
         from runner.catalogue.class_description import nested_role
 
         cls = registry.get(role, name)
