@@ -30,6 +30,15 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def same_environment():
+    """What a command sets, threads=100000 among it, is not there for the next one."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 @pytest.fixture
 def no_pusher(monkeypatch):
     """No process beside the test: a run asks to be pushed and goes on, and the test pushes

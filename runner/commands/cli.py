@@ -134,8 +134,8 @@ data_dir, output_dir, plugins.  `runner show config` tells what each means; `run
 
 
 def _threads(argv: list[str]) -> str:
-    values = [a.split("=", 1)[1] for a in argv if a.startswith("threads=")]
-    return values[-1] if values and values[-1].isdigit() else os.environ.get("OMP_NUM_THREADS", "1")
+    given = [word[8:] for word in argv if word.startswith("threads=")]
+    return [os.environ.get("OMP_NUM_THREADS", "1"), *given][-1]
 
 
 def run(argv: list[str]) -> int:

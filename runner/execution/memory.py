@@ -30,7 +30,9 @@ BLAS_BYTES = 200 * 2**20
 RUN_THREADS = 4
 BLAS_LIBRARIES = 3
 SMALL_STACK_BYTES = 2**20  # holds the variables of threads of all libraries as well
-THREAD_FIX = "raise the limit of processes (ulimit -u), or end other programs"
+THREAD_FIX = (
+    "lower OMP_NUM_THREADS, raise the limit of processes (ulimit -u), or end other programs"
+)
 
 # Parts of the out-of-memory messages of torch's allocators, numpy and the loader of libraries.
 OUT_OF_MEMORY_MESSAGES = (
@@ -88,7 +90,8 @@ def check_limits(*, with_torch: bool) -> bool:
     left = address_space_left()
     if left != math.inf:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-    threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    given = re.match(r"[1-9]\d*", os.environ.get("OMP_NUM_THREADS", ""))  # of the outer level
+    threads = int(given[0]) if given else os.cpu_count() or 1
     if "torch" not in sys.modules:  # its threads run already
         _try_threads(RUN_THREADS + BLAS_LIBRARIES * threads if with_torch else threads)
     if left == math.inf:

@@ -62,10 +62,15 @@ def test_exhausted_memory_is_recognised(monkeypatch, error, left, is_exhausted):
     assert (memory.out_of_memory_message(error) is not None) == is_exhausted
 
 
-def test_too_little_address_space_for_blas_is_refused(monkeypatch):
+@pytest.mark.parametrize(
+    ("given", "threads"), [("2", 2), ("2,1", 2), ("abc", 3), ("0", 3), ("-1", 3)]
+)
+def test_too_little_address_space_for_blas_is_refused(monkeypatch, given, threads):
     monkeypatch.setattr(memory, "address_space_left", lambda: 100 * 2**20)
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    with pytest.raises(RunFailure, match="leaves 100 MB, threads=2 needs 400 MB; raise the limit"):
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setenv("OMP_NUM_THREADS", given)
+    needed = f"leaves 100 MB, threads={threads} needs {threads * 200} MB; raise the limit"
+    with pytest.raises(RunFailure, match=needed):
         memory.load_blas()
 
 
