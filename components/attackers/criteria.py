@@ -18,6 +18,10 @@ from components.errors import ConfigMismatchError
 # Rows with a ``certainty`` above this one are tempered, in nats: single precision rounds p(y|x) to 1.
 # Below, the gradient is that of other libraries.
 CERTAIN = 16.0
+# Nats by which the ``certainty`` of a member may exceed that of its ensemble before the member is
+# tempered: it has about e^-4 = 2 % of the gradient then. On 20 SGLD networks of digits PGD in L∞
+# leaves 0.60 without this, 0.51, 0.40, 0.36 and 0.35 with 16, 8, 4 and 2.
+SURER = 4.0
 # Standard deviation over classes of the logits of a tempered row, in nats. Networks for digits have
 # 3 to 18. Twice as small, the attack in L∞ of networks that decide alike differs by 0.05 in robust
 # accuracy, at this value by at most 0.01 in every norm.
@@ -56,7 +60,8 @@ def certainty(predictive: Categorical, y: Tensor) -> Tensor:
 
 
 def soften_logits(predictive: Categorical, y: Tensor, norm: NormName) -> Categorical:
-    """The predictive with logits [S, B, T, C] tempered in rows that are certain of y [B, T].
+    """The predictive with logits [S, B, T, C] tempered in rows that are certain of y [B, T], and in
+    members that are much surer of it than their ensemble: the gradient would hardly reach them.
 
     The largest standard deviation over classes of such a row becomes at most ``SPREAD``.  An
     attack in L1 moves only the largest slopes, and is no weaker at logits of one standard
@@ -65,12 +70,16 @@ def soften_logits(predictive: Categorical, y: Tensor, norm: NormName) -> Categor
     logits = predictive.logits
     factor = torch.minimum(
         SPREAD / logits.std(-1), RANGE / (logits.amax(-1) - logits.amin(-1))
-    ).amin((0, 2))
+    ).amin(2)  # [S, B]
     if norm == "l1":
-        factor = factor.clamp_max(1e20)  # where logits are equal
+        factor = factor.amin(0, keepdim=True).clamp_max(1e20)  # where logits are equal
     else:
-        factor = torch.where(certainty(predictive, y) > CERTAIN, factor.clamp_max(1.0), 1.0)
-    return Categorical(logits * factor[:, None, None])
+        members = Categorical(logits.flatten(0, 1)[None])
+        of_member = certainty(members, y.repeat(len(logits), 1)).view_as(factor)
+        of_row = certainty(predictive, y)
+        is_tempered = (of_row > CERTAIN) | (of_member - of_row > SURER)
+        factor = torch.where(is_tempered, factor.clamp_max(1.0), 1.0)
+    return Categorical(logits * factor[..., None, None])
 
 
 def log_likelihood_logit_gradient(

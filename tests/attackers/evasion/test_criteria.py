@@ -158,6 +158,22 @@ def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where
         )
 
 
+def test_the_slope_reaches_members_that_are_surer_than_their_ensemble():
+    """A member that the others hide would never turn: without tempering it has e^-14 of the slope,
+    by the derivative of log p; members of nearly one certainty keep that derivative."""
+    y = torch.zeros(1, 1, dtype=torch.long)
+    logits = torch.tensor([[1.0, 0.0], [15.0, 0.0]], dtype=F64)[:, None, None]
+
+    def slopes(logits: torch.Tensor) -> torch.Tensor:
+        return log_likelihood_logit_gradient(Categorical(logits), y, "linf")[:, 0, 0, 0]
+
+    unsure, sure = slopes(logits)
+    assert 1e-3 < float(sure / unsure) < 1
+    alike = torch.tensor([[12.0, 0.0], [15.0, 0.0]], dtype=F64)[:, None, None].requires_grad_(True)
+    (exact,) = torch.autograd.grad(log_likelihood(Categorical(alike), y).sum(), alike)
+    torch.testing.assert_close(slopes(alike.detach()), exact[:, 0, 0, 0], rtol=1e-4, atol=0)
+
+
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
 def test_the_slope_is_independent_of_the_scale_of_confident_logits(norm):
     """Also where one of 1,000 logits is large, and their standard deviation is small."""
