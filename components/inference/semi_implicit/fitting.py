@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable, LogJoint, RowGuide
 from components.contracts.problems import RowBatch, Rows
+from components.contracts.requirements import Requirements
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.errors import NumericalError
@@ -53,18 +54,6 @@ class SemiImplicitTrainingState:
 
 
 AnyState = SemiImplicitTrainingState | EncoderState
-
-# Of a method that trains the latent variables of rows too: what it asks for, and what it gives.
-OF_ROWS = {
-    "density": frozenset({"log_joint"}),
-    "supervised": frozenset({"log_joint"}) | NEEDS_TO_PREDICT["supervised"],
-    "unlabelled": frozenset({"latent_variable", "row_guide"}),
-}
-PROVIDED_OF_ROWS = {
-    "density": SAMPLER_OUTPUTS | {"analyses"},
-    "supervised": SAMPLER_OUTPUTS | {"analyses"},
-    "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
-}
 
 
 class SemiImplicitVI(GuideFit[AnyState]):
@@ -172,3 +161,23 @@ def joint_at(state: AnyState, z: Tensor, batch: ModelBatch) -> Tensor:
         assert isinstance(batch, Rows)
         return state.module.model.log_joint(batch, z)
     return log_joint(state.model, z, batch)
+
+
+class SemiImplicitRowsVI(SemiImplicitVI):
+    """A method that trains an encoder of rows too."""
+
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised", "unlabelled"}),
+        capabilities=frozenset(),
+        capabilities_by_kind={
+            "density": frozenset({"log_joint"}),
+            "supervised": frozenset({"log_joint"}) | NEEDS_TO_PREDICT["supervised"],
+            "unlabelled": frozenset({"latent_variable", "row_guide"}),
+        },
+    )
+    provides: ClassVar[frozenset[str]] = frozenset()
+    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "density": SAMPLER_OUTPUTS | {"analyses"},
+        "supervised": SAMPLER_OUTPUTS | {"analyses"},
+        "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
+    }

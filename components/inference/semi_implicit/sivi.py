@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import NonNegativeInt
 
-from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch
 from components.inference.semi_implicit.fitting import (
-    OF_ROWS,
-    PROVIDED_OF_ROWS,
     AnyState,
-    SemiImplicitVI,
+    SemiImplicitRowsVI,
     given,
     joint_at,
     rows_of,
@@ -23,7 +18,7 @@ from components.registry import register
 
 
 @register("inference", "sivi")
-class SIVI(SemiImplicitVI):
+class SIVI(SemiImplicitRowsVI):
     """Semi-implicit variational inference (SIVI): ascent of a surrogate lower bound.
 
     The bound uses K further draws of the noise:
@@ -50,14 +45,6 @@ class SIVI(SemiImplicitVI):
     Source: Yin and Zhou (2018), section 3 and Algorithm 1, with one sample z of the log
     ratio (its J = 1).
     """
-
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised", "unlabelled"}),
-        capabilities=frozenset(),
-        capabilities_by_kind=OF_ROWS,
-    )
-    provides: ClassVar[frozenset[str]] = frozenset()
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = PROVIDED_OF_ROWS
 
     extra_samples: NonNegativeInt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
@@ -12,18 +12,15 @@ from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable, LogJoint
 from components.contracts.problems import RowBatch
-from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch, SampleableProblem
 from components.inference.log_joint import value_and_gradient
 from components.inference.semi_implicit.family import MixedGaussian
 from components.inference.semi_implicit.fitting import (
-    OF_ROWS,
-    PROVIDED_OF_ROWS,
     AnyState,
+    SemiImplicitRowsVI,
     SemiImplicitTrainingState,
-    SemiImplicitVI,
     given,
     joint_at,
     rows_of,
@@ -72,7 +69,7 @@ class ReverseEncoderState(EncoderState):
 
 
 @register("inference", "uivi")
-class UIVI(SemiImplicitVI):
+class UIVI(SemiImplicitRowsVI):
     """Unbiased implicit variational inference (UIVI): ELBO gradients by HMC on q(ε′|z).
 
         ∇_φ L = E_{ε, u}[∇_z(log p(x, z) − log q(z)) ∇_φ h(u; ε)]
@@ -97,14 +94,6 @@ class UIVI(SemiImplicitVI):
 
     Source: Titsias and Ruiz (2019), section 2 and Algorithm 1.
     """
-
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised", "unlabelled"}),
-        capabilities=frozenset(),
-        capabilities_by_kind=OF_ROWS,
-    )
-    provides: ClassVar[frozenset[str]] = frozenset()
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = PROVIDED_OF_ROWS
 
     reverse_burn_in: NonNegativeInt
     reverse_samples: PositiveInt
