@@ -75,7 +75,7 @@ class Evasion(Component):
     requires = Requirements(
         kinds=frozenset({"supervised"}), targets=frozenset({"binary", "classes"})
     )
-    threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
+    threat_keys = frozenset({"eps"})
     one_threat: ClassVar[bool] = False  # True: members inside it may have no sizes of their own
     # of the inputs that it can attack; None: its members decide
     domain: ClassVar[Domain | None] = "continuous"
@@ -253,7 +253,7 @@ class Injection(Component):
 
     action: ClassVar[str] = "injection"
     requires = Requirements(kinds=frozenset({"sequence"}))
-    threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
+    threat_keys = frozenset({"eps"})
     one_threat: ClassVar[bool] = False
     # gradient of the model in its inputs; a filter's gradient is its own
     follows_gradient: ClassVar[bool] = False

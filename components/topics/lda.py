@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -34,7 +33,7 @@ class LDA(Model[Corpus, TopicModel]):
     """
 
     requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"count"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"topic_model"})
+    offers = frozenset({"topic_model"})
     n_topics: PositiveInt
     alpha: PositiveFloat
     eta: PositiveFloat

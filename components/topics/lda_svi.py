@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -52,7 +52,7 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, LdaSviState]):
     requires = Requirements(
         kinds=frozenset({"unlabelled"}), capabilities=frozenset({"topic_model"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    provides = frozenset({"holds_topics"})
     kappa: Annotated[float, Field(ge=0, le=1)]
     tau: NonNegativeFloat
     updates: PositiveInt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Generic
+from typing import Generic
 
 from torch import Tensor
 from typing_extensions import TypeVar
@@ -31,4 +31,4 @@ class TopicInference(Inference[TopicModel, Corpus, Counts, S], Generic[S]):
     requires = Requirements(
         kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    provides = frozenset({"holds_topics"})

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from pydantic import Field, PositiveInt
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
@@ -166,10 +166,10 @@ class ImageDataset(Dataset):
     """A set in MNIST's files, in the folder of its own name: ``n_train`` of the training images at
     random, the first ``n_test`` of the test images."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "classes"
-    traits: ClassVar[frozenset[str]] = frozenset({"images"})
-    traits_where: ClassVar[dict[str, str]] = {"binary_inputs": "binarised=threshold"}
+    kind = "supervised"
+    target = "classes"
+    traits = frozenset({"images"})
+    traits_where = {"binary_inputs": "binarised=threshold"}
     title: ClassVar[str]  # common name of the set
     task: ClassVar[str]
     # training images, 1 to 60000, drawn at random; null: all

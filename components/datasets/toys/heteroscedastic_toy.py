@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -23,7 +22,7 @@ class HeteroscedasticToy(ConditionalToy):
     (2017).
     """
 
-    reach: ClassVar[float] = 4.0
+    reach = 4.0
 
     @staticmethod
     def law(x: Tensor) -> GaussianMixture:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -74,7 +73,7 @@ class QTable(Model[Game, Table]):
     """
 
     requires = Requirements(kinds=frozenset({"game"}), simulated=frozenset({"numbered_states"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
+    offers = frozenset({"q_function"})
 
     initial: float
 

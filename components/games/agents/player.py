@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from torch import Tensor
 
@@ -74,7 +74,7 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
         capabilities=frozenset({"q_function"}),
         attacker=True,
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"played"})
+    provides = frozenset({"played"})
 
     @abstractmethod
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> K:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -36,7 +35,7 @@ class GumbelSoftmax(StatelessGradient[BernoulliLayers[RowBatch]]):
     """
 
     requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
-    unbiased: ClassVar[bool] = False
+    unbiased = False
 
     n_samples: PositiveInt
     temperature: PositiveFloat

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from pydantic import NonNegativeFloat, PositiveInt, model_validator
@@ -50,7 +50,7 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
     """
 
     requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
-    unbiased: ClassVar[bool] = True
+    unbiased = True
 
     n_samples: PositiveInt
     lr: NonNegativeFloat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -47,8 +47,8 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
     """
 
     requires = Requirements(capabilities=frozenset({"pathwise"}))
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
-    unbiased: ClassVar[bool] = True
+    inherited_keys = frozenset({"n_samples"})
+    unbiased = True
 
     n_samples: PositiveInt
     members: Annotated[list[Gradient], Field(min_length=1)]

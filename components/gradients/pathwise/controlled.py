@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -86,7 +86,7 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
             their sum for a sum of variances."""
 
     requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise"}))
-    unbiased: ClassVar[bool] = True
+    unbiased = True
 
     n_samples: PositiveInt
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 from pydantic import PositiveInt
 
@@ -31,7 +30,7 @@ class Reparam(StatelessGradient[Pathwise[RowBatch]]):
     """
 
     requires = Requirements(capabilities=frozenset({"pathwise"}))
-    unbiased: ClassVar[bool] = True
+    unbiased = True
 
     n_samples: PositiveInt
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from pydantic import PositiveInt
 from torch import Tensor
@@ -52,7 +51,7 @@ class SARAH(Gradient[Pathwise[RowBatch], RowBatch, SarahState]):
     """
 
     requires = Requirements(capabilities=frozenset({"pathwise"}))
-    unbiased: ClassVar[bool] = False
+    unbiased = False
 
     n_samples: PositiveInt
     snapshot_samples: PositiveInt

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -33,7 +32,7 @@ class StickingTheLanding(StatelessGradient[PathDerivative[RowBatch]]):
     """
 
     requires = Requirements(capabilities=frozenset({"pathwise", "path_derivative"}))
-    unbiased: ClassVar[bool] = True
+    unbiased = True
 
     n_samples: PositiveInt
 

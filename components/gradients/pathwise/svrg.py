@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -53,7 +53,7 @@ class SVRG(Gradient[Pathwise[RowBatch], RowBatch, SvrgState]):
     """
 
     requires = Requirements(capabilities=frozenset({"pathwise"}))
-    unbiased: ClassVar[bool] = True
+    unbiased = True
 
     n_samples: PositiveInt
     snapshot_samples: PositiveInt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveInt
 
@@ -43,7 +43,7 @@ class TaylorCV(StatelessGradient[LocationScale[RowBatch]]):
     """
 
     requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise", "location_scale"}))
-    unbiased: ClassVar[bool] = True
+    unbiased = True
 
     n_samples: PositiveInt
     scale: Literal["hessian", "local"]

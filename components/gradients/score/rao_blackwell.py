@@ -3,7 +3,6 @@ with control variates."""
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt, model_validator
@@ -37,7 +36,7 @@ class RaoBlackwell(StatelessGradient[FactoredGuide[RowBatch]]):
     section 5.3."""
 
     requires = Requirements(capabilities=frozenset({"factored_guide"}))
-    unbiased: ClassVar[bool] = True
+    unbiased = True
 
     n_samples: PositiveInt
     control: bool

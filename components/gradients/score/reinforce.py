@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 from pydantic import PositiveInt
 from torch import Tensor
@@ -40,7 +39,7 @@ class Reinforce(StatelessGradient[LogRatio[RowBatch]]):
     """
 
     requires = Requirements(capabilities=frozenset({"log_ratio"}))
-    unbiased: ClassVar[bool] = True
+    unbiased = True
 
     n_samples: PositiveInt
     product: Product

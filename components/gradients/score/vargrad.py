@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 from pydantic import PositiveInt, model_validator
 from torch import Tensor
@@ -48,7 +47,7 @@ class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
     """
 
     requires = Requirements(capabilities=frozenset({"log_ratio"}))
-    unbiased: ClassVar[bool] = True
+    unbiased = True
 
     n_samples: PositiveInt
     product: Product

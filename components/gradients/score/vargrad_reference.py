@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt, model_validator
@@ -56,7 +55,7 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, ReferenceGuide]):
     """
 
     requires = Requirements(capabilities=frozenset({"log_ratio"}))
-    unbiased: ClassVar[bool] = False
+    unbiased = False
 
     n_samples: PositiveInt
     refresh: PositiveInt | None

@@ -5,7 +5,6 @@ A step ascends an objective.
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -36,7 +35,7 @@ class DivergenceVI(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    provides = frozenset({"predicts", "redraws"})
 
     lr: PositiveFloat
     n_samples: PositiveInt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -101,7 +101,7 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
         refused_traits={"several_tasks": "has one output"},
         capabilities=frozenset({"network", "weight_space", "affine_layers"}),
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    provides = frozenset({"predicts"})
 
     shape: Annotated[float, Field(gt=1)]
     rate: PositiveFloat

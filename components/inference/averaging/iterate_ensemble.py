@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -60,7 +59,7 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    provides = frozenset({"predicts", "redraws"})
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> IteratesState:
         return IteratesState(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -64,7 +63,7 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    provides = frozenset({"predicts"})
 
     norm_rows: PositiveInt | None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pydantic import NonNegativeFloat
 
@@ -58,7 +57,7 @@ class AdversarialTraining(
         capabilities=frozenset({"network", "penalised"}),
         attacker=True,
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    provides = frozenset({"predicts"})
 
     train_eps: NonNegativeFloat
     training_attacker: Evasion | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import AfterValidator, PositiveInt
@@ -159,7 +159,7 @@ class OriginsDefence(Inference[Generative, Supervised, Batch, FitState]):
     requires = Requirements(
         kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"generative"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
+    provides = frozenset({"predicts", "defends"})
 
     changes: PositiveInt
     idle: Probability

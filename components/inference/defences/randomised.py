@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -106,7 +106,7 @@ class Randomised(Fit):
     requires = Requirements(
         targets=frozenset({"binary"}), required_traits={"binary_inputs": "changes words"}
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
+    provides = frozenset({"predicts", "defends"})
 
     members: Annotated[int, Field(ge=1, le=MEMBERS)]
     share: Annotated[float, Field(gt=0, le=1)]

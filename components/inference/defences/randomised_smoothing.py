@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -49,7 +49,7 @@ class RandomisedSmoothing(Inference[Penalised, Supervised, Batch, DescentState],
         targets=frozenset({"binary", "classes"}),
         capabilities=frozenset({"network", "penalised"}),
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
+    provides = frozenset({"predicts", "defends"})
 
     sigma: PositiveFloat
     votes: PositiveInt

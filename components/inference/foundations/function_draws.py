@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import PositiveInt
@@ -123,7 +123,7 @@ class FunctionDraws(Inference[GivenFunction, Supervised, Batch, FunctionState]):
         batch_kind="whole",
         capabilities=frozenset({"given_function"}),
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
+    provides = frozenset({"predicts", "analyses"})
 
     given: Given
     points: PositiveInt

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -120,7 +119,7 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         capabilities_by_kind={"supervised": frozenset({"network", "penalised"})},
         alternatives_by_kind={"supervised": frozenset({"log_joint", "theta_predictive"})},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    provides = frozenset({"predicts", "redraws"})
 
     rank: PositiveInt
     n_predict: PositiveInt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -41,7 +41,7 @@ class NUTS(WarmUp, Sampler[HamiltonianChains]):
         kinds=frozenset({"density", "supervised", "sequence"}),
         batch_kind="whole",
     )
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+    folds_replicates = frozenset()
     max_depth: Annotated[int, Field(ge=1, le=20)]
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:

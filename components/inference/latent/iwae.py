@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveInt
@@ -71,7 +71,7 @@ class IWAE(
     requires = Requirements(
         kinds=frozenset({"unlabelled"}), capabilities=frozenset({"latent_variable"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "holds_module"})
+    provides = frozenset({"bounds_likelihood", "holds_module"})
 
     gradient: Way
     n_samples: PositiveInt

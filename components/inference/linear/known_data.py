@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic
+from typing import Generic
 
 import torch
 from torch import Tensor
@@ -25,8 +25,8 @@ class LinearAnalysis(Inference[Conjugate, Supervised, Batch, S], Generic[S]):
     requires = Requirements(
         kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
-    reads_truth: ClassVar[bool] = True
+    provides = frozenset({"predicts", "analyses"})
+    reads_truth = True
 
 
 def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:

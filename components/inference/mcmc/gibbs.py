@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -57,7 +57,7 @@ class Gibbs(Superchains, Inference[Conditionals, SampleableProblem, ModelBatch, 
         capabilities=frozenset({"log_joint", "conditionals"}),
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    provides = SAMPLER_OUTPUTS
     chains: PositiveInt
     scan: Literal["systematic", "random"]
     burn_in: NonNegativeInt

@@ -4,7 +4,7 @@ clusters."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -61,7 +61,7 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
         batch_kind="whole",
         capabilities=frozenset({"dirichlet_process"}),
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
+    provides = frozenset({"predicts_rows", "analyses", "writes_files"})
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -75,8 +75,8 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
         batch_kind="whole",
         capabilities=frozenset({"dirichlet_process"}),
     )
-    max_useful_steps: ClassVar[int | None] = 1
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows"})
+    max_useful_steps = 1
+    provides = frozenset({"predicts_rows"})
     prior: Literal["model", "library"]
     truncation: Annotated[int, Field(ge=2)]
     starts: PositiveInt

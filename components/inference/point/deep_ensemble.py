@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -58,7 +57,7 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState], Descen
         capabilities=frozenset({"log_joint"}),
         capabilities_by_kind={"supervised": frozenset({"theta_predictive"})},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    provides = frozenset({"predicts", "redraws"})
 
     members: PositiveInt
 

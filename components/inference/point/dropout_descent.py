@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 from pydantic import PositiveInt
 
@@ -26,7 +25,7 @@ class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState], Desc
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised", "dropout"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    provides = frozenset({"predicts", "redraws"})
 
     n_predict: PositiveInt
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -35,8 +34,8 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
     requires = Requirements(
         kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"estimator"})
     )
-    max_useful_steps: ClassVar[int | None] = 1
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    max_useful_steps = 1
+    provides = frozenset({"predicts"})
 
     def init(self, model: Estimator, problem: Supervised, rng: Rng) -> FitState:
         return FitState(estimator=model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveInt, model_validator
 
@@ -47,7 +47,7 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent], DescentKeys)
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    provides = frozenset({"predicts"})
 
     schedule: Literal["constant", "cosine"]
     anneal_steps: PositiveInt | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
@@ -106,16 +106,16 @@ class VIS(
         },
         alternatives_by_kind={"supervised": frozenset({"class_conditional"})},
     )
-    provides: ClassVar[frozenset[str]] = frozenset()
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+    provides = frozenset()
+    provides_by_kind = {
         "density": SAMPLER_OUTPUTS | {"analyses"},
         # draws of parameters; classifiers by latent variables only predict
         "supervised": SAMPLER_OUTPUTS | {"analyses"},
         "sequence": SAMPLER_OUTPUTS | {"analyses"},
         "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
     }
-    mixes: ClassVar[bool] = False  # independent draws of a fit
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+    mixes = False  # independent draws of a fit
+    folds_replicates = frozenset()
 
     kernel: Kernel
     entropy: Entropy

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -175,8 +175,8 @@ class SemiImplicitRowsVI(SemiImplicitVI):
             "unlabelled": frozenset({"latent_variable", "row_guide"}),
         },
     )
-    provides: ClassVar[frozenset[str]] = frozenset()
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+    provides = frozenset()
+    provides_by_kind = {
         "density": SAMPLER_OUTPUTS | {"analyses"},
         "supervised": SAMPLER_OUTPUTS | {"analyses"},
         "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveInt
@@ -87,12 +87,10 @@ class BBVI(GuideFit[BlackBoxTrainingState]):
     requires = Requirements(
         kinds=frozenset({"density", "supervised", "unlabelled"}),
     )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
+    provides = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     # keys that the gradient inherits from here
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
-    makes: ClassVar[frozenset[str]] = frozenset(
-        {"pathwise", "log_ratio", "normal_noise", "path_derivative"}
-    )
+    inherited_keys = frozenset({"n_samples"})
+    makes = frozenset({"pathwise", "log_ratio", "normal_noise", "path_derivative"})
 
     gradient: Gradient
     family: Family

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
@@ -102,7 +102,7 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
     """
 
     requires = Requirements(kinds=frozenset({"supervised"}), capabilities=frozenset({"elbo"}))
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "holds_module"})
+    provides = frozenset({"predicts", "redraws", "holds_module"})
 
     lr: PositiveFloat
     betas: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)]

@@ -4,7 +4,7 @@ gradient of its bound."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -67,8 +67,8 @@ class GaussianVI(GuideFit[GaussianTrainingState]):
         kinds=frozenset({"density", "supervised", "sequence"}),
     )
     # keys that the gradient inherits from here
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
-    makes: ClassVar[frozenset[str]] = frozenset(
+    inherited_keys = frozenset({"n_samples"})
+    makes = frozenset(
         {
             "pathwise",
             "log_ratio",

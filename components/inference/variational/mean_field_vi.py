@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
@@ -122,7 +122,7 @@ class MeanFieldVI(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    provides = frozenset({"predicts", "redraws"})
 
     lr: PositiveFloat
     estimator: Literal["local", "weights"]

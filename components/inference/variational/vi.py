@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import PositiveInt
@@ -77,13 +77,13 @@ class VI(
             "supervised": frozenset({"elbo"}),  # and predicts labels
         },
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_module"})
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+    provides = frozenset({"holds_module"})
+    provides_by_kind = {
         "unlabelled": frozenset({"bounds_likelihood"}),
         "supervised": frozenset({"predicts", "redraws", "analyses"}),
     }
     # keys that the gradient inherits from here
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    inherited_keys = frozenset({"n_samples"})
 
     gradient: Gradient
     n_samples: PositiveInt

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -34,7 +33,7 @@ class MultiTaskDGPModel(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     """Deep GP of several tasks, with a variational posterior at inducing inputs."""
 
     requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "elbo",
             "given_function",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -49,9 +49,7 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     """
 
     requires = Requirements(kinds=frozenset({"supervised"}), targets=frozenset({"real"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "noise_parameters", "ard_weights"}
-    )
+    offers = frozenset({"elbo", "given_function", "noise_parameters", "ard_weights"})
 
     inner_dim: PositiveInt | None
     inner_kernel: Shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -141,9 +141,7 @@ class DGP(Model[Supervised, TwoLayers]):
         targets=frozenset({"real"}),
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "pathwise", "normal_noise", "row_context"}
-    )
+    offers = frozenset({"elbo", "given_function", "pathwise", "normal_noise", "row_context"})
 
     inner_dim: PositiveInt
     n_inducing: PositiveInt

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -75,8 +74,8 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
         targets=frozenset({"binary", "classes"}),
         domains=frozenset({"tokens"}),
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
-    differentiable: ClassVar[bool] = False
+    offers = frozenset({"estimator"})
+    differentiable = False
 
     smoothing: PositiveFloat
     presence: bool

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -101,7 +100,7 @@ class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
         refused_traits={"several_tasks": "has one output"},
         required_traits={"binary_inputs": "counts inputs that are 0 or 1"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator", "generative"})
+    offers = frozenset({"estimator", "generative"})
 
     smoothing: PositiveFloat
 

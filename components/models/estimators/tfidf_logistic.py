@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -83,8 +82,8 @@ class TfidfLogistic(Model[Supervised, TfidfRegression]):
         targets=frozenset({"binary"}),
         domains=frozenset({"tokens"}),
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
-    differentiable: ClassVar[bool] = False
+    offers = frozenset({"estimator"})
+    differentiable = False
 
     C: PositiveFloat
     sublinear: bool

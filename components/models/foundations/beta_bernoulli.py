@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from pydantic import PositiveFloat
 from torch import Tensor, nn
@@ -54,7 +53,7 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
         values=frozenset({"binary"}),
         required_traits={"single_values": "is of one value a row"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"beta_posterior"})
+    offers = frozenset({"beta_posterior"})
     a: PositiveFloat
     b: PositiveFloat
 

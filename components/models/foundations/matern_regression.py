@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -90,7 +90,7 @@ class MaternRegression(Model[Supervised, MaternRegressionModule]):
         targets=frozenset({"real"}),
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"linear_smoother"})
+    offers = frozenset({"linear_smoother"})
     shape: Literal["matern12", "matern32", "matern52"]
     lengthscale: PositiveFloat
     variance: PositiveFloat

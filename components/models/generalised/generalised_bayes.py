@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, model_validator
@@ -131,8 +131,8 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
     """
 
     requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "theta_predictive", "warm_start"})
-    offers_where: ClassVar[dict[str, str]] = {
+    offers = frozenset({"log_joint", "theta_predictive", "warm_start"})
+    offers_where = {
         "gaussian_prior": "base=logistic_regression",
         "training_start": "base=logistic_regression",
     }

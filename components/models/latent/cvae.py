@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -161,7 +160,7 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
         refused_traits={"several_tasks": "is of one label"},
         required_traits={"binary_inputs": "is of inputs that are 0 or 1"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "class_conditional",
             "elbo",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from pydantic import PositiveInt
@@ -205,7 +205,7 @@ class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
     """
 
     requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"binary"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "log_ratio",
             "draws_with_density",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -227,9 +227,7 @@ class GPLVM(Model[Unlabelled, LatentGP]):
     Boustati (2021), section 2.1.2.2."""
 
     requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "log_ratio", "latent_variable", "decoder"}
-    )
+    offers = frozenset({"elbo", "log_ratio", "latent_variable", "decoder"})
 
     latent_dim: PositiveInt
     latents: Literal["variational", "points"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -48,7 +48,7 @@ class PPCA(Model[Unlabelled, LinearRows]):
     requires = Requirements(
         kinds=frozenset({"unlabelled"}), values=frozenset({"real", "incomplete"})
     )
-    offers: ClassVar[frozenset[str]] = VAE.offers
+    offers = VAE.offers
 
     latent_dim: PositiveInt
     latents: Literal["integrated", "points"]

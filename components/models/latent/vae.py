@@ -3,7 +3,7 @@ variables."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
 from torch import Tensor
@@ -42,7 +42,7 @@ class VAE(Model[Unlabelled, AutoEncoder]):
     """
 
     requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"binary", "real"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "decoder",
             "latent_variable",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -232,10 +232,10 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
         targets=frozenset({"real"}),
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {"log_joint", "theta_predictive", "conditionals", "conjugate", "gaussian_prior"}
     )
-    offers_where: ClassVar[dict[str, str]] = {
+    offers_where = {
         "coordinate_ascent": "noise=learned",
         "structured_ascent": "noise=learned",
         "linear_smoother": "noise to a number",

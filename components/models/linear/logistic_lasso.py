@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -97,7 +96,7 @@ class LogisticLasso(Model[Supervised, LogisticLassoModule]):
         targets=frozenset({"binary"}),
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
+    offers = frozenset({"estimator"})
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -213,10 +213,10 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
         targets=frozenset({"binary", "classes"}),
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {"log_joint", "theta_predictive", "training_start", "closed_form_score", "gaussian_prior"}
     )
-    offers_where: ClassVar[dict[str, str]] = {"coordinate_ascent": "prior=gaussian"}
+    offers_where = {"coordinate_ascent": "prior=gaussian"}
 
     prior: Literal["gaussian", "laplace"]
     prior_scale: PositiveFloat

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -209,7 +208,7 @@ class ProbitRegression(Model[Supervised, ProbitModule]):
         targets=frozenset({"binary"}),
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "log_joint",
             "theta_predictive",

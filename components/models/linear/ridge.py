@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -115,7 +115,7 @@ class Ridge(Model[Supervised, RidgeModule]):
         targets=frozenset({"real"}),
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
+    offers = frozenset({"estimator"})
 
     penalty: Literal["gcv"] | PositiveFloat
     intercept: bool

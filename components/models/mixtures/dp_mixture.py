@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -98,9 +98,7 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
     (2.1)."""
 
     requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"dirichlet_process", "log_joint", "coordinate_ascent"}
-    )
+    offers = frozenset({"dirichlet_process", "log_joint", "coordinate_ascent"})
     concentration: PositiveFloat
     truncation: Annotated[int, Field(ge=2)]
     mean_rows: PositiveFloat

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -175,9 +175,7 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
     """
 
     requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_joint", "conditionals", "coordinate_ascent", "point_masses"}
-    )
+    offers = frozenset({"log_joint", "conditionals", "coordinate_ascent", "point_masses"})
 
     clusters: PositiveInt
     concentration: PositiveFloat

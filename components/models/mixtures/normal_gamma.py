@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -291,7 +290,7 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
         values=frozenset({"real"}),
         required_traits={"single_values": "is of one value a row"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {"log_joint", "warm_start", "conditionals", "coordinate_ascent", "structured_ascent"}
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -161,7 +161,7 @@ class GPAR(Model[Supervised, Autoregression]):
     (2021), section 3.4."""
 
     requires = Requirements(kinds=frozenset({"supervised"}), targets=frozenset({"real"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
+    offers = frozenset({"estimator"})
 
     kernel: Shape
     lengthscale: PositiveFloat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -193,7 +193,7 @@ class BNN(Model[Supervised, BayesianNetwork]):
     Source: Liu & Wang (2016), section 5; Hernández-Lobato & Adams (2015), section 2."""
 
     requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {"log_joint", "theta_predictive", "warm_start", "own_inputs", "closed_form_score"}
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
 
@@ -45,7 +45,7 @@ class CNN(DropoutModel):
         targets=frozenset({"binary", "classes"}),
         required_traits={"images": "reads images"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "network",
             "penalised",

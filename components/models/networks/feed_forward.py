@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -77,7 +77,7 @@ DropoutRate = Annotated[float, Field(ge=0, lt=1)]
 class DropoutModel(Model[Supervised, nn.Module]):
     """Network that has dropout where its key ``dropout`` is above 0."""
 
-    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+    offers_where = {"dropout": "dropout above 0"}
     dropout: DropoutRate
 
     def capabilities(self) -> frozenset[str]:

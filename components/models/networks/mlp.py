@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
@@ -32,8 +32,8 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     section 4.3 (learned s)."""
 
     requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
-    offers_where: ClassVar[dict[str, str]] = {
+    offers = frozenset({"network", "weight_space", "own_inputs"})
+    offers_where = {
         "dropout": "dropout above 0",
         "penalised": "prior_std=1.0",
         "affine_layers": "biases=random",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -155,7 +155,7 @@ class VGG(Model[Supervised, VGGNetwork]):
         targets=frozenset({"binary", "classes"}),
         required_traits={"images": "reads images"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "batch_normalised"})
+    offers = frozenset({"network", "penalised", "batch_normalised"})
 
     depth: Depth
     width: PositiveInt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat
@@ -46,7 +46,7 @@ class Module(Model[Supervised, ModuleNetwork]):
     Source: Paszke et al. (2019)."""
 
     requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "network",
             "penalised",
@@ -60,8 +60,8 @@ class Module(Model[Supervised, ModuleNetwork]):
             "batch_normalised",
         }
     )
-    imports: ClassVar[frozenset[str]] = frozenset({"class_path"})
-    reads: ClassVar[dict[str, str]] = {"path": "sha256"}
+    imports = frozenset({"class_path"})
+    reads = {"path": "sha256"}
 
     class_path: Place
     arguments: dict[str, Any] | None

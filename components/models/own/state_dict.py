@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import NonNegativeFloat, model_validator
@@ -63,8 +63,8 @@ class StateDict(Model[Supervised, Network]):
         # its network names the kind
         domains=frozenset({"continuous", "binary", "tokens"}),
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"network"})
-    offers_where: ClassVar[dict[str, str]] = {
+    offers = frozenset({"network"})
+    offers_where = {
         "penalised": "network=mlp",
         "weight_space": "network=mlp",
         "affine_layers": "network=mlp",
@@ -77,7 +77,7 @@ class StateDict(Model[Supervised, Network]):
         "dropout": "network={name: mlp, dropout: 0.1}",
         "batch_normalised": "network=vgg",
     }
-    reads: ClassVar[dict[str, str]] = {"path": "sha256"}
+    reads = {"path": "sha256"}
 
     path: str
     network: Model

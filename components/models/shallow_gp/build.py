@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt
@@ -69,12 +69,8 @@ class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     requires = Requirements(
         kinds=frozenset({"supervised"}), targets=frozenset({"real", "binary", "classes"})
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
-    )
-    offers_where: ClassVar[dict[str, str]] = {
-        "variational_layers": "posterior=sparse model.bound=variational"
-    }
+    offers = frozenset({"elbo", "given_function", "noise_parameters", "hyperparameters"})
+    offers_where = {"variational_layers": "posterior=sparse model.bound=variational"}
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
         """An exact posterior and a collapsed bound need real labels."""

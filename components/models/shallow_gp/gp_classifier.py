@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -46,7 +46,7 @@ class GPClassifier(Model[Supervised, SparseGP]):
     requires = Requirements(
         kinds=frozenset({"supervised"}), targets=frozenset({"binary", "classes"})
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {"elbo", "given_function", "variational_layers", "noise_parameters", "hyperparameters"}
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from gpytorch.likelihoods import GaussianLikelihood
@@ -45,10 +45,8 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     """
 
     requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
-    )
-    imports: ClassVar[frozenset[str]] = frozenset({"class_path"})
+    offers = frozenset({"elbo", "given_function", "noise_parameters", "hyperparameters"})
+    imports = frozenset({"class_path"})
 
     class_path: Place
     arguments: dict[str, Any] | None

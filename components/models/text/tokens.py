@@ -6,7 +6,6 @@ of a batch.
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -26,8 +25,8 @@ class TextModel(DropoutModel):
         targets=frozenset({"binary", "classes"}),
         domains=frozenset({"tokens"}),
     )
-    differentiable: ClassVar[bool] = False
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+    differentiable = False
+    offers = frozenset({"network", "penalised"})
 
     prior_std: PositiveFloat
 

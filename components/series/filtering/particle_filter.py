@@ -5,7 +5,7 @@ They define the common keys, the initial state and the result.
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic
+from typing import Generic
 
 from pydantic import BaseModel, PositiveInt, field_validator
 
@@ -32,7 +32,7 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
         batch_kind="observation",
         capabilities=frozenset({"state_space"}),
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    provides = frozenset({"filtered_states"})
     particles: PositiveInt
     resampling: Scheme
 

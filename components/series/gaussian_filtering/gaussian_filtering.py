@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -96,7 +96,7 @@ class GaussianFilter(Inference[M, Sequence, Observation, Gaussians[M]], Generic[
     """Filter that approximates the state at each time by a Gaussian."""
 
     requires = Requirements(kinds=frozenset({"sequence"}), batch_kind="observation")
-    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    provides = frozenset({"filtered_states"})
 
     def posterior(self, state: Gaussians[M]) -> Filtered:
         return state.filtered.current_posterior()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -99,7 +99,7 @@ class AsymmetricWienerSSM(Model[Sequence, AsymmetricModule]):
     """
 
     requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"split_normal"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "state_space",
             "transition_density",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -92,9 +91,7 @@ class ContaminatedSSM(UnknownParameterModel):
         simulated=frozenset({"linear_gaussian"}),
         attacker_capabilities=frozenset({"noise_law"}),
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"state_space", "transition_density", "transition_mean"}
-    )
+    offers = frozenset({"state_space", "transition_density", "transition_mean"})
 
     unknown: NoiseScales
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat
@@ -248,7 +248,7 @@ class Dlm(Model[Sequence, DynamicLinear]):
             "class_series": "is for numbers",
         },
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series", "warm_start"})
+    offers = frozenset({"log_joint", "forecasts_series", "warm_start"})
 
     trend: Trend
     period: Annotated[int, Field(ge=2)] | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 from components.contracts.capabilities import StateSpace
 from components.contracts.roles import Model
@@ -13,7 +12,7 @@ from components.series.sequence import Sequence
 class UnknownParameterModel(Model[Sequence, StateSpace]):
     """State-space model with unknown parameters, the ones with a prior in ``unknown``."""
 
-    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
+    offers_where = {"parameterised": "unknown"}
     unknown: Priors
 
     def capabilities(self) -> frozenset[str]:
@@ -23,7 +22,7 @@ class UnknownParameterModel(Model[Sequence, StateSpace]):
 class AdditiveGaussianModel(Model[Sequence, StateSpace]):
     """State-space model with Gaussian noise added to the state and to the observation."""
 
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "state_space",
             "transition_density",
@@ -39,7 +38,7 @@ class AdditiveGaussianModel(Model[Sequence, StateSpace]):
 class LinearGaussianModel(Model[Sequence, StateSpace]):
     """State-space model with linear dynamics, linear observations and Gaussian noise."""
 
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "state_space",
             "transition_density",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -195,7 +194,7 @@ class GPSSM(Model[Sequence, GPStateSpace]):
             "class_series": "is for numbers",
         },
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series", "warm_start"})
+    offers = frozenset({"log_joint", "forecasts_series", "warm_start"})
 
     kernel: Shape
     offset_sd: NonNegativeFloat

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -163,7 +162,7 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
     requires = Requirements(
         kinds=frozenset({"sequence"}), simulated=frozenset({"categorical_series"})
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series"})
+    offers = frozenset({"log_joint", "forecasts_series"})
 
     states: PositiveInt
     transition_concentration: PositiveFloat

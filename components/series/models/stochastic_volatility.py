@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat, model_validator
@@ -115,9 +115,7 @@ class StochasticVolatility(UnknownParameterModel):
         simulated=frozenset({"autoregressive_volatility"}),
         refused_traits={"several_numbers": "is of one number at a time"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"state_space", "transition_density", "transition_mean", "power_integral"}
-    )
+    offers = frozenset({"state_space", "transition_density", "transition_mean", "power_integral"})
 
     mu: float | None
     phi: Annotated[float, Field(gt=-1, lt=1)] | None

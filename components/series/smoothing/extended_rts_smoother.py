@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 from components.contracts.capabilities import AdditiveGaussian
 from components.contracts.requirements import Requirements
@@ -40,7 +39,7 @@ class ExtendedRTSSmoother(GaussianSmoother[AdditiveGaussian]):
     Source: Särkkä (2013), algorithm 9.1."""
 
     requires = Requirements(capabilities=frozenset({"additive_gaussian"}))
-    provides: ClassVar[frozenset[str]] = frozenset({"smoothed_states"})
+    provides = frozenset({"smoothed_states"})
 
     def init(
         self, model: AdditiveGaussian, problem: Sequence, rng: Rng

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -57,9 +56,7 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
         batch_kind="series",
         capabilities=frozenset({"series_conditionals"}),
     )
-    provides: ClassVar[frozenset[str]] = frozenset(
-        {"smoothed_states", "series_draws", "writes_files"}
-    )
+    provides = frozenset({"smoothed_states", "series_draws", "writes_files"})
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -111,7 +110,7 @@ class LocalLevel(Model[Sequence, LocalLevelConditionals]):
         kinds=frozenset({"sequence"}),
         refused_traits={"several_numbers": "is of one number at a time"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"series_conditionals"})
+    offers = frozenset({"series_conditionals"})
 
     initial_mean: float
     initial_sd: PositiveFloat

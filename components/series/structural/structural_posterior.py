@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Generic
+from typing import Generic
 
 import torch
 from torch import Tensor
@@ -353,7 +353,7 @@ class StructuralInference(Inference[StructuralSeries, Sequence, Series, S], Gene
         batch_kind="series",
         capabilities=frozenset({"structural_series"}),
     )
-    provides: ClassVar[frozenset[str]] = frozenset(
+    provides = frozenset(
         {
             "holds_draws",
             "forecasts",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import itertools
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
@@ -110,9 +110,9 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     """
 
     requires = Requirements(kinds=frozenset({"supervised", "unlabelled"}), capabilities=frozenset())
-    provides: ClassVar[frozenset[str]] = frozenset({"analyses", "writes_files"})
+    provides = frozenset({"analyses", "writes_files"})
     # keys that components inside inherit from here
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    inherited_keys = frozenset({"n_samples"})
 
     train: Inference
     gradients: Annotated[list[Gradient], Field(min_length=1)]

@@ -6,7 +6,7 @@ The networks have shared ReLU layers and a head for each task.
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
@@ -23,9 +23,7 @@ class DropoutNetworkSettings(DropoutModel):
     1/(2λN))."""
 
     requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"network", "penalised", "weight_space", "affine_layers"}
-    )
+    offers = frozenset({"network", "penalised", "weight_space", "affine_layers"})
 
     widths: list[PositiveInt]
     dropout: DropoutRate  # probability of dropping a hidden unit, in [0, 1) (A.1: 0.2)
@@ -48,7 +46,7 @@ class NormalPrior(Model[Supervised, DenseNetwork]):
     """Keys of a Bayesian network, θ ~ N(0, s²) and log σ_t² ~ N(log noise_init, noise_spread²)."""
 
     requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
+    offers = frozenset(
         {
             "network",
             "penalised",

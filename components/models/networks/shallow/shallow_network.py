@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -197,7 +197,7 @@ class ShallowNetwork(Model[Supervised, ShallowModule]):
         targets=frozenset({"real"}),
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "theta_predictive", "conditionals"})
+    offers = frozenset({"log_joint", "theta_predictive", "conditionals"})
 
     units: PositiveInt
     architecture: Literal["fixed", "variable"]
