@@ -33,7 +33,7 @@ class SmoothFunction(Dataset[KnownFunction]):
     """
 
     kind = "supervised"
-    traits = frozenset({"known_function"})
+    traits = {"known_function"}
     target = "real"
     n_train: PositiveInt
     n_test: PositiveInt

@@ -31,7 +31,7 @@ class Tosses(Dataset[Unlabelled]):
     """
 
     kind = "unlabelled"
-    traits = frozenset({"single_values"})
+    traits = {"single_values"}
     values = "binary"
     heads: NonNegativeInt
     tails: NonNegativeInt

@@ -72,8 +72,8 @@ class Sampler(Inference[LogJoint, SampleableProblem, ModelBatch, C], Generic[C])
     """Base of samplers of a log joint; the posterior holds the states that their chains keep."""
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
+        kinds={"density", "supervised"},
+        capabilities={"log_joint"},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
     provides = SAMPLER_OUTPUTS

@@ -353,8 +353,8 @@ class ClassSeries(Dataset[Forecasting]):
     """Series of class numbers, the last ``n_ahead`` of them to be forecast."""
 
     kind = "sequence"
-    traits = frozenset({"class_series", "unknown_states"})
-    simulates = frozenset({"categorical_series"})
+    traits = {"class_series", "unknown_states"}
+    simulates = {"categorical_series"}
 
     n_steps: PositiveInt
     n_ahead: PositiveInt

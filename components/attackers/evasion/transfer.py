@@ -43,7 +43,7 @@ class Transfer(Evasion):
     domain = None
     knowledge = "grey box"
     # keys that the attack inherits from here
-    inherited_keys = frozenset({"eps"})
+    inherited_keys = {"eps"}
 
     attack: Evasion
     surrogate: Model

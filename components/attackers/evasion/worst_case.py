@@ -35,7 +35,7 @@ class WorstCase(Evasion):
 
     domain = None
     # keys that members inherit from here
-    inherited_keys = frozenset({"eps", "norm"})
+    inherited_keys = {"eps", "norm"}
     one_threat = True
 
     norm: NormName

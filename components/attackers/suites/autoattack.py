@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from components.attackers.evasion.worst_case import WorstCase
 from components.registry import register
 

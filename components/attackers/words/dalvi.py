@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pydantic import PositiveFloat
 from torch import Tensor
 
@@ -28,7 +27,7 @@ class Dalvi(Evasion):
 
     Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3."""
 
-    requires = Requirements(targets=frozenset({"binary"}))
+    requires = Requirements(targets={"binary"})
     domain = "binary"
     knowledge = "white box"
 

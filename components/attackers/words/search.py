@@ -23,7 +23,7 @@ from components.contracts.victim import Against, Direction, Victim
 class WordAttack(Evasion):
     """An attack that changes at most ε words of each malicious mail."""
 
-    requires = Requirements(targets=frozenset({"binary"}))
+    requires = Requirements(targets={"binary"})
     domain = "binary"
 
     # p(y|x) to lower: defended | undefended (the classifier under a defence such as acra)

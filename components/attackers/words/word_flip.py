@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from components.attackers.words.search import WordSearch
 from components.registry import register
 

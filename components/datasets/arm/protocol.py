@@ -60,7 +60,7 @@ class PartlyLabelled(Dataset[Supervised]):
     """Torques of seven joints; each training row has some of them."""
 
     kind = "supervised"
-    traits = frozenset({"several_tasks"})
+    traits = {"several_tasks"}
     target = "real"
     n_train: Annotated[int, Field(ge=1, le=TRAIN_ROWS)]
     n_test: Annotated[int, Field(ge=1, le=TEST_ROWS)] | None

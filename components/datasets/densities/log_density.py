@@ -46,7 +46,7 @@ class LogDensity(NormalStart):
     Source: Gallego (2021), section 2.2.1.
     """
 
-    imports = frozenset({"function"})
+    imports = {"function"}
 
     function: Place
     arguments: dict[str, Any] | None

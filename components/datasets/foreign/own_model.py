@@ -18,7 +18,7 @@ class OwnModel(OwnDensity):
     the content of its file.
     """
 
-    imports = frozenset({"function"})
+    imports = {"function"}
 
     function: Place
     arguments: dict[str, Any] | None

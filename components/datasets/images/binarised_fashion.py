@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from components.datasets.images.unlabelled_images import BinarisedImages
 from components.registry import register
 

@@ -93,7 +93,7 @@ class Cifar10(FileOrSimulationDataset[Supervised]):
     Source: Krizhevsky (2009); Gallego (2021), section 1.3.4."""
 
     kind = "supervised"
-    traits = frozenset({"images"})
+    traits = {"images"}
     target = "classes"
     stand_in = "scikit-learn's digits in random colours"
     n_train: Annotated[int, Field(ge=1, le=50_000)] | None

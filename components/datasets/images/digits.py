@@ -34,7 +34,7 @@ class Digits(Dataset):
     scikit-learn."""
 
     kind = "supervised"
-    traits = frozenset({"images"})
+    traits = {"images"}
     target = "classes"
     n_train: PositiveInt | None
     n_test: Annotated[int, Field(ge=1, lt=IMAGES)]

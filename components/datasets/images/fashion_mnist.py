@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from components.datasets.images.mnist_files import ImageDataset
 from components.registry import register
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -168,7 +169,7 @@ class ImageDataset(Dataset):
 
     kind = "supervised"
     target = "classes"
-    traits = frozenset({"images"})
+    traits = {"images"}
     traits_where = {"binary_inputs": "binarised=threshold"}
     title: ClassVar[str]  # common name of the set
     task: ClassVar[str]
@@ -181,7 +182,7 @@ class ImageDataset(Dataset):
     # pixels as they are, or 1 where brighter than ½ and else 0
     binarised: Literal["none", "threshold"]
 
-    def data_traits(self) -> frozenset[str]:
+    def data_traits(self) -> Set[str]:
         return super().data_traits() | (
             {"binary_inputs"} if self.binarised == "threshold" else frozenset()
         )

@@ -97,7 +97,7 @@ class MnistVariations(Dataset):
     """
 
     kind = "supervised"
-    traits = frozenset({"images", "several_tasks"})
+    traits = {"images", "several_tasks"}
     target = "classes"
     n_train: Annotated[int, Field(ge=1, le=20_000)]
     n_test: Annotated[int, Field(ge=1, le=10_000)]

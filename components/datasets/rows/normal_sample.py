@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
 
@@ -26,7 +25,7 @@ class NormalSample(Dataset[Unlabelled]):
     """
 
     kind = "unlabelled"
-    traits = frozenset({"single_values"})
+    traits = {"single_values"}
     values = "real"
     n_train: PositiveInt
     n_test: PositiveInt

@@ -92,7 +92,7 @@ class FaimsSim(Dataset):
     """
 
     kind = "supervised"
-    traits = frozenset({"several_tasks"})
+    traits = {"several_tasks"}
     target = "binary"
     n_patients: Annotated[int, Field(ge=8)]
     n_cases: Annotated[int, Field(ge=4)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from torch import Tensor
 
 from components.contracts.predictive import GaussianMixture

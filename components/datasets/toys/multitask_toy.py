@@ -53,7 +53,7 @@ class MultitaskToy(Dataset):
     Source: Boustati (2021), section 3.1."""
 
     kind = "supervised"
-    traits = frozenset({"several_tasks"})
+    traits = {"several_tasks"}
     target = "real"
     n_train: PositiveInt
     n_test: PositiveInt

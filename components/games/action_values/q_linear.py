@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from torch import Tensor, nn
 
@@ -86,8 +85,8 @@ class QLinear(Model[Game, LinearValues]):
 
     Source: Gallego (2021), Algorithm 4.3 and section 4.4.3."""
 
-    requires = Requirements(kinds=frozenset({"game"}))
-    offers = frozenset({"q_function"})
+    requires = Requirements(kinds={"game"})
+    offers = {"q_function"}
 
     def build(self, problem: Game, rng: Rng) -> LinearValues:
         environment = problem.environment

@@ -97,8 +97,8 @@ class QNetwork(Model[Game, NetworkValues]):
 
     Source: Gallego (2021), Algorithm 4.3; Glorot and Bengio (2010), eq. (16)."""
 
-    requires = Requirements(kinds=frozenset({"game"}))
-    offers = frozenset({"q_function"})
+    requires = Requirements(kinds={"game"})
+    offers = {"q_function"}
 
     widths: Annotated[list[PositiveInt], Field(min_length=1)]
 

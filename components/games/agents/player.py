@@ -69,12 +69,12 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"game"}),
+        kinds={"game"},
         batch_kind="episode",
-        capabilities=frozenset({"q_function"}),
+        capabilities={"q_function"},
         attacker=True,
     )
-    provides = frozenset({"played"})
+    provides = {"played"}
 
     @abstractmethod
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> K:

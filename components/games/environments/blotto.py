@@ -38,7 +38,7 @@ class Blotto(GameDataset):
     Source: Gallego (2021), section 4.4.2 (after Hart 2008).
     """
 
-    simulates = frozenset({"numbered_states"})
+    simulates = {"numbered_states"}
 
     positions: Annotated[int, Field(ge=2)]
     resources: PositiveInt

@@ -102,7 +102,7 @@ class DataSharing(Dilemma):
     Source: Gallego (2021), section 4.5, Tables 4.3 to 4.5; k > 2 after the remark in 4.5.4.
     """
 
-    simulates = frozenset({"numbered_states"})
+    simulates = {"numbered_states"}
 
     players: Annotated[int, Field(ge=2, le=8)]
 

@@ -27,7 +27,7 @@ class FriendOrFoe(GameDataset):
     Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017).
     """
 
-    simulates = frozenset({"numbered_states"})
+    simulates = {"numbered_states"}
 
     targets: Annotated[int, Field(ge=2)]
     reward: PositiveFloat

@@ -39,7 +39,7 @@ class FriendOrFoeGrid(GameDataset):
     Source: Gallego (2021), section 4.4.1 (spatial variant; after Leike et al. 2017).
     """
 
-    simulates = frozenset({"numbered_states"})
+    simulates = {"numbered_states"}
 
     reward: PositiveFloat
     cost: NonNegativeFloat

@@ -48,7 +48,7 @@ class PettingZoo(GameDataset):
     Source: Terry, Black, Grammel et al. (2021), section 4 (in its parallel form).
     """
 
-    imports = frozenset({"env"})
+    imports = {"env"}
 
     env: str
     kwargs: dict[str, Any] | None

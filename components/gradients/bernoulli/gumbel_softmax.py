@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
@@ -34,7 +33,7 @@ class GumbelSoftmax(StatelessGradient[BernoulliLayers[RowBatch]]):
     Source: Jang, Gu and Poole (2017); Maddison, Mnih and Teh (2017).
     """
 
-    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
+    requires = Requirements(capabilities={"bernoulli_layers"})
     unbiased = False
 
     n_samples: PositiveInt

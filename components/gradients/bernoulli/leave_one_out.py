@@ -49,7 +49,7 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
         ConfigError: one draw has no others.
     """
 
-    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
+    requires = Requirements(capabilities={"bernoulli_layers"})
     unbiased = True
 
     n_samples: PositiveInt

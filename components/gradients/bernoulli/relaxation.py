@@ -77,7 +77,7 @@ class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
     u.
     """
 
-    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
+    requires = Requirements(capabilities={"bernoulli_layers"})
     unbiased = True
 
     n_samples: PositiveInt

@@ -46,8 +46,8 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
     Source: Geffner and Domke (2018), sections 3 and 4; Boustati (2021), section 4.8.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise"}))
-    inherited_keys = frozenset({"n_samples"})
+    requires = Requirements(capabilities={"pathwise"})
+    inherited_keys = {"n_samples"}
     unbiased = True
 
     n_samples: PositiveInt

@@ -85,7 +85,7 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         ConfigMismatchError: rows share their noise, and the objective takes the variance of
             their sum for a sum of variances."""
 
-    requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise"}))
+    requires = Requirements(capabilities={"pathwise", "normal_noise"})
     unbiased = True
 
     n_samples: PositiveInt

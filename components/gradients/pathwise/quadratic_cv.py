@@ -58,7 +58,7 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
 
     Source: Geffner and Domke (2020), section 3 and Algorithm 1."""
 
-    requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise", "location_scale"}))
+    requires = Requirements(capabilities={"pathwise", "normal_noise", "location_scale"})
     unbiased = True
 
     n_samples: PositiveInt

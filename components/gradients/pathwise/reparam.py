@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import Pathwise
@@ -29,7 +28,7 @@ class Reparam(StatelessGradient[Pathwise[RowBatch]]):
     (2014), section 3.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise"}))
+    requires = Requirements(capabilities={"pathwise"})
     unbiased = True
 
     n_samples: PositiveInt

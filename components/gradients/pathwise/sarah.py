@@ -50,7 +50,7 @@ class SARAH(Gradient[Pathwise[RowBatch], RowBatch, SarahState]):
     Source: Nguyen, Liu, Scheinberg and Takáč (2017), Algorithm 1.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise"}))
+    requires = Requirements(capabilities={"pathwise"})
     unbiased = False
 
     n_samples: PositiveInt

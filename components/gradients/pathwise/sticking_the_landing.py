@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from pydantic import PositiveInt
 
@@ -31,7 +30,7 @@ class StickingTheLanding(StatelessGradient[PathDerivative[RowBatch]]):
     Source: Roeder, Wu and Duvenaud (2017), eq. (9) and Algorithm 2.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise", "path_derivative"}))
+    requires = Requirements(capabilities={"pathwise", "path_derivative"})
     unbiased = True
 
     n_samples: PositiveInt

@@ -52,7 +52,7 @@ class SVRG(Gradient[Pathwise[RowBatch], RowBatch, SvrgState]):
     Source: Johnson and Zhang (2013), section 2; Boustati (2021), section 4.8.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise"}))
+    requires = Requirements(capabilities={"pathwise"})
     unbiased = True
 
     n_samples: PositiveInt

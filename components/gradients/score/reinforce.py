@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pydantic import PositiveInt
 from torch import Tensor
 
@@ -38,7 +37,7 @@ class Reinforce(StatelessGradient[LogRatio[RowBatch]]):
     Source: Boustati (2021), eq. (5.2); Williams (1992); Ranganath, Gerrish and Blei (2014).
     """
 
-    requires = Requirements(capabilities=frozenset({"log_ratio"}))
+    requires = Requirements(capabilities={"log_ratio"})
     unbiased = True
 
     n_samples: PositiveInt

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pydantic import PositiveInt, model_validator
 from torch import Tensor
 
@@ -46,7 +45,7 @@ class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
     (2019).
     """
 
-    requires = Requirements(capabilities=frozenset({"log_ratio"}))
+    requires = Requirements(capabilities={"log_ratio"})
     unbiased = True
 
     n_samples: PositiveInt

@@ -121,9 +121,7 @@ class AlphaDivergence(Inference[LogJoint, Density, None, NearestGaussiansState])
     and Hernández-Lobato (2020), eqs. (17) to (20), Figure 1.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density"}), batch_kind="whole", capabilities=frozenset({"log_joint"})
-    )
+    requires = Requirements(kinds={"density"}, batch_kind="whole", capabilities={"log_joint"})
     provides = SAMPLER_OUTPUTS | {"analyses"}
     mixes = False  # independent draws of a fit
     max_useful_steps = 1

@@ -96,9 +96,9 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
+        kinds={"supervised"},
         batch_kind="whole",
-        capabilities=frozenset({"log_joint", "gaussian_prior"}),
+        capabilities={"log_joint", "gaussian_prior"},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
     provides = SAMPLER_OUTPUTS | {"analyses"}

@@ -60,10 +60,8 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
     (2021), section 1.3.4.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
-    )
-    provides = frozenset({"predicts"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
+    provides = {"predicts"}
 
     norm_rows: PositiveInt | None
 

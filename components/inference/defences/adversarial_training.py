@@ -53,11 +53,11 @@ class AdversarialTraining(
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"network", "penalised"}),
+        kinds={"supervised"},
+        capabilities={"network", "penalised"},
         attacker=True,
     )
-    provides = frozenset({"predicts"})
+    provides = {"predicts"}
 
     train_eps: NonNegativeFloat
     training_attacker: Evasion | None

@@ -60,7 +60,7 @@ class ARATraining(ParticleDefence[AdversarialChains]):
     eq. (15) (momentum).
     """
 
-    provides = frozenset({"predicts", "redraws"})
+    provides = {"predicts", "redraws"}
 
     mixture: Mixture
     attacker_uncertainty: bool

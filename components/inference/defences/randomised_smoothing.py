@@ -45,11 +45,11 @@ class RandomisedSmoothing(Inference[Penalised, Supervised, Batch, DescentState],
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
-        capabilities=frozenset({"network", "penalised"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
+        capabilities={"network", "penalised"},
     )
-    provides = frozenset({"predicts", "defends"})
+    provides = {"predicts", "defends"}
 
     sigma: PositiveFloat
     votes: PositiveInt

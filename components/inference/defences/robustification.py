@@ -68,7 +68,7 @@ class Robustification(ParticleDefence[RobustState]):
     Source: Gallego (2021), section 3.6.1 and Algorithm 3.2.
     """
 
-    provides = frozenset({"predicts", "redraws", "defends"})
+    provides = {"predicts", "redraws", "defends"}
 
     undefended_steps: PositiveInt
 

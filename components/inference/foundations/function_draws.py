@@ -119,11 +119,11 @@ class FunctionDraws(Inference[GivenFunction, Supervised, Batch, FunctionState]):
     al. (2014), section 4."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
+        kinds={"supervised"},
         batch_kind="whole",
-        capabilities=frozenset({"given_function"}),
+        capabilities={"given_function"},
     )
-    provides = frozenset({"predicts", "analyses"})
+    provides = {"predicts", "analyses"}
 
     given: Given
     points: PositiveInt

@@ -74,10 +74,10 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"network", "penalised", "weight_space", "own_inputs"}),
+        kinds={"supervised"},
+        capabilities={"network", "penalised", "weight_space", "own_inputs"},
     )
-    provides = frozenset({"predicts", "redraws", "analyses"})
+    provides = {"predicts", "redraws", "analyses"}
 
     structure: Literal["full", "diagonal", "last_layer"]
     hyperparameters: Literal["trained", "evidence"]

@@ -114,12 +114,12 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
+        kinds={"supervised"},
         capabilities=frozenset(),
-        capabilities_by_kind={"supervised": frozenset({"network", "penalised"})},
-        alternatives_by_kind={"supervised": frozenset({"log_joint", "theta_predictive"})},
+        capabilities_by_kind={"supervised": {"network", "penalised"}},
+        alternatives_by_kind={"supervised": {"log_joint", "theta_predictive"}},
     )
-    provides = frozenset({"predicts", "redraws"})
+    provides = {"predicts", "redraws"}
 
     rank: PositiveInt
     n_predict: PositiveInt

@@ -62,7 +62,7 @@ class HMC(WarmUp, Sampler[HamiltonianChains]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "sequence", "unlabelled"}),
+        kinds={"density", "supervised", "sequence", "unlabelled"},
         batch_kind="whole",
     )
     folds_replicates = frozenset()

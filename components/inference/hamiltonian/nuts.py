@@ -38,7 +38,7 @@ class NUTS(WarmUp, Sampler[HamiltonianChains]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "sequence"}),
+        kinds={"density", "supervised", "sequence"},
         batch_kind="whole",
     )
     folds_replicates = frozenset()

@@ -48,10 +48,10 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
     differ in."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"network", "weight_space", "own_inputs"}),
+        kinds={"supervised"},
+        capabilities={"network", "weight_space", "own_inputs"},
     )
-    provides = frozenset({"predicts", "redraws"})
+    provides = {"predicts", "redraws"}
 
     discriminator: Literal["network", "prior", "none"]
     rows: Literal["shared", "own"]

@@ -123,8 +123,8 @@ class ParallelAdversarial(
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"network", "weight_space", "own_inputs"}),
+        kinds={"supervised"},
+        capabilities={"network", "weight_space", "own_inputs"},
     )
     provides = frozenset()
 

@@ -39,10 +39,8 @@ class ImprovedLatents(
     """Keys, steered step size and posterior of these methods; the gradient of the guide is what
     they differ in."""
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), capabilities=frozenset({"latent_variable"})
-    )
-    provides = frozenset({"bounds_likelihood", "holds_module"})
+    requires = Requirements(kinds={"unlabelled"}, capabilities={"latent_variable"})
+    provides = {"bounds_likelihood", "holds_module"}
 
     improve_steps: PositiveInt
     leapfrog_steps: PositiveInt

@@ -68,10 +68,8 @@ class IWAE(
     and Maddison (2019), eq. (8).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), capabilities=frozenset({"latent_variable"})
-    )
-    provides = frozenset({"bounds_likelihood", "holds_module"})
+    requires = Requirements(kinds={"unlabelled"}, capabilities={"latent_variable"})
+    provides = {"bounds_likelihood", "holds_module"}
 
     gradient: Way
     n_samples: PositiveInt

@@ -170,7 +170,7 @@ class FourStatisticians(LinearAnalysis[FourStates]):
     Source: Bardenet (2021), chapter 1.
     """
 
-    provides = frozenset({"predicts", "analyses", "writes_files"})
+    provides = {"predicts", "analyses", "writes_files"}
     level: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt
     loss: Literal["estimation", "prediction"]

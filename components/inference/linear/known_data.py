@@ -22,10 +22,8 @@ S = TypeVar("S")
 class LinearAnalysis(Inference[Conjugate, Supervised, Batch, S], Generic[S]):
     """Base of the analyses of a linear regression, which see all rows."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
-    )
-    provides = frozenset({"predicts", "analyses"})
+    requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={"conjugate"})
+    provides = {"predicts", "analyses"}
     reads_truth = True
 
 

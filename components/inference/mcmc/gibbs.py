@@ -52,9 +52,9 @@ class Gibbs(Superchains, Inference[Conditionals, SampleableProblem, ModelBatch, 
     """
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "unlabelled"}),
+        kinds={"density", "supervised", "unlabelled"},
         batch_kind="whole",
-        capabilities=frozenset({"log_joint", "conditionals"}),
+        capabilities={"log_joint", "conditionals"},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
     provides = SAMPLER_OUTPUTS

@@ -57,11 +57,11 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
     Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3; Bardenet (2021), chapter 7."""
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled"}),
+        kinds={"unlabelled"},
         batch_kind="whole",
-        capabilities=frozenset({"dirichlet_process"}),
+        capabilities={"dirichlet_process"},
     )
-    provides = frozenset({"predicts_rows", "analyses", "writes_files"})
+    provides = {"predicts_rows", "analyses", "writes_files"}
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

@@ -71,12 +71,12 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled"}),
+        kinds={"unlabelled"},
         batch_kind="whole",
-        capabilities=frozenset({"dirichlet_process"}),
+        capabilities={"dirichlet_process"},
     )
     max_useful_steps = 1
-    provides = frozenset({"predicts_rows"})
+    provides = {"predicts_rows"}
     prior: Literal["model", "library"]
     truncation: Annotated[int, Field(ge=2)]
     starts: PositiveInt

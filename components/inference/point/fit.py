@@ -31,11 +31,9 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
 
     Source: Hastie, Tibshirani and Friedman (2009), chapter 15."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"estimator"})
-    )
+    requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={"estimator"})
     max_useful_steps = 1
-    provides = frozenset({"predicts"})
+    provides = {"predicts"}
 
     def init(self, model: Estimator, problem: Supervised, rng: Rng) -> FitState:
         return FitState(estimator=model)

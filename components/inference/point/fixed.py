@@ -36,12 +36,12 @@ class Fixed(Inference[Network | LogRatio[RowBatch], Supervised | Unlabelled, Row
     Source: Madry et al. (2018), section 2 (the network that is attacked)."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised", "unlabelled"}),
+        kinds={"supervised", "unlabelled"},
         batch_kind="whole",
         capabilities=frozenset(),
         capabilities_by_kind={
-            "supervised": frozenset({"network"}),
-            "unlabelled": frozenset({"log_ratio"}),
+            "supervised": {"network"},
+            "unlabelled": {"log_ratio"},
         },
     )
     max_useful_steps = 1

@@ -44,10 +44,8 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent], DescentKeys)
     Hutter (2017), eq. (5).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
-    )
-    provides = frozenset({"predicts"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
+    provides = {"predicts"}
 
     schedule: Literal["constant", "cosine"]
     anneal_steps: PositiveInt | None

@@ -96,15 +96,15 @@ class VIS(
     """
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "sequence", "unlabelled"}),
+        kinds={"density", "supervised", "sequence", "unlabelled"},
         capabilities=frozenset(),
         capabilities_by_kind={
-            "density": frozenset({"log_joint"}),
-            "supervised": frozenset({"log_joint", "theta_predictive"}),
-            "sequence": frozenset({"log_joint", "forecasts_series"}),
-            "unlabelled": frozenset({"latent_variable"}),
+            "density": {"log_joint"},
+            "supervised": {"log_joint", "theta_predictive"},
+            "sequence": {"log_joint", "forecasts_series"},
+            "unlabelled": {"latent_variable"},
         },
-        alternatives_by_kind={"supervised": frozenset({"class_conditional"})},
+        alternatives_by_kind={"supervised": {"class_conditional"}},
     )
     provides = frozenset()
     provides_by_kind = {

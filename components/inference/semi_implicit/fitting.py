@@ -167,12 +167,12 @@ class SemiImplicitRowsVI(SemiImplicitVI):
     """A method that trains an encoder of rows too."""
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "unlabelled"}),
+        kinds={"density", "supervised", "unlabelled"},
         capabilities=frozenset(),
         capabilities_by_kind={
-            "density": frozenset({"log_joint"}),
-            "supervised": frozenset({"log_joint"}) | NEEDS_TO_PREDICT["supervised"],
-            "unlabelled": frozenset({"latent_variable", "row_guide"}),
+            "density": {"log_joint"},
+            "supervised": {"log_joint"} | NEEDS_TO_PREDICT["supervised"],
+            "unlabelled": {"latent_variable", "row_guide"},
         },
     )
     provides = frozenset()

@@ -68,7 +68,7 @@ class StepSizes(BaseModel):
 class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
     """Base of samplers that follow the gradient of the log joint with steps of size ε_t."""
 
-    folds_replicates = frozenset({"density"})
+    folds_replicates = {"density"}
     draw_bias = Bias(
         "its step size",
         {

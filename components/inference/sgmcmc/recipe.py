@@ -78,7 +78,7 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
     4.2; Ding et al. (2014); Lu et al. (2017), separable; Chen et al. (2016).
     """
 
-    imports = frozenset({"matrices"})
+    imports = {"matrices"}
 
     dynamics: Literal["langevin", "hamiltonian", "thermostat", "thermostats"]
     metric: Literal["constant", "potential"]

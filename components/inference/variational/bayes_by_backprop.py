@@ -92,10 +92,8 @@ class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
     Roeder, Wu and Duvenaud (2017) for path.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
-    )
-    provides = frozenset({"predicts", "redraws", "analyses"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "weight_space"})
+    provides = {"predicts", "redraws", "analyses"}
 
     divergence: Divergence
     prior: Literal["network", "scale_mixture"]

@@ -46,7 +46,7 @@ class CAVI(CoordinateInference[CoordinateAscent[Any]]):
     """
 
     requires = Requirements(
-        capabilities=frozenset({"coordinate_ascent", "log_joint"}),
+        capabilities={"coordinate_ascent", "log_joint"},
     )
     provides = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     mixes = False  # independent draws of a fit

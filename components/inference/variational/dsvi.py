@@ -101,8 +101,8 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
     Source: Salimbeni and Deisenroth (2017); Boustati (2021), eq. (3.14) and A.1.2.
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}), capabilities=frozenset({"elbo"}))
-    provides = frozenset({"predicts", "redraws", "holds_module"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"elbo"})
+    provides = {"predicts", "redraws", "holds_module"}
 
     lr: PositiveFloat
     betas: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)]

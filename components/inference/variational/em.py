@@ -40,9 +40,9 @@ class EM(CoordinateInference[PointMasses[Any]]):
     """
 
     requires = Requirements(
-        capabilities=frozenset({"point_masses", "log_joint"}),
+        capabilities={"point_masses", "log_joint"},
     )
-    provides = frozenset({"predicts", "analyses", "predicts_rows"})
+    provides = {"predicts", "analyses", "predicts_rows"}
 
     penalised: bool
 

@@ -3,6 +3,7 @@ gradient of its bound."""
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,23 +65,21 @@ class GaussianVI(GuideFit[GaussianTrainingState]):
     Source: Boustati (2021), eq. (B.6); Titsias and Lázaro-Gredilla (2014), Algorithm 1."""
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "sequence"}),
+        kinds={"density", "supervised", "sequence"},
     )
     # keys that the gradient inherits from here
-    inherited_keys = frozenset({"n_samples"})
-    makes = frozenset(
-        {
-            "pathwise",
-            "log_ratio",
-            "normal_noise",
-            "row_context",
-            "path_derivative",
-            "location_scale",
-            "global_latent",
-        }
-    )
+    inherited_keys = {"n_samples"}
+    makes = {
+        "pathwise",
+        "log_ratio",
+        "normal_noise",
+        "row_context",
+        "path_derivative",
+        "location_scale",
+        "global_latent",
+    }
 
-    def variational_capabilities(self) -> frozenset[str]:
+    def variational_capabilities(self) -> Set[str]:
         factored = self.covariance == "diagonal" and self.noise == "shared"
         return self.makes | ({"factored_guide"} if factored else set())
 

@@ -30,8 +30,8 @@ class GuideFit(Inference[LogJoint, SampleableProblem, ModelBatch, S], DescentKey
     """Base of methods that fit q(θ) by gradients; the posterior holds independent draws of q."""
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
+        kinds={"density", "supervised"},
+        capabilities={"log_joint"},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
     provides = SAMPLER_OUTPUTS | {"analyses"}

@@ -49,12 +49,12 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised", "unlabelled"}),
+        kinds={"supervised", "unlabelled"},
         batch_kind="whole",
-        capabilities=frozenset({"elbo"}),
-        capabilities_by_kind={"unlabelled": frozenset({"log_ratio"})},  # scores held-out rows
+        capabilities={"elbo"},
+        capabilities_by_kind={"unlabelled": {"log_ratio"}},  # scores held-out rows
     )
-    provides = frozenset({"holds_module"})
+    provides = {"holds_module"}
     provides_by_kind = {
         "supervised": frozenset({"predicts", "redraws"}),
         "unlabelled": frozenset({"bounds_likelihood"}),

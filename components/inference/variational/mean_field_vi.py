@@ -119,10 +119,8 @@ class MeanFieldVI(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
     Rodríguez Santana and Hernández-Lobato (2020), section 6.2, for the warm-up.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
-    )
-    provides = frozenset({"predicts", "redraws"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "weight_space"})
+    provides = {"predicts", "redraws"}
 
     lr: PositiveFloat
     estimator: Literal["local", "weights"]

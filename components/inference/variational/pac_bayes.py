@@ -105,13 +105,13 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
         refused_traits={"several_tasks": "bounds the risk of one label a row"},
         batch_kind="whole",
-        capabilities=frozenset({"network", "weight_space"}),
+        capabilities={"network", "weight_space"},
     )
-    provides = frozenset({"predicts", "redraws", "analyses"})
+    provides = {"predicts", "redraws", "analyses"}
     reads_truth = True  # the bound is laid next to the error on test rows
 
     prior_share: Annotated[float, Field(ge=0, lt=1)]

@@ -48,8 +48,8 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     integrated out as in Titsias (2009).
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}), targets=frozenset({"real"}))
-    offers = frozenset({"elbo", "given_function", "noise_parameters", "ard_weights"})
+    requires = Requirements(kinds={"supervised"}, targets={"real"})
+    offers = {"elbo", "given_function", "noise_parameters", "ard_weights"}
 
     inner_dim: PositiveInt | None
     inner_kernel: Shape

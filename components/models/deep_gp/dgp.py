@@ -137,11 +137,11 @@ class DGP(Model[Supervised, TwoLayers]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"real"}),
+        kinds={"supervised"},
+        targets={"real"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers = frozenset({"elbo", "given_function", "pathwise", "normal_noise", "row_context"})
+    offers = {"elbo", "given_function", "pathwise", "normal_noise", "row_context"}
 
     inner_dim: PositiveInt
     n_inducing: PositiveInt

@@ -266,8 +266,8 @@ class IRF(Model[Supervised, Forests]):
     Zadrozny and Elkan (2002), section 3.
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers = frozenset({"estimator"})
+    requires = Requirements(kinds={"supervised"})
+    offers = {"estimator"}
     differentiable = False
 
     trees: PositiveInt

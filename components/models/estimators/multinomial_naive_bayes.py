@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
@@ -70,11 +69,11 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
     (reviews, presence)."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
-        domains=frozenset({"tokens"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
+        domains={"tokens"},
     )
-    offers = frozenset({"estimator"})
+    offers = {"estimator"}
     differentiable = False
 
     smoothing: PositiveFloat

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
@@ -78,11 +77,11 @@ class TfidfLogistic(Model[Supervised, TfidfRegression]):
     words)."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary"}),
-        domains=frozenset({"tokens"}),
+        kinds={"supervised"},
+        targets={"binary"},
+        domains={"tokens"},
     )
-    offers = frozenset({"estimator"})
+    offers = {"estimator"}
     differentiable = False
 
     C: PositiveFloat

@@ -49,11 +49,11 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled"}),
-        values=frozenset({"binary"}),
+        kinds={"unlabelled"},
+        values={"binary"},
         required_traits={"single_values": "is of one value a row"},
     )
-    offers = frozenset({"beta_posterior"})
+    offers = {"beta_posterior"}
     a: PositiveFloat
     b: PositiveFloat
 

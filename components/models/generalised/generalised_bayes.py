@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from typing import Literal
 
@@ -130,8 +130,8 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
     Lyddon, Holmes and Walker (2019); Ribatet, Cooley and Davison (2012).
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers = frozenset({"log_joint", "theta_predictive", "warm_start"})
+    requires = Requirements(kinds={"supervised"})
+    offers = {"log_joint", "theta_predictive", "warm_start"}
     offers_where = {
         "gaussian_prior": "base=logistic_regression",
         "training_start": "base=logistic_regression",
@@ -153,7 +153,7 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
             )
         return self
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         return self.offers | (self.base.capabilities() & self.offers_where.keys())
 
     def build(self, problem: Supervised, rng: Rng) -> GeneralisedModule:

@@ -45,9 +45,7 @@ class PPCA(Model[Unlabelled, LinearRows]):
     Source: Tipping and Bishop (1999), eqs. (6) to (8), section 3.3 (gaps); Salakhutdinov and Mnih
     (2008); Boustati (2021), section 2.1.1.1."""
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), values=frozenset({"real", "incomplete"})
-    )
+    requires = Requirements(kinds={"unlabelled"}, values={"real", "incomplete"})
     offers = VAE.offers
 
     latent_dim: PositiveInt

@@ -174,8 +174,8 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
     Source: Bishop (2006), section 10.2; Bardenet (2021), section 5.2.
     """
 
-    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
-    offers = frozenset({"log_joint", "conditionals", "coordinate_ascent", "point_masses"})
+    requires = Requirements(kinds={"unlabelled"}, values={"real"})
+    offers = {"log_joint", "conditionals", "coordinate_ascent", "point_masses"}
 
     clusters: PositiveInt
     concentration: PositiveFloat

@@ -286,13 +286,11 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     5.2."""
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled"}),
-        values=frozenset({"real"}),
+        kinds={"unlabelled"},
+        values={"real"},
         required_traits={"single_values": "is of one value a row"},
     )
-    offers = frozenset(
-        {"log_joint", "warm_start", "conditionals", "coordinate_ascent", "structured_ascent"}
-    )
+    offers = {"log_joint", "warm_start", "conditionals", "coordinate_ascent", "structured_ascent"}
 
     mean: float
     kappa: PositiveFloat

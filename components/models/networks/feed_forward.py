@@ -7,7 +7,7 @@ differs."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Annotated, Literal
 
 import torch
@@ -80,7 +80,7 @@ class DropoutModel(Model[Supervised, nn.Module]):
     offers_where = {"dropout": "dropout above 0"}
     dropout: DropoutRate
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         return self.offers | (self.offers_where.keys() if self.dropout else set())
 
 

@@ -151,11 +151,11 @@ class VGG(Model[Supervised, VGGNetwork]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
         required_traits={"images": "reads images"},
     )
-    offers = frozenset({"network", "penalised", "batch_normalised"})
+    offers = {"network", "penalised", "batch_normalised"}
 
     depth: Depth
     width: PositiveInt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,11 +60,11 @@ class StateDict(Model[Supervised, Network]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
+        kinds={"supervised"},
         # its network names the kind
-        domains=frozenset({"continuous", "binary", "tokens"}),
+        domains={"continuous", "binary", "tokens"},
     )
-    offers = frozenset({"network"})
+    offers = {"network"}
     offers_where = {
         "penalised": "network=mlp",
         "weight_space": "network=mlp",
@@ -96,7 +97,7 @@ class StateDict(Model[Supervised, Network]):
             )
         return self
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         own = self.network.capabilities() - (UNFROZEN if self.freeze else frozenset())
         return own | {"warm_start"} if "log_joint" in own else own
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Literal
 
 import torch
@@ -66,10 +67,8 @@ class ShallowGPSettings(BaseModel):
 class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     """Gaussian processes of one layer, exact (of real labels) or sparse."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), targets=frozenset({"real", "binary", "classes"})
-    )
-    offers = frozenset({"elbo", "given_function", "noise_parameters", "hyperparameters"})
+    requires = Requirements(kinds={"supervised"}, targets={"real", "binary", "classes"})
+    offers = {"elbo", "given_function", "noise_parameters", "hyperparameters"}
     offers_where = {"variational_layers": "posterior=sparse model.bound=variational"}
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
@@ -80,7 +79,7 @@ class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
             return "posterior=exact", "posterior=sparse"
         return ("bound=collapsed", "bound=variational") if self.bound == "collapsed" else None
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         learnt = self.posterior == "sparse" and self.bound == "variational"
         return self.offers | (self.offers_where.keys() if learnt else set())
 

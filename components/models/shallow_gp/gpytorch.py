@@ -44,9 +44,9 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018).
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers = frozenset({"elbo", "given_function", "noise_parameters", "hyperparameters"})
-    imports = frozenset({"class_path"})
+    requires = Requirements(kinds={"supervised"})
+    offers = {"elbo", "given_function", "noise_parameters", "hyperparameters"}
+    imports = {"class_path"}
 
     class_path: Place
     arguments: dict[str, Any] | None

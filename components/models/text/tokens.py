@@ -6,7 +6,6 @@ of a batch.
 
 from __future__ import annotations
 
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
@@ -21,12 +20,12 @@ class TextModel(DropoutModel):
     """Classifier of rows of tokens."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
-        domains=frozenset({"tokens"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
+        domains={"tokens"},
     )
     differentiable = False
-    offers = frozenset({"network", "penalised"})
+    offers = {"network", "penalised"}
 
     prior_std: PositiveFloat
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
@@ -25,7 +24,7 @@ class GaussianContamination(Contamination):
 
     Source: Boustati (2021), appendix D.3.3."""
 
-    offers = frozenset({"noise_law"})
+    offers = {"noise_law"}
     knowledge = "black box"
     probability: Probability
     sd: PositiveFloat

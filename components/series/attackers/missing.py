@@ -29,7 +29,7 @@ class Missing(Contamination):
     Source: Gilbert (1960).
     """
 
-    offers = frozenset({"noise_law"})
+    offers = {"noise_law"}
     knowledge = "black box"
     probability: Probability
     run_length: Annotated[float, Field(ge=1)] | None

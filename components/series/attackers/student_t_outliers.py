@@ -39,7 +39,7 @@ class StudentTOutliers(Contamination):
 
     Source: Boustati (2021), eq. (6.18) and appendix D.3.4."""
 
-    offers = frozenset({"noise_density"})
+    offers = {"noise_density"}
     knowledge = "black box"
     probability: Probability
     df: PositiveFloat

@@ -21,11 +21,11 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
     before the next."""
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="observation",
-        capabilities=frozenset({"state_space"}),
+        capabilities={"state_space"},
     )
-    provides = frozenset({"filtered_states", "analyses", "writes_files"})
+    provides = {"filtered_states", "analyses", "writes_files"}
     differentiable = False  # it switches between filters
     filter: Inference
     betas: Annotated[list[NonNegativeFloat], Field(min_length=1)]

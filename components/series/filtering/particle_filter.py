@@ -28,11 +28,11 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
     """N particles for each of R replicates, which a subclass moves and weighs."""
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="observation",
-        capabilities=frozenset({"state_space"}),
+        capabilities={"state_space"},
     )
-    provides = frozenset({"filtered_states"})
+    provides = {"filtered_states"}
     particles: PositiveInt
     resampling: Scheme
 

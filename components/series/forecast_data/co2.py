@@ -51,7 +51,7 @@ class CO2(FileOrSimulationDataset[Forecasting]):
     """
 
     kind = "sequence"
-    traits = frozenset({"unknown_states"})
+    traits = {"unknown_states"}
     stand_in = "a simulated record"
     n_train: Annotated[int, Field(ge=2)]
     n_ahead: PositiveInt

@@ -41,7 +41,7 @@ class DlmSim(Dataset[Forecasting]):
     Source: Gallego (2021), appendix 2.B.1."""
 
     kind = "sequence"
-    traits = frozenset({"unknown_states"})
+    traits = {"unknown_states"}
 
     n_steps: PositiveInt
     n_ahead: PositiveInt

@@ -44,7 +44,7 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
     its file and reads it."""
 
     kind = "sequence"
-    traits = frozenset({"unknown_states"})
+    traits = {"unknown_states"}
     stand_in = "a simulated record"
     path: ClassVar[str]  # in the catalogue
     state_name: ClassVar[str]

@@ -56,7 +56,7 @@ class RetailSim(Dataset[Forecasting]):
     Source: Gallego (2021), section 1.2, eqs. (1.4), (1.5)."""
 
     kind = "sequence"
-    traits = frozenset({"unknown_states"})
+    traits = {"unknown_states"}
 
     n_steps: PositiveInt
     n_train: Annotated[int, Field(ge=2)]

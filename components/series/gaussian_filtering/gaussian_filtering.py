@@ -95,8 +95,8 @@ class Gaussians(Generic[M]):
 class GaussianFilter(Inference[M, Sequence, Observation, Gaussians[M]], Generic[M]):
     """Filter that approximates the state at each time by a Gaussian."""
 
-    requires = Requirements(kinds=frozenset({"sequence"}), batch_kind="observation")
-    provides = frozenset({"filtered_states"})
+    requires = Requirements(kinds={"sequence"}, batch_kind="observation")
+    provides = {"filtered_states"}
 
     def posterior(self, state: Gaussians[M]) -> Filtered:
         return state.filtered.current_posterior()

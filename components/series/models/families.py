@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 
 from components.contracts.capabilities import StateSpace
 from components.contracts.roles import Model
@@ -15,39 +16,35 @@ class UnknownParameterModel(Model[Sequence, StateSpace]):
     offers_where = {"parameterised": "unknown"}
     unknown: Priors
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
 
 class AdditiveGaussianModel(Model[Sequence, StateSpace]):
     """State-space model with Gaussian noise added to the state and to the observation."""
 
-    offers = frozenset(
-        {
-            "state_space",
-            "transition_density",
-            "transition_mean",
-            "bounded_observation",
-            "power_integral",
-            "gaussian_noise",
-            "additive_gaussian",
-        }
-    )
+    offers = {
+        "state_space",
+        "transition_density",
+        "transition_mean",
+        "bounded_observation",
+        "power_integral",
+        "gaussian_noise",
+        "additive_gaussian",
+    }
 
 
 class LinearGaussianModel(Model[Sequence, StateSpace]):
     """State-space model with linear dynamics, linear observations and Gaussian noise."""
 
-    offers = frozenset(
-        {
-            "state_space",
-            "transition_density",
-            "transition_mean",
-            "optimal_proposal",
-            "bounded_observation",
-            "power_integral",
-            "gaussian_noise",
-            "additive_gaussian",
-            "linear_gaussian",
-        }
-    )
+    offers = {
+        "state_space",
+        "transition_density",
+        "transition_mean",
+        "optimal_proposal",
+        "bounded_observation",
+        "power_integral",
+        "gaussian_noise",
+        "additive_gaussian",
+        "linear_gaussian",
+    }

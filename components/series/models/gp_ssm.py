@@ -188,13 +188,13 @@ class GPSSM(Model[Sequence, GPStateSpace]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         refused_traits={
             "several_numbers": "takes one number at a time",
             "class_series": "is for numbers",
         },
     )
-    offers = frozenset({"log_joint", "forecasts_series", "warm_start"})
+    offers = {"log_joint", "forecasts_series", "warm_start"}
 
     kernel: Shape
     offset_sd: NonNegativeFloat

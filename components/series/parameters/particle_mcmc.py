@@ -86,11 +86,11 @@ class ParticleMCMC(
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="series",
-        capabilities=frozenset({"parameterised", "transition_density"}),
+        capabilities={"parameterised", "transition_density"},
     )
-    provides = frozenset({"smoothed_states", "series_draws", "writes_files"})
+    provides = {"smoothed_states", "series_draws", "writes_files"}
     chains: PositiveInt
     thinning: PositiveInt
     # Σ learnt in warm-up: identity (not learnt) | dense (a Cholesky factor of P × P a step)

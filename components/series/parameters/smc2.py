@@ -75,11 +75,11 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="observation",
-        capabilities=frozenset({"parameterised"}),
+        capabilities={"parameterised"},
     )
-    provides = frozenset({"filtered_states", "series_draws", "writes_files"})
+    provides = {"filtered_states", "series_draws", "writes_files"}
     mixes = False
     sets: PositiveInt
     rejuvenate_below: Probability

@@ -36,8 +36,8 @@ class AsymmetricWiener(SimulatedSeries):
     Source: Boustati (2021), eq. (6.19) and appendix D.3.5.
     """
 
-    traits = frozenset({"several_numbers"})
-    simulates = frozenset({"split_normal"})
+    traits = {"several_numbers"}
+    simulates = {"split_normal"}
     delta: PositiveFloat
     x0: Annotated[list[float], Field(min_length=4, max_length=4)]
     prior_sd: PositiveFloat

@@ -53,7 +53,7 @@ class CsvSeries(OwnFile[Sequence]):
     """
 
     kind = "sequence"
-    traits = frozenset({"unknown_states"})
+    traits = {"unknown_states"}
     vectorised = True
 
     columns: Annotated[list[str], Field(min_length=1)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from pydantic import model_validator
 from torch import Tensor
@@ -38,7 +37,7 @@ class LgssmSeries(SimulatedSeries):
     Source: Särkkä (2013), section 4.3; Boustati (2021), section 2.6.
     """
 
-    simulates = frozenset({"linear_gaussian"})
+    simulates = {"linear_gaussian"}
 
     A: Matrix
     Q: Matrix

@@ -57,7 +57,7 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
     """
 
     kind = "sequence"
-    traits = frozenset({"unknown_states"})
+    traits = {"unknown_states"}
     stand_in = "a simulated network"
     vectorised = True
 

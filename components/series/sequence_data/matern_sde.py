@@ -37,7 +37,7 @@ class MaternSeries(SimulatedSeries):
     Source: Boustati (2021), appendix D.3.6; Hartikainen and Särkkä (2010).
     """
 
-    simulates = frozenset({"linear_gaussian"})
+    simulates = {"linear_gaussian"}
 
     smoothness: Smoothness
     lengthscale: PositiveFloat

@@ -29,7 +29,7 @@ class SimulatedSeries(Dataset[Sequence]):
 class RealisedDataset(SimulatedSeries):
     """Keys of the protocol: source of the states, observations per replicate, and scoring."""
 
-    traits = frozenset({"several_numbers"})
+    traits = {"several_numbers"}
     realisation: Literal["simulated", "released"]
     states: StateSource
     rate: Probability

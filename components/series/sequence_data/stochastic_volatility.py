@@ -41,7 +41,7 @@ class StochasticVolatilityReturns(SimulatedSeries):
 
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
 
-    simulates = frozenset({"autoregressive_volatility"})
+    simulates = {"autoregressive_volatility"}
 
     mu: float
     phi: Annotated[float, Field(gt=-1, lt=1)]

@@ -43,7 +43,7 @@ class WienerVelocity(RealisedDataset):
     Source: Boustati (2021), section 6.5.1 and appendix D.3.3.
     """
 
-    simulates = frozenset({"linear_gaussian"})
+    simulates = {"linear_gaussian"}
     delta: PositiveFloat
     x0: Four
     noise_sd: PositiveFloat

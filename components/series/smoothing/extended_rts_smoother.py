@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from components.contracts.capabilities import AdditiveGaussian
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
@@ -38,8 +37,8 @@ class ExtendedRTSSmoother(GaussianSmoother[AdditiveGaussian]):
 
     Source: Särkkä (2013), algorithm 9.1."""
 
-    requires = Requirements(capabilities=frozenset({"additive_gaussian"}))
-    provides = frozenset({"smoothed_states"})
+    requires = Requirements(capabilities={"additive_gaussian"})
+    provides = {"smoothed_states"}
 
     def init(
         self, model: AdditiveGaussian, problem: Sequence, rng: Rng

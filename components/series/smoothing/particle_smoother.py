@@ -64,11 +64,11 @@ class ParticleSmoother(
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="observation",
-        capabilities=frozenset({"state_space", "transition_density"}),
+        capabilities={"state_space", "transition_density"},
     )
-    provides = frozenset({"smoothed_states", "smoothed_signal"})
+    provides = {"smoothed_states", "smoothed_signal"}
 
     def init(self, model: TransitionDensity, problem: Sequence, rng: Rng) -> ForwardParticles:
         start: FilterState[TransitionDensity] = self.filter.init(model, problem, rng)

@@ -52,11 +52,11 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="series",
-        capabilities=frozenset({"series_conditionals"}),
+        capabilities={"series_conditionals"},
     )
-    provides = frozenset({"smoothed_states", "series_draws", "writes_files"})
+    provides = {"smoothed_states", "series_draws", "writes_files"}
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

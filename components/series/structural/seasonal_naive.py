@@ -70,7 +70,7 @@ class SeasonalNaive(Inference[Any, Sequence, Series, WalkState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="series",
         capabilities=frozenset(),
         refused_traits={
@@ -78,7 +78,7 @@ class SeasonalNaive(Inference[Any, Sequence, Series, WalkState]):
             "several_numbers": "forecasts one number",
         },
     )
-    provides = frozenset({"forecasts"})
+    provides = {"forecasts"}
     folds_replicates = frozenset()
     max_useful_steps = 1
 

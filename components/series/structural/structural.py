@@ -278,11 +278,11 @@ class Structural(Model[Sequence, SumOfBlocks]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         refused_traits={"several_numbers": "takes one number at a time"},
     )
-    offers = frozenset({"structural_series"})
-    inherited_keys = frozenset({"df"})
+    offers = {"structural_series"}
+    inherited_keys = {"df"}
 
     blocks: Annotated[list[Block], Field(min_length=1)]
     scale: PositiveFloat | None

@@ -193,11 +193,11 @@ class ShallowNetwork(Model[Supervised, ShallowModule]):
     and Park (2008), on the order."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"real"}),
+        kinds={"supervised"},
+        targets={"real"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers = frozenset({"log_joint", "theta_predictive", "conditionals"})
+    offers = {"log_joint", "theta_predictive", "conditionals"}
 
     units: PositiveInt
     architecture: Literal["fixed", "variable"]
