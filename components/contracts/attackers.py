@@ -5,6 +5,7 @@ An attacker is a component of one of these four bases; a run has one, or none.""
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import (
     Any,
     ClassVar,
@@ -72,10 +73,8 @@ class Evasion(Component):
     """
 
     action: ClassVar[str] = "evasion"
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), targets=frozenset({"binary", "classes"})
-    )
-    threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
+    requires = Requirements(kinds={"supervised"}, targets={"binary", "classes"})
+    threat_keys = {"eps"}
     one_threat: ClassVar[bool] = False  # True: members inside it may have no sizes of their own
     # of the inputs that it can attack; None: its members decide
     domain: ClassVar[Domain | None] = "continuous"
@@ -197,9 +196,9 @@ class Contamination(Component):
     """
 
     action: ClassVar[str] = "contamination"
-    requires = Requirements(kinds=frozenset({"sequence"}))
+    requires = Requirements(kinds={"sequence"})
     # ``noise_law``, where the law of the corrupted noise is known
-    offers: ClassVar[frozenset[str]] = frozenset()
+    offers: ClassVar[Set[str]] = frozenset()
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
 
@@ -252,8 +251,8 @@ class Injection(Component):
     """
 
     action: ClassVar[str] = "injection"
-    requires = Requirements(kinds=frozenset({"sequence"}))
-    threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
+    requires = Requirements(kinds={"sequence"})
+    threat_keys = {"eps"}
     one_threat: ClassVar[bool] = False
     # gradient of the model in its inputs; a filter's gradient is its own
     follows_gradient: ClassVar[bool] = False
@@ -355,7 +354,7 @@ class Opponent(Component, Generic[S]):
     """
 
     action: ClassVar[str] = "adversary"
-    requires = Requirements(kinds=frozenset({"game"}))
+    requires = Requirements(kinds={"game"})
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
     # a third party has no seat and faces nobody: its action is a rate of tax

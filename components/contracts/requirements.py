@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,15 +46,15 @@ class Requirements:
     """
 
     # kinds of problems that it is for
-    kinds: frozenset[str] = frozenset()
+    kinds: Set[str] = frozenset()
     # supervised problems: kinds of labels; None: all of them
-    targets: frozenset[str] | None = None
+    targets: Set[str] | None = None
     # unlabelled problems: kinds of rows that it has a likelihood for; None: all of them
-    values: frozenset[str] | None = None
+    values: Set[str] | None = None
     # supervised problems: inputs that it can read
-    domains: frozenset[Domain] = frozenset({"continuous", "binary"})
+    domains: Set[Domain] = frozenset({"continuous", "binary"})
     # entries of the dataset's ``simulates``, in the default configuration
-    simulated: frozenset[str] = frozenset()
+    simulated: Set[str] = frozenset()
     # traits of a dataset that it cannot take, and why: "has one output"
     refused_traits: dict[str, str] = field(default_factory=dict)
     # traits of a dataset that it cannot do without, and why
@@ -61,15 +62,15 @@ class Requirements:
     # view of the data for a step
     batch_kind: BatchKind = "minibatch"
     # capabilities of the model (of the module, for a gradient), for every configuration
-    capabilities: frozenset[str] = frozenset()
+    capabilities: Set[str] = frozenset()
     # and those that one kind of problem requires in addition
-    capabilities_by_kind: dict[str, frozenset[str]] = field(default_factory=dict)
+    capabilities_by_kind: Mapping[str, Set[str]] = field(default_factory=dict)
     # or these instead, for a model that has them
-    alternatives_by_kind: dict[str, frozenset[str]] = field(default_factory=dict)
+    alternatives_by_kind: Mapping[str, Set[str]] = field(default_factory=dict)
     # True: a defence, which calls ``problem.attacker`` inside ``step``
     attacker: bool = False
     # capabilities of the attacker, if there is one
-    attacker_capabilities: frozenset[str] = frozenset()
+    attacker_capabilities: Set[str] = frozenset()
 
     if not TYPE_CHECKING:
 
@@ -77,6 +78,11 @@ class Requirements:
             self = super().__new__(cls)
             object.__setattr__(self, "given", frozenset(given))
             return self
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, set):
+                object.__setattr__(self, name, frozenset(value))
 
     def find_unmet(self, data: DataFacts) -> str:
         """The first field that a dataset does not meet; "" if it meets all of them."""
@@ -90,7 +96,7 @@ class Requirements:
             return "values"
         return ""
 
-    def capabilities_for(self, kind: str, offered: frozenset[str]) -> frozenset[str]:
+    def capabilities_for(self, kind: str, offered: Set[str]) -> Set[str]:
         """Capabilities for a problem of a kind, of a model that offers these."""
         instead = self.alternatives_by_kind.get(kind)
         if instead is not None and self.capabilities | instead <= offered:

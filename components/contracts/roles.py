@@ -15,7 +15,7 @@ here, every default in its YAML), its methods are the science.  Nothing in this 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import (
@@ -144,11 +144,11 @@ class Component(BaseModel):
     # requirements on the other components of a run
     requires: ClassVar[Requirements] = Requirements()
     # keys that the components inside it inherit
-    inherited_keys: ClassVar[frozenset[str]] = frozenset()
+    inherited_keys: ClassVar[Set[str]] = frozenset()
     # keys of its YAML that belong to the evaluation
-    threat_keys: ClassVar[frozenset[str]] = frozenset()
+    threat_keys: ClassVar[Set[str]] = frozenset()
     # keys that name user code, "module:function"
-    imports: ClassVar[frozenset[str]] = frozenset()
+    imports: ClassVar[Set[str]] = frozenset()
     # keys that name a user's file -> the key that holds its SHA-256
     reads: ClassVar[dict[str, str]] = {}
     name: str
@@ -156,9 +156,12 @@ class Component(BaseModel):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.requires = inherit_requirements(cls)
+        for name, value in list(vars(cls).items()):
+            if isinstance(value, set) and name[0] != "_":  # not those of pydantic
+                setattr(cls, name, frozenset(value))
 
     @classmethod
-    def yaml_keys(cls) -> frozenset[str]:
+    def yaml_keys(cls) -> Set[str]:
         """All that its YAML holds."""
         return frozenset(cls.model_fields) | cls.threat_keys
 
@@ -198,14 +201,14 @@ class Dataset(Component, Generic[P]):
     values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: by its keys
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates together
     # words of ``contracts.requirements.TRAITS``: traits of its data
-    traits: ClassVar[frozenset[str]] = frozenset()
+    traits: ClassVar[Set[str]] = frozenset()
     # and words that a setting adds: word -> the setting, "key=value"
     traits_where: ClassVar[dict[str, str]] = {}
     # the key with the largest number of steps, if there is one
     length_key: ClassVar[str | None] = None
     # Capabilities of the system, or of the environment, that its problems hold and that a model may
     # assume.
-    simulates: ClassVar[frozenset[str]] = frozenset()
+    simulates: ClassVar[Set[str]] = frozenset()
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """Name of the data that ``load`` would use now; no data are read.
@@ -237,7 +240,7 @@ class Dataset(Component, Generic[P]):
         """Facts of its data that a model may require, as this data set is configured."""
         return DataFacts(self.poses(), self.target_kind(), self.holds(), self.domain)
 
-    def data_traits(self) -> frozenset[str]:
+    def data_traits(self) -> Set[str]:
         """Traits of its data, as this data set is configured."""
         return self.traits | ({"binary_inputs"} if self.domain == "binary" else frozenset())
 
@@ -319,11 +322,11 @@ class Model(Component, Generic[P, M]):
 
     differentiable: ClassVar[bool] = True  # in its inputs: used by gradient attacks
     # names of the capabilities that every built model has, in snake case
-    offers: ClassVar[frozenset[str]]
+    offers: ClassVar[Set[str]]
     # and those that some configurations have: capability -> the setting
     offers_where: ClassVar[dict[str, str]] = {}
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         """Capabilities of a model built as configured.
 
         They are ``offers``, and the names in ``offers_where`` that its keys activate.
@@ -341,7 +344,7 @@ class Model(Component, Generic[P, M]):
         """
         return None
 
-    def assumptions(self) -> frozenset[str]:
+    def assumptions(self) -> Set[str]:
         """Required entries of the dataset's ``simulates``, as configured."""
         return self.requires.simulated
 
@@ -400,12 +403,12 @@ class Inference(Component, Generic[M, P, B, S]):
 
     max_useful_steps: ClassVar[int | None] = None  # by default all of them
     # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
-    provides: ClassVar[frozenset[str]]
+    provides: ClassVar[Set[str]]
     # and those that it keeps only for one kind of problem
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
+    provides_by_kind: ClassVar[Mapping[str, Set[str]]] = {}
     # kinds of problems where it carries all replicates together, as a leading dimension; for a
     # density they are folded into the chains, [R·C, P]
-    folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})
+    folds_replicates: ClassVar[Set[str]] = {"sequence", "game"}
     # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
     mixes: ClassVar[bool] = True
     # bias of the draws where it mixes; None: they have the law of the target
@@ -417,9 +420,9 @@ class Inference(Component, Generic[M, P, B, S]):
 
     # Capabilities of the module that it makes from the model, required by gradients inside it.
     # Empty: the module is the model.
-    makes: ClassVar[frozenset[str]] = frozenset()
+    makes: ClassVar[Set[str]] = frozenset()
 
-    def variational_capabilities(self) -> frozenset[str]:
+    def variational_capabilities(self) -> Set[str]:
         """``makes`` of this method as it is configured."""
         return self.makes
 
@@ -442,9 +445,7 @@ class Inference(Component, Generic[M, P, B, S]):
         """
         return {}
 
-    def required_capabilities(
-        self, kind: Kind, offered: frozenset[str] = frozenset()
-    ) -> frozenset[str]:
+    def required_capabilities(self, kind: Kind, offered: Set[str] = frozenset()) -> Set[str]:
         """Capabilities that the model must offer, as this method is configured.
 
         Args:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.supervised.toy_fit import toy_fit
@@ -32,9 +32,9 @@ class SmoothFunction(Dataset[KnownFunction]):
     Source: made for this project, after van der Vaart & van Zanten (2011).
     """
 
-    kind: ClassVar[Kind] = "supervised"
-    traits: ClassVar[frozenset[str]] = frozenset({"known_function"})
-    target: ClassVar[Target | None] = "real"
+    kind = "supervised"
+    traits = {"known_function"}
+    target = "real"
     n_train: PositiveInt
     n_test: PositiveInt
     smoothness: PositiveFloat | Literal["line"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from components.contracts.problems import Kind, Rows, Values
+from components.contracts.problems import Rows
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -30,9 +30,9 @@ class Tosses(Dataset[Unlabelled]):
     Source: Lindley & Phillips (1976), 9 heads and 3 tails; Bardenet (2021), section 3.1.3.
     """
 
-    kind: ClassVar[Kind] = "unlabelled"
-    traits: ClassVar[frozenset[str]] = frozenset({"single_values"})
-    values: ClassVar[Values | None] = "binary"
+    kind = "unlabelled"
+    traits = {"single_values"}
+    values = "binary"
     heads: NonNegativeInt
     tails: NonNegativeInt
     theta: Annotated[float, Field(ge=0, le=1)]

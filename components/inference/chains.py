@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from pydantic import PositiveInt
@@ -72,11 +72,11 @@ class Sampler(Inference[LogJoint, SampleableProblem, ModelBatch, C], Generic[C])
     """Base of samplers of a log joint; the posterior holds the states that their chains keep."""
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
+        kinds={"density", "supervised"},
+        capabilities={"log_joint"},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    provides = SAMPLER_OUTPUTS
     chains: PositiveInt
 
     def start_chains(

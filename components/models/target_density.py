@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
@@ -45,8 +43,8 @@ class TargetDensity(Model[Density, TargetDensityModule]):
 
     Source: Gallego (2021), section 2.2.1."""
 
-    requires = Requirements(kinds=frozenset({"density"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    requires = Requirements(kinds={"density"})
+    offers = {"log_joint"}
 
     def build(self, problem: Density, rng: Rng) -> TargetDensityModule:
         return TargetDensityModule(problem)

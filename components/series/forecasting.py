@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -21,7 +21,6 @@ from components.contracts.posteriors import (
     StructuralPosterior,
 )
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive, concatenate
-from components.contracts.problems import Kind
 from components.contracts.roles import Dataset
 from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.streams import Rng
@@ -353,9 +352,9 @@ def split(
 class ClassSeries(Dataset[Forecasting]):
     """Series of class numbers, the last ``n_ahead`` of them to be forecast."""
 
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"class_series", "unknown_states"})
-    simulates: ClassVar[frozenset[str]] = frozenset({"categorical_series"})
+    kind = "sequence"
+    traits = {"class_series", "unknown_states"}
+    simulates = {"categorical_series"}
 
     n_steps: PositiveInt
     n_ahead: PositiveInt

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind, Values
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.registry import register
@@ -46,8 +43,8 @@ class Bars(Dataset[Corpus]):
 
     Source: Griffiths and Steyvers (2004), a graphical example (10 topics of 5 × 5 pixels)."""
 
-    kind: ClassVar[Kind] = "unlabelled"
-    values: ClassVar[Values | None] = "count"
+    kind = "unlabelled"
+    values = "count"
     side: PositiveInt
     n_train: PositiveInt
     n_test: PositiveInt

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
 
@@ -33,8 +31,8 @@ class LDA(Model[Corpus, TopicModel]):
     3.
     """
 
-    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"count"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"topic_model"})
+    requires = Requirements(kinds={"unlabelled"}, values={"count"})
+    offers = {"topic_model"}
     n_topics: PositiveInt
     alpha: PositiveFloat
     eta: PositiveFloat

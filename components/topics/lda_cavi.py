@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
@@ -85,7 +85,7 @@ class LdaCavi(TopicInference[SideBySide]):
     Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), section 5.2.
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics", "analyses"})
+    provides = {"holds_topics", "analyses"}
     starts: PositiveInt
     fresh_passes: NonNegativeInt
     updates: PositiveInt

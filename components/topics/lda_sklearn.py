@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -44,7 +43,7 @@ class LdaSklearn(TopicInference[LdaSklearnState]):
     Source: Pedregosa et al. (2011); Hoffman, Blei and Bach (2010), algorithm 1 (batch).
     """
 
-    max_useful_steps: ClassVar[int | None] = 1
+    max_useful_steps = 1
     passes: PositiveInt
     updates: PositiveInt
     tolerance: PositiveFloat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -49,10 +49,8 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, LdaSviState]):
     Source: Hoffman, Blei, Wang and Paisley (2013), section 3; Bardenet (2021), section 5.3
     (minibatches)."""
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), capabilities=frozenset({"topic_model"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    requires = Requirements(kinds={"unlabelled"}, capabilities={"topic_model"})
+    provides = {"holds_topics"}
     kappa: Annotated[float, Field(ge=0, le=1)]
     tau: NonNegativeFloat
     updates: PositiveInt

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
-from components.contracts.problems import Kind, Values
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.file_rows import DELIMITERS, decode, find_delimiter
@@ -35,9 +34,9 @@ class Texts(OwnFile[Corpus], CountingKeys):
     words left out).
     """
 
-    kind: ClassVar[Kind] = "unlabelled"
-    values: ClassVar[Values | None] = "count"
-    reads_folders: ClassVar[bool] = True
+    kind = "unlabelled"
+    values = "count"
+    reads_folders = True
     document: Literal["auto", "line", "file"]
     encoding: str | None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Generic
+from typing import Generic
 
 from torch import Tensor
 from typing_extensions import TypeVar
@@ -28,7 +28,5 @@ class Topics:
 class TopicInference(Inference[TopicModel, Corpus, Counts, S], Generic[S]):
     """Base of methods that learn topics, from all documents in each step."""
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    requires = Requirements(kinds={"unlabelled"}, batch_kind="whole", capabilities={"topic_model"})
+    provides = {"holds_topics"}

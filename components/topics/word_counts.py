@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
-from components.contracts.problems import Kind, Values
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.text.mail_files import MailFile, Offline
@@ -37,8 +36,8 @@ class WordCounts(Dataset[Corpus], CountingKeys):
     section 3 (reviews).
     """
 
-    kind: ClassVar[Kind] = "unlabelled"
-    values: ClassVar[Values | None] = "count"
+    kind = "unlabelled"
+    values = "count"
     corpus: Literal["sms_spam", "reviews"]
     simulated: bool
     offline: Offline

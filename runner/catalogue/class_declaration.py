@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -26,12 +27,12 @@ class ClassDeclaration:
     names_data: bool = False  # a dataset that names its data by more than its keys
 
     @cached_property
-    def keys(self) -> frozenset[str]:
+    def keys(self) -> Set[str]:
         """Keys of its YAML."""
         return frozenset({*self.fields, "name"})
 
     @cached_property
-    def integers(self) -> frozenset[str]:
+    def integers(self) -> Set[str]:
         """Keys that hold integers and no other numbers."""
         whole = ("integer", "list of integer")
         return frozenset(
@@ -41,7 +42,7 @@ class ClassDeclaration:
         )
 
     @cached_property
-    def numbers(self) -> frozenset[str]:
+    def numbers(self) -> Set[str]:
         """Keys that hold numbers and no text of the user's own."""
         return frozenset(
             key
@@ -56,7 +57,7 @@ class ClassDeclaration:
         return Requirements(**{name: _to_sets(value) for name, value in self.needs.items()})
 
     @cached_property
-    def kinds(self) -> frozenset[str]:
+    def kinds(self) -> Set[str]:
         """Kinds of problems that it poses or is for."""
         kind = self.facts.get("kind")
         return frozenset({kind}) if kind else self.requires.kinds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from components.contracts.requirements import DataFacts
@@ -48,9 +49,7 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     return bool(shared)
 
 
-def _offers_enough(
-    model: ClassDeclaration, inference: ClassDeclaration, kinds: frozenset[str]
-) -> bool:
+def _offers_enough(model: ClassDeclaration, inference: ClassDeclaration, kinds: Set[str]) -> bool:
     """True if some setting of a model has what a method asks for a problem of one of the kinds."""
     offered = frozenset(as_set(model.facts.get("offers")))
     offered |= set(model.facts.get("offers_where") or ())

@@ -5,7 +5,7 @@ They are shown in the search's first line, before any trial.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,9 +31,9 @@ class SearchProperties:
     kind: Kind
     labels: Target | None  # of a supervised problem
     values: Values | None  # of an unlabelled one
-    provides: frozenset[str]  # capabilities of the method's posteriors
+    provides: Set[str]  # capabilities of the method's posteriors
     validation: float | None
-    scores: frozenset[str]  # names of all that such runs may have; empty: plug-ins may have others
+    scores: Set[str]  # names of all that such runs may have; empty: plug-ins may have others
 
     @property
     def default_objective(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import Self
 
 from pydantic import BaseModel, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.target import TargetedAttack
-from components.contracts.attackers import Evasion, Knowledge
+from components.contracts.attackers import Evasion
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, Expectation, NormName, Precision, Victim
 
@@ -18,8 +18,8 @@ from components.contracts.victim import Criterion, Expectation, NormName, Precis
 class InputGradientAttack(Evasion):
     """An attack that follows the gradient of the victim in its input."""
 
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"
+    follows_gradient = True
+    knowledge = "white box"
 
     # draws of a Bayesian victim that the gradient uses: predictive (all), fresh_draws (a few new
     # ones a step), single_draw

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
 from components.attackers.norms import NORMS
-from components.contracts.attackers import Evasion, Knowledge
+from components.contracts.attackers import Evasion
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.registry import register
@@ -26,8 +24,8 @@ class RandomNoise(Evasion):
     Source: Carlini et al. (2019), section 4.3.
     """
 
-    follows_gradient: ClassVar[bool] = False
-    knowledge: ClassVar[Knowledge] = "black box"
+    follows_gradient = False
+    knowledge = "black box"
 
     norm: NormName
     repeats: PositiveInt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveInt
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.attackers.criteria import margins
 from components.attackers.target import TargetedAttack
-from components.contracts.attackers import Evasion, Knowledge
+from components.contracts.attackers import Evasion
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.registry import register
@@ -32,8 +32,8 @@ class Square(TargetedAttack, Evasion):
     Source: Andriushchenko et al. (2020), Algorithms 1 and 2.
     """
 
-    follows_gradient: ClassVar[bool] = False
-    knowledge: ClassVar[Knowledge] = "black box"
+    follows_gradient = False
+    knowledge = "black box"
 
     queries: PositiveInt
     p: Annotated[float, Field(gt=0, le=1)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from torch import Tensor
 
-from components.contracts.attackers import Evasion, Knowledge
+from components.contracts.attackers import Evasion
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Domain
 from components.contracts.roles import Inference, Model, Problem
@@ -40,10 +40,10 @@ class Transfer(Evasion):
 
     Source: Papernot et al. (2017), section 4; Biggio and Roli (2018), section 3.2."""
 
-    domain: ClassVar[Domain | None] = None
-    knowledge: ClassVar[Knowledge] = "grey box"
+    domain = None
+    knowledge = "grey box"
     # keys that the attack inherits from here
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
+    inherited_keys = {"eps"}
 
     attack: Evasion
     surrogate: Model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, model_validator
@@ -33,10 +33,10 @@ class WorstCase(Evasion):
     Source: Croce and Hein (2020), section 5.
     """
 
-    domain: ClassVar[Domain | None] = None
+    domain = None
     # keys that members inherit from here
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"eps", "norm"})
-    one_threat: ClassVar[bool] = True
+    inherited_keys = {"eps", "norm"}
+    one_threat = True
 
     norm: NormName
     members: Annotated[list[Evasion], Field(min_length=1)]

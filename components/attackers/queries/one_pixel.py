@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -12,7 +12,7 @@ from torch import Tensor
 from components.attackers.criteria import certainty, is_misclassified
 from components.attackers.evasion.square import image_size
 from components.attackers.target import TargetedAttack
-from components.contracts.attackers import Evasion, Knowledge
+from components.contracts.attackers import Evasion
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.errors import ConfigMismatchError
@@ -53,8 +53,8 @@ class OnePixel(TargetedAttack, Evasion):
     Source: Su, Vargas and Sakurai (2019), section III, eqs. (3)-(4).
     """
 
-    follows_gradient: ClassVar[bool] = False
-    knowledge: ClassVar[Knowledge] = "black box"
+    follows_gradient = False
+    knowledge = "black box"
 
     pixels: PositiveInt
     population: Annotated[int, Field(ge=4)]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from components.attackers.evasion.worst_case import WorstCase
-from components.contracts.attackers import Knowledge
 from components.registry import register
 
 
@@ -27,5 +24,5 @@ class AutoAttack(WorstCase):
     Source: Croce and Hein (2020), section 5.
     """
 
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"
+    follows_gradient = True
+    knowledge = "white box"

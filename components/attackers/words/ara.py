@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
@@ -16,7 +14,6 @@ from components.attackers.words.changes import (
     possible,
 )
 from components.attackers.words.search import WordAttack
-from components.contracts.attackers import Knowledge
 from components.contracts.roles import Probability
 from components.contracts.victim import Direction, Victim
 from components.registry import register
@@ -35,7 +32,7 @@ class ARA(WordAttack):
     Source: Gallego (2021), eqs (3.11) and (3.12).
     """
 
-    knowledge: ClassVar[Knowledge] = "grey box"
+    knowledge = "grey box"
 
     direction: Direction
     variance: Probability

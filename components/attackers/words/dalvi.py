@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.attackers.words.changes import malicious
 from components.attackers.words.integer_programme import minimum_cost_attack
-from components.contracts.attackers import Evasion, Knowledge
-from components.contracts.problems import Domain
+from components.contracts.attackers import Evasion
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.contracts.victim import Against, Direction, Victim
@@ -30,9 +27,9 @@ class Dalvi(Evasion):
 
     Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3."""
 
-    requires = Requirements(targets=frozenset({"binary"}))
-    domain: ClassVar[Domain | None] = "binary"
-    knowledge: ClassVar[Knowledge] = "white box"
+    requires = Requirements(targets={"binary"})
+    domain = "binary"
+    knowledge = "white box"
 
     insertion_cost: PositiveFloat
     removal_cost: PositiveFloat | None

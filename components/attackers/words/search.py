@@ -15,7 +15,6 @@ from components.attackers.words.changes import (
     victim_as_attacked,
 )
 from components.contracts.attackers import Evasion
-from components.contracts.problems import Domain
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.contracts.victim import Against, Direction, Victim
@@ -24,8 +23,8 @@ from components.contracts.victim import Against, Direction, Victim
 class WordAttack(Evasion):
     """An attack that changes at most ε words of each malicious mail."""
 
-    requires = Requirements(targets=frozenset({"binary"}))
-    domain: ClassVar[Domain | None] = "binary"
+    requires = Requirements(targets={"binary"})
+    domain = "binary"
 
     # p(y|x) to lower: defended | undefended (the classifier under a defence such as acra)
     against: Against

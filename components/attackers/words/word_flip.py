@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from components.attackers.words.search import WordSearch
-from components.contracts.victim import Direction
 from components.registry import register
 
 
@@ -22,4 +19,4 @@ class WordFlip(WordSearch):
     Source: Gallego (2021), eq. (3.11) and section 3.6.1.
     """
 
-    direction: ClassVar[Direction] = "flip"
+    direction = "flip"

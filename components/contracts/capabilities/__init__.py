@@ -6,6 +6,8 @@ else an ``isinstance`` of a protocol decides."""
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from components.contracts.capabilities.densities import (
     ClosedFormScore,
     Collapsible,
@@ -161,6 +163,6 @@ CAPABILITIES: dict[str, type] = {
 }
 
 
-def missing(thing: object, names: frozenset[str]) -> list[str]:
+def missing(thing: object, names: Set[str]) -> list[str]:
     """Capabilities of those named that a built thing does not have, sorted."""
     return sorted(name for name in names if not isinstance(thing, CAPABILITIES[name]))

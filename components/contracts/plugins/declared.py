@@ -134,7 +134,7 @@ def check_declared(role: str, name: str, cls: type) -> None:
             )
         if not requirement and not hasattr(cls, variable):
             raise ConfigMismatchError(
-                f"{where}: {cls.__name__} has no {variable}; declare {variable}: ClassVar[…] in the class"
+                f"{where}: {cls.__name__} has no {variable}; declare {variable} = … in the class"
             )
     for variable, (form, words) in WORDS.get(base, {}).items():
         value = attrgetter(variable)(cls) if hasattr(cls, variable.partition(".")[0]) else None
@@ -164,7 +164,7 @@ def _check_words(where: str, value: object, form: str, words: frozenset[str]) ->
     else:
         if not isinstance(value, set | frozenset):
             raise ConfigMismatchError(
-                f"{where} is a {type(value).__name__}, must be a set of words, frozenset({{…}})"
+                f"{where} is a {type(value).__name__}, must be a set of words, {{…}}"
             )
         _check_known_words(where, value, words)
 

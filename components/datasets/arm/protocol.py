@@ -3,7 +3,7 @@ standardised."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -59,9 +59,9 @@ def sample_rows(data: tuple[Array, Array], n: int | None, rng: Rng) -> tuple[Arr
 class PartlyLabelled(Dataset[Supervised]):
     """Torques of seven joints; each training row has some of them."""
 
-    kind: ClassVar[Kind] = "supervised"
-    traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
-    target: ClassVar[Target | None] = "real"
+    kind = "supervised"
+    traits = {"several_tasks"}
+    target = "real"
     n_train: Annotated[int, Field(ge=1, le=TRAIN_ROWS)]
     n_test: Annotated[int, Field(ge=1, le=TEST_ROWS)] | None
     labels_per_row: Annotated[int, Field(ge=1, le=JOINTS)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -55,9 +54,9 @@ class Airlines(BigTable):
     Hernández-Lobato (2020), section 6.3.
     """
 
-    label: ClassVar[str] = "delay (minutes)"
-    total: ClassVar[int] = 2_127_068  # of the paper's own set
-    stand_in: ClassVar[str] = "a law of flights like them"
+    label = "delay (minutes)"
+    total = 2_127_068  # of the paper's own set
+    stand_in = "a law of flights like them"
 
     def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
         return None if self.simulated else "the table of the paper was not published"

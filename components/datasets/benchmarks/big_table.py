@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from components.contracts.problems import Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
@@ -27,8 +26,8 @@ class BigTable(FileOrSimulationDataset[Supervised]):
     """A subclass says how many rows there are and what they are: ``rows`` [N, D + 1], inputs and
     then the label."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "real"
+    kind = "supervised"
+    target = "real"
     label: ClassVar[str]
     total: ClassVar[int]
     n_train: Annotated[int, Field(ge=2)] | None

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from components.contracts.problems import Batch, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.tables.raw_units import Rows, column_scales, standardised_inputs
@@ -126,7 +126,7 @@ class UciClassification(SplitTable):
     and Table 1.
     """
 
-    target: ClassVar[Target | None] = "binary"
+    target = "binary"
     set: Name
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import zipfile
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -49,8 +48,8 @@ class Year(BigTable):
     section 6.3.
     """
 
-    label: ClassVar[str] = "year"
-    total: ClassVar[int] = 515_345
+    label = "year"
+    total = 515_345
 
     def file(self) -> str:
         return FILE

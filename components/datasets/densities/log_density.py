@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import FiniteFloat, PositiveFloat, PositiveInt, model_validator
@@ -46,7 +46,7 @@ class LogDensity(NormalStart):
     Source: Gallego (2021), section 2.2.1.
     """
 
-    imports: ClassVar[frozenset[str]] = frozenset({"function"})
+    imports = {"function"}
 
     function: Place
     arguments: dict[str, Any] | None

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.problems.density import Density
 
@@ -17,8 +15,8 @@ from components.problems.density import Density
 class NormalStart(Dataset[Density]):
     """A density with starts θ ~ N(m, start_sd² I)."""
 
-    kind: ClassVar[Kind] = "density"
-    vectorised: ClassVar[bool] = True
+    kind = "density"
+    vectorised = True
     start_sd: PositiveFloat
 
     def prior_sampler(

@@ -6,12 +6,11 @@ import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.files import locate, warn_simulated, why_unavailable
@@ -114,8 +113,8 @@ class Posteriordb(Dataset[Density]):
     are from its models.
     """
 
-    kind: ClassVar[Kind] = "density"
-    vectorised: ClassVar[bool] = True
+    kind = "density"
+    vectorised = True
     posterior: Literal[
         "sblri-blr",
         "kidiq-kidscore_momiq",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class NumPyro(OwnModel):
     Source: Phan, Pradhan & Jankowiak (2019).
     """
 
-    extra: ClassVar[str] = "numpyro"
+    extra = "numpyro"
 
     def open_functions(self, data_dir: Path) -> ForeignFunctions:
         model = self.import_function()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from components.contracts.user_code import Place, import_object, short_digest
 from components.datasets.foreign.foreign_density import OwnDensity, to_array
@@ -18,7 +18,7 @@ class OwnModel(OwnDensity):
     the content of its file.
     """
 
-    imports: ClassVar[frozenset[str]] = frozenset({"function"})
+    imports = {"function"}
 
     function: Place
     arguments: dict[str, Any] | None

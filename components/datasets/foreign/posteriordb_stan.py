@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -43,7 +43,7 @@ class PosteriordbStan(ForeignDensity):
     Source: Magnusson, Torgander, Bürkner, Zhang, Carpenter & Vehtari (2025).
     """
 
-    extra: ClassVar[str] = "stan"
+    extra = "stan"
 
     folder: str
     posterior: str

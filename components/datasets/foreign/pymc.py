@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class PyMC(OwnModel):
     Source: Abril-Pla et al. (2023).
     """
 
-    extra: ClassVar[str] = "pymc"
+    extra = "pymc"
 
     def open_functions(self, data_dir: Path) -> ForeignFunctions:
         function = self.import_function()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import field_validator
@@ -38,7 +38,7 @@ class Stan(OwnDensity):
     Source: Roualdes, Ward, Carpenter, Seyboldt & Axen (2023).
     """
 
-    extra: ClassVar[str] = "stan"
+    extra = "stan"
 
     program: str
     compiler: Compiler

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from components.datasets.images.unlabelled_images import BinarisedImages
 from components.registry import register
 
@@ -22,5 +20,5 @@ class BinarisedFashion(BinarisedImages):
     section 2.
     """
 
-    folder: ClassVar[str] = "fashion_mnist"
-    title: ClassVar[str] = "Fashion-MNIST"
+    folder = "fashion_mnist"
+    title = "Fashion-MNIST"

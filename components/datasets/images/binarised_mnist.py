@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from components.datasets.images.unlabelled_images import BinarisedImages
 from components.registry import register
 
@@ -28,5 +26,5 @@ class BinarisedMnist(BinarisedImages):
     Salakhutdinov (2016), section 5 (dynamic).
     """
 
-    folder: ClassVar[str] = "mnist"
-    title: ClassVar[str] = "MNIST"
+    folder = "mnist"
+    title = "MNIST"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import tarfile
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import torch
 from pydantic import Field, PositiveInt
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.images.mnist_files import Images, enlarged_digits
@@ -92,10 +92,10 @@ class Cifar10(FileOrSimulationDataset[Supervised]):
 
     Source: Krizhevsky (2009); Gallego (2021), section 1.3.4."""
 
-    kind: ClassVar[Kind] = "supervised"
-    traits: ClassVar[frozenset[str]] = frozenset({"images"})
-    target: ClassVar[Target | None] = "classes"
-    stand_in: ClassVar[str] = "scikit-learn's digits in random colours"
+    kind = "supervised"
+    traits = {"images"}
+    target = "classes"
+    stand_in = "scikit-learn's digits in random colours"
     n_train: Annotated[int, Field(ge=1, le=50_000)] | None
     n_test: Annotated[int, Field(ge=1, le=10_000)]
     batch_size: PositiveInt | None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
@@ -33,9 +33,9 @@ class Digits(Dataset):
     Source: Alpaydin and Kaynak (1998), UCI optical recognition of handwritten digits, as shipped by
     scikit-learn."""
 
-    kind: ClassVar[Kind] = "supervised"
-    traits: ClassVar[frozenset[str]] = frozenset({"images"})
-    target: ClassVar[Target | None] = "classes"
+    kind = "supervised"
+    traits = {"images"}
+    target = "classes"
     n_train: PositiveInt | None
     n_test: Annotated[int, Field(ge=1, lt=IMAGES)]
     batch_size: PositiveInt | None

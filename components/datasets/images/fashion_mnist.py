@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from components.datasets.images.mnist_files import ImageDataset
 from components.registry import register
 
@@ -23,5 +21,5 @@ class FashionMnist(ImageDataset):
 
     Source: Xiao, Rasul and Vollgraf (2017), section 2."""
 
-    title: ClassVar[str] = "Fashion-MNIST"
-    task: ClassVar[str] = "clothing"
+    title = "Fashion-MNIST"
+    task = "clothing"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from components.datasets.images.mnist_files import ImageDataset
 from components.registry import register
 
@@ -23,5 +21,5 @@ class Mnist(ImageDataset):
 
     Source: LeCun, Bottou, Bengio and Haffner (1998), section III."""
 
-    title: ClassVar[str] = "MNIST"
-    task: ClassVar[str] = "digits"
+    title = "MNIST"
+    task = "digits"

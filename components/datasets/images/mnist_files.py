@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from pydantic import Field, PositiveInt
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
@@ -166,10 +167,10 @@ class ImageDataset(Dataset):
     """A set in MNIST's files, in the folder of its own name: ``n_train`` of the training images at
     random, the first ``n_test`` of the test images."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "classes"
-    traits: ClassVar[frozenset[str]] = frozenset({"images"})
-    traits_where: ClassVar[dict[str, str]] = {"binary_inputs": "binarised=threshold"}
+    kind = "supervised"
+    target = "classes"
+    traits = {"images"}
+    traits_where = {"binary_inputs": "binarised=threshold"}
     title: ClassVar[str]  # common name of the set
     task: ClassVar[str]
     # training images, 1 to 60000, drawn at random; null: all
@@ -181,7 +182,7 @@ class ImageDataset(Dataset):
     # pixels as they are, or 1 where brighter than ½ and else 0
     binarised: Literal["none", "threshold"]
 
-    def data_traits(self) -> frozenset[str]:
+    def data_traits(self) -> Set[str]:
         return super().data_traits() | (
             {"binary_inputs"} if self.binarised == "threshold" else frozenset()
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_photographs
@@ -96,9 +96,9 @@ class MnistVariations(Dataset):
     (2021), sections 3.5.1 and A.1.1.
     """
 
-    kind: ClassVar[Kind] = "supervised"
-    traits: ClassVar[frozenset[str]] = frozenset({"images", "several_tasks"})
-    target: ClassVar[Target | None] = "classes"
+    kind = "supervised"
+    traits = {"images", "several_tasks"}
+    target = "classes"
     n_train: Annotated[int, Field(ge=1, le=20_000)]
     n_test: Annotated[int, Field(ge=1, le=10_000)]
     min_patch_std: NonNegativeFloat

@@ -10,7 +10,7 @@ import torch
 from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind, Rows, Values
+from components.contracts.problems import Rows, Values
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.images.mnist_files import HALF, ImageFiles, Offline
@@ -33,7 +33,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
     ``static`` draws from the images in the order of their files, before any are chosen: an image
     has the same binary pixels in every run."""
 
-    kind: ClassVar[Kind] = "unlabelled"
+    kind = "unlabelled"
 
     n_train: PositiveInt | None
     n_test: PositiveInt | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -88,7 +88,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     Source: Shafranovich (2005), RFC 4180.
     """
 
-    kind: ClassVar[Kind] = "supervised"
+    kind = "supervised"
 
     labels: Target
     targets: list[str]

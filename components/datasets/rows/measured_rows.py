@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind, Rows, Values
+from components.contracts.problems import Rows, Values
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import locate_package
@@ -75,8 +75,8 @@ class MeasuredRows(Dataset[Unlabelled]):
     (1993); Roweis and Saul (2000).
     """
 
-    kind: ClassVar[Kind] = "unlabelled"
-    values: ClassVar[Values | None] = "real"
+    kind = "unlabelled"
+    values = "real"
     set: Literal["iris", "wine", "oil_flow", "frey_faces"]
     columns: list[Annotated[int, Field(ge=1)]] | None
     test_share: Annotated[float, Field(gt=0, lt=1)]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind, Rows, Values
+from components.contracts.problems import Rows
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.variational.clusters import clusters
@@ -30,8 +29,8 @@ class MixtureSim(Dataset[Unlabelled]):
     Source: made for this project, after Bishop (2006), Figure 9.5.
     """
 
-    kind: ClassVar[Kind] = "unlabelled"
-    values: ClassVar[Values | None] = "real"
+    kind = "unlabelled"
+    values = "real"
     n_train: PositiveInt
     n_test: PositiveInt
     clusters: PositiveInt

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
 
-from components.contracts.problems import Kind, Rows, Values
+from components.contracts.problems import Rows
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.variational.beside_exact import beside_exact
@@ -26,9 +24,9 @@ class NormalSample(Dataset[Unlabelled]):
     Source: Bishop (2006), section 10.1.3, Figure 10.4.
     """
 
-    kind: ClassVar[Kind] = "unlabelled"
-    traits: ClassVar[frozenset[str]] = frozenset({"single_values"})
-    values: ClassVar[Values | None] = "real"
+    kind = "unlabelled"
+    traits = {"single_values"}
+    values = "real"
     n_train: PositiveInt
     n_test: PositiveInt
     mean: float

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from components.contracts.problems import Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
@@ -48,8 +46,8 @@ class Airfoil(FileOrSimulationDataset[Supervised], HeldOutRows):
     B.2.2.
     """
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "real"
+    kind = "supervised"
+    target = "real"
 
     def file(self) -> str:
         return FILE

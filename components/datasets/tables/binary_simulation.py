@@ -5,12 +5,12 @@ The inputs are correlated.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveInt
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.supervised.calibration import calibration
@@ -29,8 +29,8 @@ class BinarySimulation(Dataset[Supervised]):
 
     Source: made for this project, after Albert and Chib (1993), section 3."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "binary"
+    kind = "supervised"
+    target = "binary"
     n_train: PositiveInt
     n_test: PositiveInt
     link: Literal["probit", "logistic"]

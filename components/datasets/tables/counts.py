@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.tables.put_aside import HeldOutRows
@@ -42,8 +41,8 @@ class CountsByCell(HeldOutRows, Dataset):
     Source: Jarrett (1979) and Carlin, Gelfand and Smith (1992) for coal; Møller, Syversveen and
     Waagepetersen (1998) and Boustati (2021), section 2.1.2.2, for the process."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "real"
+    kind = "supervised"
+    target = "real"
     set: Literal["coal", "cox"]
     n_cells: PositiveInt
     mean: PositiveFloat

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_table
@@ -28,8 +28,8 @@ class Diabetes(Dataset):
 
     Source: Efron, Hastie, Johnstone and Tibshirani (2004), as shipped by scikit-learn."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "real"
+    kind = "supervised"
+    target = "real"
     n_test: Annotated[int, Field(ge=1, le=PATIENTS - 20)]
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:

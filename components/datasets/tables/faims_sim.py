@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -91,9 +91,9 @@ class FaimsSim(Dataset):
     Source: Boustati (2021), sections 3.5.3 and A.1.3.
     """
 
-    kind: ClassVar[Kind] = "supervised"
-    traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
-    target: ClassVar[Target | None] = "binary"
+    kind = "supervised"
+    traits = {"several_tasks"}
+    target = "binary"
     n_patients: Annotated[int, Field(ge=8)]
     n_cases: Annotated[int, Field(ge=4)]
     train_fraction: Annotated[float, Field(gt=0, lt=1)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.problems.supervised import Supervised
@@ -29,8 +29,8 @@ class LinearSimulation(Dataset):
     Source: Tibshirani (1996), section 7.2, example 1.
     """
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "real"
+    kind = "supervised"
+    target = "real"
     n_train: PositiveInt
     n_test: PositiveInt
     beta: Annotated[list[float], Field(min_length=1)]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.supervised.calibration import calibration
@@ -28,8 +26,8 @@ class LogisticSynthetic(Dataset):
     Source: Boustati (2021), appendix C.3.1.
     """
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "binary"
+    kind = "supervised"
+    target = "binary"
     n_train: PositiveInt
     n_test: PositiveInt
     n_inputs: PositiveInt

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -31,8 +30,8 @@ class NetworkSimulation(Dataset[Supervised]):
 
     Source: made for this project, after Gallego (2021), section 1.3.2."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "real"
+    kind = "supervised"
+    target = "real"
     n_train: PositiveInt
     n_test: PositiveInt
     slope: float

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
-from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.tables.put_aside import HeldOutRows
@@ -50,8 +47,8 @@ class Titanic(Dataset, HeldOutRows):
     Source: Dawson (1995), Table 1; Boustati (2021), appendix B.2.1.
     """
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "binary"
+    kind = "supervised"
+    target = "binary"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         rows = persons()

@@ -7,14 +7,13 @@ import functools
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
-from components.contracts.problems import Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
@@ -88,7 +87,7 @@ def simulated_rows(name: str, shape: Shape) -> Array:
 class SplitTable(FileOrSimulationDataset[Supervised]):
     """A set of the UCI repository with numbered splits into training and test rows."""
 
-    kind: ClassVar[Kind] = "supervised"
+    kind = "supervised"
     set: str
     split: NonNegativeInt | None
     batch_size: PositiveInt | None
@@ -143,7 +142,7 @@ class UciRegression(SplitTable):
     section 5.2.
     """
 
-    target: ClassVar[Target | None] = "real"
+    target = "real"
     set: Name
 
     @property

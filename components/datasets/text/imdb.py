@@ -6,7 +6,7 @@ import functools
 import re
 import tarfile
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -106,7 +106,7 @@ class Imdb(TokenRows):
     Source: Maas et al. (2011), section 4.3; Gallego (2021), section 1.3.4.
     """
 
-    stand_in: ClassVar[str] = "a simulated corpus of 2,000 reviews"
+    stand_in = "a simulated corpus of 2,000 reviews"
     n_test: Annotated[int, Field(ge=2, le=2 * EACH)] | None
 
     def file(self) -> str:

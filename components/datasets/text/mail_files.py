@@ -10,7 +10,7 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Batch, Domain, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.datasets.files import (
     find,
@@ -128,9 +128,9 @@ class MailDataset(Dataset):
     """A set of mails as binary words, one file of the catalogue or the simulated corpus
     ``stand_in``."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "binary"
-    domain: ClassVar[Domain] = "binary"
+    kind = "supervised"
+    target = "binary"
+    domain = "binary"
     stand_in: ClassVar[str]
     text: ClassVar[str]
     packed: ClassVar[str]

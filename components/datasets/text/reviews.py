@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import NonNegativeInt, model_validator
 
@@ -38,7 +37,7 @@ class FilmReviews(TokenRows):
     Source: Pang and Lee (2004), section 3.1 (version 2.0).
     """
 
-    stand_in: ClassVar[str] = "a simulated corpus of the same size"
+    stand_in = "a simulated corpus of the same size"
     fold: NonNegativeInt | None
 
     @model_validator(mode="after")

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -125,9 +124,9 @@ class SmsSpam(MailDataset):
     Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3.
     """
 
-    stand_in: ClassVar[str] = "sms-sim"
-    text: ClassVar[str] = "text/sms_spam_collection.tsv"
-    packed: ClassVar[str] = "text/sms_spam_collection.tsv.gz"
+    stand_in = "sms-sim"
+    text = "text/sms_spam_collection.tsv"
+    packed = "text/sms_spam_collection.tsv.gz"
     n_words: PositiveInt
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:

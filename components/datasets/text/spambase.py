@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -71,9 +70,9 @@ class Spambase(MailDataset):
     section 3.2.2.
     """
 
-    stand_in: ClassVar[str] = "spam-sim"
-    text: ClassVar[str] = "classification/spambase.data"
-    packed: ClassVar[str] = "classification/spambase.data.gz"
+    stand_in = "spam-sim"
+    text = "classification/spambase.data"
+    packed = "classification/spambase.data.gz"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         name = self.identity(setting.data_dir, setting.offline)

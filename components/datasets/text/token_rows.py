@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import torch
 from pydantic import PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.problems import Batch, Domain, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
@@ -93,10 +93,10 @@ class TokenRows(FileOrSimulationDataset[Supervised]):
     """Keys of texts as rows of tokens; a subclass says which texts there are and which of them are
     tested on."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "binary"
-    domain: ClassVar[Domain] = "tokens"
-    stand_in: ClassVar[str] = "a simulated corpus"
+    kind = "supervised"
+    target = "binary"
+    domain = "tokens"
+    stand_in = "a simulated corpus"
     n_words: PositiveInt | None
     length: PositiveInt | None
     keep: Keep

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
@@ -25,7 +23,7 @@ class BimodalToy(ConditionalToy):
     (2017).
     """
 
-    reach: ClassVar[float] = 2.0
+    reach = 2.0
 
     @staticmethod
     def law(x: Tensor) -> GaussianMixture:

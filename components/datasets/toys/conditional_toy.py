@@ -12,7 +12,6 @@ from torch import Tensor
 
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.tables.raw_units import RawUnits
@@ -53,8 +52,8 @@ class ConditionalToy(Dataset[KnownLaw]):
     """x uniform on [−reach, reach], y ~ p(y|x), a mixture of Gaussians of equal weights; both
     standardised by the training rows, scores in the units of y."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "real"
+    kind = "supervised"
+    target = "real"
     reach: ClassVar[float]
     n_train: Annotated[int, Field(ge=2)]
     n_test: PositiveInt

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from components.contracts.predictive import GaussianMixture
@@ -23,7 +21,7 @@ class HeteroscedasticToy(ConditionalToy):
     (2017).
     """
 
-    reach: ClassVar[float] = 4.0
+    reach = 4.0
 
     @staticmethod
     def law(x: Tensor) -> GaussianMixture:

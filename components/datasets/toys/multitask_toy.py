@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.supervised.calibration import calibration
@@ -53,9 +52,9 @@ class MultitaskToy(Dataset):
 
     Source: Boustati (2021), section 3.1."""
 
-    kind: ClassVar[Kind] = "supervised"
-    traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
-    target: ClassVar[Target | None] = "real"
+    kind = "supervised"
+    traits = {"several_tasks"}
+    target = "real"
     n_train: PositiveInt
     n_test: PositiveInt
     noise: NonNegativeFloat

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeFloat, PositiveInt
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.supervised.calibration import calibration
@@ -27,8 +26,8 @@ class TwoMoons(Dataset):
 
     Source: Pedregosa et al. (2011), ``make_moons``, here with random angles and classes."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "binary"
+    kind = "supervised"
+    target = "binary"
     n_train: PositiveInt
     n_test: PositiveInt
     noise: NonNegativeFloat

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
@@ -87,8 +85,8 @@ class QLinear(Model[Game, LinearValues]):
 
     Source: Gallego (2021), Algorithm 4.3 and section 4.4.3."""
 
-    requires = Requirements(kinds=frozenset({"game"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
+    requires = Requirements(kinds={"game"})
+    offers = {"q_function"}
 
     def build(self, problem: Game, rng: Rng) -> LinearValues:
         environment = problem.environment

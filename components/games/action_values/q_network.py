@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveInt
@@ -97,8 +97,8 @@ class QNetwork(Model[Game, NetworkValues]):
 
     Source: Gallego (2021), Algorithm 4.3; Glorot and Bengio (2010), eq. (16)."""
 
-    requires = Requirements(kinds=frozenset({"game"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
+    requires = Requirements(kinds={"game"})
+    offers = {"q_function"}
 
     widths: Annotated[list[PositiveInt], Field(min_length=1)]
 

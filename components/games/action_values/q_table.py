@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -73,8 +72,8 @@ class QTable(Model[Game, Table]):
     Source: Gallego (2021), section 4.3.
     """
 
-    requires = Requirements(kinds=frozenset({"game"}), simulated=frozenset({"numbered_states"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
+    requires = Requirements(kinds={"game"}, simulated={"numbered_states"})
+    offers = {"q_function"}
 
     initial: float
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from torch import Tensor
 
@@ -69,12 +69,12 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"game"}),
+        kinds={"game"},
         batch_kind="episode",
-        capabilities=frozenset({"q_function"}),
+        capabilities={"q_function"},
         attacker=True,
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"played"})
+    provides = {"played"}
 
     @abstractmethod
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> K:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations_with_replacement, product
 from math import comb
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveInt
@@ -38,7 +38,7 @@ class Blotto(GameDataset):
     Source: Gallego (2021), section 4.4.2 (after Hart 2008).
     """
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+    simulates = {"numbered_states"}
 
     positions: Annotated[int, Field(ge=2)]
     resources: PositiveInt

@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
@@ -102,7 +102,7 @@ class DataSharing(Dilemma):
     Source: Gallego (2021), section 4.5, Tables 4.3 to 4.5; k > 2 after the remark in 4.5.4.
     """
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+    simulates = {"numbered_states"}
 
     players: Annotated[int, Field(ge=2, le=8)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -27,7 +27,7 @@ class FriendOrFoe(GameDataset):
     Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017).
     """
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+    simulates = {"numbered_states"}
 
     targets: Annotated[int, Field(ge=2)]
     reward: PositiveFloat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -39,7 +39,7 @@ class FriendOrFoeGrid(GameDataset):
     Source: Gallego (2021), section 4.4.1 (spatial variant; after Leike et al. 2017).
     """
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+    simulates = {"numbered_states"}
 
     reward: PositiveFloat
     cost: NonNegativeFloat

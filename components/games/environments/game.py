@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -366,9 +366,9 @@ class Game:
 class GameDataset(Dataset[Game]):
     """A game with a number of episodes; ``load`` of a subclass calls ``build_game``."""
 
-    kind: ClassVar[Kind] = "game"
-    length_key: ClassVar[str | None] = "episodes"
-    vectorised: ClassVar[bool] = True
+    kind = "game"
+    length_key = "episodes"
+    vectorised = True
 
     episodes: PositiveInt
     tail: Annotated[float, Field(gt=0, le=1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import field_validator
@@ -40,7 +40,7 @@ class IteratedMatrix(Dilemma):
     Source: Gallego (2021), section 4.5.3 (Table 4.3); Axelrod (1984).
     """
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+    simulates = {"numbered_states"}
 
     payoffs: Literal["prisoners_dilemma", "stag_hunt", "chicken", "matching_pennies"]
     bimatrix: Bimatrix | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import PositiveInt, field_validator
 
@@ -48,7 +48,7 @@ class PettingZoo(GameDataset):
     Source: Terry, Black, Grammel et al. (2021), section 4 (in its parallel form).
     """
 
-    imports: ClassVar[frozenset[str]] = frozenset({"env"})
+    imports = {"env"}
 
     env: str
     kwargs: dict[str, Any] | None

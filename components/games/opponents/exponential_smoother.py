@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -32,7 +32,7 @@ class ExponentialSmoother(Opponent[Tensor]):
     Source: Gallego (2021), section 4.4.1.
     """
 
-    knowledge: ClassVar[Knowledge] = "black box"
+    knowledge = "black box"
 
     beta: Annotated[float, Field(gt=0, lt=1)]
     ties: Literal["random", "first"]

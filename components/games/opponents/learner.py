@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import field_validator
 from torch import Tensor
 
-from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.attackers import Opponent
 from components.contracts.games import Agent, Move, Seat, Turn
 from components.contracts.roles import Inference
 from components.contracts.streams import Rng
@@ -41,7 +41,7 @@ class Learner(Opponent[Learning]):
     Source: Gallego (2021), section 4.4.1 (Figures 4.6 and 4.10).
     """
 
-    knowledge: ClassVar[Knowledge] = "black box"
+    knowledge = "black box"
 
     agent: Inference
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, TabularGame, Turn
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -73,7 +73,7 @@ class OracleOpponent(Opponent[OracleState]):
     Zinkevich (2011).
     """
 
-    knowledge: ClassVar[Knowledge] = "white box"
+    knowledge = "white box"
 
     gamma: Annotated[float, Field(ge=0, lt=1)]
 

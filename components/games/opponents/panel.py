@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field, field_validator
 from torch import Tensor
 
-from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.streams import Rng
 from components.registry import register
@@ -32,7 +32,7 @@ class Panel(Opponent[Memories]):
     Source: Axelrod (1984), chapter 2 (round robin).
     """
 
-    knowledge: ClassVar[Knowledge] = "black box"
+    knowledge = "black box"
 
     members: Annotated[list[Opponent], Field(min_length=1)]
 

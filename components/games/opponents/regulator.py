@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Probability
 from components.contracts.streams import Rng
@@ -63,8 +63,8 @@ class Regulator(Opponent[RegulatorState]):
     Source: Gallego (2021), section 4.5.4; Williams (1992) for the gradient.
     """
 
-    knowledge: ClassVar[Knowledge] = "black box"
-    third_party: ClassVar[bool] = True
+    knowledge = "black box"
+    third_party = True
 
     regulates: Opponent | None
     policy: Literal["discrete", "gaussian", "constant", "none"]

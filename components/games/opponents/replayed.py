@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -40,7 +39,7 @@ class ReplayedOpponent(Opponent[ReplayState]):
     observed).
     """
 
-    knowledge: ClassVar[Knowledge] = "black box"
+    knowledge = "black box"
 
     file: str
 

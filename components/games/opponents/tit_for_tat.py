@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
-from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Probability
 from components.contracts.streams import Rng
@@ -29,7 +27,7 @@ class TitForTat(Opponent[Tensor]):
     Source: Axelrod (1984); Gallego (2021), section 4.5.4 (a forgiving operator).
     """
 
-    knowledge: ClassVar[Knowledge] = "black box"
+    knowledge = "black box"
 
     forgives: Probability
     errs: Probability

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.attackers import Opponent
 from components.registry import register
 
 
@@ -19,7 +19,7 @@ class Together(Opponent[None]):
 
     Source: Gallego (2021), section 4.3.5."""
 
-    knowledge: ClassVar[Knowledge] = "black box"
+    knowledge = "black box"
 
     members: Annotated[list[Opponent], Field(min_length=1)]
 

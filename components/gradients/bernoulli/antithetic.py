@@ -33,8 +33,8 @@ class Antithetic(StatelessGradient[BernoulliLayers[RowBatch]]):
     L K C evaluations of f.
     """
 
-    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"bernoulli_layers"})
+    unbiased = True
     first_alone: ClassVar[bool]  # p, and the reported bound, use only the first layer's draws
 
     n_samples: PositiveInt
@@ -87,7 +87,7 @@ class AntitheticPairs(Antithetic):
     """Pairs: one uniform number for each variable, used as u and as 1 − u; S pairs of each layer, a
     chain each."""
 
-    first_alone: ClassVar[bool] = False
+    first_alone = False
 
     @staticmethod
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import model_validator
@@ -85,7 +85,7 @@ class ARMS(Antithetic):
     Source: Dimitriev and Zhou (2021).
     """
 
-    first_alone: ClassVar[bool] = True
+    first_alone = True
 
     copula: Copula
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
@@ -35,8 +33,8 @@ class GumbelSoftmax(StatelessGradient[BernoulliLayers[RowBatch]]):
     Source: Jang, Gu and Poole (2017); Maddison, Mnih and Teh (2017).
     """
 
-    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
-    unbiased: ClassVar[bool] = False
+    requires = Requirements(capabilities={"bernoulli_layers"})
+    unbiased = False
 
     n_samples: PositiveInt
     temperature: PositiveFloat

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from pydantic import NonNegativeFloat, PositiveInt, model_validator
@@ -49,8 +49,8 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
         ConfigError: one draw has no others.
     """
 
-    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"bernoulli_layers"})
+    unbiased = True
 
     n_samples: PositiveInt
     lr: NonNegativeFloat

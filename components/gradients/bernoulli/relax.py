@@ -32,7 +32,7 @@ class RELAX(RelaxationGradient[RowLayers, Surrogates]):
     our derivation.
     """
 
-    requires = Requirements(capabilities=frozenset({"bernoulli_layers", "row_guide"}))
+    requires = Requirements(capabilities={"bernoulli_layers", "row_guide"})
 
     widths: list[PositiveInt]
     lr: PositiveFloat

@@ -36,7 +36,7 @@ class RelaxREBAR(RelaxationGradient[RowLayers, Both]):
 
     Source: Grathwohl et al. (2018), eqs. (7) and (9) and section 3.3; Tucker et al. (2017)."""
 
-    requires = Requirements(capabilities=frozenset({"bernoulli_layers", "row_guide"}))
+    requires = Requirements(capabilities={"bernoulli_layers", "row_guide"})
 
     temperature: PositiveFloat
     coefficient: float

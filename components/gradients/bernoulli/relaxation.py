@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import torch
 from pydantic import PositiveInt
@@ -77,8 +77,8 @@ class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
     u.
     """
 
-    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"bernoulli_layers"})
+    unbiased = True
 
     n_samples: PositiveInt
 

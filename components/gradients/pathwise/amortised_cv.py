@@ -57,7 +57,7 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwor
     Algorithm 4; 4.6.1 for the network.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise", "row_context"}))
+    requires = Requirements(capabilities={"pathwise", "normal_noise", "row_context"})
 
     centred: bool
     widths: list[PositiveInt]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -46,9 +46,9 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
     Source: Geffner and Domke (2018), sections 3 and 4; Boustati (2021), section 4.8.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise"}))
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"pathwise"})
+    inherited_keys = {"n_samples"}
+    unbiased = True
 
     n_samples: PositiveInt
     members: Annotated[list[Gradient], Field(min_length=1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -85,8 +85,8 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         ConfigMismatchError: rows share their noise, and the objective takes the variance of
             their sum for a sum of variances."""
 
-    requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"pathwise", "normal_noise"})
+    unbiased = True
 
     n_samples: PositiveInt
 

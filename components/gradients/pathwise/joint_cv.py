@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -78,9 +77,9 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, ExpansionTables]):
     """
 
     requires = Requirements(
-        capabilities=frozenset({"pathwise", "normal_noise", "location_scale", "global_latent"}),
+        capabilities={"pathwise", "normal_noise", "location_scale", "global_latent"},
     )
-    unbiased: ClassVar[bool] = True
+    unbiased = True
 
     n_samples: PositiveInt
 

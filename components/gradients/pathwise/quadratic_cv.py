@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -58,8 +58,8 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
 
     Source: Geffner and Domke (2020), section 3 and Algorithm 1."""
 
-    requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise", "location_scale"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"pathwise", "normal_noise", "location_scale"})
+    unbiased = True
 
     n_samples: PositiveInt
     curvature: Literal["full", "diagonal"]

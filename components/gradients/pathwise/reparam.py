@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import Pathwise
@@ -30,8 +28,8 @@ class Reparam(StatelessGradient[Pathwise[RowBatch]]):
     (2014), section 3.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"pathwise"})
+    unbiased = True
 
     n_samples: PositiveInt
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from pydantic import PositiveInt
 from torch import Tensor
@@ -51,8 +50,8 @@ class SARAH(Gradient[Pathwise[RowBatch], RowBatch, SarahState]):
     Source: Nguyen, Liu, Scheinberg and Takáč (2017), Algorithm 1.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise"}))
-    unbiased: ClassVar[bool] = False
+    requires = Requirements(capabilities={"pathwise"})
+    unbiased = False
 
     n_samples: PositiveInt
     snapshot_samples: PositiveInt

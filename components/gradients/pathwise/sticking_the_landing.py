@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveInt
 
@@ -32,8 +30,8 @@ class StickingTheLanding(StatelessGradient[PathDerivative[RowBatch]]):
     Source: Roeder, Wu and Duvenaud (2017), eq. (9) and Algorithm 2.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise", "path_derivative"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"pathwise", "path_derivative"})
+    unbiased = True
 
     n_samples: PositiveInt
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -52,8 +52,8 @@ class SVRG(Gradient[Pathwise[RowBatch], RowBatch, SvrgState]):
     Source: Johnson and Zhang (2013), section 2; Boustati (2021), section 4.8.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"pathwise"})
+    unbiased = True
 
     n_samples: PositiveInt
     snapshot_samples: PositiveInt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveInt
 
@@ -42,8 +42,8 @@ class TaylorCV(StatelessGradient[LocationScale[RowBatch]]):
     Source: Miller, Foti, D'Amour and Adams (2017), section 3.
     """
 
-    requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise", "location_scale"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"pathwise", "normal_noise", "location_scale"})
+    unbiased = True
 
     n_samples: PositiveInt
     scale: Literal["hessian", "local"]

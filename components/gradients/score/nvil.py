@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -47,8 +47,8 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
 
     Source: Mnih and Gregor (2014)."""
 
-    requires = Requirements(capabilities=frozenset({"log_ratio", "row_guide"}))
-    unbiased: ClassVar[bool] = False
+    requires = Requirements(capabilities={"log_ratio", "row_guide"})
+    unbiased = False
 
     n_samples: PositiveInt
     widths: list[PositiveInt]

@@ -3,8 +3,6 @@ with control variates."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveInt, model_validator
 from torch import Tensor
@@ -36,8 +34,8 @@ class RaoBlackwell(StatelessGradient[FactoredGuide[RowBatch]]):
     Source: Ranganath, Gerrish and Blei (2014), eqs. (5) to (9), Algorithm 2; Bardenet (2021),
     section 5.3."""
 
-    requires = Requirements(capabilities=frozenset({"factored_guide"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"factored_guide"})
+    unbiased = True
 
     n_samples: PositiveInt
     control: bool

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import PositiveInt
 from torch import Tensor
 
@@ -39,8 +37,8 @@ class Reinforce(StatelessGradient[LogRatio[RowBatch]]):
     Source: Boustati (2021), eq. (5.2); Williams (1992); Ranganath, Gerrish and Blei (2014).
     """
 
-    requires = Requirements(capabilities=frozenset({"log_ratio"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"log_ratio"})
+    unbiased = True
 
     n_samples: PositiveInt
     product: Product

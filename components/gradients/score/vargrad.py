@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import PositiveInt, model_validator
 from torch import Tensor
 
@@ -47,8 +45,8 @@ class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
     (2019).
     """
 
-    requires = Requirements(capabilities=frozenset({"log_ratio"}))
-    unbiased: ClassVar[bool] = True
+    requires = Requirements(capabilities={"log_ratio"})
+    unbiased = True
 
     n_samples: PositiveInt
     product: Product

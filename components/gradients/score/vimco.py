@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt, model_validator
@@ -48,9 +47,9 @@ class Vimco(StatelessGradient[RowGuide[RowBatch]]):
     Source: Mnih and Rezende (2016).
     """
 
-    requires = Requirements(capabilities=frozenset({"log_ratio", "row_guide"}))
-    unbiased: ClassVar[bool] = True
-    bound: ClassVar[str] = "multi_sample_bound"
+    requires = Requirements(capabilities={"log_ratio", "row_guide"})
+    unbiased = True
+    bound = "multi_sample_bound"
 
     n_samples: PositiveInt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -121,12 +121,10 @@ class AlphaDivergence(Inference[LogJoint, Density, None, NearestGaussiansState])
     and Hernández-Lobato (2020), eqs. (17) to (20), Figure 1.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density"}), batch_kind="whole", capabilities=frozenset({"log_joint"})
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
-    mixes: ClassVar[bool] = False  # independent draws of a fit
-    max_useful_steps: ClassVar[int | None] = 1
+    requires = Requirements(kinds={"density"}, batch_kind="whole", capabilities={"log_joint"})
+    provides = SAMPLER_OUTPUTS | {"analyses"}
+    mixes = False  # independent draws of a fit
+    max_useful_steps = 1
 
     alpha: Alpha
     shown: list[Alpha]

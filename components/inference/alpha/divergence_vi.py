@@ -5,8 +5,6 @@ A step ascends an objective.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
@@ -33,10 +31,8 @@ class DivergenceVI(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
     log p(θ) − log q(θ) is ``log_scales`` + ``exponents``, of q = N(μ, diag σ²) and p = N(0, diag
     s²)."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "weight_space"})
+    provides = {"predicts", "redraws"}
 
     lr: PositiveFloat
     n_samples: PositiveInt

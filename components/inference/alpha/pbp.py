@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -95,13 +95,13 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"real"}),
+        kinds={"supervised"},
+        targets={"real"},
         batch_kind="whole",
         refused_traits={"several_tasks": "has one output"},
-        capabilities=frozenset({"network", "weight_space", "affine_layers"}),
+        capabilities={"network", "weight_space", "affine_layers"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    provides = {"predicts"}
 
     shape: Annotated[float, Field(gt=1)]
     rate: PositiveFloat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -96,13 +96,13 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
+        kinds={"supervised"},
         batch_kind="whole",
-        capabilities=frozenset({"log_joint", "gaussian_prior"}),
+        capabilities={"log_joint", "gaussian_prior"},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
-    mixes: ClassVar[bool] = False  # independent draws of a fit
+    provides = SAMPLER_OUTPUTS | {"analyses"}
+    mixes = False  # independent draws of a fit
 
     alpha: Annotated[float, Field(ge=0, le=1)]
     damping: Annotated[float, Field(gt=0, le=1)]

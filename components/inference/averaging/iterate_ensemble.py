@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -57,10 +56,8 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
     Source: Gallego (2021), section 1.3.4.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
+    provides = {"predicts", "redraws"}
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> IteratesState:
         return IteratesState(

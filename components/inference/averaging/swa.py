@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -61,10 +60,8 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
     (2021), section 1.3.4.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
+    provides = {"predicts"}
 
     norm_rows: PositiveInt | None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pydantic import NonNegativeFloat
 
@@ -54,11 +53,11 @@ class AdversarialTraining(
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"network", "penalised"}),
+        kinds={"supervised"},
+        capabilities={"network", "penalised"},
         attacker=True,
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    provides = {"predicts"}
 
     train_eps: NonNegativeFloat
     training_attacker: Evasion | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat
@@ -60,7 +60,7 @@ class ARATraining(ParticleDefence[AdversarialChains]):
     eq. (15) (momentum).
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    provides = {"predicts", "redraws"}
 
     mixture: Mixture
     attacker_uncertainty: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import AfterValidator, PositiveInt
@@ -156,10 +156,8 @@ class AdversaryAwareClassifier:
 class OriginsDefence(Inference[Generative, Supervised, Batch, FitState]):
     """Base of defences that fit naive Bayes and sum over the possible origins of a mail."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"generative"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
+    requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={"generative"})
+    provides = {"predicts", "defends"}
 
     changes: PositiveInt
     idle: Probability

@@ -38,8 +38,8 @@ class ParticleDefence(Inference[PredictiveLogJoint, Supervised, Batch, A], Gener
     """Base of defences of K particles that learn from attacked rows."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"log_joint"}),
+        kinds={"supervised"},
+        capabilities={"log_joint"},
         capabilities_by_kind=NEEDS_TO_PREDICT,
         attacker=True,
     )

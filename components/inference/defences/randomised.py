@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -103,10 +103,8 @@ class Randomised(Fit):
     (2021), section 3.3.2.
     """
 
-    requires = Requirements(
-        targets=frozenset({"binary"}), required_traits={"binary_inputs": "changes words"}
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
+    requires = Requirements(targets={"binary"}, required_traits={"binary_inputs": "changes words"})
+    provides = {"predicts", "defends"}
 
     members: Annotated[int, Field(ge=1, le=MEMBERS)]
     share: Annotated[float, Field(gt=0, le=1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -45,11 +45,11 @@ class RandomisedSmoothing(Inference[Penalised, Supervised, Batch, DescentState],
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
-        capabilities=frozenset({"network", "penalised"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
+        capabilities={"network", "penalised"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
+    provides = {"predicts", "defends"}
 
     sigma: PositiveFloat
     votes: PositiveInt

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -69,7 +68,7 @@ class Robustification(ParticleDefence[RobustState]):
     Source: Gallego (2021), section 3.6.1 and Algorithm 3.2.
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "defends"})
+    provides = {"predicts", "redraws", "defends"}
 
     undefended_steps: PositiveInt
 

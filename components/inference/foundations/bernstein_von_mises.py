@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
@@ -119,11 +119,11 @@ class BernsteinVonMises(Inference[BetaPosterior, Unlabelled, Rows, LimitState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled"}),
+        kinds={"unlabelled"},
         batch_kind="whole",
-        capabilities=frozenset({"beta_posterior"}),
+        capabilities={"beta_posterior"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
+    provides = {"predicts_rows", "analyses", "writes_files"}
     numbers: Annotated[list[Annotated[int, Field(ge=2, le=1_000_000)]], Field(min_length=2)]
     theta: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import PositiveInt
@@ -119,11 +119,11 @@ class FunctionDraws(Inference[GivenFunction, Supervised, Batch, FunctionState]):
     al. (2014), section 4."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
+        kinds={"supervised"},
         batch_kind="whole",
-        capabilities=frozenset({"given_function"}),
+        capabilities={"given_function"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
+    provides = {"predicts", "analyses"}
 
     given: Given
     points: PositiveInt

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
@@ -215,12 +215,12 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
     Bardenet (2021), chapter 8."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
+        kinds={"supervised"},
         required_traits={"known_function": "measures the distance to the true function"},
         batch_kind="whole",
-        capabilities=frozenset({"linear_smoother"}),
+        capabilities={"linear_smoother"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
+    provides = {"predicts", "analyses", "writes_files"}
     numbers: Annotated[list[Annotated[int, Field(ge=2, le=8192)]], Field(min_length=2)]
     simulations: PositiveInt
 

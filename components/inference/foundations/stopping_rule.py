@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import torch
@@ -223,11 +223,11 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled"}),
+        kinds={"unlabelled"},
         batch_kind="whole",
-        capabilities=frozenset({"beta_posterior"}),
+        capabilities={"beta_posterior"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
+    provides = {"predicts_rows", "analyses", "writes_files"}
     rules: Annotated[list[Rule], Field(min_length=1)]
     n_max: Annotated[int, Field(ge=1, le=2000)]
     alpha: Annotated[float, Field(gt=0, lt=1)]

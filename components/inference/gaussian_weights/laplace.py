@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveInt
@@ -74,10 +74,10 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"network", "penalised", "weight_space", "own_inputs"}),
+        kinds={"supervised"},
+        capabilities={"network", "penalised", "weight_space", "own_inputs"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
+    provides = {"predicts", "redraws", "analyses"}
 
     structure: Literal["full", "diagonal", "last_layer"]
     hyperparameters: Literal["trained", "evidence"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -115,12 +114,12 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
+        kinds={"supervised"},
         capabilities=frozenset(),
-        capabilities_by_kind={"supervised": frozenset({"network", "penalised"})},
-        alternatives_by_kind={"supervised": frozenset({"log_joint", "theta_predictive"})},
+        capabilities_by_kind={"supervised": {"network", "penalised"}},
+        alternatives_by_kind={"supervised": {"log_joint", "theta_predictive"}},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    provides = {"predicts", "redraws"}
 
     rank: PositiveInt
     n_predict: PositiveInt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
@@ -62,10 +62,10 @@ class HMC(WarmUp, Sampler[HamiltonianChains]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "sequence", "unlabelled"}),
+        kinds={"density", "supervised", "sequence", "unlabelled"},
         batch_kind="whole",
     )
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+    folds_replicates = frozenset()
     trajectory: Literal["fixed", "jittered", "chees"]
     length: PositiveFloat
     max_steps: PositiveInt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -38,10 +38,10 @@ class NUTS(WarmUp, Sampler[HamiltonianChains]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "sequence"}),
+        kinds={"density", "supervised", "sequence"},
         batch_kind="whole",
     )
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+    folds_replicates = frozenset()
     max_depth: Annotated[int, Field(ge=1, le=20)]
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:

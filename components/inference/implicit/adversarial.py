@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, field_validator
@@ -48,10 +48,10 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
     differ in."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"network", "weight_space", "own_inputs"}),
+        kinds={"supervised"},
+        capabilities={"network", "weight_space", "own_inputs"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    provides = {"predicts", "redraws"}
 
     discriminator: Literal["network", "prior", "none"]
     rows: Literal["shared", "own"]

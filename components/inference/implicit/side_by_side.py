@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -123,10 +123,10 @@ class ParallelAdversarial(
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"network", "weight_space", "own_inputs"}),
+        kinds={"supervised"},
+        capabilities={"network", "weight_space", "own_inputs"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset()
+    provides = frozenset()
 
     one: Adversarial  # the method applied to each
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -39,10 +39,8 @@ class ImprovedLatents(
     """Keys, steered step size and posterior of these methods; the gradient of the guide is what
     they differ in."""
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), capabilities=frozenset({"latent_variable"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "holds_module"})
+    requires = Requirements(kinds={"unlabelled"}, capabilities={"latent_variable"})
+    provides = {"bounds_likelihood", "holds_module"}
 
     improve_steps: PositiveInt
     leapfrog_steps: PositiveInt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveInt
@@ -68,10 +68,8 @@ class IWAE(
     and Maddison (2019), eq. (8).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), capabilities=frozenset({"latent_variable"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "holds_module"})
+    requires = Requirements(kinds={"unlabelled"}, capabilities={"latent_variable"})
+    provides = {"bounds_likelihood", "holds_module"}
 
     gradient: Way
     n_samples: PositiveInt

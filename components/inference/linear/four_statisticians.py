@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -170,7 +170,7 @@ class FourStatisticians(LinearAnalysis[FourStates]):
     Source: Bardenet (2021), chapter 1.
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
+    provides = {"predicts", "analyses", "writes_files"}
     level: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt
     loss: Literal["estimation", "prediction"]

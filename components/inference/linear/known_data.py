@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic
+from typing import Generic
 
 import torch
 from torch import Tensor
@@ -22,11 +22,9 @@ S = TypeVar("S")
 class LinearAnalysis(Inference[Conjugate, Supervised, Batch, S], Generic[S]):
     """Base of the analyses of a linear regression, which see all rows."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
-    reads_truth: ClassVar[bool] = True
+    requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={"conjugate"})
+    provides = {"predicts", "analyses"}
+    reads_truth = True
 
 
 def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:

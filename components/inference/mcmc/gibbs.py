@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -52,12 +52,12 @@ class Gibbs(Superchains, Inference[Conditionals, SampleableProblem, ModelBatch, 
     """
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "unlabelled"}),
+        kinds={"density", "supervised", "unlabelled"},
         batch_kind="whole",
-        capabilities=frozenset({"log_joint", "conditionals"}),
+        capabilities={"log_joint", "conditionals"},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    provides = SAMPLER_OUTPUTS
     chains: PositiveInt
     scan: Literal["systematic", "random"]
     burn_in: NonNegativeInt

@@ -4,7 +4,7 @@ clusters."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -57,11 +57,11 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
     Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3; Bardenet (2021), chapter 7."""
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled"}),
+        kinds={"unlabelled"},
         batch_kind="whole",
-        capabilities=frozenset({"dirichlet_process"}),
+        capabilities={"dirichlet_process"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
+    provides = {"predicts_rows", "analyses", "writes_files"}
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -71,12 +71,12 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled"}),
+        kinds={"unlabelled"},
         batch_kind="whole",
-        capabilities=frozenset({"dirichlet_process"}),
+        capabilities={"dirichlet_process"},
     )
-    max_useful_steps: ClassVar[int | None] = 1
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows"})
+    max_useful_steps = 1
+    provides = {"predicts_rows"}
     prior: Literal["model", "library"]
     truncation: Annotated[int, Field(ge=2)]
     starts: PositiveInt

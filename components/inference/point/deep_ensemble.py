@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -54,11 +53,11 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState], Descen
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind={"supervised": frozenset({"theta_predictive"})},
+        kinds={"supervised"},
+        capabilities={"log_joint"},
+        capabilities_by_kind={"supervised": {"theta_predictive"}},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    provides = {"predicts", "redraws"}
 
     members: PositiveInt
 

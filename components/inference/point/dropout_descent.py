@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import Dropout, Penalised
@@ -23,10 +21,8 @@ class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState], Desc
     Raises:
         ConfigMismatchError: the model's dropout is 0, which would leave nothing random."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised", "dropout"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised", "dropout"})
+    provides = {"predicts", "redraws"}
 
     n_predict: PositiveInt
 

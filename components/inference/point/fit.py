@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -32,11 +31,9 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
 
     Source: Hastie, Tibshirani and Friedman (2009), chapter 15."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"estimator"})
-    )
-    max_useful_steps: ClassVar[int | None] = 1
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={"estimator"})
+    max_useful_steps = 1
+    provides = {"predicts"}
 
     def init(self, model: Estimator, problem: Supervised, rng: Rng) -> FitState:
         return FitState(estimator=model)

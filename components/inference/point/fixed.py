@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from components.contracts.capabilities import LogRatio, Network
 from components.contracts.problems import RowBatch
@@ -37,17 +36,17 @@ class Fixed(Inference[Network | LogRatio[RowBatch], Supervised | Unlabelled, Row
     Source: Madry et al. (2018), section 2 (the network that is attacked)."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised", "unlabelled"}),
+        kinds={"supervised", "unlabelled"},
         batch_kind="whole",
         capabilities=frozenset(),
         capabilities_by_kind={
-            "supervised": frozenset({"network"}),
-            "unlabelled": frozenset({"log_ratio"}),
+            "supervised": {"network"},
+            "unlabelled": {"log_ratio"},
         },
     )
-    max_useful_steps: ClassVar[int | None] = 1
-    provides: ClassVar[frozenset[str]] = frozenset()
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+    max_useful_steps = 1
+    provides = frozenset()
+    provides_by_kind = {
         "supervised": frozenset({"predicts"}),
         "unlabelled": frozenset({"bounds_likelihood"}),
     }

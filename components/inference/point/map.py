@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveInt, model_validator
 
@@ -44,10 +44,8 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent], DescentKeys)
     Hutter (2017), eq. (5).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
+    provides = {"predicts"}
 
     schedule: Literal["constant", "cosine"]
     anneal_steps: PositiveInt | None

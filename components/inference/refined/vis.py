@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
@@ -96,26 +96,26 @@ class VIS(
     """
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "sequence", "unlabelled"}),
+        kinds={"density", "supervised", "sequence", "unlabelled"},
         capabilities=frozenset(),
         capabilities_by_kind={
-            "density": frozenset({"log_joint"}),
-            "supervised": frozenset({"log_joint", "theta_predictive"}),
-            "sequence": frozenset({"log_joint", "forecasts_series"}),
-            "unlabelled": frozenset({"latent_variable"}),
+            "density": {"log_joint"},
+            "supervised": {"log_joint", "theta_predictive"},
+            "sequence": {"log_joint", "forecasts_series"},
+            "unlabelled": {"latent_variable"},
         },
-        alternatives_by_kind={"supervised": frozenset({"class_conditional"})},
+        alternatives_by_kind={"supervised": {"class_conditional"}},
     )
-    provides: ClassVar[frozenset[str]] = frozenset()
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+    provides = frozenset()
+    provides_by_kind = {
         "density": SAMPLER_OUTPUTS | {"analyses"},
         # draws of parameters; classifiers by latent variables only predict
         "supervised": SAMPLER_OUTPUTS | {"analyses"},
         "sequence": SAMPLER_OUTPUTS | {"analyses"},
         "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
     }
-    mixes: ClassVar[bool] = False  # independent draws of a fit
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+    mixes = False  # independent draws of a fit
+    folds_replicates = frozenset()
 
     kernel: Kernel
     entropy: Entropy

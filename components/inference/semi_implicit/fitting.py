@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -167,16 +167,16 @@ class SemiImplicitRowsVI(SemiImplicitVI):
     """A method that trains an encoder of rows too."""
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "unlabelled"}),
+        kinds={"density", "supervised", "unlabelled"},
         capabilities=frozenset(),
         capabilities_by_kind={
-            "density": frozenset({"log_joint"}),
-            "supervised": frozenset({"log_joint"}) | NEEDS_TO_PREDICT["supervised"],
-            "unlabelled": frozenset({"latent_variable", "row_guide"}),
+            "density": {"log_joint"},
+            "supervised": {"log_joint"} | NEEDS_TO_PREDICT["supervised"],
+            "unlabelled": {"latent_variable", "row_guide"},
         },
     )
-    provides: ClassVar[frozenset[str]] = frozenset()
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+    provides = frozenset()
+    provides_by_kind = {
         "density": SAMPLER_OUTPUTS | {"analyses"},
         "supervised": SAMPLER_OUTPUTS | {"analyses"},
         "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Generic, Literal
+from typing import Any, Generic, Literal
 
 import torch
 from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
@@ -68,8 +68,8 @@ class StepSizes(BaseModel):
 class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
     """Base of samplers that follow the gradient of the log joint with steps of size ε_t."""
 
-    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
-    draw_bias: ClassVar[Bias | None] = Bias(
+    folds_replicates = {"density"}
+    draw_bias = Bias(
         "its step size",
         {
             "schedule": "constant",

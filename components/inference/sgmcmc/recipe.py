@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import FiniteFloat, PositiveFloat, model_validator
@@ -78,7 +78,7 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
     4.2; Ding et al. (2014); Lu et al. (2017), separable; Chen et al. (2016).
     """
 
-    imports: ClassVar[frozenset[str]] = frozenset({"matrices"})
+    imports = {"matrices"}
 
     dynamics: Literal["langevin", "hamiltonian", "thermostat", "thermostats"]
     metric: Literal["constant", "potential"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -48,8 +48,8 @@ class SVGD(ParticleDynamics[SVGDState]):
     Source: Liu & Wang (2016), Algorithm 1; Gallego (2021), eq. (2.4).
     """
 
-    mixes: ClassVar[bool] = False  # particles at rest have no R̂
-    draw_bias: ClassVar[Bias | None] = Bias("the number of its particles", most=0.3)
+    mixes = False  # particles at rest have no R̂
+    draw_bias = Bias("the number of its particles", most=0.3)
     scaling: Literal["none", "adagrad"]
     beta2: Annotated[float, Field(ge=0, lt=1)]
     stability: PositiveFloat

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
@@ -92,10 +92,8 @@ class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
     Roeder, Wu and Duvenaud (2017) for path.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "weight_space"})
+    provides = {"predicts", "redraws", "analyses"}
 
     divergence: Divergence
     prior: Literal["network", "scale_mixture"]

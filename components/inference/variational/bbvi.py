@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveInt
@@ -85,14 +86,12 @@ class BBVI(GuideFit[BlackBoxTrainingState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "unlabelled"}),
+        kinds={"density", "supervised", "unlabelled"},
     )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
+    provides = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     # keys that the gradient inherits from here
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
-    makes: ClassVar[frozenset[str]] = frozenset(
-        {"pathwise", "log_ratio", "normal_noise", "path_derivative"}
-    )
+    inherited_keys = {"n_samples"}
+    makes = {"pathwise", "log_ratio", "normal_noise", "path_derivative"}
 
     gradient: Gradient
     family: Family
@@ -100,7 +99,7 @@ class BBVI(GuideFit[BlackBoxTrainingState]):
     layers: PositiveInt
     width: PositiveInt
 
-    def variational_capabilities(self) -> frozenset[str]:
+    def variational_capabilities(self) -> Set[str]:
         gaussian = (
             {"row_context", "location_scale", "global_latent"}
             if self.family in ("mean_field", "full_rank")

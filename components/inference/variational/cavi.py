@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import PositiveInt
 
@@ -46,10 +46,10 @@ class CAVI(CoordinateInference[CoordinateAscent[Any]]):
     """
 
     requires = Requirements(
-        capabilities=frozenset({"coordinate_ascent", "log_joint"}),
+        capabilities={"coordinate_ascent", "log_joint"},
     )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
-    mixes: ClassVar[bool] = False  # independent draws of a fit
+    provides = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
+    mixes = False  # independent draws of a fit
 
     draws: PositiveInt
     joint: list[str]

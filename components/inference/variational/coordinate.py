@@ -114,9 +114,9 @@ class CoordinateInference(
     """Base of coordinate ascents; a step is one cycle of every start."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised", "unlabelled"}),
+        kinds={"supervised", "unlabelled"},
         batch_kind="whole",
-        capabilities_by_kind={"supervised": frozenset({"theta_predictive"})},
+        capabilities_by_kind={"supervised": {"theta_predictive"}},
     )
 
     starts: PositiveInt

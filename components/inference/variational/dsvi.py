@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
@@ -101,8 +101,8 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
     Source: Salimbeni and Deisenroth (2017); Boustati (2021), eq. (3.14) and A.1.2.
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}), capabilities=frozenset({"elbo"}))
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "holds_module"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"elbo"})
+    provides = {"predicts", "redraws", "holds_module"}
 
     lr: PositiveFloat
     betas: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from components.contracts.capabilities import LogJoint, PointMasses
 from components.contracts.requirements import Requirements
@@ -40,9 +40,9 @@ class EM(CoordinateInference[PointMasses[Any]]):
     """
 
     requires = Requirements(
-        capabilities=frozenset({"point_masses", "log_joint"}),
+        capabilities={"point_masses", "log_joint"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "predicts_rows"})
+    provides = {"predicts", "analyses", "predicts_rows"}
 
     penalised: bool
 

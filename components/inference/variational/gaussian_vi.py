@@ -3,8 +3,9 @@ gradient of its bound."""
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -64,23 +65,21 @@ class GaussianVI(GuideFit[GaussianTrainingState]):
     Source: Boustati (2021), eq. (B.6); Titsias and Lázaro-Gredilla (2014), Algorithm 1."""
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised", "sequence"}),
+        kinds={"density", "supervised", "sequence"},
     )
     # keys that the gradient inherits from here
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
-    makes: ClassVar[frozenset[str]] = frozenset(
-        {
-            "pathwise",
-            "log_ratio",
-            "normal_noise",
-            "row_context",
-            "path_derivative",
-            "location_scale",
-            "global_latent",
-        }
-    )
+    inherited_keys = {"n_samples"}
+    makes = {
+        "pathwise",
+        "log_ratio",
+        "normal_noise",
+        "row_context",
+        "path_derivative",
+        "location_scale",
+        "global_latent",
+    }
 
-    def variational_capabilities(self) -> frozenset[str]:
+    def variational_capabilities(self) -> Set[str]:
         factored = self.covariance == "diagonal" and self.noise == "shared"
         return self.makes | ({"factored_guide"} if factored else set())
 

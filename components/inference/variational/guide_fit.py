@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic
+from typing import Generic
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -30,13 +30,13 @@ class GuideFit(Inference[LogJoint, SampleableProblem, ModelBatch, S], DescentKey
     """Base of methods that fit q(θ) by gradients; the posterior holds independent draws of q."""
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
+        kinds={"density", "supervised"},
+        capabilities={"log_joint"},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
-    mixes: ClassVar[bool] = False  # independent draws of a fit
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+    provides = SAMPLER_OUTPUTS | {"analyses"}
+    mixes = False  # independent draws of a fit
+    folds_replicates = frozenset()
 
     n_samples: PositiveInt
     initial_std: PositiveFloat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import NonNegativeFloat, PositiveInt
@@ -49,13 +49,13 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised", "unlabelled"}),
+        kinds={"supervised", "unlabelled"},
         batch_kind="whole",
-        capabilities=frozenset({"elbo"}),
-        capabilities_by_kind={"unlabelled": frozenset({"log_ratio"})},  # scores held-out rows
+        capabilities={"elbo"},
+        capabilities_by_kind={"unlabelled": {"log_ratio"}},  # scores held-out rows
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_module"})
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+    provides = {"holds_module"}
+    provides_by_kind = {
         "supervised": frozenset({"predicts", "redraws"}),
         "unlabelled": frozenset({"bounds_likelihood"}),
     }

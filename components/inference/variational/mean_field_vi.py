@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
@@ -119,10 +119,8 @@ class MeanFieldVI(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
     Rodríguez Santana and Hernández-Lobato (2020), section 6.2, for the warm-up.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "weight_space"})
+    provides = {"predicts", "redraws"}
 
     lr: PositiveFloat
     estimator: Literal["local", "weights"]

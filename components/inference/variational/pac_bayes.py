@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
@@ -105,14 +105,14 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
         refused_traits={"several_tasks": "bounds the risk of one label a row"},
         batch_kind="whole",
-        capabilities=frozenset({"network", "weight_space"}),
+        capabilities={"network", "weight_space"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
-    reads_truth: ClassVar[bool] = True  # the bound is laid next to the error on test rows
+    provides = {"predicts", "redraws", "analyses"}
+    reads_truth = True  # the bound is laid next to the error on test rows
 
     prior_share: Annotated[float, Field(ge=0, lt=1)]
     prior_steps: NonNegativeInt

@@ -3,9 +3,9 @@ their bound."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import PositiveInt
@@ -70,29 +70,27 @@ class VI(
     1; of labels Salimbeni and Deisenroth (2017), Boustati (2021), section 4.6.4."""
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled", "supervised"}),
+        kinds={"unlabelled", "supervised"},
         capabilities=frozenset(),
         capabilities_by_kind={
-            "unlabelled": frozenset({"log_ratio"}),  # scores held-out rows
-            "supervised": frozenset({"elbo"}),  # and predicts labels
+            "unlabelled": {"log_ratio"},  # scores held-out rows
+            "supervised": {"elbo"},  # and predicts labels
         },
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_module"})
-    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+    provides = {"holds_module"}
+    provides_by_kind = {
         "unlabelled": frozenset({"bounds_likelihood"}),
         "supervised": frozenset({"predicts", "redraws", "analyses"}),
     }
     # keys that the gradient inherits from here
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    inherited_keys = {"n_samples"}
 
     gradient: Gradient
     n_samples: PositiveInt
     n_predict: PositiveInt
     bound_samples: PositiveInt
 
-    def required_capabilities(
-        self, kind: Kind, offered: frozenset[str] = frozenset()
-    ) -> frozenset[str]:
+    def required_capabilities(self, kind: Kind, offered: Set[str] = frozenset()) -> Set[str]:
         return super().required_capabilities(kind, offered) | self.gradient.requires.capabilities
 
     def init(

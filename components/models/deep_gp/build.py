@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -33,17 +32,15 @@ from components.problems.supervised import Supervised
 class MultiTaskDGPModel(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     """Deep GP of several tasks, with a variational posterior at inducing inputs."""
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "elbo",
-            "given_function",
-            "variational_layers",
-            "noise_parameters",
-            "ard_weights",
-            "inducing_inputs",
-        }
-    )
+    requires = Requirements(kinds={"supervised"})
+    offers = {
+        "elbo",
+        "given_function",
+        "variational_layers",
+        "noise_parameters",
+        "ard_weights",
+        "inducing_inputs",
+    }
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -48,10 +48,8 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     integrated out as in Titsias (2009).
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}), targets=frozenset({"real"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "noise_parameters", "ard_weights"}
-    )
+    requires = Requirements(kinds={"supervised"}, targets={"real"})
+    offers = {"elbo", "given_function", "noise_parameters", "ard_weights"}
 
     inner_dim: PositiveInt | None
     inner_kernel: Shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -137,13 +137,11 @@ class DGP(Model[Supervised, TwoLayers]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"real"}),
+        kinds={"supervised"},
+        targets={"real"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "pathwise", "normal_noise", "row_context"}
-    )
+    offers = {"elbo", "given_function", "pathwise", "normal_noise", "row_context"}
 
     inner_dim: PositiveInt
     n_inducing: PositiveInt

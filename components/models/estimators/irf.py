@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -266,9 +266,9 @@ class IRF(Model[Supervised, Forests]):
     Zadrozny and Elkan (2002), section 3.
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
-    differentiable: ClassVar[bool] = False
+    requires = Requirements(kinds={"supervised"})
+    offers = {"estimator"}
+    differentiable = False
 
     trees: PositiveInt
     max_features: Annotated[float, Field(gt=0, le=1)]

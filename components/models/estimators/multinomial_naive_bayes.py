@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
@@ -71,12 +69,12 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
     (reviews, presence)."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
-        domains=frozenset({"tokens"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
+        domains={"tokens"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
-    differentiable: ClassVar[bool] = False
+    offers = {"estimator"}
+    differentiable = False
 
     smoothing: PositiveFloat
     presence: bool

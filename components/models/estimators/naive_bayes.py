@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
@@ -96,12 +94,12 @@ class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
     Source: Murphy (2012), section 3.5; Gallego (2021), section 3.2.1."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
         refused_traits={"several_tasks": "has one output"},
         required_traits={"binary_inputs": "counts inputs that are 0 or 1"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator", "generative"})
+    offers = {"estimator", "generative"}
 
     smoothing: PositiveFloat
 

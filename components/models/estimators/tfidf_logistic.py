@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
@@ -79,12 +77,12 @@ class TfidfLogistic(Model[Supervised, TfidfRegression]):
     words)."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary"}),
-        domains=frozenset({"tokens"}),
+        kinds={"supervised"},
+        targets={"binary"},
+        domains={"tokens"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
-    differentiable: ClassVar[bool] = False
+    offers = {"estimator"}
+    differentiable = False
 
     C: PositiveFloat
     sublinear: bool

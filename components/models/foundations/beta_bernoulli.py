@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from pydantic import PositiveFloat
 from torch import Tensor, nn
@@ -50,11 +49,11 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled"}),
-        values=frozenset({"binary"}),
+        kinds={"unlabelled"},
+        values={"binary"},
         required_traits={"single_values": "is of one value a row"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"beta_posterior"})
+    offers = {"beta_posterior"}
     a: PositiveFloat
     b: PositiveFloat
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -86,11 +86,11 @@ class MaternRegression(Model[Supervised, MaternRegressionModule]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"real"}),
+        kinds={"supervised"},
+        targets={"real"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"linear_smoother"})
+    offers = {"linear_smoother"}
     shape: Literal["matern12", "matern32", "matern52"]
     lengthscale: PositiveFloat
     variance: PositiveFloat

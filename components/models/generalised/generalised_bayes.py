@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, model_validator
@@ -130,9 +130,9 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
     Lyddon, Holmes and Walker (2019); Ribatet, Cooley and Davison (2012).
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "theta_predictive", "warm_start"})
-    offers_where: ClassVar[dict[str, str]] = {
+    requires = Requirements(kinds={"supervised"})
+    offers = {"log_joint", "theta_predictive", "warm_start"}
+    offers_where = {
         "gaussian_prior": "base=logistic_regression",
         "training_start": "base=logistic_regression",
     }
@@ -153,7 +153,7 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
             )
         return self
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         return self.offers | (self.base.capabilities() & self.offers_where.keys())
 
     def build(self, problem: Supervised, rng: Rng) -> GeneralisedModule:

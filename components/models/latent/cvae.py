@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -156,21 +155,19 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
         refused_traits={"several_tasks": "is of one label"},
         required_traits={"binary_inputs": "is of inputs that are 0 or 1"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "class_conditional",
-            "elbo",
-            "latent_variable",
-            "pathwise",
-            "normal_noise",
-            "location_scale",
-        }
-    )
+    offers = {
+        "class_conditional",
+        "elbo",
+        "latent_variable",
+        "pathwise",
+        "normal_noise",
+        "location_scale",
+    }
 
     latent_dim: PositiveInt
     widths: list[PositiveInt]

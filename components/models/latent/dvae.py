@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from pydantic import PositiveInt
@@ -204,17 +204,15 @@ class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
     where z_2 does nothing).
     """
 
-    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"binary"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "log_ratio",
-            "draws_with_density",
-            "draws_with_derivative",
-            "row_guide",
-            "bernoulli_layers",
-            "decoder",
-        }
-    )
+    requires = Requirements(kinds={"unlabelled"}, values={"binary"})
+    offers = {
+        "log_ratio",
+        "draws_with_density",
+        "draws_with_derivative",
+        "row_guide",
+        "bernoulli_layers",
+        "decoder",
+    }
 
     layers: Literal[1, 2]
     architecture: Literal["linear", "nonlinear"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -226,10 +226,8 @@ class GPLVM(Model[Unlabelled, LatentGP]):
     Source: Lawrence (2005) (points); Titsias and Lawrence (2010), eqs. (14), (19) to (25);
     Boustati (2021), section 2.1.2.2."""
 
-    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "log_ratio", "latent_variable", "decoder"}
-    )
+    requires = Requirements(kinds={"unlabelled"}, values={"real"})
+    offers = {"elbo", "log_ratio", "latent_variable", "decoder"}
 
     latent_dim: PositiveInt
     latents: Literal["variational", "points"]

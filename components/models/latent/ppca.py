@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -45,10 +45,8 @@ class PPCA(Model[Unlabelled, LinearRows]):
     Source: Tipping and Bishop (1999), eqs. (6) to (8), section 3.3 (gaps); Salakhutdinov and Mnih
     (2008); Boustati (2021), section 2.1.1.1."""
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), values=frozenset({"real", "incomplete"})
-    )
-    offers: ClassVar[frozenset[str]] = VAE.offers
+    requires = Requirements(kinds={"unlabelled"}, values={"real", "incomplete"})
+    offers = VAE.offers
 
     latent_dim: PositiveInt
     latents: Literal["integrated", "points"]

@@ -3,7 +3,7 @@ variables."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
 from torch import Tensor
@@ -41,20 +41,18 @@ class VAE(Model[Unlabelled, AutoEncoder]):
     Wierstra (2014), section 4; Gallego (2021), Figure 2.12 (separate, softplus).
     """
 
-    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"binary", "real"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "decoder",
-            "latent_variable",
-            "location_scale",
-            "log_ratio",
-            "normal_noise",
-            "path_derivative",
-            "pathwise",
-            "row_context",
-            "row_guide",
-        }
-    )
+    requires = Requirements(kinds={"unlabelled"}, values={"binary", "real"})
+    offers = {
+        "decoder",
+        "latent_variable",
+        "location_scale",
+        "log_ratio",
+        "normal_noise",
+        "path_derivative",
+        "pathwise",
+        "row_context",
+        "row_guide",
+    }
 
     latent_dim: PositiveInt
     widths: list[PositiveInt]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from collections.abc import Sequence, Set
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -228,14 +228,12 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     Source: Murphy (2012), sections 7.6.1 and 7.6.3; Bardenet (2021), section 1.3."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"real"}),
+        kinds={"supervised"},
+        targets={"real"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_joint", "theta_predictive", "conditionals", "conjugate", "gaussian_prior"}
-    )
-    offers_where: ClassVar[dict[str, str]] = {
+    offers = {"log_joint", "theta_predictive", "conditionals", "conjugate", "gaussian_prior"}
+    offers_where = {
         "coordinate_ascent": "noise=learned",
         "structured_ascent": "noise=learned",
         "linear_smoother": "noise to a number",
@@ -247,7 +245,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     noise_shape: PositiveFloat
     noise_scale: PositiveFloat
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         if self.noise == "learned":
             return self.offers | {"coordinate_ascent", "structured_ascent"}
         return self.offers | {"linear_smoother"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
@@ -93,11 +91,11 @@ class LogisticLasso(Model[Supervised, LogisticLassoModule]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary"}),
+        kinds={"supervised"},
+        targets={"binary"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
+    offers = {"estimator"}
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat

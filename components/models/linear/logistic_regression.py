@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -209,20 +210,24 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_joint", "theta_predictive", "training_start", "closed_form_score", "gaussian_prior"}
-    )
-    offers_where: ClassVar[dict[str, str]] = {"coordinate_ascent": "prior=gaussian"}
+    offers = {
+        "log_joint",
+        "theta_predictive",
+        "training_start",
+        "closed_form_score",
+        "gaussian_prior",
+    }
+    offers_where = {"coordinate_ascent": "prior=gaussian"}
 
     prior: Literal["gaussian", "laplace"]
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         return self.offers | (self.offers_where.keys() if self.prior == "gaussian" else set())
 
     def build(self, problem: Supervised, rng: Rng) -> LogisticRegressionModule:

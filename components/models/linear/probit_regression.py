@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -205,20 +204,18 @@ class ProbitRegression(Model[Supervised, ProbitModule]):
     Source: Albert and Chib (1993); Murphy (2012), sections 9.4 and 21.8.3."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary"}),
+        kinds={"supervised"},
+        targets={"binary"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "log_joint",
-            "theta_predictive",
-            "conditionals",
-            "gaussian_prior",
-            "coordinate_ascent",
-            "point_masses",
-        }
-    )
+    offers = {
+        "log_joint",
+        "theta_predictive",
+        "conditionals",
+        "gaussian_prior",
+        "coordinate_ascent",
+        "point_masses",
+    }
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -97,10 +97,8 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
     Source: Bardenet (2021), chapter 7; Blei & Jordan (2006), sections 2 and 3; Neal (2000), eq.
     (2.1)."""
 
-    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"dirichlet_process", "log_joint", "coordinate_ascent"}
-    )
+    requires = Requirements(kinds={"unlabelled"}, values={"real"})
+    offers = {"dirichlet_process", "log_joint", "coordinate_ascent"}
     concentration: PositiveFloat
     truncation: Annotated[int, Field(ge=2)]
     mean_rows: PositiveFloat

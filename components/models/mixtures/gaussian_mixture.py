@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -174,10 +174,8 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
     Source: Bishop (2006), section 10.2; Bardenet (2021), section 5.2.
     """
 
-    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_joint", "conditionals", "coordinate_ascent", "point_masses"}
-    )
+    requires = Requirements(kinds={"unlabelled"}, values={"real"})
+    offers = {"log_joint", "conditionals", "coordinate_ascent", "point_masses"}
 
     clusters: PositiveInt
     concentration: PositiveFloat

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -287,13 +286,11 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     5.2."""
 
     requires = Requirements(
-        kinds=frozenset({"unlabelled"}),
-        values=frozenset({"real"}),
+        kinds={"unlabelled"},
+        values={"real"},
         required_traits={"single_values": "is of one value a row"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_joint", "warm_start", "conditionals", "coordinate_ascent", "structured_ascent"}
-    )
+    offers = {"log_joint", "warm_start", "conditionals", "coordinate_ascent", "structured_ascent"}
 
     mean: float
     kappa: PositiveFloat

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -160,8 +160,8 @@ class GPAR(Model[Supervised, Autoregression]):
     Source: Requeima, Tebbutt, Bruinsma and Turner (2019), eqs. (2) to (4) and section 3; Boustati
     (2021), section 3.4."""
 
-    requires = Requirements(kinds=frozenset({"supervised"}), targets=frozenset({"real"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
+    requires = Requirements(kinds={"supervised"}, targets={"real"})
+    offers = {"estimator"}
 
     kernel: Shape
     lengthscale: PositiveFloat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -192,10 +192,8 @@ class BNN(Model[Supervised, BayesianNetwork]):
 
     Source: Liu & Wang (2016), section 5; Hernández-Lobato & Adams (2015), section 2."""
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_joint", "theta_predictive", "warm_start", "own_inputs", "closed_form_score"}
-    )
+    requires = Requirements(kinds={"supervised"})
+    offers = {"log_joint", "theta_predictive", "warm_start", "own_inputs", "closed_form_score"}
 
     widths: list[PositiveInt]
     activation: Activation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
 
@@ -41,21 +41,19 @@ class CNN(DropoutModel):
     section 2 (stride)."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
         required_traits={"images": "reads images"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "network",
-            "penalised",
-            "weight_space",
-            "log_joint",
-            "theta_predictive",
-            "training_start",
-            "own_inputs",
-        }
-    )
+    offers = {
+        "network",
+        "penalised",
+        "weight_space",
+        "log_joint",
+        "theta_predictive",
+        "training_start",
+        "own_inputs",
+    }
 
     channels: Annotated[list[PositiveInt], Field(min_length=1)]
     kernel: Annotated[PositiveInt, AfterValidator(_check_odd_kernel)]

@@ -7,8 +7,8 @@ differs."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Sequence, Set
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -77,10 +77,10 @@ DropoutRate = Annotated[float, Field(ge=0, lt=1)]
 class DropoutModel(Model[Supervised, nn.Module]):
     """Network that has dropout where its key ``dropout`` is above 0."""
 
-    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+    offers_where = {"dropout": "dropout above 0"}
     dropout: DropoutRate
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         return self.offers | (self.offers_where.keys() if self.dropout else set())
 
 

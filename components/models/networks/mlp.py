@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Set
+from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
@@ -31,9 +32,9 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     Source: Gallego (2021), eq. (3.13); Rodríguez Santana and Hernández-Lobato (2020), end of
     section 4.3 (learned s)."""
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
-    offers_where: ClassVar[dict[str, str]] = {
+    requires = Requirements(kinds={"supervised"})
+    offers = {"network", "weight_space", "own_inputs"}
+    offers_where = {
         "dropout": "dropout above 0",
         "penalised": "prior_std=1.0",
         "affine_layers": "biases=random",
@@ -54,7 +55,7 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     noise_init: PositiveFloat
     noise_spread: PositiveFloat | None
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         fixed = self.prior_std != "learned"
         random = self.biases == "random"
         brought = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -151,11 +151,11 @@ class VGG(Model[Supervised, VGGNetwork]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
         required_traits={"images": "reads images"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "batch_normalised"})
+    offers = {"network", "penalised", "batch_normalised"}
 
     depth: Depth
     width: PositiveInt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat
@@ -45,23 +45,21 @@ class Module(Model[Supervised, ModuleNetwork]):
 
     Source: Paszke et al. (2019)."""
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "network",
-            "penalised",
-            "weight_space",
-            "log_joint",
-            "theta_predictive",
-            "training_start",
-            "warm_start",
-            "own_inputs",
-            "dropout",
-            "batch_normalised",
-        }
-    )
-    imports: ClassVar[frozenset[str]] = frozenset({"class_path"})
-    reads: ClassVar[dict[str, str]] = {"path": "sha256"}
+    requires = Requirements(kinds={"supervised"})
+    offers = {
+        "network",
+        "penalised",
+        "weight_space",
+        "log_joint",
+        "theta_predictive",
+        "training_start",
+        "warm_start",
+        "own_inputs",
+        "dropout",
+        "batch_normalised",
+    }
+    imports = {"class_path"}
+    reads = {"path": "sha256"}
 
     class_path: Place
     arguments: dict[str, Any] | None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import NonNegativeFloat, model_validator
@@ -59,12 +60,12 @@ class StateDict(Model[Supervised, Network]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
+        kinds={"supervised"},
         # its network names the kind
-        domains=frozenset({"continuous", "binary", "tokens"}),
+        domains={"continuous", "binary", "tokens"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"network"})
-    offers_where: ClassVar[dict[str, str]] = {
+    offers = {"network"}
+    offers_where = {
         "penalised": "network=mlp",
         "weight_space": "network=mlp",
         "affine_layers": "network=mlp",
@@ -77,7 +78,7 @@ class StateDict(Model[Supervised, Network]):
         "dropout": "network={name: mlp, dropout: 0.1}",
         "batch_normalised": "network=vgg",
     }
-    reads: ClassVar[dict[str, str]] = {"path": "sha256"}
+    reads = {"path": "sha256"}
 
     path: str
     network: Model
@@ -96,7 +97,7 @@ class StateDict(Model[Supervised, Network]):
             )
         return self
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         own = self.network.capabilities() - (UNFROZEN if self.freeze else frozenset())
         return own | {"warm_start"} if "log_joint" in own else own
 

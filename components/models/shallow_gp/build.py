@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Set
+from typing import Literal
 
 import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt
@@ -66,15 +67,9 @@ class ShallowGPSettings(BaseModel):
 class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     """Gaussian processes of one layer, exact (of real labels) or sparse."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), targets=frozenset({"real", "binary", "classes"})
-    )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
-    )
-    offers_where: ClassVar[dict[str, str]] = {
-        "variational_layers": "posterior=sparse model.bound=variational"
-    }
+    requires = Requirements(kinds={"supervised"}, targets={"real", "binary", "classes"})
+    offers = {"elbo", "given_function", "noise_parameters", "hyperparameters"}
+    offers_where = {"variational_layers": "posterior=sparse model.bound=variational"}
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
         """An exact posterior and a collapsed bound need real labels."""
@@ -84,7 +79,7 @@ class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
             return "posterior=exact", "posterior=sparse"
         return ("bound=collapsed", "bound=variational") if self.bound == "collapsed" else None
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         learnt = self.posterior == "sparse" and self.bound == "variational"
         return self.offers | (self.offers_where.keys() if learnt else set())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -43,12 +43,8 @@ class GPClassifier(Model[Supervised, SparseGP]):
     Source: Hensman, Matthews and Ghahramani (2015), section 3; Rasmussen and Williams (2006),
     chapter 3."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), targets=frozenset({"binary", "classes"})
-    )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "variational_layers", "noise_parameters", "hyperparameters"}
-    )
+    requires = Requirements(kinds={"supervised"}, targets={"binary", "classes"})
+    offers = {"elbo", "given_function", "variational_layers", "noise_parameters", "hyperparameters"}
 
     kernel: Shape
     ard: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from gpytorch.likelihoods import GaussianLikelihood
@@ -44,11 +44,9 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018).
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
-    )
-    imports: ClassVar[frozenset[str]] = frozenset({"class_path"})
+    requires = Requirements(kinds={"supervised"})
+    offers = {"elbo", "given_function", "noise_parameters", "hyperparameters"}
+    imports = {"class_path"}
 
     class_path: Place
     arguments: dict[str, Any] | None

@@ -6,8 +6,6 @@ of a batch.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
@@ -22,12 +20,12 @@ class TextModel(DropoutModel):
     """Classifier of rows of tokens."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
-        domains=frozenset({"tokens"}),
+        kinds={"supervised"},
+        targets={"binary", "classes"},
+        domains={"tokens"},
     )
-    differentiable: ClassVar[bool] = False
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+    differentiable = False
+    offers = {"network", "penalised"}
 
     prior_std: PositiveFloat
 

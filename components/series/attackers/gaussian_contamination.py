@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.attackers import Contamination, Knowledge
+from components.contracts.attackers import Contamination
 from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
@@ -26,8 +24,8 @@ class GaussianContamination(Contamination):
 
     Source: Boustati (2021), appendix D.3.3."""
 
-    offers: ClassVar[frozenset[str]] = frozenset({"noise_law"})
-    knowledge: ClassVar[Knowledge] = "black box"
+    offers = {"noise_law"}
+    knowledge = "black box"
     probability: Probability
     sd: PositiveFloat
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from components.contracts.attackers import Contamination, Knowledge
+from components.contracts.attackers import Contamination
 from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
@@ -29,8 +29,8 @@ class Missing(Contamination):
     Source: Gilbert (1960).
     """
 
-    offers: ClassVar[frozenset[str]] = frozenset({"noise_law"})
-    knowledge: ClassVar[Knowledge] = "black box"
+    offers = {"noise_law"}
+    knowledge = "black box"
     probability: Probability
     run_length: Annotated[float, Field(ge=1)] | None
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.attackers import Contamination, Knowledge
+from components.contracts.attackers import Contamination
 from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
@@ -67,8 +66,8 @@ class MultiplicativeExponential(Contamination):
     Source: Boustati (2021), section 6.5.3 and appendix D.3.5.
     """
 
-    offers: ClassVar[frozenset[str]] = frozenset({"noise_density"})
-    knowledge: ClassVar[Knowledge] = "black box"
+    offers = {"noise_density"}
+    knowledge = "black box"
     probability: Probability
     scale: PositiveFloat
 

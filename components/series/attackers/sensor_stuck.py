@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from components.contracts.attackers import Contamination, Knowledge
+from components.contracts.attackers import Contamination
 from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
@@ -31,7 +31,7 @@ class SensorStuck(Contamination):
     Source: Balaban et al. (2009), of frozen sensors.
     """
 
-    knowledge: ClassVar[Knowledge] = "black box"
+    knowledge = "black box"
     probability: Probability
     run_length: Annotated[float, Field(ge=1)]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.attackers import Contamination, Knowledge
+from components.contracts.attackers import Contamination
 from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
@@ -39,8 +39,8 @@ class StudentTOutliers(Contamination):
 
     Source: Boustati (2021), eq. (6.18) and appendix D.3.4."""
 
-    offers: ClassVar[frozenset[str]] = frozenset({"noise_density"})
-    knowledge: ClassVar[Knowledge] = "black box"
+    offers = {"noise_density"}
+    knowledge = "black box"
     probability: Probability
     df: PositiveFloat
     scale: PositiveFloat

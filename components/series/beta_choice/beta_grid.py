@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field, NonNegativeFloat, ValidationError, model_validator
 
@@ -21,12 +21,12 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
     before the next."""
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="observation",
-        capabilities=frozenset({"state_space"}),
+        capabilities={"state_space"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states", "analyses", "writes_files"})
-    differentiable: ClassVar[bool] = False  # it switches between filters
+    provides = {"filtered_states", "analyses", "writes_files"}
+    differentiable = False  # it switches between filters
     filter: Inference
     betas: Annotated[list[NonNegativeFloat], Field(min_length=1)]
     standardised: Standardised

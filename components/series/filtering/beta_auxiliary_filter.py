@@ -33,7 +33,7 @@ class BetaAuxiliaryFilter(LookAheadFilter[TransitionMean]):
     """
 
     requires = Requirements(
-        capabilities=frozenset({"state_space", "transition_mean", "power_integral"}),
+        capabilities={"state_space", "transition_mean", "power_integral"},
     )
     beta: Probability
 

@@ -28,7 +28,7 @@ class BetaBootstrapFilter(AdaptiveFilter[PowerIntegral]):
     Source: Boustati (2021), eq. (6.6) and Algorithm 7.
     """
 
-    requires = Requirements(capabilities=frozenset({"state_space", "power_integral"}))
+    requires = Requirements(capabilities={"state_space", "power_integral"})
     beta: Probability
 
     def weighs_by_likelihood(self) -> bool:

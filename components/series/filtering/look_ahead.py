@@ -42,7 +42,7 @@ Bound = Callable[[Observation, Tensor], Tensor]  # (t, y), μ [R, N, dx] -> log 
 class LookAheadFilter(ParticleFilter[A], Generic[A]):
     """Auxiliary particle filter; a subclass defines the potential and its bound."""
 
-    requires = Requirements(capabilities=frozenset({"state_space", "transition_mean"}))
+    requires = Requirements(capabilities={"state_space", "transition_mean"})
     stabiliser: NonNegativeFloat
     predictions: Literal["honest", "selected"]
 

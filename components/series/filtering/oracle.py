@@ -78,7 +78,7 @@ class Oracle(AdaptiveFilter[StateSpace]):
     Source: Boustati (2021), section 6.5.1 (Oracle BPF).
     """
 
-    requires = Requirements(capabilities=frozenset({"state_space", "gaussian_noise"}))
+    requires = Requirements(capabilities={"state_space", "gaussian_noise"})
 
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
         assert isinstance(model, GaussianNoise)

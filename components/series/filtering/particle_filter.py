@@ -5,7 +5,7 @@ They define the common keys, the initial state and the result.
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic
+from typing import Generic
 
 from pydantic import BaseModel, PositiveInt, field_validator
 
@@ -28,11 +28,11 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
     """N particles for each of R replicates, which a subclass moves and weighs."""
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="observation",
-        capabilities=frozenset({"state_space"}),
+        capabilities={"state_space"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    provides = {"filtered_states"}
     particles: PositiveInt
     resampling: Scheme
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -31,10 +30,10 @@ class Airline(MonthlyRecord):
     Source: Box and Jenkins (1976), series G.
     """
 
-    path: ClassVar[str] = "timeseries/airline-passengers.csv"
-    state_name: ClassVar[str] = "passengers"
-    unit: ClassVar[str] = "thousands"
-    first: ClassVar[tuple[int, int] | None] = (1949, 1)
+    path = "timeseries/airline-passengers.csv"
+    state_name = "passengers"
+    unit = "thousands"
+    first = (1949, 1)
 
     def read(self, path: Path) -> Tensor:
         return torch.from_numpy(np.loadtxt(path, delimiter=",", skiprows=1, usecols=1))

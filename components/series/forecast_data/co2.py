@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
@@ -51,9 +50,9 @@ class CO2(FileOrSimulationDataset[Forecasting]):
     Source: Keeling et al. (2005); Gallego (2021), section 2.4.2, "Prediction with a DLM".
     """
 
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
-    stand_in: ClassVar[str] = "a simulated record"
+    kind = "sequence"
+    traits = {"unknown_states"}
+    stand_in = "a simulated record"
     n_train: Annotated[int, Field(ge=2)]
     n_ahead: PositiveInt
     origin: Origin

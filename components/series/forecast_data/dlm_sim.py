@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.registry import register
@@ -42,8 +40,8 @@ class DlmSim(Dataset[Forecasting]):
 
     Source: Gallego (2021), appendix 2.B.1."""
 
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
+    kind = "sequence"
+    traits = {"unknown_states"}
 
     n_steps: PositiveInt
     n_ahead: PositiveInt

@@ -9,7 +9,6 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
@@ -44,9 +43,9 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
     """y [1, n_train, 1], or its logarithm, and the ``n_ahead`` months that follow; a subclass adds
     its file and reads it."""
 
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
-    stand_in: ClassVar[str] = "a simulated record"
+    kind = "sequence"
+    traits = {"unknown_states"}
+    stand_in = "a simulated record"
     path: ClassVar[str]  # in the catalogue
     state_name: ClassVar[str]
     unit: ClassVar[str]

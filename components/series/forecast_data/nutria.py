@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -30,9 +29,9 @@ class Nutria(MonthlyRecord):
     Source: Peters, Hosack and Hayes (2010).
     """
 
-    path: ClassVar[str] = "timeseries/nutria.txt"
-    state_name: ClassVar[str] = "nutria"
-    unit: ClassVar[str] = "relative abundance"
+    path = "timeseries/nutria.txt"
+    state_name = "nutria"
+    unit = "relative abundance"
 
     def read(self, path: Path) -> Tensor:
         return torch.from_numpy(np.loadtxt(path))

@@ -4,13 +4,12 @@ private series."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -56,8 +55,8 @@ class RetailSim(Dataset[Forecasting]):
 
     Source: Gallego (2021), section 1.2, eqs. (1.4), (1.5)."""
 
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
+    kind = "sequence"
+    traits = {"unknown_states"}
 
     n_steps: PositiveInt
     n_train: Annotated[int, Field(ge=2)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -33,10 +32,10 @@ class Sunspots(MonthlyRecord):
     Source: Andrews and Herzberg (1985), table 11.1.
     """
 
-    path: ClassVar[str] = "timeseries/monthly-sunspots.csv"
-    state_name: ClassVar[str] = "sunspots"
-    unit: ClassVar[str] = "sunspots a month"
-    first: ClassVar[tuple[int, int] | None] = (1749, 1)
+    path = "timeseries/monthly-sunspots.csv"
+    state_name = "sunspots"
+    unit = "sunspots a month"
+    first = (1749, 1)
 
     def read(self, path: Path) -> Tensor:
         return torch.from_numpy(np.loadtxt(path, delimiter=",", skiprows=1, usecols=1))

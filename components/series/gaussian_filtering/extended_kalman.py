@@ -48,7 +48,7 @@ class ExtendedKalman(GaussianFilter[AdditiveGaussian]):
     Source: Särkkä (2013), algorithm 5.4.
     """
 
-    requires = Requirements(capabilities=frozenset({"additive_gaussian"}))
+    requires = Requirements(capabilities={"additive_gaussian"})
 
     def init(
         self, model: AdditiveGaussian, problem: Sequence, rng: Rng

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -95,8 +95,8 @@ class Gaussians(Generic[M]):
 class GaussianFilter(Inference[M, Sequence, Observation, Gaussians[M]], Generic[M]):
     """Filter that approximates the state at each time by a Gaussian."""
 
-    requires = Requirements(kinds=frozenset({"sequence"}), batch_kind="observation")
-    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    requires = Requirements(kinds={"sequence"}, batch_kind="observation")
+    provides = {"filtered_states"}
 
     def posterior(self, state: Gaussians[M]) -> Filtered:
         return state.filtered.current_posterior()

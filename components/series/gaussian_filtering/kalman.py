@@ -74,7 +74,7 @@ class Kalman(GaussianFilter[LinearGaussian]):
     Source: Kalman (1960); Särkkä (2013), theorem 4.2.
     """
 
-    requires = Requirements(capabilities=frozenset({"linear_gaussian"}))
+    requires = Requirements(capabilities={"linear_gaussian"})
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Gaussians[LinearGaussian]:
         return kalman_start(model, problem)

@@ -50,7 +50,7 @@ class WolfFilter(GaussianFilter[AdditiveGaussian]):
     Source: Duran-Martin et al. (2024), section 3.
     """
 
-    requires = Requirements(capabilities=frozenset({"additive_gaussian"}))
+    requires = Requirements(capabilities={"additive_gaussian"})
     weight: Literal["imq", "md", "tmd"]
     soft_threshold: PositiveFloat
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -98,17 +98,15 @@ class AsymmetricWienerSSM(Model[Sequence, AsymmetricModule]):
     Source: Boustati (2021), eq. (6.19), section 6.5.3 and appendix D.3.5.
     """
 
-    requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"split_normal"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "state_space",
-            "transition_density",
-            "transition_mean",
-            "power_integral",
-            "bounded_observation",
-            "gaussian_noise",
-        }
-    )
+    requires = Requirements(kinds={"sequence"}, simulated={"split_normal"})
+    offers = {
+        "state_space",
+        "transition_density",
+        "transition_mean",
+        "power_integral",
+        "bounded_observation",
+        "gaussian_noise",
+    }
     below: PositiveFloat | None
     above: PositiveFloat | None
     integral: Literal["quadrature", "closed_form"]

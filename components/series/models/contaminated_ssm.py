@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -88,13 +87,11 @@ class ContaminatedSSM(UnknownParameterModel):
     Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        simulated=frozenset({"linear_gaussian"}),
-        attacker_capabilities=frozenset({"noise_law"}),
+        kinds={"sequence"},
+        simulated={"linear_gaussian"},
+        attacker_capabilities={"noise_law"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"state_space", "transition_density", "transition_mean"}
-    )
+    offers = {"state_space", "transition_density", "transition_mean"}
 
     unknown: NoiseScales
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat
@@ -242,13 +242,13 @@ class Dlm(Model[Sequence, DynamicLinear]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         refused_traits={
             "several_numbers": "takes one number at a time",
             "class_series": "is for numbers",
         },
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series", "warm_start"})
+    offers = {"log_joint", "forecasts_series", "warm_start"}
 
     trend: Trend
     period: Annotated[int, Field(ge=2)] | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Set
 
 from components.contracts.capabilities import StateSpace
 from components.contracts.roles import Model
@@ -13,42 +13,38 @@ from components.series.sequence import Sequence
 class UnknownParameterModel(Model[Sequence, StateSpace]):
     """State-space model with unknown parameters, the ones with a prior in ``unknown``."""
 
-    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
+    offers_where = {"parameterised": "unknown"}
     unknown: Priors
 
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Set[str]:
         return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
 
 class AdditiveGaussianModel(Model[Sequence, StateSpace]):
     """State-space model with Gaussian noise added to the state and to the observation."""
 
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "state_space",
-            "transition_density",
-            "transition_mean",
-            "bounded_observation",
-            "power_integral",
-            "gaussian_noise",
-            "additive_gaussian",
-        }
-    )
+    offers = {
+        "state_space",
+        "transition_density",
+        "transition_mean",
+        "bounded_observation",
+        "power_integral",
+        "gaussian_noise",
+        "additive_gaussian",
+    }
 
 
 class LinearGaussianModel(Model[Sequence, StateSpace]):
     """State-space model with linear dynamics, linear observations and Gaussian noise."""
 
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "state_space",
-            "transition_density",
-            "transition_mean",
-            "optimal_proposal",
-            "bounded_observation",
-            "power_integral",
-            "gaussian_noise",
-            "additive_gaussian",
-            "linear_gaussian",
-        }
-    )
+    offers = {
+        "state_space",
+        "transition_density",
+        "transition_mean",
+        "optimal_proposal",
+        "bounded_observation",
+        "power_integral",
+        "gaussian_noise",
+        "additive_gaussian",
+        "linear_gaussian",
+    }

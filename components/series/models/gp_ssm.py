@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -189,13 +188,13 @@ class GPSSM(Model[Sequence, GPStateSpace]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         refused_traits={
             "several_numbers": "takes one number at a time",
             "class_series": "is for numbers",
         },
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series", "warm_start"})
+    offers = {"log_joint", "forecasts_series", "warm_start"}
 
     kernel: Shape
     offset_sd: NonNegativeFloat

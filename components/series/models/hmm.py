@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
@@ -160,10 +158,8 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
     Source: Gallego (2021), eq. (2.14) and section 2.4.2; Rabiner (1989), eqs. (19), (20).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"sequence"}), simulated=frozenset({"categorical_series"})
-    )
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series"})
+    requires = Requirements(kinds={"sequence"}, simulated={"categorical_series"})
+    offers = {"log_joint", "forecasts_series"}
 
     states: PositiveInt
     transition_concentration: PositiveFloat

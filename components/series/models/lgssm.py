@@ -5,6 +5,8 @@ The scales of its noises may be unknown.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from pydantic import model_validator
 from torch import Tensor
 
@@ -86,7 +88,7 @@ class Lgssm(LinearGaussianModel, UnknownParameterModel):
     section 2.
     """
 
-    requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"linear_gaussian"}))
+    requires = Requirements(kinds={"sequence"}, simulated={"linear_gaussian"})
     A: Matrix | None
     Q: Matrix | None
     H: Matrix | None
@@ -109,7 +111,7 @@ class Lgssm(LinearGaussianModel, UnknownParameterModel):
             if name in MATRICES and value is not None
         }
 
-    def assumptions(self) -> frozenset[str]:
+    def assumptions(self) -> Set[str]:
         """Nothing, where every matrix is given."""
         return (
             frozenset() if len(self._given_matrices()) == len(MATRICES) else self.requires.simulated

@@ -194,7 +194,7 @@ class LinearGaussianSSM(LinearGaussianModel):
     Source: Boustati (2021), eqs. (6.16), (6.17).
     """
 
-    requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"linear_gaussian"}))
+    requires = Requirements(kinds={"sequence"}, simulated={"linear_gaussian"})
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
         return LinearGaussianModule(linear_gaussian_system(problem, self.name))

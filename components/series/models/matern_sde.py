@@ -54,7 +54,7 @@ class MaternSDE(LinearGaussianModel):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         refused_traits={"several_numbers": "is of one number at a time"},
     )
     smoothness: Smoothness

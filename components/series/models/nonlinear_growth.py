@@ -122,7 +122,7 @@ class NonlinearGrowth(AdditiveGaussianModel, UnknownParameterModel):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         refused_traits={"several_numbers": "sees one number at a time"},
     )
 

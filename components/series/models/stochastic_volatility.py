@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from collections.abc import Set
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat, model_validator
@@ -111,13 +112,11 @@ class StochasticVolatility(UnknownParameterModel):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        simulated=frozenset({"autoregressive_volatility"}),
+        kinds={"sequence"},
+        simulated={"autoregressive_volatility"},
         refused_traits={"several_numbers": "is of one number at a time"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"state_space", "transition_density", "transition_mean", "power_integral"}
-    )
+    offers = {"state_space", "transition_density", "transition_mean", "power_integral"}
 
     mu: float | None
     phi: Annotated[float, Field(gt=-1, lt=1)] | None
@@ -136,7 +135,7 @@ class StochasticVolatility(UnknownParameterModel):
     def _values(self) -> dict[str, float | None]:
         return {"mu": self.mu, "phi": self.phi, "sigma": self.sigma} | self.unknown.centres
 
-    def assumptions(self) -> frozenset[str]:
+    def assumptions(self) -> Set[str]:
         """Nothing, where every parameter is given."""
         return self.requires.simulated if None in self._values().values() else frozenset()
 

@@ -127,7 +127,7 @@ class TerrainNavigation(AdditiveGaussianModel):
 
     Source: Boustati (2021), eqs. (6.16), (6.18) and appendix D.3.4."""
 
-    requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"terrain_aided"}))
+    requires = Requirements(kinds={"sequence"}, simulated={"terrain_aided"})
     compiled: bool
 
     def build(self, problem: Sequence, rng: Rng) -> TerrainModule:

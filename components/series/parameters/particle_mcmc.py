@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from pydantic import PositiveInt
@@ -86,13 +86,11 @@ class ParticleMCMC(
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="series",
-        capabilities=frozenset({"parameterised", "transition_density"}),
+        capabilities={"parameterised", "transition_density"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset(
-        {"smoothed_states", "series_draws", "writes_files"}
-    )
+    provides = {"smoothed_states", "series_draws", "writes_files"}
     chains: PositiveInt
     thinning: PositiveInt
     # Σ learnt in warm-up: identity (not learnt) | dense (a Cholesky factor of P × P a step)

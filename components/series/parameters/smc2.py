@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -76,14 +75,12 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="observation",
-        capabilities=frozenset({"parameterised"}),
+        capabilities={"parameterised"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset(
-        {"filtered_states", "series_draws", "writes_files"}
-    )
-    mixes: ClassVar[bool] = False
+    provides = {"filtered_states", "series_draws", "writes_files"}
+    mixes = False
     sets: PositiveInt
     rejuvenate_below: Probability
     moves: PositiveInt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -36,8 +36,8 @@ class AsymmetricWiener(SimulatedSeries):
     Source: Boustati (2021), eq. (6.19) and appendix D.3.5.
     """
 
-    traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
-    simulates: ClassVar[frozenset[str]] = frozenset({"split_normal"})
+    traits = {"several_numbers"}
+    simulates = {"split_normal"}
     delta: PositiveFloat
     x0: Annotated[list[float], Field(min_length=4, max_length=4)]
     prior_sd: PositiveFloat

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.collinear import name_collinear
@@ -53,9 +52,9 @@ class CsvSeries(OwnFile[Sequence]):
     Source: Shafranovich (2005), RFC 4180.
     """
 
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
-    vectorised: ClassVar[bool] = True
+    kind = "sequence"
+    traits = {"unknown_states"}
+    vectorised = True
 
     columns: Annotated[list[str], Field(min_length=1)]
     truth: list[str] | None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import model_validator
 from torch import Tensor
@@ -39,7 +37,7 @@ class LgssmSeries(SimulatedSeries):
     Source: Särkkä (2013), section 4.3; Boustati (2021), section 2.6.
     """
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+    simulates = {"linear_gaussian"}
 
     A: Matrix
     Q: Matrix

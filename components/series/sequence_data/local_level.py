@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -28,7 +28,7 @@ class LocalLevelSeries(SimulatedSeries):
 
     Source: Gallego (2021), section 1.2.2; Durbin and Koopman (2012), chapter 2."""
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+    simulates = {"linear_gaussian"}
 
     observation_sd: PositiveFloat
     level_sd: PositiveFloat

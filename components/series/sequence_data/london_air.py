@@ -5,13 +5,12 @@ The network may be simulated.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
 from torch import Tensor
 
-from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
@@ -57,10 +56,10 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
     Source: Boustati (2021), section 6.5.4 and appendix D.3.6; londonair.org.uk.
     """
 
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
-    stand_in: ClassVar[str] = "a simulated network"
-    vectorised: ClassVar[bool] = True
+    kind = "sequence"
+    traits = {"unknown_states"}
+    stand_in = "a simulated network"
+    vectorised = True
 
     species: Literal["PM25", "PM10", "NO2", "O3", "SO2", "CO"]
     sensor: str | NonNegativeInt | None

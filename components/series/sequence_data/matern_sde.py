@@ -4,7 +4,7 @@ steps."""
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -37,7 +37,7 @@ class MaternSeries(SimulatedSeries):
     Source: Boustati (2021), appendix D.3.6; Hartikainen and Särkkä (2010).
     """
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+    simulates = {"linear_gaussian"}
 
     smoothness: Smoothness
     lengthscale: PositiveFloat

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveInt, model_validator
 
-from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Probability
 from components.errors import ConfigMismatchError
 from components.series.linear_gaussian import StateSource
@@ -22,15 +21,15 @@ ObservationSource = Literal["own", "first"]
 class SimulatedSeries(Dataset[Sequence]):
     """Series of ``n_steps`` simulated times, R replicates of it in one tensor."""
 
-    kind: ClassVar[Kind] = "sequence"
-    vectorised: ClassVar[bool] = True
+    kind = "sequence"
+    vectorised = True
     n_steps: PositiveInt
 
 
 class RealisedDataset(SimulatedSeries):
     """Keys of the protocol: source of the states, observations per replicate, and scoring."""
 
-    traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
+    traits = {"several_numbers"}
     realisation: Literal["simulated", "released"]
     states: StateSource
     rate: Probability

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -41,7 +41,7 @@ class StochasticVolatilityReturns(SimulatedSeries):
 
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"autoregressive_volatility"})
+    simulates = {"autoregressive_volatility"}
 
     mu: float
     phi: Annotated[float, Field(gt=-1, lt=1)]

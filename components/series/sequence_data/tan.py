@@ -4,7 +4,7 @@ of take-off."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -57,7 +57,7 @@ class TerrainAidedNavigation(RealisedDataset):
 
     Source: Boustati (2021), section 6.5.2 and appendix D.3.4."""
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"terrain_aided"})
+    simulates = {"terrain_aided"}
     delta: PositiveFloat
     x0: Six
     motion_sd: StateStandardDeviations

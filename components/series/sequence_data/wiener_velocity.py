@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -43,7 +43,7 @@ class WienerVelocity(RealisedDataset):
     Source: Boustati (2021), section 6.5.1 and appendix D.3.3.
     """
 
-    simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+    simulates = {"linear_gaussian"}
     delta: PositiveFloat
     x0: Four
     noise_sd: PositiveFloat

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from components.contracts.capabilities import AdditiveGaussian
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
@@ -39,8 +37,8 @@ class ExtendedRTSSmoother(GaussianSmoother[AdditiveGaussian]):
 
     Source: Särkkä (2013), algorithm 9.1."""
 
-    requires = Requirements(capabilities=frozenset({"additive_gaussian"}))
-    provides: ClassVar[frozenset[str]] = frozenset({"smoothed_states"})
+    requires = Requirements(capabilities={"additive_gaussian"})
+    provides = {"smoothed_states"}
 
     def init(
         self, model: AdditiveGaussian, problem: Sequence, rng: Rng

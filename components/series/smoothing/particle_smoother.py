@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -64,11 +64,11 @@ class ParticleSmoother(
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="observation",
-        capabilities=frozenset({"state_space", "transition_density"}),
+        capabilities={"state_space", "transition_density"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
+    provides = {"smoothed_states", "smoothed_signal"}
 
     def init(self, model: TransitionDensity, problem: Sequence, rng: Rng) -> ForwardParticles:
         start: FilterState[TransitionDensity] = self.filter.init(model, problem, rng)

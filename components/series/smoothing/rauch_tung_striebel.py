@@ -38,7 +38,7 @@ class Forward(Generic[M]):
 class GaussianSmoother(Inference[M, Sequence, Observation, Forward[M]], Generic[M]):
     """Smoother that runs back over the Gaussians of a filter."""
 
-    requires = Requirements(kinds=frozenset({"sequence"}), batch_kind="observation")
+    requires = Requirements(kinds={"sequence"}, batch_kind="observation")
 
 
 def extend_forward(state: Forward[M], after: Gaussians[M], info: Info) -> tuple[Forward[M], Info]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
@@ -44,8 +42,8 @@ class RTSSmoother(GaussianSmoother[LinearGaussian]):
 
     Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2."""
 
-    requires = Requirements(capabilities=frozenset({"linear_gaussian"}))
-    provides: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
+    requires = Requirements(capabilities={"linear_gaussian"})
+    provides = {"smoothed_states", "smoothed_signal"}
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Forward[LinearGaussian]:
         return Forward(filter=kalman_start(model, problem))

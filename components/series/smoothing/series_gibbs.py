@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -53,13 +52,11 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="series",
-        capabilities=frozenset({"series_conditionals"}),
+        capabilities={"series_conditionals"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset(
-        {"smoothed_states", "series_draws", "writes_files"}
-    )
+    provides = {"smoothed_states", "series_draws", "writes_files"}
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
@@ -108,10 +106,10 @@ class LocalLevel(Model[Sequence, LocalLevelConditionals]):
     Source: Gallego (2021), section 1.2.2; Petris, Petrone and Campagnoli (2009), section 4.4.3."""
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         refused_traits={"several_numbers": "is of one number at a time"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"series_conditionals"})
+    offers = {"series_conditionals"}
 
     initial_mean: float
     initial_sd: PositiveFloat

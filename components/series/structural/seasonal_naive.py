@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import PositiveInt
@@ -70,7 +70,7 @@ class SeasonalNaive(Inference[Any, Sequence, Series, WalkState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="series",
         capabilities=frozenset(),
         refused_traits={
@@ -78,9 +78,9 @@ class SeasonalNaive(Inference[Any, Sequence, Series, WalkState]):
             "several_numbers": "forecasts one number",
         },
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"forecasts"})
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    max_useful_steps: ClassVar[int | None] = 1
+    provides = {"forecasts"}
+    folds_replicates = frozenset()
+    max_useful_steps = 1
 
     period: PositiveInt
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -278,11 +278,11 @@ class Structural(Model[Sequence, SumOfBlocks]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         refused_traits={"several_numbers": "takes one number at a time"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"structural_series"})
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"df"})
+    offers = {"structural_series"}
+    inherited_keys = {"df"}
 
     blocks: Annotated[list[Block], Field(min_length=1)]
     scale: PositiveFloat | None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeFloat, PositiveInt
@@ -135,7 +134,7 @@ class StructuralMLE(StructuralInference[Searches]):
     Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4.
     """
 
-    mixes: ClassVar[bool] = False
+    mixes = False
 
     restarts: PositiveInt
     restart_scale: NonNegativeFloat

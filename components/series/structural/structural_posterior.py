@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Generic
+from typing import Generic
 
 import torch
 from torch import Tensor
@@ -349,18 +349,16 @@ class StructuralInference(Inference[StructuralSeries, Sequence, Series, S], Gene
     """Inference of a structural series from the whole series."""
 
     requires = Requirements(
-        kinds=frozenset({"sequence"}),
+        kinds={"sequence"},
         batch_kind="series",
-        capabilities=frozenset({"structural_series"}),
+        capabilities={"structural_series"},
     )
-    provides: ClassVar[frozenset[str]] = frozenset(
-        {
-            "holds_draws",
-            "forecasts",
-            "forecasts_each",
-            "decomposes",
-            "selects",
-            "affine_in_inputs",
-            "writes_files",
-        }
-    )
+    provides = {
+        "holds_draws",
+        "forecasts",
+        "forecasts_each",
+        "decomposes",
+        "selects",
+        "affine_in_inputs",
+        "writes_files",
+    }

@@ -4,7 +4,7 @@ would take them."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +86,7 @@ class Composition:
         name: str | None = holder["name"] if isinstance(holder, dict) else holder
         return name
 
-    def is_valid_with(
-        self, changes: Mapping[str, Any], brings: frozenset[str] = frozenset()
-    ) -> bool:
+    def is_valid_with(self, changes: Mapping[str, Any], brings: Set[str] = frozenset()) -> bool:
         """True if the composition fits with some components or key values replaced.
 
         A component key may take another name or none; any other key takes a new value.
@@ -115,7 +113,7 @@ class Composition:
         )
 
     def _fitting_parts(
-        self, changes: Mapping[str, Any], brings: frozenset[str], with_asked: bool
+        self, changes: Mapping[str, Any], brings: Set[str], with_asked: bool
     ) -> Parts | None:
         """The components of the changed whole; None: they do not fit."""
         try:
@@ -187,11 +185,11 @@ def _is_to_be_given(key: str, value: Any) -> bool:
     return key == "folder" and not Path(str(value)).is_dir()
 
 
-def _with_capabilities(model: Model, brings: frozenset[str]) -> Model:
+def _with_capabilities(model: Model, brings: Set[str]) -> Model:
     """A model as it would be with settings that bring some capabilities."""
 
     class Configured(type(model)):  # type: ignore[misc]
-        def capabilities(self) -> frozenset[str]:
+        def capabilities(self) -> Set[str]:
             return model.capabilities() | brings
 
     configured: Model = Configured.model_construct(**dict(model))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ class Offer:
 
     role: str
     lead: str  # the words of a message before their names
-    needs: frozenset[str] = frozenset()  # capabilities that settings of a model may have to bring
+    needs: Set[str] = frozenset()  # capabilities that settings of a model may have to bring
     where: str = ""  # the key that holds the component; "": the role's own
     joint: str = "; "
 
@@ -35,7 +35,7 @@ class SuggestedFix:
 
     text: str
     changes: Mapping[str, Any] = field(default_factory=dict)  # dotted keys and their values
-    brings: frozenset[str] = frozenset()  # capabilities that the text's setting of the model brings
+    brings: Set[str] = frozenset()  # capabilities that the text's setting of the model brings
 
     @classmethod
     def from_setting(cls, verb: str, role: str, setting: str) -> SuggestedFix:

@@ -3,7 +3,7 @@ before any data are read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 
 import yaml
@@ -250,7 +250,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     )
 
 
-def _settings_that_offer(model: Model, lacks: frozenset[str]) -> tuple[SuggestedFix, ...]:
+def _settings_that_offer(model: Model, lacks: Set[str]) -> tuple[SuggestedFix, ...]:
     """Settings of a model that would offer all that is lacking; empty if there are none."""
     if not lacks <= model.offers_where.keys():
         return ()

@@ -41,7 +41,7 @@ FAULTS = {
     "default of a wrong type": ("keys", r"walk\.yaml: inference\.chains=.*", {".yaml chains: 10": "chains: ten"}),
     "key without a type": ("keys", r"scale has the type Any.*walk\.py, line \d+",
                            {"    scale: PositiveFloat": "    scale: Any",
-                            "from typing import ClassVar": "from typing import Any, ClassVar"}),
+                            "import torch\n": "from typing import Any\n\nimport torch\n"}),
     "key that is ignored": ("keys are used", r"scale is never read.*walk\.py, line \d+",
                             {"self.scale * noise": "0.5 * noise"}),
     "wall clock": ("same seed", "two runs of one seed differ",

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Set
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
@@ -109,10 +110,10 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     Source: Boustati (2021), sections 4.6.2, 4.6.3, 5.6.2 and eqs. (4.8), (5.14) and (C.3).
     """
 
-    requires = Requirements(kinds=frozenset({"supervised", "unlabelled"}), capabilities=frozenset())
-    provides: ClassVar[frozenset[str]] = frozenset({"analyses", "writes_files"})
+    requires = Requirements(kinds={"supervised", "unlabelled"}, capabilities=frozenset())
+    provides = {"analyses", "writes_files"}
     # keys that components inside inherit from here
-    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    inherited_keys = {"n_samples"}
 
     train: Inference
     gradients: Annotated[list[Gradient], Field(min_length=1)]
@@ -144,9 +145,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
                 raise ValueError(f"{key}: {values} must increase")
         return self
 
-    def required_capabilities(
-        self, kind: Kind, offered: frozenset[str] = frozenset()
-    ) -> frozenset[str]:
+    def required_capabilities(self, kind: Kind, offered: Set[str] = frozenset()) -> Set[str]:
         capabilities = (
             frozenset()
             if self.train.variational_capabilities()
@@ -158,7 +157,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
             | capabilities
         )
 
-    def variational_capabilities(self) -> frozenset[str]:
+    def variational_capabilities(self) -> Set[str]:
         return self.train.variational_capabilities()
 
     def init(self, model: Any, problem: RowProblem, rng: Rng) -> LaboratoryState:

@@ -6,7 +6,7 @@ The networks have shared ReLU layers and a head for each task.
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
@@ -22,10 +22,8 @@ class DropoutNetworkSettings(DropoutModel):
     """Keys of a network with dropout and an L2 penalty λ Σ θ² on its mean loss, that is θ ~ N(0,
     1/(2λN))."""
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"network", "penalised", "weight_space", "affine_layers"}
-    )
+    requires = Requirements(kinds={"supervised"})
+    offers = {"network", "penalised", "weight_space", "affine_layers"}
 
     widths: list[PositiveInt]
     dropout: DropoutRate  # probability of dropping a hidden unit, in [0, 1) (A.1: 0.2)
@@ -47,20 +45,18 @@ class DropoutNetworkSettings(DropoutModel):
 class NormalPrior(Model[Supervised, DenseNetwork]):
     """Keys of a Bayesian network, θ ~ N(0, s²) and log σ_t² ~ N(log noise_init, noise_spread²)."""
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "network",
-            "penalised",
-            "weight_space",
-            "affine_layers",
-            "log_joint",
-            "theta_predictive",
-            "training_start",
-            "own_inputs",
-            "closed_form_score",
-        }
-    )
+    requires = Requirements(kinds={"supervised"})
+    offers = {
+        "network",
+        "penalised",
+        "weight_space",
+        "affine_layers",
+        "log_joint",
+        "theta_predictive",
+        "training_start",
+        "own_inputs",
+        "closed_form_score",
+    }
 
     widths: list[PositiveInt]
     # s > 0, standard deviation of the prior N(0, s²) of every weight and bias (A.1: 1)

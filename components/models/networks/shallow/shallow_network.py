@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -193,11 +193,11 @@ class ShallowNetwork(Model[Supervised, ShallowModule]):
     and Park (2008), on the order."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"real"}),
+        kinds={"supervised"},
+        targets={"real"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "theta_predictive", "conditionals"})
+    offers = {"log_joint", "theta_predictive", "conditionals"}
 
     units: PositiveInt
     architecture: Literal["fixed", "variable"]
