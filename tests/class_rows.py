@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
-from configured import component
+from configured import component, generator
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
@@ -17,7 +17,7 @@ C, INPUTS, N = 3, 6, 40
 
 def problem(n: int = N) -> Supervised:
     """Binary rows around one row of each class."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     y = torch.arange(n) % C
     # shares that are not equal
     y[y == 1] = torch.where(torch.rand(int((y == 1).sum()), generator=g) < 0.5, 0, 1)

@@ -22,6 +22,11 @@ from runner.execution.rng import Streams
 CONF = Path(__file__).parent.parent / "conf"
 
 
+def generator(seed: int) -> torch.Generator:
+    """Random numbers of a test."""
+    return torch.Generator().manual_seed(seed)
+
+
 def defaults(role: str, name: str) -> dict[str, Any]:
     """What the YAML of a component holds."""
     return yaml.safe_load((CONF / role / f"{name}.yaml").read_text(encoding="utf-8"))

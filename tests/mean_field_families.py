@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from configured import component
+from configured import component, generator
 
 from components.contracts.problems import Batch, Rows
 from components.problems.supervised import Supervised
@@ -15,14 +15,14 @@ GRID = 401
 
 
 def rows(n=5, D=1, seed=0) -> Unlabelled:
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     x = 0.5 + 1.3 * torch.randn(2 * n, D, generator=g, dtype=F64)
     return Unlabelled("few", "real", Rows(x[:n], 1.0), Rows(x[n:], 1.0), None)
 
 
 def labels(n=8, D=1, binary=True, seed=0) -> Supervised:
     """One label missing."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     x = torch.randn(2 * n, D, generator=g, dtype=F64)
     f = x.sum(1, keepdim=True) + 0.7 * torch.randn(2 * n, 1, generator=g, dtype=F64)
     y = (f > 0).long() if binary else f
@@ -60,7 +60,7 @@ def two_parameters() -> dict:
 
 
 def fitted(ascent, batch, cycles=200, starts=1, seed=0):
-    factors = ascent.start(batch, starts, torch.Generator().manual_seed(seed))
+    factors = ascent.start(batch, starts, generator(seed))
     for _ in range(cycles):
         factors = ascent.cycle(factors, batch)
     return factors
@@ -68,7 +68,7 @@ def fitted(ascent, batch, cycles=200, starts=1, seed=0):
 
 def grid(ascent, factors, reach=9.0):
     """Points [n, 2], and the area of each, out to so many standard deviations of q."""
-    draws = ascent.draw(factors, 4000, torch.Generator().manual_seed(0))
+    draws = ascent.draw(factors, 4000, generator(0))
     centre, sd = draws.mean(0), draws.std(0)
     sides = [
         torch.linspace(float(c - reach * s), float(c + reach * s), GRID, dtype=F64)

@@ -4,6 +4,7 @@ gradients are checked."""
 from __future__ import annotations
 
 import torch
+from configured import generator
 
 from components.contracts.problems import Batch
 from components.models.shallow_gp.labels import group_by_task
@@ -19,7 +20,7 @@ def problem(
 ) -> Supervised:
     """T smooth functions of D inputs with noise; missing labels hold NaN (real) or −1, tasks are of
     unequal size and the last row has no label at all when any are missing."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     x = torch.randn(n + 11, D, generator=g, dtype=F64)
     mix = torch.randn(T, 2, generator=g, dtype=F64)
     f = (
@@ -50,7 +51,7 @@ def streams(seed: int = 0) -> Streams:
 def scatter_parameters(module: torch.nn.Module, seed: int = 5, scale: float = 0.3) -> None:
     """Moves every parameter off its initial value, so that tasks and inputs have values of their
     own."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     with torch.no_grad():
         for p in module.parameters():
             p += scale * torch.randn(p.shape, generator=g, dtype=p.dtype)
@@ -61,7 +62,7 @@ def gradient_error(module: torch.nn.Module, value, step: float = 1e-5) -> float:
     random directions, one for each parameter, relative to the larger of 1 and the derivative."""
     parameters = [p for p in module.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(value(), parameters, allow_unused=True, materialize_grads=True)
-    g, worst = torch.Generator().manual_seed(1), 0.0
+    g, worst = generator(1), 0.0
     for p, gradient in zip(parameters, gradients, strict=True):
         along = torch.randn(p.shape, generator=g, dtype=p.dtype)
         if along.ndim >= 2 and along.shape[-1] == along.shape[-2]:

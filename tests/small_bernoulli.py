@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component, repeatable
+from configured import component, generator, repeatable
 from torch import Tensor
 
 from components.contracts.problems import Rows
@@ -29,7 +29,7 @@ def binary_rows(n: int = 2, values: int = VALUES, seed: int = 0) -> Unlabelled:
     """Binary rows; held out are the same again."""
     x = torch.bernoulli(
         torch.full((n, values), 0.5, dtype=torch.float64),
-        generator=torch.Generator().manual_seed(seed),
+        generator=generator(seed),
     )
     return Unlabelled("coins", "binary", Rows(x, 1.0), Rows(x, 1.0), None)
 
@@ -41,7 +41,7 @@ def small_dvae(
     from N(0, 0.8²)."""
     keys = {"units": UNITS, "prior": "learned", "layers": layers} | changes
     module = component("model", "dvae", **keys).build(problem, Streams(seed))
-    g = torch.Generator().manual_seed(seed + 1)
+    g = generator(seed + 1)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(0.8 * torch.randn(parameter.shape, generator=g, dtype=torch.float64))

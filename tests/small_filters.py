@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import torch
-from configured import component
+from configured import component, generator
 from small_sequences import sequence, system
 
 from components.evaluation.replayed import (
@@ -21,9 +21,7 @@ from runner.execution.rng import Streams
 def problem(length: int = 12, replicates: int = 3, seed: int = 0) -> Sequence:
     """A linear Gaussian sequence with noise of its own in every replicate."""
     p = sequence(system(seed), length, replicates)
-    noise = torch.randn(
-        p.observations.shape, generator=torch.Generator().manual_seed(seed + 5), dtype=torch.float64
-    )
+    noise = torch.randn(p.observations.shape, generator=generator(seed + 5), dtype=torch.float64)
     return dataclasses.replace(p, observations=p.observations + 0.3 * noise)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from configured import generator
 from small_problems import classes, component, resumed, tensors, train
 
 from components.contracts.problems import Batch
@@ -25,7 +26,7 @@ def images(n=24, batch_size=8, seed=0, dtype=torch.float64) -> Supervised:
 
 def texts(n=24, length=7, words=9, batch_size=8, seed=0, dtype=torch.float64) -> Supervised:
     """Two classes of texts of 1 … ``length`` words; word 2 and its like are of class 0."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     x = torch.randint(1, words, (2 * n, length), generator=g)
     ends = torch.randint(1, length + 1, (2 * n, 1), generator=g)
     x = torch.where(torch.arange(length) < ends, x, 0)

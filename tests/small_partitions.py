@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+from configured import generator
 
 from components.maths.exponential.normal_wishart import NormalWishart
 
@@ -52,7 +53,7 @@ def log_joint(z: tuple[int, ...], x: np.ndarray, alpha: float, prior: NormalWish
 
 def small_rows(n: int = 6) -> tuple[torch.Tensor, NormalWishart]:
     """Rows of two values, half of them around another place, and a base measure."""
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     x = 0.5 * torch.randn(n, 2, generator=g, dtype=torch.float64)
     x[n // 2 :] += 1.2
     V = torch.tensor([[0.7, 0.1], [0.1, 0.5]], dtype=torch.float64)

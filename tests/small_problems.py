@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from configured import component as component
+from configured import generator
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
@@ -19,7 +20,7 @@ def real(
     n=40, n_inputs=3, n_tasks=2, batch_size=None, seed=0, missing=0.4, dtype=torch.float64
 ) -> Supervised:
     """Noisy sines of random directions; missing labels are NaN, every row keeps at least one."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     x = torch.randn(2 * n, n_inputs, generator=g, dtype=dtype)
     y = torch.sin(x @ torch.randn(n_inputs, n_tasks, generator=g, dtype=dtype))
     y = y + 0.1 * torch.randn(2 * n, n_tasks, generator=g, dtype=dtype)
@@ -44,7 +45,7 @@ def classes(
 ) -> Supervised:
     """Classes by the largest of noisy linear scores of uniform inputs in [0, 1]; two tasks miss
     some labels."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     x = torch.rand(2 * n, n_inputs, generator=g, dtype=dtype)
     w = 4 * torch.randn(n_inputs, n_tasks * n_classes, generator=g, dtype=dtype)
     y = ((x - 0.5) @ w).unflatten(-1, (n_tasks, n_classes)).argmax(-1)

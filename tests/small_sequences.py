@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 import torch
+from configured import generator
 
 from components.series.sequence import LinearGaussianSystem, Sequence
 
 
 def system(seed: int = 0) -> LinearGaussianSystem:
     """A stable system with three states and two observations, nothing in it diagonal."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
 
     def spd(d: int) -> torch.Tensor:
         b = torch.randn(d, d, generator=g, dtype=torch.float64)
@@ -26,7 +27,7 @@ def system(seed: int = 0) -> LinearGaussianSystem:
 def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 1) -> Sequence:
     """One sequence drawn from the system; every replicate sees the same observations, so only a
     filter's noise differs."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
 
     def normal(covariance: torch.Tensor) -> torch.Tensor:
         return torch.linalg.cholesky(covariance) @ torch.randn(

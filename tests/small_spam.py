@@ -7,7 +7,7 @@ import itertools
 import math
 
 import torch
-from configured import component
+from configured import component, generator
 
 from components.contracts.problems import Batch
 from components.posteriors.fitted import FittedEstimator
@@ -17,7 +17,7 @@ from runner.execution.rng import Streams
 
 def words(n=120, n_words=6, seed=0) -> Supervised:
     """Binary words whose frequencies depend on the class, 1 being spam."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     y = (torch.rand(2 * n, 1, generator=g) < 0.4).long()
     p = torch.rand(2, n_words, generator=g, dtype=torch.float64)
     x = (torch.rand(2 * n, n_words, generator=g, dtype=torch.float64) < p[y[:, 0]]).double()

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import torch
-from configured import component
+from configured import component, generator
 from torch import Tensor
 
 from components.contracts.structural import Design
@@ -28,7 +28,7 @@ def problem(
     times: int = TIMES, ahead: int = AHEAD, missing: tuple[int, ...] = (), seed: int = 3
 ) -> Forecasting:
     """A wandering series with two regressors and two channels."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     n = times + ahead
     x = torch.randn(n, 2, generator=g, dtype=F64)
     u = torch.rand(n, 2, generator=g, dtype=F64)
@@ -57,7 +57,7 @@ def model(*blocks: Any, of: Sequence | None = None, **changes: Any) -> SumOfBloc
 
 def some_theta(built: SumOfBlocks, sets: int = 2, seed: int = 0) -> Tensor:
     """θ [C, P] that differ, stationary."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     structure = built.structure
     count = [
         len(structure.scales),

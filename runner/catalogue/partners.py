@@ -51,8 +51,7 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
 
 def _offers_enough(model: ClassDeclaration, inference: ClassDeclaration, kinds: Set[str]) -> bool:
     """True if some setting of a model has what a method asks for a problem of one of the kinds."""
-    offered = frozenset(as_set(model.facts.get("offers")))
-    offered |= set(model.facts.get("offers_where") or ())
+    offered = as_set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
     return any(inference.requires.capabilities_for(k, offered) <= offered for k in kinds)
 
 

@@ -12,7 +12,7 @@ import io
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from runner.terminal.plain import plain, register
 
@@ -25,9 +25,7 @@ NAMES = {1: "standard output", 2: "standard error"}
 class FaultTolerantFile(io.FileIO):
     """A file descriptor; once it cannot be written to, what is written goes nowhere."""
 
-    names_pipes: ClassVar[bool] = (
-        False  # True: a closed reader is worth a line too, as a run continues without it
-    )
+    names_pipes = False  # True: a closed reader is worth a line too, as a run continues without it
 
     def __init__(self, fd: int):
         super().__init__(fd, "w", closefd=False)

@@ -8,6 +8,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from small_problems import classes
 from small_spam import words
 
@@ -39,7 +40,7 @@ def test_the_domain_of_a_problem_chooses():
 def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(direction):
     problem = words(n=200, n_words=6, seed=5)
     space, x, y = input_space(problem), problem.test.x, problem.test.y
-    moved = space.perturb_at_random(x, y, 2.0, direction, torch.Generator().manual_seed(0))
+    moved = space.perturb_at_random(x, y, 2.0, direction, generator(0))
     size = space.size(x, moved, direction)
     assert bool((size[y[:, 0] == 0] == 0).all())
     room = (x == 0).sum(1) if direction == "insertion" else torch.full_like(size, 6)

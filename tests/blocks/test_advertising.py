@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from structural_series import AHEAD, F64, block, joint, model, problem, some_theta
 
 from components.contracts.roles import Setting
@@ -66,7 +66,7 @@ def test_a_channel_that_is_not_there_is_refused(key):
 
 def simulated(half, times=160):
     """Sales with 6 s_tv + 2 s_web, s_tv saturated at ``half``."""
-    g = torch.Generator().manual_seed(5)
+    g = generator(5)
     n = times + AHEAD
     u = 3 * torch.rand(n, 2, generator=g, dtype=F64) ** 2
     flow = 6 * u[:, 0] / (half + u[:, 0]) + 2 * u[:, 1]
@@ -163,7 +163,7 @@ def test_sales_with_a_limit_are_the_dense_gaussian_about_vidale_and_wolfe():
 
 
 def test_the_limit_of_simulated_sales_is_found():
-    g = torch.Generator().manual_seed(5)
+    g = generator(5)
     u = 3 * torch.rand(166, 2, generator=g, dtype=F64) ** 2
     goodwill = vidale_wolfe_goodwill(u[:, 0], 0.3, 6.0, 6.0 / 0.2)
     y = 20 + goodwill + 0.3 * torch.randn(166, generator=g, dtype=F64)
@@ -186,7 +186,7 @@ def test_a_limit_that_one_spend_takes_is_refused():
 def test_spends_are_drawn_in_time_and_by_year():
     """Figures 1.2 and 1.6: a panel for each channel; totals of each year."""
     dates = tuple(f"{2011 + t // 12}-{t % 12 + 1:02d}-01" for t in range(24))
-    u = torch.rand(24, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    u = torch.rand(24, 2, generator=generator(0), dtype=F64)
     figures = spends(u, ["tv", "web"], dates)
     assert [axis.get_ylabel() for axis in figures["spends"].axes] == ["tv", "web"]
     heights = [bar.get_height() for bar in figures["spends_by_year"].axes[0].patches]

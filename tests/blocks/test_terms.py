@@ -6,12 +6,13 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from structural_series import F64, block
 
 from components.contracts.structural import Covariates, Facts
 
 Y = torch.arange(20, dtype=F64) + 3
-X = torch.randn(20, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+X = torch.randn(20, 2, generator=generator(0), dtype=F64)
 
 
 def terms(name, **changes):
@@ -57,7 +58,7 @@ def test_waves_repeat_after_a_period(period):
     """Of whole numbers of times: each harmonic comes back after p/j."""
     made = terms("trigonometric", period=period, harmonics=3)
     times = round(2 * period)  # 13 or 12: whole both times
-    state = torch.randn(len(made.states), generator=torch.Generator().manual_seed(1), dtype=F64)
+    state = torch.randn(len(made.states), generator=generator(1), dtype=F64)
 
     assert torch.allclose(torch.linalg.matrix_power(made.G, times) @ state, state)
     # the last wave of an even period has no sine

@@ -9,6 +9,7 @@ import types
 
 import pytest
 import torch
+from configured import generator
 from device import stand_in
 from device.devices import LeftOutError, draw_strictly, every_run, score, short_run
 
@@ -85,7 +86,7 @@ def test_gradients_are_those_of_the_cpu(device):
 
 
 def test_vectors_of_a_decomposition_have_other_signs_than_the_cpus(device):
-    x = torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x = torch.randn(4, 4, generator=generator(0), dtype=torch.float64)
     U, s, Vh = torch.linalg.svd(x.to(device))
     assert torch.allclose(((U * s) @ Vh).cpu(), x)
     assert torch.allclose(U.cpu(), -torch.linalg.svd(x)[0])

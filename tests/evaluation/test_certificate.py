@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, threat
+from configured import component, generator, threat
 from small_problems import classes, train
 from small_spam import fitted, neighbours, rows, words
 
@@ -25,7 +25,7 @@ MEASURES = ["linf", "l2", "l1"]
 def network(problem, seed=0, scale=1.5, model="mlp", **keys):
     """A network with random weights, its biases too."""
     built = component("model", model, **keys).build(problem, Streams(seed))
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     noise = torch.randn(built.theta.shape, generator=g, dtype=torch.float64).to(built.theta)
     with torch.no_grad():
         built.theta.mul_(scale).add_(0.3 * noise)
@@ -39,7 +39,7 @@ def images(dtype=torch.float64):
 
 def points(inputs: Perturbations, n=300) -> torch.Tensor:
     """Corners, and points inside, of what an attack may make of the rows [n, B, D]."""
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     if inputs.norm is None:
         u = torch.rand(n, *inputs.x.shape, generator=g, dtype=torch.float64)
         u[: n // 2] = u[: n // 2].round()
@@ -222,7 +222,7 @@ def test_bounds_hold_for_single_precision():
 def test_mixtures_literally():
     """Any logits of K networks between their ends, with margins above their bounds, have mean
     probabilities that differ by no less than the bound, and keep a certified class."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
 
     def u(*shape):
         return torch.rand(*shape, generator=g, dtype=torch.float64)

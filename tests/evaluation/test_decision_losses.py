@@ -8,6 +8,7 @@ import math
 import pytest
 import small_problems
 import torch
+from configured import generator
 from pydantic import ValidationError
 
 from components.contracts.predictive import Categorical, GaussianMixture
@@ -25,7 +26,7 @@ def keys(loss: str, **changes) -> DecisionKeys:
 
 
 def classes() -> tuple[Categorical, torch.Tensor, torch.Tensor]:
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     logits = 3 * torch.randn(4, 30, 1, 2, generator=g, dtype=F64)
     y = torch.randint(0, 2, (30, 1), generator=g)
     mask = torch.rand(30, 1, generator=g) < 0.8
@@ -33,7 +34,7 @@ def classes() -> tuple[Categorical, torch.Tensor, torch.Tensor]:
 
 
 def reals(n: int = 12) -> tuple[GaussianMixture, torch.Tensor, torch.Tensor]:
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     mu = 2 * torch.randn(3, n, 2, generator=g, dtype=F64)
     y = torch.randn(n, 2, generator=g, dtype=F64)
     mask = torch.rand(n, 2, generator=g) < 0.8
@@ -102,7 +103,7 @@ def test_the_window_of_most_mass_is_not_that_of_the_mean_of_two_modes():
 
 def test_expected_and_realised_loss_agree_where_the_predictive_is_true_and_not_otherwise():
     """A broken variant, the transposed cost matrix, costs more."""
-    g = torch.Generator().manual_seed(2)
+    g = generator(2)
     logits = torch.randn(1, 20_000, 1, 2, generator=g, dtype=F64)
     predictive = Categorical(logits)
     y = (torch.rand(20_000, 1, generator=g, dtype=F64) < predictive.probs[..., 1]).long()

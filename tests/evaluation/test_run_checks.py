@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from known_targets import F64, GaussianTarget
 from small_sequences import sequence, system
 
@@ -116,7 +116,7 @@ def test_too_few_draws_or_chains_are_not_checked():
 
 
 def test_resting_coordinates_and_the_worst_are_named():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     values = torch.randn(4, 400, 6, generator=g, dtype=F64)
     values[..., 1:5] = 0.0  # a spike that no chain ever leaves
     values[..., 5] += torch.arange(4.0)[:, None]
@@ -203,7 +203,7 @@ def test_a_filter_that_follows_no_observation_says_so():
     ],
 )
 def test_a_bound_that_still_rises_is_found_out(bound, noise, passed):
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     values = [[bound(i / 200) + noise * float(torch.randn((), generator=g))] for i in range(200)]
     assert bound_check(values).passed is passed
 

@@ -4,7 +4,7 @@ of the densities."""
 from __future__ import annotations
 
 import torch
-from configured import component, load
+from configured import component, generator, load
 from mean_field_families import made, rows
 
 from components.figures.variational.beside_exact import (
@@ -20,9 +20,7 @@ from runner.execution.rng import Streams
 
 def test_levels_and_spreads_of_a_gaussian():
     """A plane normal holds the share 1 − e^−d of its mass where log p is above its peak less d."""
-    theta = (
-        torch.randn(500, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 0.3
-    )
+    theta = torch.randn(500, 2, generator=generator(0), dtype=torch.float64) * 0.3
 
     def exact(points):
         return -0.5 * points.square().sum(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from configured import load
+from configured import generator, load
 from small_problems import real
 
 from components.contracts.predictive import GaussianMixture
@@ -32,7 +32,7 @@ class Plain:
 
 
 def sample(chains: int = 4, n: int = 60, size: int = 3, named: bool = True, **more) -> Draws:
-    theta = torch.randn(chains, n, size, generator=torch.Generator().manual_seed(0), dtype=F64)
+    theta = torch.randn(chains, n, size, generator=generator(0), dtype=F64)
     return Draws(
         theta,
         torch.zeros(chains, size),
@@ -50,7 +50,7 @@ def figures(draws: Draws, problem=None) -> dict:
 
 
 def stats(draws: Draws) -> dict:
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     shape = draws.draws.shape[:2]
     return {
         "energy": torch.randn(shape, generator=g, dtype=F64),
@@ -80,7 +80,7 @@ def test_ranks_of_independent_chains_stay_in_the_bands_and_a_shifted_one_leaves(
 
 
 def test_the_spread_of_rank_counts_is_that_of_the_bands():
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     many = [
         rank_histogram(torch.randn(4, 100, generator=g, dtype=F64).numpy(), 10) for _ in range(300)
     ]
@@ -128,7 +128,7 @@ def test_weighted_draws_are_resampled():
 
 def test_exact_moments_are_drawn_where_the_problem_knows_them():
     problem, _ = load("mixture_of_gaussians_2d")
-    theta = torch.randn(4, 30, 2, dtype=F64, generator=torch.Generator().manual_seed(0))
+    theta = torch.randn(4, 30, 2, dtype=F64, generator=generator(0))
     lines = trace(problem, Draws(theta, theta[:, 0]))["trace"].axes[1].get_lines()
     assert lines[-1].get_label() == "exact"
     assert trace(None, sample())["trace"].axes[1].get_lines()[-1].get_label() == "all chains"
@@ -136,7 +136,7 @@ def test_exact_moments_are_drawn_where_the_problem_knows_them():
 
 def test_both_kinds_of_problems_draw_them():
     density, _ = load("mixture_of_gaussians_2d")
-    theta = torch.randn(4, 30, 2, dtype=F64, generator=torch.Generator().manual_seed(0))
+    theta = torch.randn(4, 30, 2, dtype=F64, generator=generator(0))
     usual = {"trace", "ranks", "pairs", "autocorrelation"}
     assert usual <= set(density.draw(Draws(theta, theta[:, 0], ["x1", "x2"]), Streams(0)))
     problem = real()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from configured import generator
 
 from components.figures.attacked.error_curve import error_curve_figure
 from components.figures.style import LINES, new_figure
@@ -26,7 +27,7 @@ def trajectories(replicates: int, names=("x", "v")) -> SimpleNamespace:
 
 
 def smoothed(replicates: int) -> SimpleNamespace:
-    mean = torch.randn(replicates, 60, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    mean = torch.randn(replicates, 60, 2, generator=generator(0), dtype=F64)
     return SimpleNamespace(mean=mean, lower=mean - 1, upper=mean + 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 
 from components.maths.bijectors import POSITIVE, Interval, LowerBounded, Ordered, Simplex
 
@@ -26,7 +27,7 @@ def bijector(request):
 
 @pytest.fixture
 def theta():
-    return 1.5 * torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=F64)
+    return 1.5 * torch.randn(20, 3, generator=generator(0), dtype=F64)
 
 
 def test_log_jacobian_is_that_of_autograd(bijector, theta):

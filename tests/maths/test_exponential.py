@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 from scipy import stats
 
 from components.maths.exponential.dirichlet import draw_log_dirichlet, expected_log, kl_dirichlet
@@ -14,7 +15,7 @@ F64 = torch.float64
 
 
 def normal_wishart(seed=0, D=2, nu=6.0, beta=1.7):
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     A = torch.randn(D, D, generator=g, dtype=F64)
     V = A @ A.T + torch.eye(D, dtype=F64)
     return NormalWishart(
@@ -37,14 +38,14 @@ def within(values, expected, z=4.5):
 
 def test_density_moments_and_divergence_of_a_normal_wishart():
     q, p = normal_wishart(), normal_wishart(seed=1, nu=4.5, beta=0.6)
-    mu, L = many(q, 20_000).draw(torch.Generator().manual_seed(0))
+    mu, L = many(q, 20_000).draw(generator(0))
     precision = L @ L.mT
     within(precision.flatten(1), (q.nu * torch.linalg.inv(q.V)).flatten())
     within(torch.linalg.slogdet(precision)[1][:, None], q.expected_log_det())
     within(
         (many(q, 20_000).log_density(mu, L) - many(p, 20_000).log_density(mu, L))[:, None], q.kl(p)
     )
-    x = torch.randn(3, 2, dtype=F64, generator=torch.Generator().manual_seed(2))
+    x = torch.randn(3, 2, dtype=F64, generator=generator(2))
     pulled = torch.einsum("nbd,nde->nbe", x - mu[:, None], L).square().sum(2)
     density = (
         torch.linalg.slogdet(L)[1][:, None] - torch.log(torch.tensor(2 * torch.pi)) - 0.5 * pulled
@@ -65,7 +66,7 @@ def test_density_moments_and_divergence_of_a_normal_wishart():
 
 def test_rows_one_by_one_or_together_give_one_posterior():
     q = normal_wishart()
-    x = torch.randn(4, 2, dtype=F64, generator=torch.Generator().manual_seed(3))
+    x = torch.randn(4, 2, dtype=F64, generator=generator(3))
     together, turned = (
         q.posterior(torch.ones(4, dtype=F64), x),
         q.posterior(torch.ones(4, dtype=F64), x.flip(0)),
@@ -90,7 +91,7 @@ def test_dirichlet():
         torch.tensor([0.3, 2.0, 1.2], dtype=F64),
         torch.tensor([1.0, 0.5, 3.0], dtype=F64),
     )
-    log_pi = draw_log_dirichlet(alpha.expand(20_000, 3), torch.Generator().manual_seed(0))
+    log_pi = draw_log_dirichlet(alpha.expand(20_000, 3), generator(0))
     within(log_pi, expected_log(alpha))
     within(log_pi.exp(), alpha / alpha.sum())
     p, q = (stats.dirichlet(v.numpy()) for v in (prior, alpha))
@@ -103,7 +104,7 @@ def test_dirichlet():
 @pytest.mark.parametrize("f", [2.0, 0.0, -3.0, -12.0, -40.0])
 def test_a_normal_cut_at_zero(f):
     at = torch.full((20_000,), f, dtype=F64)
-    z = draw_truncated_normal(at, torch.Generator().manual_seed(0))
+    z = draw_truncated_normal(at, generator(0))
     assert (z > 0).all()
     mean = float(stats.truncnorm.mean(-f, float("inf"), loc=f))
     assert float(truncated_normal_mean(at[:1])) == pytest.approx(mean, rel=1e-6)

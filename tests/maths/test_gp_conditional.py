@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 import torch
+from configured import generator
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.errors import NumericalError
@@ -18,7 +19,7 @@ JITTER = 1e-6
 
 
 def drawn(G=2, Q=2, M=4, N=5, D=3, common=True, ard=True):
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
 
     def normal(*shape):
         return torch.randn(*shape, generator=g, dtype=torch.float64)
@@ -148,7 +149,7 @@ def test_prior_q_gives_prior_marginals():
 
 
 def test_inducing_at_the_data_with_the_exact_posterior_is_the_exact_gp():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     X = torch.randn(8, 2, generator=g, dtype=torch.float64)
     y = torch.randn(8, generator=g, dtype=torch.float64)
     new = torch.randn(5, 2, generator=g, dtype=torch.float64)
@@ -214,9 +215,7 @@ def test_hopeless_matrices_name_quantity_and_key():
 
 
 def test_triangular_inverse():
-    L = torch.randn(
-        2, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64
-    ).tril() + 3 * torch.eye(4)
+    L = torch.randn(2, 4, 4, generator=generator(0), dtype=torch.float64).tril() + 3 * torch.eye(4)
     assert torch.allclose(
         triangular_inverse(L) @ L, torch.eye(4, dtype=torch.float64).expand(2, 4, 4), atol=1e-12
     )

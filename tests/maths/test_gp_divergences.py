@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from components.errors import NumericalError
@@ -14,7 +15,7 @@ from components.maths.divergences.gaussian_kl import kl_diagonal, kl_gaussian, k
 
 
 def drawn(*lead: int, M: int = 4, seed: int = 0):
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     m = torch.randn(*lead, M, generator=g, dtype=torch.float64)
     below = 0.3 * torch.randn(*lead, M, M, generator=g, dtype=torch.float64).tril(-1)
     return m, below + torch.diag_embed(0.5 + torch.rand(*lead, M, generator=g, dtype=torch.float64))
@@ -72,7 +73,7 @@ def conjugate(m, C, A, y, s2):
 
 def test_one_full_step_reaches_a_conjugate_posterior():
     m, C = drawn()
-    g = torch.Generator().manual_seed(2)
+    g = generator(2)
     A, y, s2 = (
         torch.randn(7, 4, generator=g, dtype=torch.float64),
         torch.randn(7, generator=g, dtype=torch.float64),

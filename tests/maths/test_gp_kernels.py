@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 
 from components.maths.kernels import correlation, kernel, prior_variance
 
@@ -26,7 +27,7 @@ def literal_kappa(r2: float, shape: str) -> float:
 
 
 def drawn(ard: bool, G=2, N=4, M=3, D=3):
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x = torch.randn(G, N, D, generator=g, dtype=torch.float64)
     z = torch.randn(G, M, D, generator=g, dtype=torch.float64)
     lengthscale = 0.5 + torch.rand(G, D if ard else 1, generator=g, dtype=torch.float64)
@@ -59,7 +60,7 @@ def test_kernel_gradients(shape, ard):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_coinciding_points_have_finite_zero_gradients(shape, dtype):
-    x = torch.randn(5, 2, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    x = torch.randn(5, 2, generator=generator(0), dtype=dtype)
     z = x.clone().requires_grad_()
     one = torch.ones(1, dtype=dtype)
     k = kernel(x, z, one, torch.ones((), dtype=dtype), shape).diagonal()
@@ -130,7 +131,7 @@ def test_arc_cosine_is_the_covariance_of_a_wide_network():
     Monte-Carlo standard errors."""
     x, z, _, _ = drawn(ard=True)
     one = torch.ones(1, dtype=torch.float64)
-    w = torch.randn(200_000, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    w = torch.randn(200_000, 3, generator=generator(2), dtype=torch.float64)
     for n in (0, 1, 2):
         left, right = ((w @ p[0, 0]) for p in (x, z))
         units = [torch.where(u > 0, u**n, 0.0) for u in (left, right)]

@@ -8,6 +8,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 
 from components.errors import NumericalError
 from components.maths.conjugate_regression import coefficients
@@ -18,7 +19,7 @@ N, D, NOISE = 12, 4, 0.7
 
 
 def regression(seed=0, rows=N):
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     X = torch.randn(rows, D, generator=g, dtype=F64) @ torch.tensor(
         [[1, 0.9, 0, 0]] + [[0, 1, 0, 0.0]] * 3, dtype=F64
     )
@@ -42,7 +43,7 @@ def test_log_likelihood_and_its_maximum():
     fit = least_squares(X, y, NOISE)
     best = literal_log_likelihood(X, y, fit.beta, NOISE)
     assert float(fit.log_likelihood(fit.beta)) == pytest.approx(best)
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     for scale in (1e-4, 1e-2, 1.0):
         other = fit.beta + scale * torch.randn(D, generator=g, dtype=F64)
         value = literal_log_likelihood(X, y, other, NOISE)
@@ -67,7 +68,7 @@ def test_ellipsoid_is_the_printed_one():
 
 def repeated(known, n=40_000, rows=N):
     X, _, beta = regression(rows=rows)
-    e = NOISE**0.5 * torch.randn(n, rows, generator=torch.Generator().manual_seed(2), dtype=F64)
+    e = NOISE**0.5 * torch.randn(n, rows, generator=generator(2), dtype=F64)
     return least_squares(X, X @ beta + e, known), beta
 
 
@@ -181,7 +182,7 @@ def test_ridge_is_penalised_least_squares_and_a_posterior_mean():
     def cost(b):
         return float((y - X @ b).square().sum() + (penalty * b * b).sum())
 
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     assert all(
         cost(ours + 1e-3 * torch.randn(D, generator=g, dtype=F64)) > cost(ours) for _ in range(50)
     )
@@ -220,7 +221,7 @@ def test_too_few_rows_are_said():
 def test_james_stein_with_unknown_variance_is_that_of_james_and_stein(positive):
     """(1 − (D − 2)/(N − D + 2) rss/β̂ᵀGβ̂) β̂ for Q = G: James & Stein (1961), section 2, data set
     by data set."""
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     X = torch.randn(14, 5, generator=g, dtype=torch.float64)
     y = 0.4 * (X @ torch.ones(5, dtype=torch.float64)) + torch.randn(
         200, 14, generator=g, dtype=torch.float64
@@ -240,7 +241,7 @@ def test_james_stein_with_unknown_variance_is_that_of_james_and_stein(positive):
 def test_james_stein_with_unknown_variance_has_the_least_risk_of_its_kind():
     """At β = 0 the risk of 1 − k rss/β̂ᵀGβ̂ is least at k = (D − 2)/(N − D + 2), by more than its
     error."""
-    g = torch.Generator().manual_seed(4)
+    g = generator(4)
     X = torch.randn(12, 6, generator=g, dtype=torch.float64)
     fit = least_squares(X, torch.randn(20_000, 12, generator=g, dtype=torch.float64))
     size = (fit.beta @ fit.gram * fit.beta).sum(-1)

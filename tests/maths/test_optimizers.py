@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from configured import generator
 from torch import nn
 
 from components.maths.optimizers import SGD, Adadelta, AdaGrad, Adam
@@ -28,7 +29,7 @@ PAIRS = {
 
 
 def parameters(dtype: torch.dtype) -> list[nn.Parameter]:
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     return [
         nn.Parameter(torch.randn(shape, generator=g, dtype=dtype)) for shape in ((3, 4), (7,), ())
     ]

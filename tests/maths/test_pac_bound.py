@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from pydantic import ValidationError
 from scipy import optimize, stats
 from small_problems import classes
@@ -78,8 +78,8 @@ def test_divergence_and_objective_are_literal():
     ).sum()
     assert float(divergence(q, centre, inference.prior_std).detach()) == pytest.approx(float(kl))
     assert float(kl) > 0
-    terms = inference.objective(q, centre, state.certified, torch.Generator().manual_seed(0))
-    theta = q.draw(1, torch.Generator().manual_seed(0))
+    terms = inference.objective(q, centre, state.certified, generator(0))
+    theta = q.draw(1, generator(0))
     p = q.network.outputs(theta, state.certified.x)[0, :, 0].softmax(-1)
     risk = -p[torch.arange(10), state.certified.y[:, 0]].log2().mean()
     n = state.certified.n_rows
@@ -103,7 +103,7 @@ def test_the_bound_is_above_the_risk_and_not_vacuous():
 def coin_flips(n: int, seed: int):
     """Labels that nothing predicts: the risk of every classifier is ½."""
     problem = classes(n=n, n_inputs=5, n_classes=2)
-    y = torch.randint(0, 2, (n, 1), generator=torch.Generator().manual_seed(seed))
+    y = torch.randint(0, 2, (n, 1), generator=generator(seed))
     return replace(problem, train=replace(problem.train, y=y))
 
 
@@ -120,7 +120,7 @@ def test_a_prior_that_saw_the_rows_of_the_bound_breaks_it():
 def test_risks_are_counts_of_errors():
     problem = classes(n=30, n_inputs=2, n_classes=3)
     _, state, _ = fitted(problem, 1, 5, draws=7)
-    theta = state.q.draw(7, torch.Generator().manual_seed(3))
+    theta = state.q.draw(7, generator(3))
     wrong = 0
     for one in theta:
         logits = state.q.network.outputs(one[None], problem.train.x)[0, :, 0]

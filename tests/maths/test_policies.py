@@ -1,4 +1,5 @@
 import torch
+from configured import generator
 
 from components.maths.policies import draw_action, probabilities
 
@@ -34,7 +35,7 @@ def test_softmax_is_the_exponential_of_values_over_temperature():
 def test_actions_are_drawn_with_their_probabilities():
     n = 40_000
     p = torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64)
-    a = draw_action(p.expand(n, 3), torch.Generator().manual_seed(0))
+    a = draw_action(p.expand(n, 3), generator(0))
     share = torch.bincount(a, minlength=3) / n
     z = (share - p) / (p * (1 - p) / n).sqrt()
     assert bool((z.abs() < 4).all())
@@ -42,4 +43,4 @@ def test_actions_are_drawn_with_their_probabilities():
 
 def test_an_action_without_probability_is_never_drawn():
     p = torch.tensor([[0.0, 1.0, 0.0]], dtype=torch.float64).expand(5000, 3)
-    assert bool((draw_action(p, torch.Generator().manual_seed(0)) == 1).all())
+    assert bool((draw_action(p, generator(0)) == 1).all())

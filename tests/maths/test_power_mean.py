@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 
 from components.maths.power_mean import log_power_mean
 
@@ -10,7 +11,7 @@ F64 = torch.float64
 
 @pytest.mark.parametrize("power", [-1.5, 1e-4, 0.25, 1.0, 3.0])
 def test_it_is_the_literal_sum(power):
-    ell = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=F64)
+    ell = torch.randn(7, 4, generator=generator(0), dtype=F64)
     literal = [
         math.log(sum(math.exp(power * float(v)) for v in column) / 7) / power for column in ell.T
     ]
@@ -21,7 +22,7 @@ def test_it_is_the_literal_sum(power):
 
 
 def test_small_powers_keep_their_digits_in_single_precision():
-    ell = -300 * torch.rand(10, 50, generator=torch.Generator().manual_seed(1), dtype=F64)
+    ell = -300 * torch.rand(10, 50, generator=generator(1), dtype=F64)
     exact = log_power_mean(ell.float().double(), 1e-4)
     found = log_power_mean(ell.float(), 1e-4)
     assert float(((found.double() - exact) / exact).abs().max()) < 1e-5
@@ -30,7 +31,7 @@ def test_small_powers_keep_their_digits_in_single_precision():
 
 
 def test_the_limits_are_the_mean_and_the_extremes():
-    ell = torch.randn(5, 3, generator=torch.Generator().manual_seed(2), dtype=F64)
+    ell = torch.randn(5, 3, generator=generator(2), dtype=F64)
     torch.testing.assert_close(log_power_mean(ell, 0.0), ell.mean(0))
     torch.testing.assert_close(log_power_mean(ell, 1e-7), ell.mean(0), atol=1e-6, rtol=0)
     torch.testing.assert_close(log_power_mean(ell, 1e4), ell.amax(0), atol=1e-3, rtol=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 
@@ -14,7 +15,7 @@ from components.maths.exponential.standard_draws import standard_normal, standar
 )
 def test_numbers_are_those_of_torch(draw, of_torch, shape):
     like = torch.zeros((), dtype=torch.float32)
-    drawn = draw(shape, torch.Generator().manual_seed(3), like)
-    expected = of_torch(tuple(shape), generator=torch.Generator().manual_seed(3))
+    drawn = draw(shape, generator(3), like)
+    expected = of_torch(tuple(shape), generator=generator(3))
     assert drawn.dtype == like.dtype
     assert torch.equal(drawn, expected)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 
 from components.maths.cholesky import (
     HALF_OF_L_U,
@@ -23,7 +24,7 @@ SIZES = [5, 64, 71, 100]  # the first is not cut
 
 
 def normal(*shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return torch.randn(*shape, generator=generator(1), dtype=torch.float64)
 
 
 def lower(n):

@@ -3,6 +3,7 @@ there are many pairs."""
 
 import pytest
 import torch
+from configured import generator
 
 from components.contracts.predictive import GaussianMixture
 from components.metrics.crps import crps
@@ -11,7 +12,7 @@ F64 = torch.float64
 
 
 def mixture(n, rows=3, seed=0):
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     mu = 2 * torch.randn(n, rows, 2, generator=g, dtype=F64)
     v = (0.3 + torch.rand(n, rows, 2, generator=g, dtype=F64)) ** 2
     return GaussianMixture(mu, v), 2 * torch.randn(rows, 2, generator=g, dtype=F64)
@@ -57,7 +58,7 @@ def test_some_of_the_pairs_stand_for_all_where_there_are_too_many():
 
 
 def test_a_forecast_that_is_right_scores_best_on_average():
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     y = torch.randn(20_000, 1, generator=g, dtype=F64)
     scores = {}
     for mean, sd in ((0.0, 1.0), (0.3, 1.0), (0.0, 1.4), (0.0, 0.7)):

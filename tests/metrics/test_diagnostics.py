@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from configured import generator
 from scipy.stats import norm, rankdata
 
 from components.errors import IncompleteResultWarning
@@ -30,7 +31,7 @@ from components.posteriors.draws import Draws
 
 def autoregression(rho: float, chains: int, draws: int, dims: int, seed: int = 0) -> torch.Tensor:
     """Stationary Gaussian AR(1) chains of unit variance, [C, N, P]."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     noise = torch.randn(draws, chains, dims, generator=g, dtype=torch.float64)
     x, out = noise[0], []
     for z in noise:
@@ -151,7 +152,7 @@ def test_mcse_is_the_spread_of_repeated_estimates(rho):
 
 
 def test_e_bfmi_literally():
-    g = torch.Generator().manual_seed(2)
+    g = generator(2)
     energy = torch.randn(3, 50, generator=g, dtype=torch.float64).cumsum(1)
     for chain, got in zip(energy.tolist(), e_bfmi(energy).tolist(), strict=True):
         mean = sum(chain) / len(chain)
@@ -170,7 +171,7 @@ def test_weight_ess_literally():
 
 @pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
 def test_pareto_k_of_pareto_weights(k):
-    g = torch.Generator().manual_seed(4)
+    g = generator(4)
     u = torch.rand(40, 10_000, generator=g, dtype=torch.float64)
     found = torch.tensor([pareto_k(-k * row.log()) for row in u])  # P(w > v) = v^(−1/k)
     expected = (300 * k + 10 * 0.5) / 310  # 300 weights of the tail, and a prior at ½ worth ten

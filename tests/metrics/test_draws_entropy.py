@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import load
+from configured import generator, load
 from sampler_gate import sampled
 from torch.distributions import MultivariateNormal
 
@@ -20,7 +20,7 @@ F64 = torch.float64
 
 
 def test_it_is_the_literal_sum():
-    x = torch.randn(7, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    x = torch.randn(7, 2, generator=generator(0), dtype=F64)
     logs = 0.0
     for i in range(7):
         others = sorted(float((x[i] - x[j]).norm()) for j in range(7) if j != i)
@@ -36,7 +36,7 @@ def test_it_is_the_literal_sum():
 
 @pytest.mark.parametrize("dim", [1, 2, 4])
 def test_of_a_gaussian_it_is_the_closed_form(dim):
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     root = torch.randn(dim, dim, generator=g, dtype=F64) + 2 * torch.eye(dim, dtype=F64)
     x = torch.randn(4000, dim, generator=g, dtype=F64) @ root.T
     exact = MultivariateNormal(torch.zeros(dim, dtype=F64), root @ root.T).entropy()
@@ -50,7 +50,7 @@ def scored(problem, draws):
 def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself():
     """KL(N(0, I) ‖ p) = 3.27 of v ~ N(0, 1.35²), x ~ N(0, e^2v)."""
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
-    g = torch.Generator().manual_seed(2)
+    g = generator(2)
     z = torch.randn(2, 2000, 2, generator=g, dtype=F64)
     exact = 0.5 / 1.35**2 + math.log(1.35) + 0.5 * math.exp(2) - 1
     assert scored(problem, z)["kl"] == pytest.approx(exact, abs=4 * 15 / 4000**0.5)
@@ -62,7 +62,7 @@ def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself()
 def test_draws_that_repeat_are_weighted_by_how_often():
     """Points of N(0, 1), 1 time left of 0 and 1 + Poisson(3) times right of it: q is 2 φ(x) times
     0.2 or 0.8."""
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     points = torch.randn(3000, 1, generator=g, dtype=F64)
     times = torch.where(
         points[:, 0] > 0, 1 + torch.poisson(torch.full((3000,), 3.0, dtype=F64), generator=g), 1.0
@@ -100,7 +100,7 @@ def test_few_distinct_draws_leave_it_out_with_a_line():
         assert "kl" not in scored(problem, torch.zeros(2, 10, 2, dtype=F64))
     with pytest.raises(ValueError, match="3-th neighbours of 1 distinct draws"):
         entropy(torch.zeros(5, 2))
-    draws = torch.randn(2, 50, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    draws = torch.randn(2, 50, 2, generator=generator(0), dtype=F64)
     whole = problem.log_density
     problem.log_density = lambda theta: torch.where(theta[:, 0] > 0, whole(theta), -torch.inf)
     assert scored(problem, draws)["kl"] == math.inf

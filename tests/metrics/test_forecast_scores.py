@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics.crps import crps
@@ -63,7 +64,7 @@ def test_scores_of_numbers_by_hand():
 
 
 def test_a_calibrated_forecast_is_covered():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     mu = torch.randn(1, 4000, 1, generator=g, dtype=F64)
     y = mu[0] + torch.randn(4000, 1, generator=g, dtype=F64)
     found = of_numbers(GaussianMixture(mu, torch.ones_like(mu)), y)

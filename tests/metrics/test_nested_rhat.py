@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from pydantic import ValidationError
 
 from components.evaluation.run_checks import draws_checks
@@ -20,7 +20,7 @@ CHAINS, GROUPS, N = 256, 8, 4
 
 def draws(shift: float, grouped: bool = True) -> Draws:
     """Exact draws of N(0, I_2), each superchain moved by its own multiple of a shift."""
-    z = torch.randn(CHAINS, N, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    z = torch.randn(CHAINS, N, 2, generator=generator(0), dtype=torch.float64)
     places = torch.arange(GROUPS).repeat_interleave(CHAINS // GROUPS).double()
     z[..., 0] += shift * places[:, None]
     start = z[:, 0].view(GROUPS, -1, 2)[:, :1].expand(GROUPS, CHAINS // GROUPS, 2).reshape(-1, 2)

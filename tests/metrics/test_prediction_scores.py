@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from configured import generator
 from scipy import stats
 
 from components.contracts.predictive import Categorical, GaussianMixture
@@ -18,7 +19,7 @@ TASKS = ["a", "b"]
 
 
 def test_scores_of_real_labels_are_over_those_that_are_there():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     mu, v = (
         torch.randn(3, 40, 2, generator=g, dtype=F64),
         0.2 + torch.rand(3, 40, 2, generator=g, dtype=F64),
@@ -50,7 +51,7 @@ def test_scores_of_real_labels_are_over_those_that_are_there():
 
 
 def test_scores_of_classes_are_over_those_that_are_there_and_the_area_is_that_of_class_1():
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     y = torch.randint(2, (60, 2), generator=g)
     mask = torch.rand(60, 2, generator=g) < 0.7
     pull = torch.stack(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 
 from components.metrics.stein_discrepancy import ksd_squared, stein_kernel
 
@@ -29,7 +30,7 @@ def literal(x: torch.Tensor, y: torch.Tensor) -> float:
 
 @pytest.fixture
 def x():
-    return 3 * torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=F64) + 5
+    return 3 * torch.randn(7, 3, generator=generator(0), dtype=F64) + 5
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_far_from_the_origin_nothing_is_lost(x):
 
 
 def test_exact_draws_have_mean_zero_and_wrong_ones_do_not():
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     many = torch.randn(60, 200, 2, generator=g, dtype=F64)  # 60 samples of N(0, I)
     exact = torch.stack([ksd_squared(s, -s, unbiased=True) for s in many])
     assert abs(float(exact.mean() / (exact.std() / 60**0.5))) < 4

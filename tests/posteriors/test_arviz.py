@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 import xarray
+from configured import generator
 
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import inference_data, write
@@ -17,7 +18,7 @@ from components.posteriors.inference_data import inference_data, write
 @pytest.fixture
 def sample() -> Draws:
     """Three chains of a scalar and a vector, with energies."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     theta = torch.randn(3, 60, 3, generator=g, dtype=torch.float64)
     energy = torch.randn(3, 60, generator=g, dtype=torch.float64)
     stats = {"energy": energy, "diverging": energy > 2}

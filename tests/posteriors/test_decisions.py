@@ -7,6 +7,7 @@ import itertools
 
 import pytest
 import torch
+from configured import generator
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.posteriors import decisions as d
@@ -16,7 +17,7 @@ F64 = torch.float64
 
 
 def lopsided(n: int = 20, columns: int = 2, seed: int = 0) -> d.Samples:
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     weights = torch.rand(n, generator=g, dtype=F64)
     return d.Samples(torch.randn(n, columns, generator=g, dtype=F64).exp(), weights / weights.sum())
 
@@ -106,7 +107,7 @@ def test_densest_interval_is_a_level_set_of_a_gaussian():
 
 
 def test_classification_with_costs_by_enumeration():
-    logits = torch.randn(4, 6, 1, 3, generator=torch.Generator().manual_seed(0), dtype=F64)
+    logits = torch.randn(4, 6, 1, 3, generator=generator(0), dtype=F64)
     belief = Categorical(logits)
     # the last: "ask somebody"
     cost = torch.tensor([[0, 1, 5], [2, 0, 1], [1, 3, 0], [0.6, 0.6, 0.6]], dtype=F64)
@@ -152,7 +153,7 @@ def test_bayes_rule_minimises_the_expected_utility_over_rules():
 
 
 def test_draws_are_asked_in_their_own_units_and_with_their_weights():
-    theta = torch.randn(2, 5, 1, generator=torch.Generator().manual_seed(0), dtype=F64)
+    theta = torch.randn(2, 5, 1, generator=generator(0), dtype=F64)
 
     class Positive:
         def constrain(self, theta):

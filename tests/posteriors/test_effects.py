@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 
 from components.datasets.own.column_effects import per_unit_scores
 from components.metrics.structural.coefficients import coefficient_table, effect_scores
@@ -21,7 +21,7 @@ from runner.execution.rng import Streams
 def sales(tmp_path, change=lambda rows: rows, **keys):
     """60 weeks: a level of 200, 40 more in five weeks of holidays, 2 less for each unit of
     price."""
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     holiday = torch.zeros(60, dtype=torch.float64)
     holiday[torch.tensor([5, 17, 28, 40, 51])] = 1
     price = 100 + 5 * torch.randn(60, generator=g, dtype=torch.float64)
@@ -80,7 +80,7 @@ def test_a_holiday_worth_forty_is_shown_as_forty(tmp_path, standardise):
 
 def test_table_and_scores_agree_on_draws(tmp_path):
     posterior = fitted(sales(tmp_path), steps=2)
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     theta = posterior.draws + 0.1 * torch.randn(
         2, 300, posterior.draws.shape[2], generator=g, dtype=torch.float64
     )

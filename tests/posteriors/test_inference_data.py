@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import xarray
+from configured import generator
 
 from components.errors import IncompleteResultWarning
 from components.metrics.diagnostics import bulk_ess
@@ -27,9 +28,7 @@ class Exponentiated:
 
 
 def draws(names: list[str], n: int = 20, size: int | None = None, **more) -> Draws:
-    theta = torch.randn(
-        3, n, len(names) or size, generator=torch.Generator().manual_seed(0), dtype=F64
-    )
+    theta = torch.randn(3, n, len(names) or size, generator=generator(0), dtype=F64)
     return Draws(theta, torch.zeros(3, theta.shape[2]), names, Exponentiated(), **more)
 
 
@@ -133,7 +132,7 @@ def test_no_draws_write_nothing_and_few_are_no_trouble(tmp_path):
 
 
 def test_the_file_is_the_tree_that_arviz_makes(tmp_path):
-    chains_draws = torch.randn(3, 20, generator=torch.Generator().manual_seed(1), dtype=F64)
+    chains_draws = torch.randn(3, 20, generator=generator(1), dtype=F64)
     stats = {
         "diverging": chains_draws > 1,
         "energy": chains_draws,

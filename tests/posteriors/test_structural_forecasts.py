@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import generator
 from structural_series import AHEAD, F64, TIMES, block, joint, model, problem, some_theta
 
 from components.metrics.structural.coefficients import coefficient_table, parameter_rhats
@@ -64,7 +65,7 @@ def conditioned(built, theta, data, c, u=None):
 @pytest.mark.parametrize("name", ["states", "goodwill"])
 def test_forecasts_are_the_conditional_gaussian(name):
     data, built, theta, draws = posterior(name, missing=(5, TIMES - 1))
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
 
     found = draws.joint_forecast(data.series, AHEAD, g)
     mixture = draws.forecast(data.series, AHEAD, g)
@@ -85,7 +86,7 @@ def test_koyck_forecasts_feed_on_themselves(missing):
         float(data.observations[0, 0, 0]),
     )
 
-    found = draws.joint_forecast(data.series, AHEAD, torch.Generator().manual_seed(0))
+    found = draws.joint_forecast(data.series, AHEAD, generator(0))
 
     late = len(missing)
     design = built.design(data.series, AHEAD)
@@ -109,7 +110,7 @@ def test_koyck_forecasts_feed_on_themselves(missing):
 @pytest.mark.parametrize("name", SUMS)
 def test_one_ahead_is_a_forecast_of_one(name):
     data, _, _, draws = posterior(name, missing=(5,))
-    grown, g = whole(data), torch.Generator().manual_seed(0)
+    grown, g = whole(data), generator(0)
 
     found = draws.one_ahead(grown, AHEAD, g)
 
@@ -126,7 +127,7 @@ def test_one_ahead_is_a_forecast_of_one(name):
 def test_inputs_act_as_the_affine_form_says(name):
     """Any plan u_T … u_{T+H−1}: its forecast is the base and D u."""
     data, _, _, draws = posterior(name)
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     plan = torch.rand(AHEAD, 2, generator=g, dtype=F64)
 
     found = draws.affine(data.series, AHEAD, g)
@@ -178,7 +179,7 @@ def test_heavy_tails_weigh_what_came():
     """Given the precisions errors are Gaussian; an error yet to come has the law of t, whatever
     went before."""
     data, built, theta, draws = posterior("states", errors="student_t", nu=4.0)
-    lam = 0.5 + torch.rand(1, 2, TIMES, generator=torch.Generator().manual_seed(0), dtype=F64)
+    lam = 0.5 + torch.rand(1, 2, TIMES, generator=generator(0), dtype=F64)
     drawn, design = replace(draws, precisions=lam), built.design(data.series, 1)
     system = built.system(theta, design)
     # without an error of its own at T + 1
@@ -187,7 +188,7 @@ def test_heavy_tails_weigh_what_came():
     past = torch.distributions.MultivariateNormal(both.loc[:-1], both.covariance_matrix[:-1, :-1])
 
     found = drawn.log_likelihood(data.series)
-    v = alike(drawn, 500).forecast(data.series, 1, torch.Generator().manual_seed(3)).v[:, 0, 0]
+    v = alike(drawn, 500).forecast(data.series, 1, generator(3)).v[:, 0, 0]
 
     assert float(found[0]) == pytest.approx(float(past.log_prob(design.y[:-1])), rel=1e-10)
     C = both.covariance_matrix
@@ -231,7 +232,7 @@ def test_long_run_effects_are_all_that_follows_of_one_unit(name):
 
 def test_the_table_of_coefficients_has_a_line_each():
     draws = posterior("goodwill")[3]
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     theta = draws.draws[:, :1] + 0.01 * torch.randn(
         3, 200, draws.draws.shape[2], generator=g, dtype=F64
     )

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from configured import load
+from configured import generator, load
 from small_problems import classes, real
 from torch import Tensor
 
@@ -40,7 +40,7 @@ class Linear:
 
 
 def drawn(names: list[str], target: str = "real", n: int = 50, dim: int = 4) -> Draws:
-    theta = torch.randn(3, n, dim, generator=torch.Generator().manual_seed(0), dtype=F64)
+    theta = torch.randn(3, n, dim, generator=generator(0), dtype=F64)
     return Draws(theta, theta[:, 0], names, Linear(names, target))
 
 
@@ -98,7 +98,7 @@ def test_weighted_draws_and_few_draws_of_a_supervised_problem():
 
 def test_a_density_reports_the_stein_discrepancy_of_500_draws():
     problem, _ = load("mixture_of_gaussians_2d")
-    theta = torch.randn(4, 200, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
+    theta = torch.randn(4, 200, 2, generator=generator(1), dtype=F64)
     draws = Draws(theta, theta[:, 0], list(problem.names))
     scores = problem.score(draws, Streams(0))
     chosen = theta.flatten(0, 1)[torch.linspace(0, 799, 500).round().long()].requires_grad_()

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
@@ -19,7 +19,7 @@ def of_series(name, model, draws=3, **keys):
     """A problem and a posterior of draws of the prior."""
     problem, rng = load(name, n_steps=20, n_ahead=4, **keys)
     built = component("model", model).build(problem, rng)
-    theta = built.sample_prior(draws, torch.Generator().manual_seed(0))
+    theta = built.sample_prior(draws, generator(0))
     return problem, Draws(theta.unsqueeze(0), theta[:1], built.names, built)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from configured import generator
 
 from components.errors import ConfigMismatchError
 from components.series.scoring import PredictionScore
@@ -14,7 +15,7 @@ R, T = 3, 9
 
 @pytest.fixture
 def series():
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     y = torch.randn(R, T, 2, generator=g).double() * 5 + torch.tensor([-8.0, 20.0])
     return y, y + torch.randn(R, T, 2, generator=g).double()
 

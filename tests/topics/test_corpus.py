@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_corpora import TINY, corpus, documents, lda, small_bars
 from torch import Tensor
 
@@ -34,7 +34,7 @@ def as_lists(counts: Counts) -> list[list[int]]:
 
 
 def even(K=2, V=3, seed=0) -> Tensor:
-    topics = torch.rand(K, V, generator=torch.Generator().manual_seed(seed)).double()
+    topics = torch.rand(K, V, generator=generator(seed)).double()
     return topics / topics.sum(1, keepdim=True)
 
 
@@ -57,7 +57,7 @@ def test_counts_are_whole(wrong, told):
 def test_halves_of_documents():
     rows = [[0, 0, 0, 1, 2], [], [2], [1, 1], [0] * 50 + [1] * 50]
     whole = documents(rows)
-    seen, held = halves(whole, torch.Generator().manual_seed(0))
+    seen, held = halves(whole, generator(0))
     assert seen.totals.tolist() == [2, 0, 0, 1, 50]
     assert held.totals.tolist() == [3, 0, 1, 1, 50]
     assert [sorted(a + b) for a, b in zip(as_lists(seen), as_lists(held), strict=True)] == as_lists(
@@ -90,7 +90,7 @@ def test_perplexity_is_literal_and_an_unseen_document_has_the_prior_s():
 def test_numbers_of_topics_do_not_matter():
     problem = small_bars()
     truth = problem.truth.topics[0]
-    order = torch.randperm(6, generator=torch.Generator().manual_seed(1))
+    order = torch.randperm(6, generator=generator(1))
     mixed = Topics(torch.stack([truth[order], truth, truth[order.flip(0)]]), problem.truth.alpha)
     scores = problem.score(mixed, Streams(0))
     assert scores["topic_distance"] == pytest.approx(0, abs=1e-12)

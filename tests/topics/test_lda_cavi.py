@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from small_corpora import TINY, assignments, corpus, documents, lda, log_urns, small_bars, words_of
 from small_problems import resumed, tensors
 from torch.distributions import Dirichlet
@@ -26,7 +26,7 @@ K, V = 2, 3
 @pytest.fixture
 def factors():
     """γ [D, K] and λ [V, K], anywhere."""
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     return 0.3 + 3 * torch.rand(len(TINY), K, generator=g).double(), 0.3 + 3 * torch.rand(
         V, K, generator=g
     ).double()
@@ -137,7 +137,7 @@ def test_updates_are_literal_and_both_engines_agree(factors, updates):
 def test_documents_come_to_rest_alike_in_both_engines():
     problem = small_bars()
     model = lda(problem, 6)
-    weights = torch.rand(9, 6, generator=torch.Generator().manual_seed(0)).double()
+    weights = torch.rand(9, 6, generator=generator(0)).double()
     one, other = (engine(problem.train.pairs, weights, model.alpha, evenly(model, problem.train), 100, 1e-3)
                   for engine in (fit_documents, document_factors.tensors))  # fmt: skip
     assert torch.equal(one.passes, other.passes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
 from small_problems import resumed, tensors
 
@@ -47,7 +47,7 @@ def test_it_agrees_with_the_exact_posterior(model):
     )
     p = log_p.double().softmax(0)
     exact = torch.einsum("a,aij->ij", p, together(every))
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     z, chain = torch.randint(K, (len(words),), generator=g), []
     for u in torch.rand(6_000, len(words), generator=g, dtype=torch.float64):
         z = sweep(words, TOTALS, z, u, model.alpha, model.eta)

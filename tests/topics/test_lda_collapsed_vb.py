@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_corpora import TINY, corpus, documents, lda, small_bars
 
 from components.topics.maths.collapsed import update_responsibilities
@@ -47,7 +47,7 @@ def literally(pairs, phi, alpha, eta, second_order):
 @pytest.mark.parametrize("second_order", [False, True])
 def test_updates_are_literal(second_order):
     train, model = documents(TINY), lda(corpus(), K)
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     phi = torch.rand(len(train.words), K, generator=g).double().softmax(1)
     expected = literally(train.pairs, phi, model.alpha, model.eta, second_order)
     found = update_responsibilities(train.pairs, phi, model.alpha, model.eta, second_order)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 
 from components.errors import ConfigMismatchError, DataUnavailableError
 
@@ -96,7 +96,7 @@ def test_a_folder_without_texts(tmp_path):
 
 
 def test_rows_without_labels_are_a_problem_of_mixtures(tmp_path):
-    rows = torch.randn(40, 2, generator=torch.Generator().manual_seed(0)).tolist()
+    rows = torch.randn(40, 2, generator=generator(0)).tolist()
     (tmp_path / "rows.csv").write_text("a,b,part\n" + "".join(f"{a},{b},{'test' if k > 29 else 'train'}\n"
                                                              for k, (a, b) in enumerate(rows)))  # fmt: skip
     path = str(tmp_path / "rows.csv")

@@ -260,7 +260,7 @@ def _settings_that_offer(model: Model, lacks: Set[str]) -> tuple[SuggestedFix, .
         capability for capability, setting in model.offers_where.items() if setting in settings
     }
     text = "; ".join(f"set model.{setting}" for setting in sorted(settings))
-    return (SuggestedFix(text, brings=frozenset({*lacks, *brought})),)
+    return (SuggestedFix(text, brings=frozenset(lacks | brought)),)
 
 
 def check_scored(dataset: Dataset, model: Model) -> None:

@@ -5,6 +5,7 @@ import dataclasses
 
 import pytest
 import torch
+from configured import generator
 from small_problems import classes, component, train
 
 from components.attackers.attacked import FRESH, Attacked
@@ -28,9 +29,7 @@ def victim(request):
 def gradient(victim, expectation, seed):
     problem, posterior = victim
     attacked = Attacked(posterior, problem.bounds, expectation)
-    return attacked.input_gradient(
-        problem.test.x, problem.test.y, torch.Generator().manual_seed(seed)
-    )
+    return attacked.input_gradient(problem.test.x, problem.test.y, generator(seed))
 
 
 def test_a_single_draw_is_the_same_at_every_step(victim):
@@ -38,9 +37,7 @@ def test_a_single_draw_is_the_same_at_every_step(victim):
     problem, posterior = victim
     one = posterior.some(1, None).predict(problem.test.x, torch.Generator())
     assert one.logits.shape[0] == 1
-    alone = dataclasses.replace(posterior, n_predict=1).predict(
-        problem.test.x, torch.Generator().manual_seed(0)
-    )
+    alone = dataclasses.replace(posterior, n_predict=1).predict(problem.test.x, generator(0))
     assert torch.equal(one.logits, alone.logits)  # a draw of the posterior, not another network
 
 
@@ -64,5 +61,5 @@ def test_whether_a_row_is_broken_is_judged_by_all_draws(victim):
     problem, posterior = victim
     x, y = problem.test.x, problem.test.y
     attacked = Attacked(posterior, problem.bounds, "single_draw")
-    expected = posterior.predict(x, torch.Generator().manual_seed(3)).probs.argmax(-1) != y
-    assert torch.equal(attacked.broken(x, y, torch.Generator().manual_seed(3)), expected[:, 0])
+    expected = posterior.predict(x, generator(3)).probs.argmax(-1) != y
+    assert torch.equal(attacked.broken(x, y, generator(3)), expected[:, 0])

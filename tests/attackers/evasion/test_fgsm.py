@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from configured import component, threat
+from configured import component, generator, threat
 from pydantic import ValidationError
 from small_problems import classes, train
 
@@ -57,7 +57,7 @@ def test_linear_classifier_loses_epsilon_times_the_l1_norm():
     ((w, _),) = victim.posterior.network.layers(victim.posterior.network.theta)
     fall = 0.1 * (w[0] - w[1]).abs().sum()
     torch.testing.assert_close(margin(x) - margin(attacked), fall.expand(len(x)))
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     others = 0.2 * torch.rand(200, *x.shape, generator=g, dtype=x.dtype) - 0.1
     assert (
         float(torch.stack([margin(x) - margin(x + d) for d in others]).max()) <= float(fall) + 1e-12
@@ -86,12 +86,10 @@ def test_bayesian_gradient_is_that_of_the_mean_probability():
     problem = classes(n=5)
     victim = mlp_victim(problem, "mean_field_vi", widths=[6])
     x, y = problem.test.x.clone().requires_grad_(), problem.test.y
-    logits = victim.posterior.predict(x, torch.Generator().manual_seed(1)).logits
+    logits = victim.posterior.predict(x, generator(1)).logits
     probability = logits.softmax(-1).mean(0).gather(-1, y[..., None])[..., 0]
     (expected,) = torch.autograd.grad(probability.log().sum(), x)
-    torch.testing.assert_close(
-        victim.input_gradient(x, y, torch.Generator().manual_seed(1)), expected
-    )
+    torch.testing.assert_close(victim.input_gradient(x, y, generator(1)), expected)
 
 
 def test_only_the_input_gets_a_gradient_and_missing_labels_do_not_count():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from torch import nn
 
 from components.attackers.attacked import Attacked
@@ -66,7 +66,7 @@ def trained(name, steps=400):
 
 
 def attack_plainly(network, x, labels, eps, seed, norm, uphill):
-    z = x + NORMS[norm].start(x, eps, torch.Generator().manual_seed(seed))
+    z = x + NORMS[norm].start(x, eps, generator(seed))
     for _ in range(STEPS):
         z = z.clamp(0, 1).requires_grad_(True)
         f = network(z)
@@ -86,7 +86,7 @@ def differences(name, eps, seeds, norm="linf", target=None, steps=400, attack="p
     aim, uphill = (y, 1) if target is None else (torch.full_like(y, target), -1)
     shares = []
     for seed in range(seeds):
-        rng = SimpleNamespace(attack=torch.Generator().manual_seed(seed))
+        rng = SimpleNamespace(attack=generator(seed))
         for z in (
             attack_plainly(network, x, aim, eps, seed, norm, uphill),
             attacker.perturb(Attacked(victim, (0.0, 1.0)), x, y[:, None], rng, eps),

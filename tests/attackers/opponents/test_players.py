@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from pydantic import ValidationError
 from scipy.optimize import linprog
 from small_games import friend_or_foe, greedy, invert, play, three_states
@@ -126,7 +126,7 @@ def exploited(reward_b, p):
 
 
 def test_the_oracle_answers_best_on_matrix_games():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     for _ in range(20):
         world = three_states(6, 1).environment
         policy = torch.rand(6, 3, 2, generator=g, dtype=torch.float64)

@@ -8,7 +8,7 @@ import re
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from known_targets import z_score
 from torch import distributions as d
 from torch.autograd import gradcheck
@@ -24,7 +24,7 @@ def gaussian(sd):
 
 
 def normal(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=F64)
+    return torch.randn(*shape, generator=generator(seed), dtype=F64)
 
 
 def funnel_draws(n, dim, scale, seed=0):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from known_targets import F64, sampled
 from pydantic import ValidationError
 from torch import Tensor
@@ -66,7 +66,7 @@ def test_gaussian_is_that_of_torch():
     exact = torch.distributions.MultivariateNormal(
         torch.tensor(keys["mean"], dtype=F64), covariance
     )
-    theta = torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=F64)
+    theta = torch.randn(7, 3, generator=generator(0), dtype=F64)
     torch.testing.assert_close(problem.log_density(theta), exact.log_prob(theta))
     torch.testing.assert_close(problem.mean, exact.mean)
     torch.testing.assert_close(problem.second_moment, exact.variance + exact.mean**2)

@@ -6,13 +6,13 @@ import math
 
 import pytest
 import torch
-from configured import load
+from configured import generator, load
 from known_targets import z_score
 
 
 def test_mixture_density_is_the_literal_sum():
     problem, _ = load("mixture_of_gaussians_2d")
-    theta = 2 * torch.randn(5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    theta = 2 * torch.randn(5, 2, generator=generator(0), dtype=torch.float64)
     for row, got in zip(theta, problem.log_density(theta), strict=True):
         total = 0.0
         for a in (-2.0, 0.0, 2.0):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 
 from components.contracts.roles import Setting
 from components.datasets import files
@@ -50,7 +50,7 @@ def test_real_posteriors_load_with_their_reference(posterior):
         Streams(0), Setting(Path(folder), torch.device("cpu"), F64, 1, offline=True)
     )
     assert problem.name == posterior == dataset.identity(Path(folder), True)
-    theta = problem.sample_prior(50, torch.Generator().manual_seed(0))
+    theta = problem.sample_prior(50, generator(0))
     assert theta.shape == (50, problem.dim)
     assert torch.isfinite(problem.log_density(theta)).all()
     assert problem.constrain(theta).shape == (50, len(problem.names)) == (50, len(problem.mean))
@@ -90,7 +90,7 @@ def test_without_files_and_without_a_stand_in_it_is_an_error(no_cache):
 
 def test_z_scores_count_both_errors_and_weights():
     problem = component("dataset", "posteriordb", posterior=SIMULATED).load(Streams(0), NOWHERE)
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     n, sd = 400, (problem.second_moment - problem.mean**2).sqrt()
     values = problem.mean + sd * torch.randn(4, n, problem.dim, generator=g, dtype=F64)
     draws = Draws(values, values[:, 0])  # without a model θ are the parameters

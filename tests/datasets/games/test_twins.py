@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 
 from components.contracts.games import Outcome
 from components.contracts.roles import Setting
@@ -27,7 +27,7 @@ def environment(name, **keys):
 
 def walk(world, twins, moves, seed=0, look=lambda twin, s: True):
     """Random play of both: rewards and where they come to must agree everywhere."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     replicates = len(twins)
     s = world.reset(replicates, g)
     for _ in range(moves):
@@ -149,7 +149,7 @@ class Grid:
 @pytest.mark.parametrize("start", ["fixed", "random"])
 def test_coin_game(shared, start):
     world = environment("coin_game", size=3, start=start, shared=shared)
-    began = world.reset(40, torch.Generator().manual_seed(0))
+    began = world.reset(40, generator(0))
     assert all(len(set(s)) == 4 for s in began.tolist())
     walk(world, [Grid(3, shared, s) for s in began.tolist()], 12, look=lambda twin, s: twin.at(s))
     features = world.features(began)

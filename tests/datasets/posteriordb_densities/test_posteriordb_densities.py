@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from configured import generator
 from constrained_parameters import unconstrain
 from torch import Tensor, distributions
 from torch.distributions import MultivariateNormal
@@ -37,7 +38,7 @@ Normal, HalfNormal, HalfCauchy, Gamma, Beta = (
 def small_data(posterior: str) -> dict:
     """Data of the right form, a few rows of them, so that formulas can be compared without any
     file."""
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=g, dtype=F64)
@@ -162,7 +163,7 @@ def free_coordinates(posterior: str) -> list[int]:
 def test_density_is_the_literal_formula_times_the_jacobian(posterior):
     data = small_data(posterior)
     density = DENSITIES[posterior](data, F64, CPU)
-    g = torch.Generator().manual_seed(2)
+    g = generator(2)
     theta = torch.cat([density.start(5, g), torch.randn(5, density.dim, generator=g, dtype=F64)])
     ours = density.log_density(theta)
     free = free_coordinates(posterior)
@@ -186,7 +187,7 @@ def test_density_is_the_literal_formula_times_the_jacobian(posterior):
 @pytest.mark.parametrize("posterior", DENSITIES)
 def test_parameters_go_back_to_theta_and_chains_do_not_mix(posterior):
     density = DENSITIES[posterior](small_data(posterior), F64, CPU)
-    theta = density.start(7, torch.Generator().manual_seed(0))
+    theta = density.start(7, generator(0))
     values = density.constrain(theta)
     assert theta.shape == (7, density.dim)
     assert values.shape == (7, len(density.names))
@@ -199,7 +200,7 @@ def test_parameters_go_back_to_theta_and_chains_do_not_mix(posterior):
 def test_far_out_a_density_is_a_number_or_zero(posterior):
     """A wild proposal must be rejected, not end the run: NaN and +∞ would."""
     density = DENSITIES[posterior](small_data(posterior), F64, CPU)
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     for size in (30.0, 1e3, 1e5):
         value = density.log_density(size * torch.randn(200, density.dim, generator=g, dtype=F64))
         assert not torch.isnan(value).any(), size
@@ -207,7 +208,7 @@ def test_far_out_a_density_is_a_number_or_zero(posterior):
 
 
 def test_exact_moments_of_a_regression_are_those_of_a_fine_grid():
-    g = torch.Generator().manual_seed(4)
+    g = generator(4)
     X, y = torch.randn(6, 1, generator=g, dtype=F64), torch.randn(6, generator=g, dtype=F64)
     density = GaussianRegression.of(["beta"], X, y, half_normal(1.0), ([0.5], [0.7]))
     beta, log_scale = torch.linspace(-6, 6, 801, dtype=F64), torch.linspace(-4, 2, 801, dtype=F64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import load
+from configured import generator, load
 
 from components.errors import ConfigMismatchError
 from components.series.forecast_data.retail_world import CHANNELS, REGRESSORS, RetailWorld
@@ -98,7 +98,7 @@ def test_what_a_spend_does_is_what_the_recursion_makes_of_it():
 
 
 def test_campaigns_fill_their_share_of_the_weeks():
-    world = RetailWorld(20_000, torch.Generator().manual_seed(0))
+    world = RetailWorld(20_000, generator(0))
     spends = world.bursts(2.0, 0.3)
     assert float((spends > 0).double().mean()) == pytest.approx(0.3, abs=0.02)
     assert float(spends.mean()) == pytest.approx(2.0, rel=0.07)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 
 from components.contracts.roles import Setting
 from components.datasets.own.collinear import collinear
@@ -225,7 +225,7 @@ def test_constant_and_collinear_inputs_are_named(tmp_path):
 
 
 def test_nearly_equal_columns_are_found_and_correlated_ones_are_not():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     a, noise = torch.randn(2, 500, generator=g, dtype=torch.float64)
     assert collinear(torch.stack([1e9 + a, 1e-12 * (a + 0.01 * noise)], 1)) == {1: [0]}
     assert collinear(torch.stack([a, a + 0.2 * noise], 1)) == {}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from small_games import Stationary, play
 
 from components.contracts.roles import Setting
@@ -48,7 +48,7 @@ class Room:
 
 def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
     """Asserts that the environment and as many rooms agree, move by move."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     rooms = [Room() for _ in range(replicates)]
     s = environment.reset(replicates, g)
     for _ in range(steps):

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 
 from components.errors import ConfigMismatchError
 from runner.compose.config import prepare
@@ -54,7 +54,7 @@ def test_it_plays_as_the_environment_does(players, agent):
     assert (world.n_actions, world.n_threats, world.continuing) == (3, (3,) * (players - 1), False)
     own = 0 if agent is None else 1
     order = [own, *(i for i in range(players) if i != own)]
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     s = world.reset(4, g)
     twins = [Weather(players=players, stops="ends") for _ in range(4)]
     for twin, seed in zip(twins, s[:, 0].tolist(), strict=True):
@@ -83,7 +83,7 @@ def test_it_plays_as_the_environment_does(players, agent):
 def test_a_truncation_is_no_end_at_the_horizon_or_before_it():
     for horizon in (5, 6):
         world = game(horizon=horizon).environment
-        g = torch.Generator().manual_seed(0)
+        g = generator(0)
         s = world.reset(4, g)
         for _ in range(5):
             assert not world.is_over(s).any()
@@ -149,7 +149,7 @@ def test_a_killed_run_goes_on_bit_by_bit(make_job, tmp_path, killed):
 
 def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_noticed():
     world = game().environment
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     s = world.reset(4, g)
     after = world.step(s, *moves(world, g), g).s_next
     assert torch.equal(world.step(s, *moves(world, g), g).s_next[:, :2], after[:, :2])  # begun anew
@@ -272,7 +272,7 @@ def test_what_is_unusual_and_clear_is_played(odd):
     world = game(
         env="parallel_envs:Odd", kwargs={"odd": odd, "players": [1, 0]}, agent=1
     ).environment
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     s, paid = world.reset(4, g), 0
     for made in range(1, 4):
         outcome = world.step(s, *moves(world, g), g)
@@ -352,6 +352,6 @@ def test_code_runs_when_its_module_is_named(tmp_path, monkeypatch):
 
 
 def test_a_large_seed_is_kept_exactly():
-    s = game().environment.reset(400, torch.Generator().manual_seed(0))
+    s = game().environment.reset(400, generator(0))
     assert s[:, 0].max() > 2**30
     assert np.array_equal(s[:, 0].numpy(), s[:, 0].long().double().numpy())

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_games import draws, invert, play, programme, seated, three_states
 
 from components.contracts.games import Seat
@@ -69,7 +69,7 @@ def two_opponents(reward, episodes=1, replicates=2):
 @pytest.mark.parametrize("sides", [["friend", "foe"], ["foe", "friend"]])
 def test_a_friend_and_a_foe(sides):
     """V = max over mixtures of (a, f) of the least over o; she plays her share of the mixture."""
-    reward = torch.randn(2, 2, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    reward = torch.randn(2, 2, 3, generator=generator(5), dtype=torch.float64)
     method = component(
         "inference", "friend_or_foe_q", opponents=sides, alpha=1.0, gamma=0.5, epsilon=1.0
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from configured import generator
 from small_games import programme
 
 from components.games.equilibria.bimatrix import equilibrium, mixtures, sizes
@@ -19,7 +20,7 @@ ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
 )
 def test_it_is_the_linear_programme(shape, games):
     payoff = torch.randint(
-        -3, 4, (games, *shape), generator=torch.Generator().manual_seed(0)
+        -3, 4, (games, *shape), generator=generator(0)
     ).double()  # many ties among them
     found = maximin(payoff)
     for matrix, value, x in zip(
@@ -34,9 +35,7 @@ def test_it_is_the_linear_programme(shape, games):
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (4, 3)])
 def test_the_best_of_all_mixtures_that_make_him_indifferent_is_the_value(shape):
     """Shapley and Snow (1950): one of the square parts of the matrix holds it."""
-    payoff = torch.randn(
-        100, *shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64
-    )
+    payoff = torch.randn(100, *shape, generator=generator(2), dtype=torch.float64)
     x = mixtures(payoff)
     assert x.shape[1] == len(sizes(*shape))
     torch.testing.assert_close(x.sum(-1), torch.ones_like(x[..., 0]))
@@ -57,7 +56,7 @@ def test_pure_actions_that_are_as_safe_share():
 
 
 def test_one_game_is_solved_as_many_are():
-    payoff = torch.randn(30, 4, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    payoff = torch.randn(30, 4, 4, generator=generator(3), dtype=torch.float64)
     found = maximin(payoff)
     for i, matrix in enumerate(payoff):
         one = maximin(matrix)
@@ -67,9 +66,7 @@ def test_one_game_is_solved_as_many_are():
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4), (5, 2)])
 def test_a_strategy_is_worth_its_value_and_the_other_has_one_that_allows_no_more(shape):
-    payoff = torch.randn(
-        20, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64
-    )
+    payoff = torch.randn(20, *shape, generator=generator(1), dtype=torch.float64)
     hers, his = maximin(payoff), maximin(-payoff.mT)
     torch.testing.assert_close(
         (hers.strategy.unsqueeze(-2) @ payoff).squeeze(-2).amin(-1), hers.value
@@ -118,9 +115,7 @@ PAYS = {"first": lambda a, b: 0.0, "best": lambda a, b: a, "welfare": lambda a, 
 @pytest.mark.parametrize("selection", PAYS)
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4)])
 def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
-    r_a, r_b = torch.randn(
-        2, 100, *shape, generator=torch.Generator().manual_seed(4), dtype=torch.float64
-    )
+    r_a, r_b = torch.randn(2, 100, *shape, generator=generator(4), dtype=torch.float64)
     found = equilibrium(r_a, r_b, selection)
     for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):
         assert gain(a, b, x, y) < 1e-9
@@ -136,9 +131,7 @@ def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
 def test_degenerate_games_have_an_equilibrium_too(shape):
     """Payoffs −1, 0 and 1, many of them alike, and games in which one player or both cannot be
     hurt."""
-    r_a, r_b = torch.randint(
-        -1, 2, (2, 600, *shape), generator=torch.Generator().manual_seed(5)
-    ).double()
+    r_a, r_b = torch.randint(-1, 2, (2, 600, *shape), generator=generator(5)).double()
     r_a[:100], r_b[50:150] = 0, 0
     found = equilibrium(r_a, r_b, "welfare")
     for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_games import draws, invert, matrix_game, play, programme, seated, three_states
 
 from components.contracts.roles import Setting
@@ -18,7 +18,7 @@ from runner.execution.rng import Streams
 
 PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
 ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
-RANDOM = torch.randn(3, 3, generator=torch.Generator().manual_seed(8), dtype=torch.float64).tolist()
+RANDOM = torch.randn(3, 3, generator=generator(8), dtype=torch.float64).tolist()
 
 
 def safest(table):
@@ -99,7 +99,7 @@ def shapley(game, gamma):
 
 
 def test_values_of_a_markov_game_are_shapleys():
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     reward = torch.randn(2, 2, 2, generator=g, dtype=torch.float64)
     tables = TableEnvironment(
         reward_a=reward,

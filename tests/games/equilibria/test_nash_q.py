@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_games import draws, invert, matrix_game, play, programme, three_states
 
 from components.contracts.roles import Setting
@@ -27,7 +27,7 @@ def test_update_is_hu_and_wellmans():
         component("inference", "nash_q", selection="best"),
         component("model", "q_table"),
     )
-    begin = torch.randn(2, 3, 2, 3, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    begin = torch.randn(2, 3, 2, 3, generator=generator(6), dtype=torch.float64)
 
     class Begun(type(method)):
         def sit(self, values, seat, rng):

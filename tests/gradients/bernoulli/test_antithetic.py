@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from contract.only import only
 from scipy.stats import multivariate_normal, norm
 from small_bernoulli import binary_rows, enumerated_elbo, flat, holm_p, small_dvae, z_scores
@@ -94,7 +94,7 @@ def test_arms_of_two_draws_is_disarm():
     alpha = torch.linspace(-3, 3, 12, dtype=torch.float64).reshape(1, 4, 3)
     u, z = arms.draw_coupled(alpha, Streams(0))
     torch.testing.assert_close(u.sum(0), torch.ones_like(alpha))
-    f = torch.randn(2, 1, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    f = torch.randn(2, 1, 4, generator=generator(0), dtype=torch.float64)
     torch.testing.assert_close(
         arms.slope(u, z, f, alpha), disarm.slope(u, z, f, alpha), rtol=1e-12, atol=1e-12
     )

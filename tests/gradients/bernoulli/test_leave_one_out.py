@@ -8,7 +8,7 @@ import itertools
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from contract.only import only
 from small_bernoulli import (
     binary_rows,
@@ -111,7 +111,7 @@ def test_rodeo_by_hand():
     module, batch = small_dvae(problem), Rows(problem.train.x, 2.5)
     estimator = component("gradient", "rodeo", n_samples=S, widths=[4], coefficient=0.6)
     state = estimator.init(module, Streams(0))
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     with torch.no_grad():
         for parameter in state.control.networks.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=g, dtype=F64))
@@ -154,7 +154,7 @@ def test_the_stein_operator_has_mean_0():
     """E_q A h = 0 over all values of a layer, of any surrogate; here of a draw compared with one
     that stands still."""
     estimator = component("gradient", "rodeo", n_samples=2, widths=[4])
-    module, g = small_dvae(binary_rows(n=1), 1), torch.Generator().manual_seed(0)
+    module, g = small_dvae(binary_rows(n=1), 1), generator(0)
     control = estimator.init(module, Streams(0)).control
     with torch.no_grad():
         for parameter in control.parameters():

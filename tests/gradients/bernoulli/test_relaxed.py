@@ -7,7 +7,7 @@ import copy
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from contract.only import only
 from small_bernoulli import (
     binary_rows,
@@ -60,7 +60,7 @@ def test_the_formula_by_hand():
     module, x = small_dvae(problem), problem.train.x
     estimator = component("gradient", "relax_rebar", widths=[4], temperature=0.7, coefficient=0.8)
     state = estimator.init(module, Streams(1))
-    g = torch.Generator().manual_seed(2)
+    g = generator(2)
     with torch.no_grad():
         for parameter in state.control.surrogates.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=g, dtype=torch.float64))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_problems import classes, real
 from torch import nn
 from unlabelled_problems import exact_elbo, ppca, real_rows
@@ -30,7 +30,7 @@ def flat(gradients):
 
 def spread_out(q, seed=0):
     """q with a mean, scales and correlations of its own."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     with torch.no_grad():
         for p in q.parameters():
             p.add_(0.4 * torch.randn(p.shape, generator=g, dtype=F64))
@@ -94,7 +94,7 @@ def test_what_a_path_has_in_the_mean(full):
     """E[∂θ(ε)ᵀ r(ε)] of an affine r, by quadrature."""
     _, q = logistic(full=full)
     at, weight = nodes(2, 4)
-    g = torch.Generator().manual_seed(2)
+    g = generator(2)
     a, C = torch.randn(1, 2, generator=g, dtype=F64), torch.randn(1, 2, 2, generator=g, dtype=F64)
     ends = q.location_scale(Rows(torch.zeros(1, 0), 1.0))
     parameters = list(q.parameters())
@@ -113,11 +113,11 @@ def test_what_a_path_has_in_the_mean(full):
 def test_derivatives_are_those_of_torch():
     problem, q = logistic()
     batch = some(problem)
-    theta = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
-    v = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
+    theta = torch.randn(2, 3, 2, generator=generator(0), dtype=F64)
+    v = torch.randn(2, 3, 2, generator=generator(1), dtype=F64)
     d = Derivatives(q, batch, theta)
     one = Derivatives(q, batch, theta[:1])
-    L = torch.randn(3, 2, 2, generator=torch.Generator().manual_seed(2), dtype=F64)
+    L = torch.randn(3, 2, 2, generator=generator(2), dtype=F64)
     for b in range(3):
         row = batch.part(torch.tensor([b]), 1.0)
 
@@ -383,7 +383,7 @@ def shuffled(repeats, steps, seed=0):
     estimator, rng, g = (
         component("gradient", "joint_cv"),
         Streams(seed),
-        torch.Generator().manual_seed(seed),
+        generator(seed),
     )
     found = []
     start = copy.deepcopy(q.state_dict())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_problems import real
 from unlabelled_problems import exact_elbo, ppca, real_rows
 
@@ -70,9 +70,7 @@ def largest_z(steps):
         flat(torch.autograd.grad(exact_elbo(module, problem.train.x), list(module.parameters())))
     ]
     labelled, _, q = linear_regression(False)
-    noise = torch.cat(
-        [e := torch.randn(10**5, 1, 4, generator=torch.Generator().manual_seed(1)).double(), -e]
-    )
+    noise = torch.cat([e := torch.randn(10**5, 1, 4, generator=generator(1)).double(), -e])
     bound = q.elbo_rows(labelled.train, noise.expand(-1, 24, -1)).mean(0).sum() - q.kl()
     exact.append(flat(torch.autograd.grad(bound, list(q.parameters()))))
     worst = []

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from configured import generator
 from small_problems import component, real, resumed, tensors, train
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
@@ -31,7 +32,7 @@ def test_the_cavity_is_q_over_a_power_of_its_factor(alpha):
     """q̃ ∝ q/f̃^α with f̃ = (q/p)^{1/N}, and q is recovered from it by equation (24)."""
     q, n = some_q(real()), 7.0
     mean, std, _ = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
-    theta = torch.randn(4, len(mean), generator=torch.Generator().manual_seed(0), dtype=F64)
+    theta = torch.randn(4, len(mean), generator=generator(0), dtype=F64)
     log_q = Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
     log_p = Normal(0.0, 0.8).log_prob(theta).sum(1)
     log_cavity = Normal(mean, std).log_prob(theta).sum(1)
@@ -65,9 +66,9 @@ def test_the_objective_is_equation_25_written_out(alpha):
     q = some_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3, **CAVITY)
-    found = inference.objective(q, batch, torch.Generator().manual_seed(5))["objective"]
+    found = inference.objective(q, batch, generator(5))["objective"]
     mean, std, renyi = inference.cavity(q, problem.n)
-    noise = torch.randn(3, len(mean), generator=torch.Generator().manual_seed(5), dtype=F64)
+    noise = torch.randn(3, len(mean), generator=generator(5), dtype=F64)
     theta = mean + std * noise
     ell = q.network.log_prob(q.network.outputs(theta, batch.x), batch)
     fit = problem.n / 10 / alpha * (ell * alpha).exp().mean(0).log().sum()
@@ -107,7 +108,7 @@ def test_both_draws_estimate_one_objective(alpha):
     for draws in ("cavity", "posterior"):
         one = component("inference", "bb_alpha", alpha=alpha, n_samples=K, draws_from=draws, n_predict=5)  # fmt: skip
         values = torch.tensor([
-            float(one.objective(q, problem.train, torch.Generator().manual_seed(s))["objective"])
+            float(one.objective(q, problem.train, generator(s))["objective"])
             for s in range(12)
         ])  # fmt: skip
         assert abs(float(values.mean()) - exact) < 5 * float(values.std()) / 12**0.5 + 1e-2

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from configured import defaults
+from configured import defaults, generator
 from small_problems import component, real, train
 
 from components.inference.alpha.full_rank_vi import RowScaledGaussian
@@ -22,7 +22,7 @@ def full_rank(**changes):
 
 
 def test_it_finds_all_covariances_of_a_conjugate_regression():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     problem = real(n=30, n_tasks=1, missing=0.0)
     problem.train.x[:, 1] = problem.train.x[:, 0] + 0.5 * torch.randn(
         30, generator=g, dtype=torch.float64
@@ -71,7 +71,7 @@ class Independent:
 
 
 def family(P=5, prior=None):
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     std = 0.5 + torch.rand(P, generator=g, dtype=torch.float64) if prior is None else prior
     q = RowScaledGaussian(
         RowwiseLogJoint(Independent(std)),
@@ -95,7 +95,7 @@ def test_factor_draws_density_and_divergence_are_of_one_gaussian():
             assert float(L[p, k]) == pytest.approx(
                 float(s[p] if p == k else below if k < p else 0.0)
             )
-    noise = torch.randn(7, 2, P, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    noise = torch.randn(7, 2, P, generator=generator(2), dtype=torch.float64)
     theta = q.transform(noise)
     torch.testing.assert_close(theta, q.mean + noise @ L.T)
     exact = torch.distributions.MultivariateNormal(q.mean.detach(), scale_tril=L)
@@ -112,9 +112,7 @@ def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
     with torch.no_grad():
         q.lower.zero_()
     optimizer = Adam(q.parameters(), lr)
-    q.transform(
-        torch.randn(1, 1, P, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    ).sum().backward()
+    q.transform(torch.randn(1, 1, P, generator=generator(3), dtype=torch.float64)).sum().backward()
     optimizer.step()  # of gradients that are noise alone, every one as long
     rows = q.scale_tril.detach().tril(-1).square().sum(1).sqrt() / q.log_std.detach().exp()
     assert float(rows[1:].max()) <= lr * 1.001  # with entries of L itself: lr √P over the spread
@@ -130,6 +128,6 @@ def test_a_network_is_learnt_with_the_defaults():
     inference = full_rank(draws=50)
     posterior = inference.posterior(train(inference, model, problem, 300)[0])
     with torch.no_grad():
-        mean = posterior.predict(problem.train.x, torch.Generator().manual_seed(0)).mean
+        mean = posterior.predict(problem.train.x, generator(0)).mean
     # entries of L itself leave above 1
     assert float((mean - problem.train.y).square().mean()) < 0.3

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from configured import generator
 from small_problems import component, resumed, train
 from small_spam import log_joint, log_odds, neighbours, rows, words
 
@@ -115,7 +116,7 @@ def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direct
         aware = posterior(
             "acra", problem, direction=direction, variance=variance, candidates=32, draws=200
         )
-        found = aware.predict(every, torch.Generator().manual_seed(0)).probs[:, 0, 1]
+        found = aware.predict(every, generator(0)).probs[:, 0, 1]
         gaps.append(float((found - goal).abs().max()))
     assert gaps[0] > 0.05
     assert gaps[-2] < 1e-9
@@ -139,11 +140,11 @@ def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
 
     sets, table = change_sets(5, 2), {}
     x = torch.tensor(every, dtype=torch.float64)
-    p = ara.frequencies(Attacked(base), x, 2, n, torch.Generator().manual_seed(5))
+    p = ara.frequencies(Attacked(base), x, 2, n, generator(5))
     for b, row in enumerate(every):
         ends = rows(flip_words(x[b : b + 1].expand(len(sets), -1), sets))
         table |= {(row, z): float(v) for z, v in zip(ends, p[b], strict=True) if v > 0}
-    found = aware.predict(x, torch.Generator().manual_seed(6)).probs[:, 0, 1]
+    found = aware.predict(x, generator(6)).probs[:, 0, 1]
     for b, seen in enumerate(every):
         yes, no = brute(base, seen, lambda a, z: table.get((a, z), 0.0), 2, "insertion")
         assert float(found[b]) == pytest.approx(yes / (yes + no), abs=0.04)
@@ -154,9 +155,7 @@ def test_few_candidates_lose_little_and_idle_attackers_leave_spam_as_it_is():
     problem = words(n=200, n_words=12, seed=1)
     x = problem.test.x[:30]
     all_, few = (
-        posterior("acra", problem, variance=0.5, draws=400, candidates=m).predict(
-            x, torch.Generator().manual_seed(0)
-        )
+        posterior("acra", problem, variance=0.5, draws=400, candidates=m).predict(x, generator(0))
         for m in (79, 16)
     )
     assert float((all_.probs - few.probs).abs().mean()) < 0.02
@@ -179,10 +178,7 @@ def test_attacked_spam_is_recognised_again():
 
     def accuracy(classifier):
         return float(
-            (
-                classifier.predict(tainted, torch.Generator().manual_seed(0)).probs[:, 0].argmax(1)
-                == y[:, 0]
-            )
+            (classifier.predict(tainted, generator(0)).probs[:, 0].argmax(1) == y[:, 0])
             .double()
             .mean()
         )
@@ -198,8 +194,7 @@ def test_interrupted_runs_are_the_same(tmp_path):
         whole, _ = train(method, model, problem, 2)
         again, _ = resumed(method, model, problem, 2, 1, tmp_path / name)
         a, b = (
-            method.posterior(s).predict(problem.test.x, torch.Generator().manual_seed(0)).logits
-            for s in (whole, again)
+            method.posterior(s).predict(problem.test.x, generator(0)).logits for s in (whole, again)
         )
         assert torch.equal(a, b)
 
@@ -215,7 +210,7 @@ def test_the_whole_spam_test_set_within_a_minute():
     setting = Setting(folder, torch.device("cpu"), torch.float64, 1, offline=True)
     problem = component("dataset", "spambase", simulated=True).load(Streams(0), setting)
     aware, start = posterior("acra", problem), time.perf_counter()
-    aware.predict(problem.test.x, torch.Generator().manual_seed(0))
+    aware.predict(problem.test.x, generator(0))
     assert time.perf_counter() - start < 60
 
 
@@ -237,7 +232,7 @@ def test_a_frequency_has_the_precision_asked_for_and_no_bias():
     the pilot's draws suffice for all; their mean is that of many draws."""
     odds = torch.tensor([[0.3, 0.0, -0.2, 0.4, 1.0, 1.5]]).double().expand(6, -1)
     which = torch.arange(6)
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     exact = attack_frequencies(odds[:1], 0.5, 200_000, g)[0]
     rows = odds.repeat(200, 1)
     each = frequency_within(which.repeat(200), rows, 0.5, 16, 0.03, g).view(200, 6)
@@ -254,7 +249,7 @@ def test_acra_with_a_precision_is_nearer_to_acra_with_many_draws():
 
     def p(**options):
         aware = posterior("acra", problem, variance=0.5, candidates=32, **options)
-        return aware.predict(every, torch.Generator().manual_seed(1)).probs[:, 0, 1]
+        return aware.predict(every, generator(1)).probs[:, 0, 1]
 
     goal = p(draws=20_000)
     errors = [float((p(draws=10, precision=x) - goal).abs().mean()) for x in (None, 0.01)]

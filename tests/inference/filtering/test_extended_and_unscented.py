@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from small_sequences import gappy, run, sequence, system
 
 from components.contracts.sequences import Observation
@@ -88,7 +88,7 @@ def test_other_sigma_points_are_exact_on_a_linear_model_too(keys):
 
 def nonlinear(times: int = 25) -> Sequence:
     """Two series of the sine model, some observations missing."""
-    g, model = torch.Generator().manual_seed(5), Sine()
+    g, model = generator(5), Sine()
     x = model.m0 + model.P0[0].sqrt() * torch.randn(2, 1, generator=g, dtype=torch.float64)
     states, seen = [], []
     for t in range(times):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from known_targets import z_score
 from small_sequences import assert_same_estimates, run, sequence, system
 
@@ -47,7 +47,7 @@ class Curved(LinearGaussianModule):
 
 
 def drawn():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x = torch.randn(2, 40, 3, dtype=torch.float64, generator=g)
     return x, Observation(1, 2 * torch.randn(2, 2, dtype=torch.float64, generator=g))
 
@@ -377,7 +377,7 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
         "model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=None)
     ).build(problem, rng)
     theta = torch.tensor([[-0.5], [0.0], [0.9]], dtype=torch.float64)
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     x = problem.states[:, 4:5] + torch.randn(3, 7, 4, dtype=torch.float64, generator=g)
 
     def weighed(k: slice) -> torch.Tensor:
@@ -409,7 +409,7 @@ def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
         "model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=law)
     ).build(problem, rng)
     at = built.at(torch.tensor([[-0.5, 0.3], [0.0, -1.0], [0.9, 0.5]], dtype=torch.float64))
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     before = problem.states[:, 3:4] + torch.randn(3, 7, 4, dtype=torch.float64, generator=g)
     batch = Observation(5, problem.observations[:, 4])
     a, b = (propose(at, batch, before, Streams(4), guide) for guide in ("optimal", "linearised"))

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from known_targets import z_score
 from small_sequences import run, sequence, system
 
@@ -48,14 +48,14 @@ def test_proposal_is_f_psi_over_its_integral():
     integral = torch.trapezoid(f * psi, x)
     torch.testing.assert_close(proposal.log_mean[0, 0].exp(), integral)
     rows = torch.arange(n).view(1, n)
-    draws = proposal.draw(rows, torch.Generator().manual_seed(0)).flatten()
+    draws = proposal.draw(rows, generator(0)).flatten()
     for power in (1, 2, 3):
         moment = torch.trapezoid(f * psi * x**power, x) / integral
         assert abs(float(z_score(draws**power, moment))) < 4
 
 
 def test_fit_finds_a_log_quadratic_and_drops_negative_curvature():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x = 3 + torch.randn(1, 80, 2, dtype=torch.float64, generator=g)
     curve = torch.tensor([[2.0, 0.5], [0.5, 1.0]]).double()
     log_psi = -0.5 * (x @ curve * x).sum(2)

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from small_problems import real
 
 from components.errors import ConfigMismatchError
@@ -50,7 +50,7 @@ def test_radii_are_averages_of_squared_distances_over_the_posterior():
     x = (torch.arange(n, dtype=torch.float64)[:, None] + 0.5) / n
     S, f0 = built.smoother(x), problem.f0(x)
     torch.testing.assert_close(found.smoothed[1].f0, f0)
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     y = f0 + 0.1 * torch.randn(4000, n, generator=g, dtype=torch.float64)
     errors = ((y @ S.T - f0) ** 2).mean(1)
     assert (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_games import play, three_states
 
 from components.contracts.roles import Setting
@@ -101,7 +101,7 @@ def test_collisions_count_too_much_and_never_too_little():
     seat = replace(game.seat(None, None), n_states=60)
     filters = belief.open(seat, prior, Streams(0))
     cells, exact = {}, torch.full((60, 2), prior, dtype=torch.float64)
-    for s in torch.randint(0, 60, (300,), generator=torch.Generator().manual_seed(0)).tolist():
+    for s in torch.randint(0, 60, (300,), generator=generator(0)).tolist():
         b = s % 2
         belief.take(filters, seat, _Seen(torch.tensor([s]), torch.tensor([[b]])), 1.0)
         exact[s, b] += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_games import play
 
 from components.contracts.roles import Setting
@@ -39,7 +39,7 @@ def in_self_play(replicates: int, rounds: int, payoffs: str = "prisoners_dilemma
 
 def a_game() -> tuple[Repeated, torch.Tensor, torch.Tensor]:
     """Unlike rewards, 5 states; logits of 2 and of 3 actions [1, 5, ·]."""
-    g = torch.Generator().manual_seed(5)
+    g = generator(5)
     own, other = torch.randn(2, 5, 2, 3, generator=g, dtype=torch.float64)
     game = Repeated(own, other, torch.randint(0, 5, (5, 2, 3), generator=g), start=4)
     mine, theirs = (torch.randn(1, 5, n, generator=g, dtype=torch.float64) for n in (2, 3))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_games import mean_and_se, play
 from torch import Tensor
 
@@ -54,7 +54,7 @@ def test_the_estimate_is_unbiased(baseline):
     game = game_of(
         "iterated_matrix", R, component("attacker", "fixed_policy", plays=HIS), episodes=rounds
     )
-    theta = 0.7 * torch.randn(5, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    theta = 0.7 * torch.randn(5, 2, generator=generator(1), dtype=torch.float64)
     her, rng = gradient(lr=1.0, gamma=gamma, rounds=rounds, baseline=baseline), Streams(4)
     state = her.init(component("model", "q_table").build(game, rng), game, rng)
     state.mind.theta += theta

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from configured import component
+from configured import component, generator
 
 from components.contracts.roles import Setting
 from components.games.agents.opponent_shaping import Repeated
@@ -16,7 +16,7 @@ GAMMA = 0.9
 
 def random_game(seed: int = 0) -> tuple[Repeated, torch.Tensor, torch.Tensor]:
     """4 states, 2 actions against 3, and two pairs of policies."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     own, other = torch.randn(2, 4, 2, 3, generator=g, dtype=torch.float64)
     game = Repeated(own, other, torch.randint(0, 4, (4, 2, 3), generator=g), start=1)
     mine, theirs = (
@@ -53,7 +53,7 @@ def test_values_are_what_is_earned():
     setting = Setting(Path(), torch.device("cpu"), torch.float64, R)
     rules = component("dataset", "iterated_matrix").load(Streams(0), setting).environment
     game = Repeated(rules.reward_a, rules.reward_b[..., 0], rules.transition, rules.start)
-    g = torch.Generator().manual_seed(2)
+    g = generator(2)
     cooperate = torch.tensor(
         [[0.9, 0.2, 0.6, 0.3, 0.7], [0.5, 0.8, 0.1, 0.4, 0.2]], dtype=torch.float64
     )

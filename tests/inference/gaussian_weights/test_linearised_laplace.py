@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from small_problems import classes, component, real, resumed, tensors, train
 from torch import nn
 
@@ -126,7 +127,7 @@ def test_classes_are_predicted_by_draws_of_the_linearised_network(structure):
     f, J = jacobian(posterior.network, x, len(posterior.root))
     root = posterior.root.diag() if structure == "diagonal" else posterior.root
     covariance = J @ torch.linalg.inv(root @ root.T) @ J.mT  # [B, T, C, C]
-    logits = posterior.predict(x, torch.Generator().manual_seed(0)).logits
+    logits = posterior.predict(x, generator(0)).logits
     assert (
         float(
             ((logits.mean(0) - f) / (covariance.diagonal(dim1=-2, dim2=-1) / 40_000).sqrt())
@@ -146,13 +147,11 @@ def test_draws_of_real_labels_have_the_moments_of_the_closed_form():
     posterior = at(problem, TANH, hyperparameters="evidence")
     x = problem.test.x[:5]
     closed = posterior.predict(x, torch.Generator())
-    drawn = posterior.some(40_000, torch.Generator()).predict(x, torch.Generator().manual_seed(1))
+    drawn = posterior.some(40_000, torch.Generator()).predict(x, generator(1))
     assert float(((drawn.mean - closed.mean) / (closed.variance / 40_000).sqrt()).abs().max()) < 4.5
     torch.testing.assert_close(drawn.variance, closed.variance, rtol=0.03, atol=0)
     held = posterior.some(3, None)
-    assert torch.equal(
-        held.predict(x, torch.Generator().manual_seed(1)).mu, held.predict(x, torch.Generator()).mu
-    )
+    assert torch.equal(held.predict(x, generator(1)).mu, held.predict(x, torch.Generator()).mu)
 
 
 @pytest.mark.parametrize("problem", [real(), classes()], ids=["real", "classes"])
@@ -205,7 +204,7 @@ def test_predictions_are_differentiable_in_x():
         y = problem.test.y[:2]
 
         def value(x, posterior=posterior, y=y):
-            return posterior.predict(x, torch.Generator().manual_seed(0)).log_prob(y).sum()
+            return posterior.predict(x, generator(0)).log_prob(y).sum()
 
         assert torch.autograd.gradcheck(value, problem.test.x[:2].clone().requires_grad_())
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import generator
 from known_targets import F64
 
 from components.contracts.problems import Batch
@@ -32,7 +33,7 @@ COVARIANCES = {
 
 
 def start(mass, n=6, seed=0):
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     theta = torch.randn(n, 2, generator=g, dtype=F64)
     return Phase(theta, mass.momentum(theta, g), *value_and_gradient(Quartic(), theta, None))
 
@@ -45,7 +46,7 @@ def mass(request):
 def test_mass_is_the_inverse_of_a_covariance(mass):
     inverse = mass.inverse if mass.inverse.dim() == 2 else mass.inverse.diag()
     M = torch.linalg.inv(inverse)
-    r = torch.randn(5, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    r = torch.randn(5, 2, generator=generator(0), dtype=F64)
     torch.testing.assert_close(mass.velocity(r), torch.stack([inverse @ row for row in r]))
     torch.testing.assert_close(
         mass.kinetic(r), torch.stack([0.5 * row @ inverse @ row for row in r])
@@ -53,7 +54,7 @@ def test_mass_is_the_inverse_of_a_covariance(mass):
     torch.testing.assert_close(mass.square(r), torch.stack([row @ M @ row for row in r]))
     torch.testing.assert_close(mass.move(r, 2 * r, 0.3), r + 0.6 * mass.velocity(r))
     assert mass.speed == pytest.approx(float((inverse.trace() / 2).sqrt()))
-    many = mass.momentum(r.new_zeros(200_000, 2), torch.Generator().manual_seed(1))
+    many = mass.momentum(r.new_zeros(200_000, 2), generator(1))
     # entries below 2: MC error about 0.006
     torch.testing.assert_close(many.T.cov(), M, rtol=0, atol=0.02)
 

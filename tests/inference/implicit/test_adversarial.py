@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from pydantic import ValidationError
 from small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal
@@ -40,7 +41,7 @@ def test_the_objective_is_equation_28(alpha, rows):
     inference, state, problem, _ = begun(alpha=alpha, rows=rows, warmup=4)
     state = type(state)(**(vars(state) | {"t": 3}))  # β = 3/4
     batch = problem.train.part(slice(0, 5), 4.0)
-    terms, found = inference.objective(state, batch, torch.Generator().manual_seed(1))
+    terms, found = inference.objective(state, batch, generator(1))
     K, B, network = 6, 5, state.q.network
     theta = found.mean + found.centred
     assert theta.shape[0] == (K if rows == "shared" else K * B)
@@ -63,7 +64,7 @@ def test_the_objective_is_equation_28(alpha, rows):
 
 
 def test_single_precision_keeps_the_digits_at_small_alpha():
-    ell = -torch.rand(10, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 20
+    ell = -torch.rand(10, 50, generator=generator(0), dtype=torch.float64) * 20
     exact = (ell * 1e-4).exp().mean(0).log() / 1e-4
     assert float((log_power_mean(ell.float(), 1e-4) - exact).abs().max()) < 1e-5
 
@@ -88,7 +89,7 @@ def test_small_alpha_follows_avb():
 
 
 def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
-    theta = torch.randn(400_000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    theta = torch.randn(400_000, 3, generator=generator(0), dtype=torch.float64)
     theta = theta * torch.tensor([0.3, 1.0, 2.0]) + torch.tensor([0.5, -1.0, 0.0])
     s = torch.full((3,), 1.5, dtype=torch.float64)
     exact = torch.distributions.kl_divergence(
@@ -104,7 +105,7 @@ def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
     ("d", "least"), [(2, 0.98), pytest.param(10, 0.95, marks=pytest.mark.slow)]
 )
 def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
-    g = torch.Generator().manual_seed(d)
+    g = generator(d)
     rho = 0.6 if d == 2 else 0.3
     # unit variances: all that adaptive contrast leaves is correlation
     covariance = (1 - rho) * torch.eye(d) + rho
@@ -147,9 +148,7 @@ def test_the_discriminator_stands_still_while_the_generator_climbs():
 def test_rows_of_their_own_are_other_draws():
     inference, state, problem, _ = begun(rows="own")
     batch = problem.train.part(slice(0, 5), 4.0)
-    theta, log_likelihood = inference.sample(
-        state.q, batch, state.q.noise(30, torch.Generator().manual_seed(1))
-    )
+    theta, log_likelihood = inference.sample(state.q, batch, state.q.noise(30, generator(1)))
     assert theta.shape[0] == 30
     assert log_likelihood.shape == (6, 5)
     assert len(theta.unique(dim=0)) == 30
@@ -183,6 +182,6 @@ def test_a_conjugate_regression_is_learnt():
     # what independent Gaussians have
     deviations = (precision.diagonal() ** -0.5)[:, None].expand_as(solved)
     narrow = torch.cat([deviations[:-1].T.flatten(), deviations[-1]])
-    theta = state.q.draw(4000, torch.Generator().manual_seed(0)).detach()
+    theta = state.q.draw(4000, generator(0)).detach()
     assert float(((theta.mean(0) - mean) / narrow).abs().max()) < 0.5
     assert float((theta.std(0).mean() / narrow.mean()).log().abs()) < 0.5

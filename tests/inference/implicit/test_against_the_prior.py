@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
@@ -48,9 +49,9 @@ def trained(ours, noise, widths=(50, 50), steps=2000, rate=1e-3, size=256):
 def test_the_objective_is_equation_13():
     inference, state, problem, _ = begun()
     batch = problem.train.part(slice(0, 5), 4.0)
-    terms, _ = inference.objective(state, batch, torch.Generator().manual_seed(1))
+    terms, _ = inference.objective(state, batch, generator(1))
     network = state.q.network
-    theta = state.q.of(state.q.noise(6, torch.Generator().manual_seed(1)))
+    theta = state.q.of(state.q.noise(6, generator(1)))
     ell = torch.stack(
         [network.log_prob(network.outputs(t[None], batch.x), batch)[0] for t in theta]
     )
@@ -98,7 +99,7 @@ def test_the_best_discriminator_is_the_log_ratio_to_the_prior():
 
 def test_the_expected_discriminator_is_the_kl_to_the_prior():
     """Equation (7) for a correlated Gaussian q with a mean and spreads of its own."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     s = torch.tensor([0.5, 2.0])
     mean = torch.tensor([0.3, 1.0])
     factor = torch.tensor([[0.4, 0.0], [0.6, 1.0]])
@@ -120,7 +121,7 @@ def test_the_expected_discriminator_is_the_kl_to_the_prior():
 def test_far_from_the_prior_only_adaptive_contrast_measures_the_kl():
     """Section 2.3: T tells a narrow, distant q from the prior perfectly, and its value falls short;
     against the Gaussian of the moments nothing is left to tell apart, and the KL is exact."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     q = Normal(torch.tensor([2.0, -2.0, 1.0]), torch.tensor([0.05, 0.05, 0.05]))
     exact = float(kl_divergence(q, Normal(0.0, 1.0)).sum())
 
@@ -144,7 +145,7 @@ def test_a_learned_prior_follows_the_derivative_of_the_kl():
     """E_q[∂_s T(θ/s)] with T fixed at the log ratio is ∂_s KL(N(m, v) ‖ N(0, s²))."""
     m, sd = 0.8, 0.5
     s = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
-    u = torch.randn(400_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    u = torch.randn(400_000, generator=generator(0), dtype=torch.float64)
     q = Normal(torch.tensor(m / 1.3, dtype=torch.float64), sd / 1.3)  # of θ/s, fixed at this s
     theta = m + sd * u
     z = PriorContrast(theta[:, None] / s).z_scores[:, 0]
@@ -168,6 +169,6 @@ def test_a_conjugate_regression_is_learnt_against_the_prior():
     precision = x.T @ x / 0.25 + torch.eye(x.shape[1]).to(x)
     solved = torch.linalg.solve(precision, x.T @ problem.train.y / 0.25)  # [D + 1, T]
     mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # as θ has them: W [T, D], b [T]
-    theta = state.q.draw(4000, torch.Generator().manual_seed(0)).detach()
+    theta = state.q.draw(4000, generator(0)).detach()
     spread = precision.diagonal() ** -0.5
     assert float((theta.mean(0) - mean).abs().max()) < float(spread.max())

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import load
+from configured import generator, load
 from small_problems import component, real
 
 from components.errors import ConfigMismatchError
@@ -212,7 +212,7 @@ def test_ridge_path_criteria_literally():
 @pytest.mark.parametrize("data", ["linear_simulation", "diabetes"])
 def test_every_analysis_predicts_scores_and_draws(name, data):
     found, problem, _ = analysed(name, noise="learned", data=data)
-    predictive = found.predict(problem.test.x, torch.Generator().manual_seed(0))
+    predictive = found.predict(problem.test.x, generator(0))
     assert predictive.mean.shape == (problem.test.x.shape[0], 1)
     if data == "diabetes":
         assert float((predictive.mean - problem.test.y).square().mean()) < 0.6 * float(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from exact_targets import (
     TARGETS,
     HalfNormal,
@@ -27,14 +27,12 @@ FIXED = {"warmup": 0, "step_size": 1.5}
 
 
 def test_accept_step_is_the_literal_ratio():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     value, proposed, correction = torch.randn(3, 500, generator=g, dtype=F64)
     proposed[:20] = -math.inf
     correction[:10] = math.nan  # what a gradient outside the support gives
-    accept, alpha = metropolis_hastings(
-        value, proposed, correction, 1, torch.Generator().manual_seed(1)
-    )
-    u = torch.rand(500, generator=torch.Generator().manual_seed(1), dtype=F64)
+    accept, alpha = metropolis_hastings(value, proposed, correction, 1, generator(1))
+    u = torch.rand(500, generator=generator(1), dtype=F64)
     for c in range(500):
         pi, pi_new = math.exp(value[c]), math.exp(proposed[c])
         literal = 0.0 if pi_new == 0 else min(1.0, pi_new * math.exp(correction[c]) / pi)
@@ -71,7 +69,7 @@ def test_a_step_is_the_literal_random_walk():
 @pytest.mark.parametrize("forgetting", [0.0, 3.0])
 @pytest.mark.parametrize("shape", ["dense", "diagonal"])
 def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     states = torch.randn(15, 4, 3, generator=g, dtype=F64)  # [T, C, P]
     unit = torch.eye(3, dtype=F64) if shape == "dense" else torch.ones(3, dtype=F64)
     moments = {"mean": states[0].mean(0), "covariance": unit}

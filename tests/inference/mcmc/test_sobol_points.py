@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from known_targets import F64, GaussianTarget
 from pydantic import ValidationError
 from scipy import stats
@@ -54,7 +54,7 @@ def test_errors_fall_faster_than_those_of_independent_draws():
 @pytest.mark.parametrize("dof", [math.inf, 5.0])
 @pytest.mark.parametrize("components", [1, 3])
 def test_draws_are_distributed_as_q(dof, components):
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     D = components
     q = TMixture(
         torch.tensor([0.5, 0.3, 0.2], dtype=F64)[:D] / (1 if D == 3 else 0.5),

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from small_partitions import log_joint, partitions, small_rows
 
 from components.contracts.problems import Rows
@@ -134,7 +134,7 @@ def test_chains_of_partitions_are_judged_as_others_are():
     inference = component("inference", "crp_gibbs")
     far = torch.tensor([0, 0, 0, 0, 0]), torch.tensor([0, 1, 2, 3, 4])  # two chains that never meet
     z = torch.stack(far)[:, None].repeat(1, 10, 1)
-    log_joint = torch.randn(2, 10, generator=torch.Generator().manual_seed(0), dtype=X.dtype)
+    log_joint = torch.randn(2, 10, generator=generator(0), dtype=X.dtype)
     apart = PartitionDraws(ALPHA, PRIOR, X[:5], z, log_joint, "binder", 0.001)
     checks = run_checks(
         problem, apart, inference, None, apart.scores(), [], Streams(0), smoke=False

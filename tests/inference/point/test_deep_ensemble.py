@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.attackers.attacked import Attacked
@@ -77,7 +78,7 @@ def test_what_an_attack_without_expectation_follows():
 
     def gradient(expectation, seed=0):
         victim = Attacked(posterior, problem.bounds, expectation)
-        return victim.input_gradient(x, y, torch.Generator().manual_seed(seed))
+        return victim.input_gradient(x, y, generator(seed))
 
     def of_members(rows):
         at = x.clone().requires_grad_()
@@ -86,7 +87,7 @@ def test_what_an_attack_without_expectation_follows():
 
     torch.testing.assert_close(gradient("single_draw"), of_members([0]))
     torch.testing.assert_close(gradient("predictive"), of_members([0, 1, 2]))
-    fresh = torch.randint(3, (4,), generator=torch.Generator().manual_seed(5))
+    fresh = torch.randint(3, (4,), generator=generator(5))
     torch.testing.assert_close(gradient("fresh_draws", 5), of_members(fresh))
     assert not torch.allclose(gradient("single_draw"), gradient("predictive"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 from refined_targets import F64, gaussian, slope_of
 
 from components.errors import ConfigMismatchError
@@ -17,7 +18,7 @@ H = 1.3
 
 
 def particles(S=5, B=3, D=2):
-    return torch.randn(S, B, D, generator=torch.Generator().manual_seed(0), dtype=F64)
+    return torch.randn(S, B, D, generator=generator(0), dtype=F64)
 
 
 def k(a, b):
@@ -52,7 +53,7 @@ def test_steins_direction_is_the_double_sum():
 
 def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
     """Δz − drift is N(0, (2η/S) K ⊗ I), each posterior's its own."""
-    z, g = particles(3, 2), torch.Generator().manual_seed(0)
+    z, g = particles(3, 2), generator(0)
     move, still = KernelStep("sgld_r", H, 1, 1e-9), KernelStep("svgd", H, 1, 1e-9)
     drift = still.delta(field, z, ETA, g)
     draws = torch.stack([move.delta(field, z, ETA, g) - drift for _ in range(1500)])  # [n, S, B, D]
@@ -98,8 +99,8 @@ class Target:
 @pytest.mark.parametrize("steps", [1, 4])
 def test_leapfrog_is_that_of_the_sampler(steps):
     z = particles(4, 1)
-    found = KernelStep("hmc", H, steps, 1e-9).delta(field, z, ETA, torch.Generator().manual_seed(5))
-    r = normal(z, torch.Generator().manual_seed(5))[:, 0]
+    found = KernelStep("hmc", H, steps, 1e-9).delta(field, z, ETA, generator(5))
+    r = normal(z, generator(5))[:, 0]
     theta = z[:, 0]
     phase = Phase(theta, r, gaussian(theta), slope_of(theta))
     ahead = leapfrog(Target(), None, Mass.of(torch.ones(2, dtype=F64)), float(ETA), phase, steps)

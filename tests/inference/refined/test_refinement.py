@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from refined_targets import F64, MEAN, PRECISION, banana, gaussian, slope_of
 from torch.distributions import MultivariateNormal, kl_divergence
 
@@ -23,7 +24,7 @@ def refinement(kernel="sgd", entropy="initial", full=True, bandwidth=1.3):
 
 
 def noise(S, B=1, D=2, seed=3):
-    return torch.randn(S, B, D, generator=torch.Generator().manual_seed(seed), dtype=F64)
+    return torch.randn(S, B, D, generator=generator(seed), dtype=F64)
 
 
 def begun(m, s, eps, target=gaussian):
@@ -59,7 +60,7 @@ def test_sgld_is_an_autoregression_with_known_moments():
     S, steps = 40000, 4
     start = torch.tensor([1.0, 2.0], dtype=F64).expand(S, 1, 2)
     at = Begun(start, torch.zeros(1, dtype=F64), gaussian, 1.0)
-    z, _ = refinement("sgld", full=False)(at, ETA, steps, torch.Generator().manual_seed(0))
+    z, _ = refinement("sgld", full=False)(at, ETA, steps, generator(0))
     A = I2 - ETA * PRECISION
     mean = MEAN + torch.linalg.matrix_power(A, steps) @ (start[0, 0] - MEAN)
     cov = sum(2 * ETA * torch.linalg.matrix_power(A, 2 * k) for k in range(steps))
@@ -92,7 +93,7 @@ def test_every_kernel_is_differentiated_through(kernel):
 
     def value(m, s, eta, full=True):
         z, entropy = refinement(kernel, full=full)(
-            begun(m, s, noise(5, 2), banana), eta, 2, torch.Generator().manual_seed(1)
+            begun(m, s, noise(5, 2), banana), eta, 2, generator(1)
         )
         return (banana(z) + entropy).sum()
 

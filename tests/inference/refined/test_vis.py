@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from refined_targets import F64, TARGET, composed, trained, vis
 from small_problems import check_resumed, classes
 from small_problems import train as train_labels
@@ -163,9 +163,7 @@ def test_the_step_climbs_what_is_asked_for(differentiate):
 def test_the_target_of_a_minibatch_stands_for_all_rows():
     problem = classes(n_classes=2, batch_size=16)
     model = LOGISTIC.build(problem, Streams(0))
-    theta = 0.3 * torch.randn(
-        4, 2, model.dim, generator=torch.Generator().manual_seed(0), dtype=F64
-    )
+    theta = 0.3 * torch.randn(4, 2, model.dim, generator=generator(0), dtype=F64)
     q = torch.nn.Module()
     q.transform, q.entropy = lambda noise: noise, torch.zeros((), dtype=F64)
     batch = problem.train.part(slice(0, 16), 60 / 16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from refined_targets import F64, PRECISION, TARGET, composed, gaussian, slope_of, trained, vis
 from small_problems import resumed, tensors
 
@@ -92,7 +92,7 @@ ETAS = torch.tensor([0.02, 0.11], dtype=F64)
 
 
 def begun(S=5):
-    z = torch.randn(S, 1, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
+    z = torch.randn(S, 1, 2, generator=generator(1), dtype=F64)
     return Begun(z, torch.zeros(1, dtype=F64), gaussian, 1.0)
 
 
@@ -105,7 +105,7 @@ def test_each_coordinate_goes_its_own_way():
     assert torch.allclose(found, at.z + ETAS * slope_of(at.z))
     noisy = begun(40_000)
     found, entropy = Refinement(KernelStep("sgld", 1.0, 1, 1e-6), "joint", False)(
-        noisy, ETAS, 1, torch.Generator().manual_seed(0)
+        noisy, ETAS, 1, generator(0)
     )
     spread = (found - noisy.z - ETAS * slope_of(noisy.z))[:, 0].var(0)
     assert torch.allclose(spread, 2 * ETAS, rtol=4 * (2 / 40_000) ** 0.5)

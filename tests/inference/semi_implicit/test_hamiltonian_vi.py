@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 F64 = torch.float64
@@ -25,7 +25,7 @@ def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
     with torch.no_grad():
         q.slopes += 0.2
         q.log_widths -= 0.3
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     z, value = inference.run(state, None, 4, g)
     g.manual_seed(3)
     noise, *starts = (torch.randn(4, 2, generator=g, dtype=F64) for _ in range(3))
@@ -76,14 +76,14 @@ def test_of_a_gaussian_the_best_backward_model_leaves_the_bound_of_the_marginal(
         q.slopes.fill_(slope)
         q.offsets.fill_(mean_v - slope * mean_z)
         q.log_widths.fill_(0.5 * math.log(width))
-    _, value = inference.run(state, None, 20_000, torch.Generator().manual_seed(0))
+    _, value = inference.run(state, None, 20_000, generator(0))
     value = value.detach()
     exact = -float(kl_divergence(Normal(mean_z, variance**0.5), Normal(0.5, 2.0)))
     error = float(value.std()) / 20_000**0.5
     assert abs(float(value.mean()) - exact) < 4 * error
     with torch.no_grad():
         q.slopes.mul_(0.5)  # another backward model is a looser bound
-    _, looser = inference.run(state, None, 20_000, torch.Generator().manual_seed(0))
+    _, looser = inference.run(state, None, 20_000, generator(0))
     assert float(looser.detach().mean()) < exact - 4 * error
 
 

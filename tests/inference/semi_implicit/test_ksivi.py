@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 from affine_families import F64, STD, affine, flat, gradients, leaves, marginal, target
-from configured import component
+from configured import component, generator
 from known_targets import GaussianTarget, z_score
 
 from components.inference.semi_implicit.ksivi import stein_pairs
@@ -35,7 +35,7 @@ def closed_form(weight, bias, log_std, model):
 @pytest.mark.parametrize("kernel", ["rbf", "imq"])
 @pytest.mark.parametrize("pairs", ["u_statistic", "two_batches"])
 def test_pairs_literally(pairs, kernel):
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     z, delta = (torch.randn(6, 3, generator=g, dtype=F64) for _ in range(2))
     every = [(i, j) for i in range(6) for j in range(6) if i != j]
     if pairs == "two_batches":
@@ -75,7 +75,7 @@ def test_it_vanishes_at_the_target():
 
 
 def test_a_median_bandwidth_is_held_still():
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     z = torch.randn(5, 2, generator=g, dtype=F64).requires_grad_()
     delta = torch.randn(5, 2, generator=g, dtype=F64)
     distances = torch.pdist(z.detach()).square()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from known_targets import F64, correlated, sampled
 from particle_systems import Systems, force, k
 
@@ -68,7 +68,7 @@ def test_a_step_is_the_recipe_with_the_curl_matrix_of_the_kernel():
     """One Euler step of size h for (z, r): r by −(D + Q)∇H + Γ and N(0, 2hD), then z by the new r
     and the old K."""
     n, P, eps, b1, h_kernel = 4, 2, 0.1, 0.8, 0.9
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     target = correlated()
     z, m, xi = (torch.randn(n, P, generator=g, dtype=F64) for _ in range(3))
     M = torch.rand(n, P, generator=g, dtype=F64) + 0.5

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component, defaults
+from configured import component, defaults, generator
 from known_targets import ExactGamma, correlated, moment_z, sampled
 from pydantic import ValidationError
 from recipe import F64, PriorOfTwo, correction, curl, euler, fokker_planck, gradient
@@ -132,7 +132,7 @@ def test_matrices_of_the_user_give_the_same_drift(monkeypatch, dynamics, updates
     a, b = (m.terms(state.theta, state.rest + 0.1, value, slope) for m in (named, own))
     torch.testing.assert_close(a.drift, b.drift)
     V = torch.full((K, P), 0.3, dtype=F64)
-    xi = torch.randn(K, SIZES[dynamics], generator=torch.Generator().manual_seed(0), dtype=F64)
+    xi = torch.randn(K, SIZES[dynamics], generator=generator(0), dtype=F64)
     rows = slice(a.first, a.first + P)
     torch.testing.assert_close(a.noise(xi[:, rows], EPS, V), b.noise(xi, EPS, V))
 
@@ -188,7 +188,7 @@ def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not()
 
         return mu
 
-    for z in torch.randn(4, 2, generator=torch.Generator().manual_seed(1), dtype=F64):
+    for z in torch.randn(4, 2, generator=generator(1), dtype=F64):
         assert float(correction(z, D, Q).abs().max()) > 1e-2
         assert abs(fokker_planck(z, MODEL.U, D, drift(1.0))) < 1e-9
         assert abs(fokker_planck(z, MODEL.U, D, drift(0.0))) > 1e-3  # Γ dropped
@@ -217,7 +217,7 @@ def test_relativistic_dynamics_leave_the_law_invariant(dynamics):
     wrong = [("friction * metric.g * v", "friction * metric.g * rest[:, :P]")]
     if dynamics != "hamiltonian":
         wrong.append(("heat - curvature", "heat - 1 / kinetics.mass"))
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     for z in torch.randn(3, SIZES[dynamics], generator=g, dtype=F64):
         assert abs(fokker_planck(z, H, D, drift())) < 1e-9
         for pair in wrong:

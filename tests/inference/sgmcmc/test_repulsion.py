@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from known_targets import F64, correlated, sampled
 from particle_systems import gradient_of_k, k
 from pydantic import ValidationError
@@ -24,7 +24,7 @@ REPULSIVE = ["sgld_r", "sgdm_r", "adam_nr"]
 
 
 def particles(seed: int = 0, n: int = L, dim: int = P) -> Tensor:
-    return torch.randn(n, dim, generator=torch.Generator().manual_seed(seed), dtype=F64)
+    return torch.randn(n, dim, generator=generator(seed), dtype=F64)
 
 
 def interaction(theta: Tensor, h: float = H) -> Interaction:
@@ -92,7 +92,7 @@ def test_Q_K_is_skew_and_its_correction_acts_on_the_momenta_alone():
 
 
 def test_noise_has_the_covariance_of_D_K():
-    theta, g = 0.7 * particles(), torch.Generator().manual_seed(3)
+    theta, g = 0.7 * particles(), generator(3)
     fast = interaction(theta)
     draws = torch.stack([fast.noise(g, 1e-10)[0].flatten() for _ in range(15_000)])
     exact = D_K(theta.flatten())
@@ -106,7 +106,7 @@ def test_noise_has_the_covariance_of_D_K():
 def generator_z(bandwidth, systems: int = 1500, sign: float = 1.0, diffusion: str = "K") -> float:
     """Largest |z| of E_π[b·∇f + tr(D ∇²f)], f = Σ_l ‖z_l‖² and ‖Σ_l z_l‖², over systems of 4
     particles of N(0, I₂)."""
-    g, values = torch.Generator().manual_seed(0), []
+    g, values = generator(0), []
     for _ in range(systems):
         z = torch.randn(L, 2, generator=g, dtype=F64)
         fast = Interaction(z, *kernel(z, bandwidth))
@@ -154,11 +154,7 @@ def test_no_tensor_holds_a_coordinate_of_every_pair(monkeypatch):
     theta = particles(n=20, dim=3000).float()
     with Watch():
         fast = Interaction(theta, *kernel(theta, "median"))
-        (
-            fast.average(theta)
-            + fast.correction()
-            + fast.noise(torch.Generator().manual_seed(0), 1e-4)[0]
-        )
+        (fast.average(theta) + fast.correction() + fast.noise(generator(0), 1e-4)[0])
     assert largest == theta.numel()
 
 
@@ -177,7 +173,7 @@ def test_without_repulsion_particles_do_not_see_each_other():
     assert alone.correction() == 0.0
     far = interaction(1e3 * theta)
     torch.testing.assert_close(far.average(gradient), gradient / L)
-    g = [torch.Generator().manual_seed(0) for _ in range(2)]
+    g = [generator(0) for _ in range(2)]
     torch.testing.assert_close(
         alone.noise(g[0], 1e-6)[0], far.noise(g[1], 1e-6)[0], rtol=1e-5, atol=1e-6
     )

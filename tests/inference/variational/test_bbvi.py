@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, defaults, load
+from configured import component, defaults, generator, load
 from line_model import line_gaussian, line_gradient, line_rows
 from mean_field_families import F64, labels, log_joint, made, rows
 
@@ -35,7 +35,7 @@ def bbvi(**changes):
 def guide(kind, P=2):
     problem = labels(D=P - 1)
     target = RowwiseLogJoint.of(made("probit_regression", problem, intercept_scale=2.0), problem)
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     places = torch.randn(3, P, generator=g, dtype=F64)
     if kind == "mixture":
         q = MixtureGuide(target, places, 0.5)
@@ -53,7 +53,7 @@ def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
     points = torch.cartesian_prod(side, side)
     mass = q.log_density(points).exp() * (side[1] - side[0]) ** 2
     assert float(mass.detach().sum()) == pytest.approx(1, abs=1e-4)
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     noise, u = (
         torch.randn(30_000, 2, generator=g, dtype=F64),
         torch.rand(30_000, generator=g, dtype=F64),

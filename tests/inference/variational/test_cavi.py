@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from mean_field_families import F64, fitted, grid, labels, log_joint, made, rows, two_parameters
 from scipy import integrate, optimize, stats
 from torch.nn import functional as F
@@ -40,7 +40,7 @@ def test_the_bound_is_the_expectation_it_stands_for(name):
     evidence = float((log_joint(model, theta, problem.train)).logsumexp(0)) + math.log(area)
     assert literal < evidence + 1e-3
     assert evidence - value < 1.5
-    drawn = ascent.draw(factors, 20_000, torch.Generator().manual_seed(1))
+    drawn = ascent.draw(factors, 20_000, generator(1))
     mean = (mass[:, None] * theta).sum(0)
     assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 20_000**0.5).all()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 from small_problems import classes, component, real, resumed, tensors, train
 
 from runner.execution.rng import Streams
@@ -118,7 +119,7 @@ def test_natural_gradients_climb_faster():
         inference = dsvi(natural_layers=layers, natural_gamma=0.3)
         state, _ = train(inference, model, problem, 25)
         module = state.module
-        noise = module.draw_noise(problem.train, 100, torch.Generator().manual_seed(0))
+        noise = module.draw_noise(problem.train, 100, generator(0))
         bounds[layers] = float(module.elbo(problem.train, noise)["elbo"].detach())
     assert bounds["top"] > bounds["none"] + 5
 
@@ -156,6 +157,6 @@ def test_predictions_repeat_with_the_generator():
     inference = dsvi(n_predict=4)
     state, _ = train(inference, model, problem, 1)
     posterior = inference.posterior(state)
-    a, b = (posterior.predict(problem.test.x, torch.Generator().manual_seed(7)) for _ in range(2))
+    a, b = (posterior.predict(problem.test.x, generator(7)) for _ in range(2))
     assert torch.equal(a.mu, b.mu)
     assert a.mu.shape == (4, 40, 2)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from offered_pairs import check_pairs
 from omegaconf import OmegaConf
 from small_problems import check_resumed, real, train
@@ -59,7 +59,7 @@ class OfUnknownPrior:
 
 
 def some_q(model, full=True, noise="shared"):
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     q = GlobalGaussian(
         RowwiseLogJoint(model),
         0.3 * torch.randn(model.dim, generator=g, dtype=F64),

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from offered_pairs import check_pairs
 from omegaconf import OmegaConf
 from small_bernoulli import binary_rows, every_z, small_dvae
@@ -104,7 +104,7 @@ def known(sd=1.0, offset=0.0):
 
 
 def rows(m, seed=0, sd=1.0):
-    x = 2 + sd * torch.randn(m, 4, 3, generator=torch.Generator().manual_seed(seed), dtype=F64)
+    x = 2 + sd * torch.randn(m, 4, 3, generator=generator(seed), dtype=F64)
     return [Rows(batch, 5.0) for batch in x]
 
 

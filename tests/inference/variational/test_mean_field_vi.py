@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import generator
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.contracts.problems import Batch
@@ -15,7 +16,7 @@ from runner.execution.rng import Streams
 def orthogonal(n=30, noise=0.3) -> Supervised:
     """A linear regression whose columns, the constant included, are orthogonal: its posterior
     factorises."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     ones = torch.ones(n, 1, dtype=torch.float64)
     q, _ = torch.linalg.qr(
         torch.cat([ones, torch.randn(n, 3, generator=g, dtype=torch.float64)], 1)
@@ -96,8 +97,8 @@ def test_local_reparameterisation_is_kingma_equation_6():
     problem = real(n=4)
     q, _ = some_q(problem, widths=())
     x = problem.train.x
-    f = q.local(x, 3, torch.Generator().manual_seed(5))
-    noise = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    f = q.local(x, 3, generator(5))
+    noise = torch.randn(3, 4, 2, generator=generator(5), dtype=torch.float64)
     ((mean_w, mean_b),) = q.network.layers(q.network.theta)
     ((std_w, std_b),) = q.network.layers(q.log_std.exp())
     for s in range(3):

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from mean_field_families import F64, fitted, grid, log_joint, two_parameters
 from scipy import stats
 from small_problems import real
@@ -53,7 +53,7 @@ def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name)
     value = float(ascent.objective(factors, problem.train))
     own = model.mean_field()
     assert value > float(own.objective(fitted(own, problem.train, 50), problem.train)) + 0.01
-    drawn = ascent.draw(factors, 20_000, torch.Generator().manual_seed(1))
+    drawn = ascent.draw(factors, 20_000, generator(1))
     mean = (mass[:, None] * theta).sum(0)
     assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 20_000**0.5).all()
 

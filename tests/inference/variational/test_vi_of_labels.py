@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, defaults
+from configured import component, defaults, generator
 
 from components.contracts.problems import Batch
 from components.inference.variational import vi as module_of_vi
@@ -29,7 +29,7 @@ def vi(**changes):
 
 def curve(n=60):
     """y = sin 2x with little noise, in units of its own spread."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x = torch.randn(n, 1, generator=g, dtype=F64)
     y = torch.sin(2 * x) + 0.1 * torch.randn(n, 1, generator=g, dtype=F64)
     train = Batch(x, y / y.std(), torch.ones(n, 1, dtype=torch.bool), 1.0)
@@ -82,7 +82,7 @@ def test_the_score_has_the_mean_of_the_bound():
     problem = curve()
     inference = vi(bound_samples=2000)
     state, _ = started(inference, problem)
-    noise = state.module.draw_noise(problem.train, 2000, torch.Generator().manual_seed(7))
+    noise = state.module.draw_noise(problem.train, 2000, generator(7))
     with torch.no_grad():
         of_draws = state.module.elbo_rows(problem.train, noise).sum(1) - state.module.kl()
     error = float(of_draws.std()) * (2 / 2000) ** 0.5

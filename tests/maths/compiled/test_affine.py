@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 import torch
+from configured import generator
 from torch.nn import functional as F
 
 from components.maths.compiled import affine as module
@@ -19,7 +20,7 @@ def _every_size(monkeypatch):
 
 
 def draw(*shape):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+    return torch.randn(shape, generator=generator(sum(shape)))
 
 
 LAYOUTS = {

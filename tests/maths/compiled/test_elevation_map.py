@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 
 from components.maths.compiled import terrain
 from components.maths.compiled.elevation_map import elevation
@@ -40,7 +41,7 @@ def literal(a: float, b: float, dem: str) -> float:
 
 def flights(dtype: torch.dtype) -> torch.Tensor:
     """States over all of the ground that the released trajectory crosses."""
-    x = torch.rand(3, 200, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    x = torch.rand(3, 200, 6, generator=generator(1), dtype=torch.float64)
     x[..., 0] = -8e3 + 2.2e4 * x[..., 0]
     x[..., 1] = 4e3 + 2e4 * x[..., 1]
     return x.to(dtype)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 
 from components.maths.compiled.offspring import count_points_below
 from components.maths.particles import resampling
@@ -9,7 +10,7 @@ from components.maths.particles import resampling
 
 def sparse_weights(r: int, n: int) -> torch.Tensor:
     """Some zero, the last ones among them, most nearly so."""
-    g = torch.Generator().manual_seed(n)
+    g = generator(n)
     w = torch.rand(r, n, generator=g, dtype=torch.float64) ** 8 * (
         torch.rand(r, n, generator=g) < 0.7
     )
@@ -30,7 +31,7 @@ def test_no_point_is_lost_at_the_ends(u, fast, monkeypatch):
 
 @pytest.mark.parametrize("size", [1, 6])
 def test_particles_are_repeated_however_they_lie_in_memory(size):
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     rows = torch.randn(5, 40, size, generator=g)
     columns = rows.transpose(1, 2).contiguous().transpose(1, 2)
     counts = resampling.offspring("systematic", sparse_weights(5, 40), g)
@@ -41,7 +42,7 @@ def test_particles_are_repeated_however_they_lie_in_memory(size):
 
 
 def test_places_are_those_of_a_search():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     points = torch.rand(7, 41, generator=g, dtype=torch.float64).sort(1).values
     edges = torch.rand(7, 40, generator=g, dtype=torch.float64).sort(1).values
     edges[:, 3] = edges[:, 4] = points[:, 5]  # an edge on a point, twice

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from configured import generator
 
 from components.maths.compiled.selection import order_statistics
 from components.maths.particles.order_statistics import quantiles
@@ -32,7 +33,7 @@ def test_they_are_those_of_a_sort(law, dtype):
 
 
 def test_quantiles_are_those_of_torch():
-    x = torch.randn(3, 1000, 2, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(3, 1000, 2, generator=generator(0))
     probabilities = (0.05, 0.5, 0.95)
     for found, p in zip(quantiles(x, probabilities), probabilities, strict=True):
         assert torch.allclose(found, torch.quantile(x, p, dim=1))

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 
 from components.maths.compiled import weighing
 
@@ -13,7 +14,7 @@ TYPES = [torch.float32, torch.float64]
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("spread", [0.1, 30.0, 600.0])
 def test_weights_are_exponentials(dtype, spread):
-    log_w = 50 - spread * torch.rand(7, 1001, generator=torch.Generator().manual_seed(0)).to(dtype)
+    log_w = 50 - spread * torch.rand(7, 1001, generator=generator(0)).to(dtype)
     w, sums = weighing.weights(log_w)
     z = log_w.double() - log_w.double().amax(1, keepdim=True)
     assert torch.allclose(w, z.exp(), rtol=1e-13, atol=0)
@@ -42,7 +43,7 @@ def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("size", [1, 4])
 def test_moments_are_those_of_weighted_particles(dtype, size):
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     x = (1e3 + 0.1 * torch.randn(3, 500, size, generator=g, dtype=torch.float64)).to(dtype)
     w, sums = weighing.weights(torch.randn(3, 500, generator=g, dtype=torch.float64))
     mean, variance = weighing.moments(x, w, sums)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 
 from components.maths.particles.backward_draws import distinct, inverse_cdf
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 9, 50])
 def test_inverse_cdf_is_where_the_running_sum_first_exceeds_u(n):
-    g = torch.Generator().manual_seed(n)
+    g = generator(n)
     p = torch.rand(3, 4, n, dtype=torch.float64, generator=g)
     p[:, :, n // 2 :: 3] = 0.0
     p[..., 0] += 1e-3

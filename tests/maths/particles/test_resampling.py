@@ -7,6 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
+from configured import generator
 
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import (
@@ -31,7 +32,7 @@ def literal_counts(w: torch.Tensor, u: float) -> list[int]:
 
 
 def weights(r: int, n: int, seed: int = 0, spread: float = 1.5) -> torch.Tensor:
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     return (spread * torch.randn(r, n, generator=g, dtype=torch.float64)).softmax(1)
 
 
@@ -50,7 +51,7 @@ def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
             "components.maths.particles.resampling.loops.is_on_cpu", lambda x: False
         )
     w = weights(5, 13)
-    u = torch.rand(5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    u = torch.rand(5, generator=generator(3), dtype=torch.float64)
     fast = systematic_counts(w, u)
     for r in range(5):
         assert fast[r].tolist() == literal_counts(w[r], float(u[r]))
@@ -58,9 +59,7 @@ def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
 
 def test_counts_are_the_expected_number_rounded_up_or_down_and_add_up():
     w = weights(50, 200, spread=3)
-    counts = systematic_counts(
-        w, torch.rand(50, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    )
+    counts = systematic_counts(w, torch.rand(50, generator=generator(1), dtype=torch.float64))
     expected = 200 * w
     assert (counts.sum(1) == 200).all()
     assert (counts >= torch.floor(expected - 1e-9)).all()
@@ -69,7 +68,7 @@ def test_counts_are_the_expected_number_rounded_up_or_down_and_add_up():
 
 def test_counts_are_unbiased_and_a_fixed_offset_is_not():
     w = weights(1, 20)[0]
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     many = w.expand(DRAWS, -1)
     u = torch.rand(DRAWS, generator=g, dtype=torch.float64)
     assert bias_z(systematic_counts(many, u), w) < 4
@@ -95,7 +94,7 @@ def test_zero_weights_have_no_offspring_and_a_single_one_has_all():
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_ancestors_stay_inside_their_own_particle_system(scheme):
-    rows = ancestors(scheme, weights(7, 30), torch.Generator().manual_seed(0)).view(7, 30)
+    rows = ancestors(scheme, weights(7, 30), generator(0)).view(7, 30)
     assert (rows // 30 == torch.arange(7).unsqueeze(1)).all()
     assert (rows.diff(dim=1) >= 0).all()
 
@@ -105,7 +104,7 @@ def test_ancestors_stay_inside_their_own_particle_system(scheme):
 def test_offspring_of_every_scheme_are_drawn_without_bias(scheme, n):
     """E[offspring of n] = N w_n, N in all; whatever is random is drawn anew for each system."""
     w = weights(1, n)
-    counts = offspring(scheme, w.expand(DRAWS, -1), torch.Generator().manual_seed(1))
+    counts = offspring(scheme, w.expand(DRAWS, -1), generator(1))
     assert (counts.sum(1) == n).all()
     assert (counts >= 0).all()
     counts = counts.double()
@@ -116,7 +115,7 @@ def test_counts_have_the_covariances_of_their_schemes():
     """Multinomial: N w (1 − w) and −N w w'; residual: those of its rest; SSP: never positive."""
     w = weights(1, 6, spread=0.7)
     many, expected = w.expand(10 * DRAWS, -1), 6 * w[0]
-    seen = {s: offspring(s, many, torch.Generator().manual_seed(2)).double() for s in SCHEMES}
+    seen = {s: offspring(s, many, generator(2)).double() for s in SCHEMES}
     rest = expected - expected.floor()
     k, q = rest.sum(), rest / rest.sum()
     for scheme, points, p in (("multinomial", 6, w[0]), ("residual", k, q)):
@@ -136,7 +135,7 @@ def test_counts_have_the_covariances_of_their_schemes():
 def test_stratified_counts_are_those_of_the_literal_strata():
     w, u = (
         weights(4, 11),
-        torch.rand(4, 11, generator=torch.Generator().manual_seed(3), dtype=torch.float64),
+        torch.rand(4, 11, generator=generator(3), dtype=torch.float64),
     )
     fast = stratified_counts(w, u)
     for r in range(4):
@@ -152,7 +151,7 @@ def test_stratified_counts_are_those_of_the_literal_strata():
 def test_every_scheme_keeps_zero_weights_childless_and_equal_ones_in_their_places(scheme):
     w = torch.zeros(3, 8, dtype=torch.float64)
     w[0, 2], w[1, [0, 7]], w[2] = 1.0, 0.5, 1 / 8
-    counts = offspring(scheme, w, torch.Generator().manual_seed(0))
+    counts = offspring(scheme, w, generator(0))
     assert counts[0].tolist() == [0, 0, 8, 0, 0, 0, 0, 0]
     assert int(counts[1, 1:7].sum()) == 0
     assert counts.sum(1).tolist() == [8, 8, 8]
@@ -163,9 +162,7 @@ def test_every_scheme_keeps_zero_weights_childless_and_equal_ones_in_their_place
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_scheme_adds_up_with_many_particles_in_float32(scheme):
-    counts = offspring(
-        scheme, weights(2, 100_000, spread=2).float(), torch.Generator().manual_seed(0)
-    )
+    counts = offspring(scheme, weights(2, 100_000, spread=2).float(), generator(0))
     assert counts.sum(1).tolist() == [100_000, 100_000]
     assert (counts >= 0).all()
 
@@ -176,7 +173,7 @@ def test_effective_sample_size_of_equal_and_of_single_weights():
 
 
 def test_quantiles_are_numpys():
-    x = torch.randn(3, 41, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x = torch.randn(3, 41, 2, generator=generator(0), dtype=torch.float64)
     for p, q in zip(
         (0.0, 0.05, 0.5, 0.95, 1.0), quantiles(x, (0.0, 0.05, 0.5, 0.95, 1.0)), strict=True
     ):
@@ -188,7 +185,7 @@ def test_quantiles_are_numpys():
 def test_quantiles_of_the_tails_are_those_of_a_whole_sort(n, dtype):
     """Ordered as particles are after they were resampled, with many equal, all equal, rough and
     infinite values."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     plain = torch.randn(4, n, 3, generator=g, dtype=dtype)
     clumped = plain[:, (n * torch.rand(n, generator=g) ** 8).long().sort().values]
     waves = (

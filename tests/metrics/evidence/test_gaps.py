@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
 
 from components.metrics.evidence.best_q import fit_q
@@ -49,9 +49,7 @@ def test_the_best_q_is_the_mean_field_optimum():
     rows = problem.test
     with torch.no_grad():
         m, s = module.encode(rows)
-    found_m, found_s = fit_q(
-        lambda z: module.log_joint(rows, z), m, s, 200, torch.Generator().manual_seed(0)
-    )
+    found_m, found_s = fit_q(lambda z: module.log_joint(rows, z), m, s, 200, generator(0))
     (up,) = module.generative.network.layers
     pull = (rows.x - up.bias) @ up.weight / module.generative.log_noise.exp()
     exact = torch.linalg.solve(precision, pull.detach().T).T

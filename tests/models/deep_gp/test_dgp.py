@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from torch import nn
 
 from components.contracts.capabilities import CAPABILITIES, missing
@@ -23,7 +23,7 @@ F64 = torch.float64
 
 
 def problem(n=40, D=3, seed=0, missing_row=None):
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     x, y = torch.randn(n, D, generator=g, dtype=F64), torch.randn(n, 1, generator=g, dtype=F64)
     mask = torch.ones(n, 1, dtype=torch.bool)
     if missing_row is not None:
@@ -37,7 +37,7 @@ def built(data=None, trained=True, **keys):
     small = {"n_inducing": 6, "top": "sampled", "inner_q_scale": 1.0}
     module = component("model", "dgp", **(small | keys)).build(data or problem(), Streams(0))
     if trained:
-        g = torch.Generator().manual_seed(1)
+        g = generator(1)
         with torch.no_grad():
             for p in module.parameters():
                 p += 0.3 * torch.randn(p.shape, generator=g, dtype=F64)
@@ -45,7 +45,7 @@ def built(data=None, trained=True, **keys):
 
 
 def noise_of(module, batch, S=2, seed=3):
-    return module.draw_noise(batch, S, torch.Generator().manual_seed(seed))
+    return module.draw_noise(batch, S, generator(seed))
 
 
 def sampled_by_hand(module, x, noise, lengthscale=2.0, variance=2.0, jitter=1e-6):
@@ -232,10 +232,8 @@ def test_curvature_in_the_noise_can_be_had():
         return flat(list(torch.autograd.grad(value, parameters, create_graph=True)), parameters)
 
     noise = noise_of(module, batch, 1).requires_grad_()
-    direction = torch.randn(noise.shape, generator=torch.Generator().manual_seed(5), dtype=F64)
-    weights = torch.randn(
-        len(gradient(noise)), generator=torch.Generator().manual_seed(6), dtype=F64
-    )
+    direction = torch.randn(noise.shape, generator=generator(5), dtype=F64)
+    weights = torch.randn(len(gradient(noise)), generator=generator(6), dtype=F64)
     (slope,) = torch.autograd.grad(gradient(noise) @ weights, noise)
     there, back = (
         float((gradient(noise.detach() + h * direction) @ weights).detach()) for h in (1e-5, -1e-5)
@@ -248,15 +246,11 @@ def test_predictions_integrate_the_top_and_keep_the_noise():
     data = problem()
     module = built(data)
     x = data.train.x[:2]
-    found = module.sample_predictive(x, 4000, torch.Generator().manual_seed(0))
+    found = module.sample_predictive(x, 4000, generator(0))
     assert found.mu.shape == found.v.shape == (4000, 2, 1)
-    noise = torch.randn(
-        4000, 2, module.noise_dim, generator=torch.Generator().manual_seed(9), dtype=F64
-    )
+    noise = torch.randn(4000, 2, module.noise_dim, generator=generator(9), dtype=F64)
     mean, variance = module.top_moments(x, noise)
-    y = mean + (variance + 0.01).sqrt() * torch.randn(
-        4000, 2, generator=torch.Generator().manual_seed(8), dtype=F64
-    )
+    y = mean + (variance + 0.01).sqrt() * torch.randn(4000, 2, generator=generator(8), dtype=F64)
     error = y.std(0) / 4000**0.5
     assert ((found.mean[:, 0] - y.mean(0)).abs() < 5 * error).all()
     assert torch.allclose(found.variance[:, 0], y.var(0), rtol=0.15)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import generator
 from small_problems import component, real
 from torch.distributions import MultivariateNormal, kl_divergence
 
@@ -24,7 +25,7 @@ def perturbed(name: str, problem, **changes) -> MultiTaskDGP:
     """A built model with every parameter moved at random, so that nothing is zero or equal by
     initialisation."""
     module = component("model", name, **{**SMALL, **changes}).build(problem, Streams(0))
-    g = torch.Generator().manual_seed(5)
+    g = generator(5)
     with torch.no_grad():
         for parameter_name, p in module.named_parameters():
             noise = 0.3 * torch.randn(p.shape, generator=g, dtype=p.dtype)
@@ -115,7 +116,7 @@ def test_bound_is_equation_3_14(name, changes):
     extra = {"specific_dim": 2} if name == "mmdgp" else {}
     module = perturbed(name, problem, **changes, **extra)
     batch = replace(problem.train, scale=3.0)
-    noise = module.draw_noise(batch, 2, torch.Generator().manual_seed(0))
+    noise = module.draw_noise(batch, 2, generator(0))
     terms = module.elbo(batch, noise)
     literal = literal_bound(module, batch, noise)
     assert float(terms["elbo"].detach()) == pytest.approx(literal, rel=1e-7)
@@ -131,7 +132,7 @@ def test_missing_labels_do_not_count(name):
     problem = real(n=12)
     module = perturbed(name, problem)
     batch = problem.train
-    noise = module.draw_noise(batch, 3, torch.Generator().manual_seed(0))
+    noise = module.draw_noise(batch, 3, generator(0))
     first = module.elbo(batch, noise)["elbo"]
     other = replace(batch, y=torch.where(batch.mask, batch.y, 1e6))
     gradients = torch.autograd.grad(
@@ -149,7 +150,7 @@ def test_rows_without_any_label_do_not_count():
     problem = real(n=12)
     module = perturbed("mmdgp", problem)
     batch = problem.train
-    noise = module.draw_noise(batch, 2, torch.Generator().manual_seed(0))
+    noise = module.draw_noise(batch, 2, generator(0))
     longer = Batch(
         torch.cat([batch.x, torch.full((2, 3), 7.0, dtype=batch.x.dtype)]),
         torch.cat([batch.y, torch.zeros(2, 2, dtype=batch.y.dtype)]),
@@ -165,7 +166,7 @@ def test_rows_without_any_label_do_not_count():
 
 def parts_of(batch: Batch, size: int) -> list[tuple[torch.Tensor, Batch]]:
     n = batch.x.shape[0]
-    rows = torch.randperm(n, generator=torch.Generator().manual_seed(0)).split(size)
+    rows = torch.randperm(n, generator=generator(0)).split(size)
     return [(r, Batch(batch.x[r], batch.y[r], batch.mask[r], n / len(r))) for r in rows]
 
 
@@ -195,7 +196,7 @@ def test_minibatch_bounds_average_to_the_whole(name):
     is unbiased."""
     problem = real(n=12)
     module = perturbed(name, problem)
-    noise = module.draw_noise(problem.train, 2, torch.Generator().manual_seed(1))
+    noise = module.draw_noise(problem.train, 2, generator(1))
     whole = module.elbo(problem.train, noise)["elbo"]
     bounds = [
         module.elbo(part, noise_of_rows(noise, part, rows))["elbo"]
@@ -214,7 +215,7 @@ def test_bound_is_unbiased_in_the_number_of_samples(name):
     """E over noise of the bound is the same whatever S: z-test between S = 1 and S = 20."""
     problem = real(n=8)
     module = perturbed(name, problem)
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
 
     def draws(S: int, repeats: int) -> torch.Tensor:
         with torch.no_grad():
@@ -239,9 +240,9 @@ def test_gradients_are_those_of_finite_differences(name, depth):
     module = perturbed(
         name, problem, depth=depth, inner_mean="linear", top_mean="linear", pass_inputs=True
     )
-    noise = module.draw_noise(problem.train, 2, torch.Generator().manual_seed(0))
+    noise = module.draw_noise(problem.train, 2, generator(0))
     module.elbo(problem.train, noise)["elbo"].backward()
-    g = torch.Generator().manual_seed(9)
+    g = generator(9)
     for parameter_name, p in module.named_parameters():
         direction = torch.randn(p.shape, generator=g, dtype=p.dtype)
         direction = direction.tril() if parameter_name.endswith("q_tril") else direction

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gpytorch
 import pytest
 import torch
+from configured import generator
 from small_problems import classes, component, real
 from test_mdgp_bound import perturbed
 from torch.distributions import MultivariateNormal
@@ -26,9 +27,7 @@ FAMILY = ["smdgp", "mmdgp", "cmdgp", "idgp"]
 
 
 def bound(module, batch: Batch, S: int = 2, seed: int = 0) -> torch.Tensor:
-    return module.elbo(batch, module.draw_noise(batch, S, torch.Generator().manual_seed(seed)))[
-        "elbo"
-    ]
+    return module.elbo(batch, module.draw_noise(batch, S, generator(seed)))["elbo"]
 
 
 def test_without_specific_processes_mmdgp_is_smdgp():
@@ -54,12 +53,12 @@ def test_idgp_is_a_deep_gp_of_each_task_alone():
     problem = real()
     module = perturbed("idgp", problem)
     batch = problem.train
-    noise = module.draw_noise(batch, 2, torch.Generator().manual_seed(0))
+    noise = module.draw_noise(batch, 2, generator(0))
     module.elbo(batch, noise)["log_likelihood"].backward()
     G = module.layers()["specific 1"].inducing.grad
     alone = Batch(batch.x, batch.y, batch.mask & torch.tensor([True, False]), batch.scale)
     other = module.sample_layer_noise(
-        batch.x, Layout.of(alone.mask, batch.x.dtype), 2, torch.Generator().manual_seed(1)
+        batch.x, Layout.of(alone.mask, batch.x.dtype), 2, generator(1)
     )
     module.zero_grad()
     module.elbo(alone, other)["log_likelihood"].backward()
@@ -153,7 +152,7 @@ def test_inducing_at_the_data_and_one_natural_step_is_the_exact_gp():
     )
     assert float(climbed(module, batch)) == pytest.approx(exact, rel=1e-6)
     new = problem.test.x
-    predictive = module.sample_predictive(new, 1, torch.Generator().manual_seed(0))
+    predictive = module.sample_predictive(new, 1, generator(0))
     k = kernel(new, batch.x, length, one, "matern52")
     inverse = torch.linalg.inv(K + s2 * torch.eye(15, dtype=torch.float64))
     assert torch.allclose(predictive.mean[:, 0], k @ inverse @ batch.y[:, 0], atol=1e-6)
@@ -196,7 +195,7 @@ def test_coregionalised_top_has_the_prior_covariance_of_an_icm():
     )
     mask = torch.ones(10, 3, dtype=torch.bool)
     noise = module.sample_layer_noise(
-        problem.train.x, Layout.of(mask, torch.float64), 4000, torch.Generator().manual_seed(0)
+        problem.train.x, Layout.of(mask, torch.float64), 4000, generator(0)
     )
     features, _ = module.features(problem.train.x, noise)  # [S, T, n, K]
     W = module.levels[0].mixing.detach()
@@ -226,14 +225,12 @@ def test_every_member_on_every_target(name, dtype, changes, target):
     module = component("model", name, n_inducing=7, inner_dim=2, jitter=1e-5, **changes).build(
         problem, Streams(0)
     )
-    terms = module.elbo(
-        problem.train, module.draw_noise(problem.train, 2, torch.Generator().manual_seed(0))
-    )
+    terms = module.elbo(problem.train, module.draw_noise(problem.train, 2, generator(0)))
     (-terms["elbo"]).backward()
     for parameter_name, p in module.named_parameters():
         assert p.dtype == dtype
         assert torch.isfinite(p.grad).all(), parameter_name
-    predictive = module.sample_predictive(problem.test.x, 3, torch.Generator().manual_seed(0))
+    predictive = module.sample_predictive(problem.test.x, 3, generator(0))
     if target == "real":
         assert isinstance(predictive, GaussianMixture)
         assert predictive.mu.shape == predictive.v.shape == (3, 20, 3)
@@ -317,7 +314,7 @@ def test_inducing_inputs_dealt_to_the_tasks(name, shared, own, top):
 
 
 def test_linear_mean_functions():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x = torch.randn(50, 4, generator=g, dtype=torch.float64) * torch.tensor([0.1, 3.0, 0.2, 1.0])
     assert torch.equal(make_linear_map(x, 4), torch.eye(4, dtype=torch.float64))
     assert torch.equal(make_linear_map(x, 6)[:, :4], torch.eye(4, dtype=torch.float64))
@@ -334,7 +331,7 @@ def test_gradient_of_a_prediction_in_its_inputs(name):
     x = problem.test.x[:3].clone().requires_grad_()
 
     def value(x):
-        return module.sample_predictive(x, 2, torch.Generator().manual_seed(0)).mean.sum()
+        return module.sample_predictive(x, 2, generator(0)).mean.sum()
 
     assert torch.autograd.gradcheck(value, [x], fast_mode=True)
 
@@ -342,8 +339,8 @@ def test_gradient_of_a_prediction_in_its_inputs(name):
 def test_chunks_of_samples_do_not_change_a_prediction(monkeypatch):
     problem = real(n=10)
     module = perturbed("mmdgp", problem)
-    whole = module.sample_predictive(problem.test.x, 6, torch.Generator().manual_seed(0))
+    whole = module.sample_predictive(problem.test.x, 6, generator(0))
     monkeypatch.setattr("components.models.deep_gp.module.PREDICTION_ELEMENTS", 1)
-    parts = module.sample_predictive(problem.test.x, 6, torch.Generator().manual_seed(0))
+    parts = module.sample_predictive(problem.test.x, 6, generator(0))
     assert parts.mu.shape == whole.mu.shape
     assert torch.allclose(parts.mean, whole.mean, atol=1.0), "other noise, the same distribution"

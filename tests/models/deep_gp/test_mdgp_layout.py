@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.likelihoods import (
@@ -44,7 +45,7 @@ def test_nothing_observed_is_all_padding():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_gather_and_its_reverse_pass(seed):
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     mask = torch.rand(7, 4, generator=g) < 0.5
     layout = Layout.of(mask, torch.float64)
     features = torch.randn(2, 7, 3, generator=g, dtype=torch.float64, requires_grad=True)
@@ -63,7 +64,7 @@ def test_gather_and_its_reverse_pass(seed):
 
 
 def moments(outputs: int = 1):
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     mean = torch.randn(1, 2, 5, outputs, generator=g, dtype=torch.float64)
     return mean, 0.1 + torch.rand(1, 2, 5, outputs, generator=g, dtype=torch.float64)
 
@@ -80,7 +81,7 @@ def test_gaussian_expectation_and_predictive():
     likelihood = GaussianLabels(2, 0.3, like)
     assert torch.allclose(likelihood.noise_variance, torch.full((2,), 0.3, dtype=torch.float64))
     mean, variance = moments()
-    y = torch.randn(2, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    y = torch.randn(2, 5, generator=generator(1), dtype=torch.float64)
     expected = quadrature(
         lambda f: -0.5 * (math.log(2 * math.pi * 0.3) + (y[None, ..., None] - f) ** 2 / 0.3),
         mean,
@@ -130,7 +131,7 @@ def test_bernoulli_predictive_is_the_probit_closed_form():
 def test_softmax_expectation_is_unbiased():
     likelihood = SoftmaxLabels(3)
     mean, variance = moments(3)
-    g = torch.Generator().manual_seed(4)
+    g = generator(4)
     y = torch.randint(3, (2, 5), generator=g)
     noise = torch.randn(20000, 2, 5, 3, generator=g, dtype=torch.float64)
     estimates = likelihood.expected_log_prob(y, mean, variance, noise)  # [S, T, n]

@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from configured import generator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.isotonic import IsotonicRegression
@@ -145,7 +146,7 @@ def noisy(n_classes, n_tasks=1):
     """Labels that no forest can know: a third of them, for training and testing, are drawn at
     random."""
     problem = classes(n=200, n_inputs=3, n_classes=n_classes, n_tasks=n_tasks)
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     for name in ("train", "test"):
         batch = getattr(problem, name)
         drawn = torch.rand(batch.y.shape, generator=g) < 0.33

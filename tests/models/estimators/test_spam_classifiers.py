@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from configured import generator
 from sklearn.naive_bayes import BernoulliNB
 from small_problems import classes, component
 from small_spam import words
@@ -87,7 +88,7 @@ def test_l1_logistic_regression_is_the_mode_of_the_laplace_posterior():
     def log_joint(theta):
         return float(density.log_likelihood(theta, problem.train).sum() + density.log_prior(theta))
 
-    g, best = torch.Generator().manual_seed(0), log_joint(mode)
+    g, best = generator(0), log_joint(mode)
     for size in (1e-3, 1e-2, 0.1):
         for _ in range(30):
             other = mode + size * torch.randn(mode.shape, generator=g, dtype=mode.dtype)

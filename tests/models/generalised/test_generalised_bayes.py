@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from scipy import integrate, stats
 from small_problems import classes, component, real
 
@@ -31,7 +32,7 @@ def built(data, base="linear_regression", base_keys=None, **keys):
 
 
 def thetas(model, n=3):
-    return model.sample_prior(n, torch.Generator().manual_seed(1))
+    return model.sample_prior(n, generator(1))
 
 
 def literal_gaussian(loss, y, mu, sd):
@@ -126,7 +127,7 @@ def test_information_of_a_linear_model_by_hand():
 
 
 def test_rate_takes_the_unit_of_the_loss_away_and_curvature_gives_the_covariance():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x = torch.randn(50, 3, generator=g, dtype=F64)
     y = torch.randn(50, generator=g, dtype=F64)
 
@@ -156,7 +157,7 @@ def test_coverage_of_a_model_with_a_third_of_the_noise(rate, least, most):
     for seed in range(25):
         data = real(n=60, n_inputs=2, n_tasks=1, missing=0.0, seed=seed)
         x = data.train.x
-        noise = torch.randn(60, generator=torch.Generator().manual_seed(seed), dtype=x.dtype)
+        noise = torch.randn(60, generator=generator(seed), dtype=x.dtype)
         data.train.y[:, 0] = x.sum(1) + 3 * noise
         model = built(
             data,
@@ -200,7 +201,7 @@ def test_smoothed_kinks_tend_to_the_loss(loss):
 def test_chains_start_around_the_minimum():
     data = real(n=40, n_inputs=2, n_tasks=1, missing=0.0)
     model = built(data)
-    starts = model.sample_start(400, torch.Generator().manual_seed(0))
+    starts = model.sample_start(400, generator(0))
     torch.testing.assert_close(starts.mean(0), model.start[0], atol=0.2, rtol=0)
     assert model.log_likelihood(starts, data.train).sum(1).min() > -1e4
 

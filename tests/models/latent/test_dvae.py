@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from small_bernoulli import binary_rows, enumerated_elbo, every_z, small_dvae
 
 from components.contracts.capabilities import CAPABILITIES, missing
@@ -80,7 +80,7 @@ def test_the_derivative_that_it_knows_is_that_of_autograd(layers, architecture, 
     """Σ_sb u_sb ∇log q + v_sb ∇log p at the draws of ``sample``; the densities to the bit."""
     problem, u_v = (
         binary_rows(n=4),
-        torch.randn(2, n_samples, 4, generator=torch.Generator().manual_seed(0)).double(),
+        torch.randn(2, n_samples, 4, generator=generator(0)).double(),
     )
     module = small_dvae(problem, layers, architecture=architecture, prior=prior)
     log_q, log_joint, pull_back = module.draw_with_derivative(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from unlabelled_problems import real_rows
 
 from components.contracts.problems import Rows
@@ -20,7 +20,7 @@ KEYS = {"latent_dim": 2, "n_inducing": 6, "encoder_steps": 30}
 def module(**keys) -> tuple[LatentGP, Rows]:
     problem = real_rows(n=15)
     built = component("model", "gplvm", **KEYS | keys).build(problem, Streams(0))
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     with torch.no_grad():
         for p in built.parameters():
             p += 0.2 * torch.randn(p.shape, generator=g, dtype=p.dtype)
@@ -37,7 +37,7 @@ def test_psi_statistics_are_expectations():
     with torch.no_grad():
         m, v = built._latents()
         one, two = built.psi_statistics(m, v)
-        g = torch.Generator().manual_seed(0)
+        g = generator(0)
         z = m + v.sqrt() * torch.randn(4000, *m.shape, generator=g, dtype=m.dtype)
         K = se(built, z, built.inducing.expand(len(z), -1, -1))  # [S, N, M]
         each = torch.einsum("snm,snk->smk", K, K)
@@ -110,7 +110,7 @@ def test_guide_of_a_held_out_row_has_the_largest_bound():
             state, _ = inference.step(state, problem.train, Streams(0))
     fitted, batch = state.module, problem.test
     m, s = fitted.encode(batch)
-    eps = torch.randn(4000, *m.shape, generator=torch.Generator().manual_seed(1), dtype=m.dtype)
+    eps = torch.randn(4000, *m.shape, generator=generator(1), dtype=m.dtype)
 
     def bound(mean, scale):
         kl = 0.5 * (mean.square() + scale.square() - 1 - 2 * scale.log()).sum(-1)

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from torch.distributions import MultivariateNormal
 from unlabelled_problems import real_rows
 
@@ -29,7 +29,7 @@ NAN = torch.nan
 
 def with_gaps(share: float = 0.3, n: int = 60) -> Unlabelled:
     whole = real_rows(n=n)
-    g = torch.Generator().manual_seed(4)
+    g = generator(4)
     parts = []
     for rows in (whole.train, whole.test):
         gaps = torch.rand(rows.x.shape, generator=g) < share
@@ -69,7 +69,7 @@ def factors_of(module: LinearRows) -> LinearFactors:
 
 
 def some_factors(seed: int = 0) -> LinearFactors:
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     W = torch.randn(4, 2, generator=g, dtype=torch.float64)
     return LinearFactors(W, torch.randn(4, generator=g).double(), torch.tensor(0.4).double())
 

@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from known_targets import z_score
 from scipy import stats
 from small_problems import component, real
@@ -31,7 +32,7 @@ def built(data, **options):
 
 
 def thetas(model, n=5, seed=1):
-    return model.sample_prior(n, torch.Generator().manual_seed(seed))
+    return model.sample_prior(n, generator(seed))
 
 
 @pytest.mark.parametrize("noise", ["learned", 0.3])
@@ -150,7 +151,7 @@ def test_conditionals_are_those_of_the_joint(block):
     model, batch = built(data), data.train
     X = torch.cat([torch.ones(12, 1, dtype=F64), batch.x], 1)
     rest = thetas(model, 1).expand(40_000, -1)
-    drawn = model.draw_block(block, rest, batch, torch.Generator().manual_seed(3))
+    drawn = model.draw_block(block, rest, batch, generator(3))
     few = drawn[:6]
     if block == "beta":
         assert torch.equal(drawn[:, -1], rest[:, -1])
@@ -181,7 +182,7 @@ def test_gibbs_sweeps_reach_the_exact_moments_and_a_mutant_does_not():
     first, second = model.exact_moments(batch)
 
     def worst(sweep) -> float:
-        g = torch.Generator().manual_seed(5)
+        g = generator(5)
         theta = thetas(model, 20_000)
         for _ in range(25):
             theta = sweep(theta, g)

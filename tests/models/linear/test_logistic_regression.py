@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from scipy import stats
 from small_problems import classes, component
 from torch import distributions as d
@@ -26,7 +27,7 @@ def built(data, **options):
 
 
 def thetas(model, n=4, seed=1):
-    return model.sample_prior(n, torch.Generator().manual_seed(seed))
+    return model.sample_prior(n, generator(seed))
 
 
 @pytest.mark.parametrize("intercept_scale", [4.0, None])

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import generator
 
 from components.contracts.problems import Batch
 from components.inference.log_joint import log_joint, log_joint_gradient, value_and_gradient
@@ -18,7 +19,7 @@ from components.problems.supervised import Supervised
 @pytest.mark.parametrize("intercept_scale", [None, 3.0])
 @pytest.mark.parametrize("complete", [True, False])
 def test_score_is_the_derivative(classes, prior, intercept_scale, complete):
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x = torch.randn(20, 3, generator=g, dtype=torch.float64)
     y = torch.randint(classes, (20, 1), generator=g)
     mask = torch.ones(20, 1, dtype=torch.bool) if complete else torch.rand(20, 1, generator=g) < 0.7

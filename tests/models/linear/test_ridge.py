@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 from sklearn.linear_model import Ridge as Peer
 from sklearn.linear_model import RidgeCV
 from small_problems import component, real, train
@@ -93,9 +94,7 @@ def test_generalised_cross_validation_literally_and_against_leaving_one_out():
     # What gcv chooses predicts left-out rows about as well as the best of scikit-learn's
     # leave-one-out.
     noisy = problem(n=40)
-    noisy.train.y.add_(
-        2 * torch.randn(40, 1, generator=torch.Generator().manual_seed(3), dtype=F64)
-    )
+    noisy.train.y.add_(2 * torch.randn(40, 1, generator=generator(3), dtype=F64))
     _, found = fitted(noisy, penalty="gcv")
     X, y = noisy.train.x.numpy(), noisy.train.y[:, 0].numpy()
     grid = RidgeCV(

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from mean_field_families import F64, fitted, made, rows
 from scipy import stats
 
@@ -31,7 +31,7 @@ def few(n=4, D=1, **changes):
 def test_log_joint_literally():
     model, problem = few(D=2)
     assert isinstance(model, CAPABILITIES["log_joint"])
-    theta = model.sample_prior(3, torch.Generator().manual_seed(0))
+    theta = model.sample_prior(3, generator(0))
     assert theta.shape == (3, model.dim)
     log_pi, mu, L = model.split(theta)
     torch.testing.assert_close(model.join(log_pi, mu, L), theta)
@@ -150,7 +150,7 @@ def test_gibbs_has_the_predictive_of_all_labellings():
             known = model.prior.posterior(torch.tensor([float(c == k) for c in z], dtype=F64), x)
             share = (model.alpha + n[k]) / (2 * model.alpha + 4)
             expected += math.exp(value - total) * share * known.log_predictive(new).exp().numpy()
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     theta, densities = model.sample_prior(400, g), []
     for t in range(40):
         theta = model.draw_block("clusters", theta, problem.train, g)
@@ -200,7 +200,7 @@ def test_em_is_scikit_learns_from_one_start(cycles):
 
     problem, _, x = separated()
     ascent = made("gaussian_mixture", problem).point_masses(False)
-    start = ascent.start(problem.train, 1, torch.Generator().manual_seed(0))
+    start = ascent.start(problem.train, 1, generator(0))
     ours = fitted(ascent, problem.train, cycles)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it has not converged, as it should not
@@ -219,7 +219,7 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
     problem, _, _ = separated()
     model = made("gaussian_mixture", problem, concentration=2.0)
     ascent, p = model.point_masses(True), model.prior
-    before = ascent.start(problem.train, 1, torch.Generator().manual_seed(0))
+    before = ascent.start(problem.train, 1, generator(0))
     factors = fitted(ascent, problem.train, 200)
 
     def literal(f):
@@ -238,7 +238,7 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
 
     for f in (before, factors):
         assert float(ascent.objective(f, problem.train)) == pytest.approx(literal(f), rel=1e-9)
-    top, g = literal(factors), torch.Generator().manual_seed(1)
+    top, g = literal(factors), generator(1)
     for _ in range(12):
         moved = dict(factors)
         moved["log_pi"] = (
@@ -274,7 +274,7 @@ def test_what_cannot_be_fitted():
 def test_rand_index_is_scikit_learns():
     from sklearn.metrics import adjusted_rand_score
 
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     one, other = torch.randint(4, (50,), generator=g), torch.randint(3, (50,), generator=g)
     other[:25] = one[:25] % 3
     assert adjusted_rand(one, other) == pytest.approx(

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from small_partitions import log_marginal, small_rows
 
 from components.contracts.problems import Rows
@@ -47,7 +47,7 @@ def log_evidence() -> float:
 
 def climbed(cycles: int, starts: int = 3):
     ascent = MODULE.mean_field()
-    factors = ascent.start(ROWS, starts, torch.Generator().manual_seed(0))
+    factors = ascent.start(ROWS, starts, generator(0))
     path = [ascent.objective(factors, ROWS)]
     for _ in range(cycles):
         factors = ascent.cycle(factors, ROWS)
@@ -56,7 +56,7 @@ def climbed(cycles: int, starts: int = 3):
 
 
 def test_prior_of_weights_is_that_of_sticks():
-    theta = MODULE.sample_prior(3, torch.Generator().manual_seed(1))
+    theta = MODULE.sample_prior(3, generator(1))
     log_pi, *_ = MODULE.mixture.split(theta)
     for one in range(3):
         v = [float(log_pi[one, t].exp() / log_pi[one, t:].exp().sum()) for t in range(T - 1)]
@@ -72,7 +72,7 @@ def test_prior_of_weights_is_that_of_sticks():
         # of the clusters alone
         flat = float(MODULE.mixture.log_prior(theta)[one] - log_pi[one].sum()) - math.lgamma(T)
         assert float(MODULE.log_prior(theta)[one]) == pytest.approx(literal + flat)
-    many, *_ = MODULE.mixture.split(MODULE.sample_prior(20_000, torch.Generator().manual_seed(2)))
+    many, *_ = MODULE.mixture.split(MODULE.sample_prior(20_000, generator(2)))
     first = many[:, 0].exp()
     assert abs(float(first.mean()) - 1 / (1 + ALPHA)) < 4 * float(first.std()) / 20_000**0.5
 
@@ -84,7 +84,7 @@ def test_bound_literally_below_the_evidence_and_never_falls():
     assert float(path[-1].max()) > log_evidence() - 4
     # E_q[log p(x, z, v, μ, Λ) − log q] over draws of θ and all labels
     r = ascent.responsibilities(factors, ROWS)[0]  # the best q(z) given q(θ) [B, T]
-    theta = ascent.draw(factors, 50, torch.Generator().manual_seed(3))
+    theta = ascent.draw(factors, 50, generator(3))
     joint = MODULE.log_prior(theta)
     each = MODULE.mixture.log_components(theta, ROWS)  # [S, B, T]
     joint = joint + (r * (each - r.log())).sum((1, 2))
@@ -124,7 +124,7 @@ def test_predictive_weights_are_means_of_sticks():
     ascent, factors, _ = climbed(5, 1)
     log_v, log_left = (factors["sticks"] / factors["sticks"].sum(2, keepdim=True)).log().unbind(2)
     assert float(log_shares(log_v, log_left).exp().sum()) == pytest.approx(1)
-    theta = ascent.draw(factors, 40_000, torch.Generator().manual_seed(5))
+    theta = ascent.draw(factors, 40_000, generator(5))
     at = Rows(X[:2] + 0.1, 1.0)
     density = MODULE.log_likelihood(theta, at).exp()
     exact = ascent.log_predictive(factors, at)[0].exp()

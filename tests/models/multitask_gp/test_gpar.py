@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import generator
 from shallow_gp_problems import F64, problem, streams
 from small_problems import component
 
@@ -108,7 +109,7 @@ def test_predictions_are_mixtures_over_draws_of_the_earlier_tasks():
     # y_2 = 2 y_1 exactly: var y_2 given x is 4 var y_1, which a plug-in of means would leave out
     p = problem(n=30, keep=1.0)
     y = p.train.y.clone()
-    y[:, 0] = torch.randn(30, generator=torch.Generator().manual_seed(3), dtype=F64)
+    y[:, 0] = torch.randn(30, generator=generator(3), dtype=F64)
     y[:, 1] = 2 * y[:, 0]
     p.train = Batch(p.train.x, y, p.train.mask, 1.0)
     changes = {"outputs": "linear", "iterations": 40, "samples": 400, "output_lengthscale": 1.0}

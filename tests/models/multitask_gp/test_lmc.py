@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from pydantic import ValidationError
 from shallow_gp_problems import (
     F64,
@@ -306,7 +307,7 @@ def test_sparse_prediction_is_differentiable_in_x():
 
 
 def test_block_products():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     for size in (1, 3, 21):
         L = torch.randn(size, size, generator=g, dtype=F64).tril()
         K = torch.randn(size, 5, generator=g, dtype=F64)

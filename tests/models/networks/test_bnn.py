@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from scipy import stats
 from small_problems import classes, component, real
 from torch.autograd import gradcheck
@@ -28,7 +29,7 @@ def built(data, **options):
 
 
 def thetas(model, n=3, seed=1):
-    return model.sample_prior(n, torch.Generator().manual_seed(seed))
+    return model.sample_prior(n, generator(seed))
 
 
 def by_loops(shapes, w, x):

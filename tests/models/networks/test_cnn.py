@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from small_problems import classes, component, resumed, tensors, train
 from torch.nn import functional as F
 
@@ -113,7 +114,7 @@ def test_forward_and_particles_literally(shape, channels, kernel, widths, downsa
     pixels = problem.train.x.reshape(3, image[0], -1)
     mean = [float(pixels[:, c].mean()) for c in range(image[0])]
     std = [float(pixels[:, c].std(correction=0)) for c in range(image[0])]
-    theta = network.sample_prior(2, torch.Generator().manual_seed(1))
+    theta = network.sample_prior(2, generator(1))
     settings = mean, std, image, channels, kernel, widths, 3, downsampling == "stride"
     expected = torch.stack(
         [torch.stack([by_loops(k, row, *settings) for row in problem.test.x]) for k in theta]
@@ -160,14 +161,14 @@ def test_gradients_are_those_of_finite_differences(downsampling):
     problem = images(n=4)
     network = cnn(downsampling=downsampling).build(problem, Streams(0))
     theta, x = (
-        network.sample_prior(2, torch.Generator().manual_seed(0)).requires_grad_(),
+        network.sample_prior(2, generator(0)).requires_grad_(),
         problem.test.x,
     )
     assert torch.autograd.gradcheck(network.outputs, (theta, x.clone().requires_grad_()))
 
 
 def test_a_strided_convolution_is_the_librarys():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     for shape, k, stride in (((3, 2, 6, 5), 3, 2), ((2, 1, 9, 8), 5, 3), ((2, 3, 4, 4), 1, 2)):
         x = torch.randn(shape, generator=g, dtype=torch.float64)
         kernels = torch.randn(4, shape[1], k, k, generator=g, dtype=torch.float64)
@@ -204,7 +205,7 @@ def test_dropout_acts_on_features_and_hidden_units():
     problem, p, S = images(n=2), 0.3, 20000
     network = cnn(widths=[], dropout=p).build(problem, Streams(0))
     x = problem.test.x
-    f = network(x, torch.Generator().manual_seed(0), S).detach()
+    f = network(x, generator(0), S).detach()
     layers = network.layers(network.theta.detach())
     h = network.front(x, layers[:1])
     variance = p / (1 - p) * (h.square() @ layers[1][0].square().T)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import generator
 from small_nets import images
 from small_problems import classes, component, real
 
@@ -52,7 +53,7 @@ def agrees(name, problem, options, batch=None):
     model = component("model", name, **options).build(problem, Streams(0))
     assert isinstance(model, ClosedFormScore)
     assert has_score(model)
-    theta = model.sample_prior(6, torch.Generator().manual_seed(1))
+    theta = model.sample_prior(6, generator(1))
     batch = replace(problem.train, scale=455 / 100) if batch is None else batch
     value, gradient = value_and_gradient(model, theta, batch)
     expected, slope = by_autograd(model, theta, batch)
@@ -79,9 +80,7 @@ def test_equals_autograd(activation, problem):
 )
 def test_equals_autograd_at_any_depth(problem, widths):
     agrees("mlp", problem, MLP | {"widths": widths, "activation": "leaky_relu"})
-    x = torch.randn(
-        6, *problem.train.x.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64
-    )
+    x = torch.randn(6, *problem.train.x.shape, generator=generator(2), dtype=torch.float64)
     # inputs of their own
     agrees("mlp", problem, MLP | {"widths": widths}, replace(problem.train, x=x, scale=2.3))
 
@@ -108,7 +107,7 @@ def test_networks_in_blocks(monkeypatch, name, problem, noise, of):
     their own."""
     keys = MLP if name == "mlp" else BNN
     model = component("model", name, **keys | {"noise": noise}).build(problem, Streams(0))
-    theta = model.sample_prior(6, torch.Generator().manual_seed(1))
+    theta = model.sample_prior(6, generator(1))
     batch = problem.train
     if of == "own":
         batch = replace(batch, x=batch.x + torch.arange(6.0).double()[:, None, None])
@@ -128,7 +127,7 @@ def test_multi_task_networks(name):
 def test_no_rows_leave_the_prior(name):
     problem = PROBLEMS[name]
     model = agrees("mlp", problem, MLP, problem.train.part(slice(0), 1.0))
-    theta = model.sample_prior(2, torch.Generator().manual_seed(1))
+    theta = model.sample_prior(2, generator(1))
     value, _ = value_and_gradient(model, theta, problem.train.part(slice(0), 1.0))
     torch.testing.assert_close(value, model.log_prior(theta))
 
@@ -136,7 +135,7 @@ def test_no_rows_leave_the_prior(name):
 def test_missing_labels_may_hold_anything():
     problem = PROBLEMS["classes, two tasks"]
     model = component("model", "mlp", **MLP).build(problem, Streams(0))
-    theta, batch = model.sample_prior(3, torch.Generator().manual_seed(1)), problem.train
+    theta, batch = model.sample_prior(3, generator(1)), problem.train
     other = replace(batch, y=torch.where(batch.mask, batch.y, -1))
     for found, expected in zip(
         value_and_gradient(model, theta, other),
@@ -149,7 +148,7 @@ def test_missing_labels_may_hold_anything():
 def test_gradient_is_that_of_differences():
     problem = PROBLEMS["real"]
     model = component("model", "mlp", **MLP | {"activation": "gelu"}).build(problem, Streams(0))
-    theta, batch, h = model.sample_prior(1, torch.Generator().manual_seed(1)), problem.train, 1e-6
+    theta, batch, h = model.sample_prior(1, generator(1)), problem.train, 1e-6
     around = theta + h * torch.cat([torch.eye(model.dim), -torch.eye(model.dim)]).double()
     up, down = value_and_gradient(model, around, batch)[0].chunk(2)
     torch.testing.assert_close(
@@ -160,7 +159,7 @@ def test_gradient_is_that_of_differences():
 def test_nothing_that_was_given_is_written_to():
     problem = PROBLEMS["real, one task"]
     model = component("model", "mlp", **MLP).build(problem, Streams(0))
-    theta, batch = model.sample_prior(3, torch.Generator().manual_seed(1)), problem.train
+    theta, batch = model.sample_prior(3, generator(1)), problem.train
     before = theta.clone(), batch.x.clone(), batch.y.clone()
     value_and_gradient(model, theta, batch)
     assert all(torch.equal(a, b) for a, b in zip(before, (theta, batch.x, batch.y), strict=True))
@@ -173,7 +172,7 @@ def test_convolutions_and_learned_priors_are_left_to_autograd():
     assert "closed_form_score" not in cnn.capabilities()
     assert not isinstance(network, ClosedFormScore)
     assert not isinstance(InitialisedNetwork(network, 0.0), ClosedFormScore)
-    theta = network.sample_prior(2, torch.Generator().manual_seed(1))
+    theta = network.sample_prior(2, generator(1))
     torch.testing.assert_close(
         value_and_gradient(network, theta, shown.train), by_autograd(network, theta, shown.train)
     )
@@ -190,7 +189,7 @@ def test_a_network_that_begins_elsewhere_keeps_it():
     begun = InitialisedDenseNetwork(network, 0.1)
     assert isinstance(network, DenseNetwork)
     assert isinstance(begun, ClosedFormScore)
-    theta = network.sample_prior(2, torch.Generator().manual_seed(1))
+    theta = network.sample_prior(2, generator(1))
     for found, expected in zip(
         value_and_gradient(begun, theta, problem.train),
         value_and_gradient(network, theta, problem.train),

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from offered_pairs import check_pairs
 from small_problems import component, real
 
@@ -44,7 +45,7 @@ def test_point_biases_stand_where_the_layers_have_them():
     with torch.no_grad():
         for layer, b in enumerate(network.biases):
             b.copy_(torch.arange(len(b)) + 10.0 * layer)
-    theta = torch.randn(3, weights, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    theta = torch.randn(3, weights, dtype=torch.float64, generator=generator(0))
     at = 0
     for layer, ((W, b), (out, inside)) in enumerate(
         zip(network.layers(theta), plain.shapes, strict=True)

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from small_problems import classes, component, real
 
 from components.contracts.capabilities import CAPABILITIES
@@ -38,7 +39,7 @@ def test_forward_and_particles_literally(problem):
     x, t, c = problem.train.x, problem.n_tasks, problem.n_classes
     expected = torch.stack([by_loops(network, network.theta, row, t, c) for row in x])
     torch.testing.assert_close(network(x), expected)
-    theta = network.sample_prior(3, torch.Generator().manual_seed(1))
+    theta = network.sample_prior(3, generator(1))
     expected = torch.stack(
         [torch.stack([by_loops(network, k, row, t, c) for row in x]) for k in theta]
     )
@@ -124,7 +125,7 @@ def test_log_joint_agrees_with_the_module(options):
 
 def test_prior_samples_have_the_moments_of_the_prior():
     network = build(real())
-    theta = network.sample_prior(4000, torch.Generator().manual_seed(2))
+    theta = network.sample_prior(4000, generator(2))
     n = len(network.theta)
     for block, mean, std in ((theta[:, :n], 0.0, 0.7), (theta[:, n:], math.log(0.3), 1.5)):
         z = (block.mean() - mean) / (std / block.numel() ** 0.5)
@@ -153,7 +154,7 @@ def test_dropout_masks_and_rescales_hidden_units_only():
     (w1, b1), (w2, b2) = network.layers(network.theta.detach())
     w1.zero_(), b1.fill_(1.0), w2.fill_(1.0), b2.zero_()
     x = problem.train.x
-    f = network(x, torch.Generator().manual_seed(3), 400).detach()
+    f = network(x, generator(3), 400).detach()
     assert f.shape == (400, 50, 1, 1)
     kept = f * 0.75
     torch.testing.assert_close(kept, kept.round())

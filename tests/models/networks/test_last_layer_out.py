@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import generator
 from small_problems import classes, component, real
 
 from components.errors import ConfigMismatchError
@@ -53,7 +54,7 @@ def dense(model: LastLayerMarginal, rest, problem):
 def test_density_is_that_of_the_dense_gaussian(name):
     problem = small()
     model = collapsed(problem, **NETWORKS[name])
-    rest = model.sample_prior(4, torch.Generator().manual_seed(1))
+    rest = model.sample_prior(4, generator(1))
     assert rest.shape == (4, model.dim)
     got, _ = value_and_gradient(model, rest, problem.train)
     for k in range(4):
@@ -72,7 +73,7 @@ def test_density_is_that_of_the_dense_gaussian(name):
 def test_gradient_is_that_of_differences(name):
     problem = small()
     model = collapsed(problem, **NETWORKS[name])
-    g = torch.Generator().manual_seed(2)
+    g = generator(2)
     rest = model.sample_prior(3, g)
     value, gradient = value_and_gradient(model, rest, problem.train)
     torch.testing.assert_close(value, log_joint(model, rest, problem.train))
@@ -84,7 +85,7 @@ def test_gradient_is_that_of_differences(name):
 def test_gradient_holds_in_single_precision_where_the_noise_is_small():
     problem = small(missing=0.0)
     exact = collapsed(problem, widths=[8, 8], noise=1e-4)
-    rest = exact.sample_prior(4, torch.Generator().manual_seed(3))
+    rest = exact.sample_prior(4, generator(3))
     train = problem.train
     single = replace(problem, train=replace(train, x=train.x.float(), y=train.y.float()))
     rough = collapsed(single, widths=[8, 8], noise=1e-4)
@@ -98,11 +99,11 @@ def test_gradient_holds_in_single_precision_where_the_noise_is_small():
 def test_completed_draws_have_the_mean_and_covariance_of_the_conditional():
     problem, n = small(), 40_000
     model = collapsed(problem, widths=[4, 3])
-    rest = model.sample_prior(1, torch.Generator().manual_seed(4))
+    rest = model.sample_prior(1, generator(4))
     phi, y, noise, _ = dense(model, rest[0], problem)
     covariance = torch.linalg.inv(phi.T @ phi / noise + torch.eye(4, dtype=y.dtype) / 0.7**2)
     mean = covariance @ phi.T @ y / noise
-    theta = model.complete(rest.expand(n, -1), problem.train, torch.Generator().manual_seed(5))
+    theta = model.complete(rest.expand(n, -1), problem.train, generator(5))
     torch.testing.assert_close(model.rest(theta), rest.expand(n, -1), rtol=0, atol=0)
     w = theta[:, model.below : model.below + 4]
     assert float(((w.mean(0) - mean) / (covariance.diagonal() / n).sqrt()).abs().max()) < 4
@@ -115,7 +116,7 @@ def test_joint_is_marginal_times_conditional():
     """log p(θ, y) − log p(θ₋, y) is the log density of w given the rest, at any w."""
     problem = small()
     model = collapsed(problem, widths=[4, 3])
-    g = torch.Generator().manual_seed(6)
+    g = generator(6)
     theta = model.network.sample_prior(5, g)
     rest = model.rest(theta)
     left = log_joint(model.network, theta, problem.train) - log_joint(model, rest, problem.train)
@@ -131,7 +132,7 @@ def test_joint_is_marginal_times_conditional():
 def test_where_it_cannot_be_factored_nothing_is_finite():
     problem = small()
     model = collapsed(problem, widths=[4])
-    rest = model.sample_prior(2, torch.Generator().manual_seed(7))
+    rest = model.sample_prior(2, generator(7))
     rest[1] *= 1e200
     value, gradient = value_and_gradient(model, rest, problem.train)
     assert torch.isfinite(value).tolist() == [True, False]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import generator
 from small_nets import SMALL_VGG, images
 from small_problems import classes, component, train
 from torch import nn
@@ -39,7 +40,7 @@ def test_it_is_the_net_of_torch_as_it_learns_and_as_it_predicts():
     with torch.no_grad():
         for parameter in network.parameters():
             parameter += 0.1 * torch.randn(
-                parameter.shape, generator=torch.Generator().manual_seed(1), dtype=parameter.dtype
+                parameter.shape, generator=generator(1), dtype=parameter.dtype
             )
     other, mean, std = by_torch(network), problem.train.x.mean(), problem.train.x.std(correction=0)
     for x in problem.train.x.split(8):

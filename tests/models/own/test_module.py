@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from own_things import Net, Recurrent
 from safetensors.torch import save_file
 from small_problems import classes, real, train
@@ -75,13 +75,13 @@ def test_dropout_draws_on_the_run_s_stream_alone(tmp_path):
     network.train(False)
     torch.manual_seed(1)
     before = torch.get_rng_state()
-    a, b, c = (network(problem.test.x, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    a, b, c = (network(problem.test.x, generator(seed)) for seed in (0, 0, 1))
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(a, b)
     assert not torch.equal(a, c)
     assert not torch.equal(a, network(problem.test.x))
     assert network.dropout == 0.3
-    passes = network(problem.test.x, torch.Generator().manual_seed(0), 4)
+    passes = network(problem.test.x, generator(0), 4)
     assert passes.shape[0] == 4
 
 
@@ -151,7 +151,7 @@ def test_methods_for_networks_train_it(name, keys):
 def test_members_of_an_ensemble_are_made_apart():
     problem = classes()
     network = model(arguments=sizes(problem)).build(problem, Streams(0))
-    theta = network.initial(3, torch.Generator().manual_seed(0))
+    theta = network.initial(3, generator(0))
     assert theta.shape == (3, network.dim)
     assert not torch.equal(theta[0], theta[1])
     # a parameter that is not drawn is the same in all

@@ -8,6 +8,7 @@ import math
 import gpytorch
 import pytest
 import torch
+from configured import generator
 from shallow_gp_problems import (
     F64,
     gradient_error,
@@ -245,7 +246,7 @@ def test_minibatches_sum_to_the_whole(target):
                 ]
             )
             / 3
-            for r in torch.randperm(24, generator=torch.Generator().manual_seed(2)).split(8)
+            for r in torch.randperm(24, generator=generator(2)).split(8)
         ]
     assert sum(parts) == pytest.approx(whole, rel=1e-10)
 
@@ -256,9 +257,9 @@ def test_minibatches_sum_to_the_whole(target):
 def test_class_predictions(target, size):
     p = problem(target)
     module = sparse(p)
-    noise = module.draw_noise(p.train, 2, torch.Generator().manual_seed(0))
+    noise = module.draw_noise(p.train, 2, generator(0))
     assert torch.isfinite(module.elbo(p.train, noise)["elbo"])
-    predictive = module.sample_predictive(p.test.x, 7, torch.Generator().manual_seed(0))
+    predictive = module.sample_predictive(p.test.x, 7, generator(0))
     assert predictive.logits.shape == size
     assert torch.allclose(predictive.probs.sum(-1), torch.ones(size[1:3], dtype=F64))
 

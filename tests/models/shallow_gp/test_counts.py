@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from scipy import stats
 from shallow_gp_problems import F64, problem, streams
 
@@ -23,7 +23,7 @@ LIKE = torch.zeros((), dtype=F64)
 
 def counts(n: int = 60, seed: int = 0) -> Supervised:
     """Counts of rate exp(0.5 + 0.8 x₁ − 0.4 x₂)."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     x = torch.randn(n, 2, generator=g, dtype=F64)
     rate = (0.5 + 0.8 * x[:, :1] - 0.4 * x[:, 1:]).exp()
     y = torch.poisson(rate, generator=g)

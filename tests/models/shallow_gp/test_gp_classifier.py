@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from small_problems import classes, component, resumed, tensors, train
 
 from components.attackers.attacked import Attacked
@@ -78,13 +79,12 @@ def test_gradient_in_x_is_that_of_finite_differences(name, settings, n_classes):
     problem = classes(n=20, n_classes=n_classes)
     posterior = trained(problem, component("model", name, **settings))
     x, y, h = problem.test.x[:5], problem.test.y[:5], 1e-5
-    gradient = Attacked(posterior).input_gradient(x, y, torch.Generator().manual_seed(4))
+    gradient = Attacked(posterior).input_gradient(x, y, generator(4))
     for j in range(x.shape[1]):
         step = torch.zeros_like(x)
         step[:, j] = h
         up, down = (
-            Attacked(posterior).answer(x + s * step, y, torch.Generator().manual_seed(4)).objective
-            for s in (1, -1)
+            Attacked(posterior).answer(x + s * step, y, generator(4)).objective for s in (1, -1)
         )
         torch.testing.assert_close(gradient[:, j], (up - down) / (2 * h), rtol=1e-5, atol=1e-7)
 

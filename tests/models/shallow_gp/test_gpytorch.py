@@ -6,7 +6,7 @@ from __future__ import annotations
 import gpytorch
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
 from small_problems import classes, real, train
 
@@ -29,10 +29,7 @@ def one_task(**keys):
 def moved(module: torch.nn.Module) -> None:
     with torch.no_grad():
         for i, p in enumerate(module.parameters()):
-            p.add_(
-                0.1
-                * torch.randn(p.shape, dtype=p.dtype, generator=torch.Generator().manual_seed(i))
-            )
+            p.add_(0.1 * torch.randn(p.shape, dtype=p.dtype, generator=generator(i)))
 
 
 def test_the_exact_bound_and_predictive_are_gpytorch_s():

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from configured import generator
 from shallow_gp_problems import (
     F64,
     gradient_error,
@@ -149,7 +150,7 @@ def test_gradients(ard, mean):
 
 
 def test_log_gaussian_gradcheck():
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     root = torch.randn(2, 4, 4, generator=g, dtype=F64)
     d = torch.rand(2, 4, generator=g, dtype=F64) + 0.5
     r = torch.randn(2, 4, generator=g, dtype=F64)
@@ -269,7 +270,7 @@ def test_minibatches_sum_to_the_whole(target):
     parts = [
         module.elbo(Batch(p.train.x[r], p.train.y[r], p.train.mask[r], 3.0), None)["log_likelihood"]
         / 3
-        for r in torch.randperm(24, generator=torch.Generator().manual_seed(2)).split(8)
+        for r in torch.randperm(24, generator=generator(2)).split(8)
     ]
     assert float(sum(parts)) == pytest.approx(float(whole["log_likelihood"]), rel=1e-10)
 
@@ -305,7 +306,7 @@ def test_two_classes_by_sampling_agree_with_quadrature():
             * labels.mask
         ).sum()
     )
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     with torch.no_grad():
         draws = torch.stack(
             [
@@ -324,7 +325,7 @@ def test_two_classes_by_sampling_agree_with_quadrature():
 )
 def test_class_predictions(target, size):
     p = problem(target)
-    predictive = sparse(p).sample_predictive(p.test.x, 7, torch.Generator().manual_seed(0))
+    predictive = sparse(p).sample_predictive(p.test.x, 7, generator(0))
     assert predictive.logits.shape == size
     assert torch.allclose(predictive.probs.sum(-1), torch.ones(size[1:3], dtype=F64))
 

@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from shallow_gp_problems import (
     F64,
     gradient_error,
@@ -61,7 +62,7 @@ def test_linear_top_layer_is_equation_3_16():
     changes = {"top": "independent", "top_kernel": "linear", "n_inducing": 6, "jitter": 1e-10}
     module = component("model", "collapsed_mdgp", **changes, hyperprior=None).build(p, streams())
     scatter_parameters(module, scale=0.2)
-    eps = torch.randn(module.inner.q_mean.shape, generator=torch.Generator().manual_seed(1)).to(F64)
+    eps = torch.randn(module.inner.q_mean.shape, generator=generator(1)).to(F64)
     g, new = (module.features(x, eps)[0] for x in (p.train.x, p.test.x))
     labels = module._labels(eps)[0]
     ours = module.top.predict_given(module.top.condition_on(labels), labels, new)
@@ -91,7 +92,7 @@ def test_sparse_linear_top_layer_mixes_shared_and_own_processes(model):
         top = module.top.layer
         width = top.inducing.shape[-1]
         assert width >= 2
-        a, b = torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)).to(F64)
+        a, b = torch.randn(2, 5, width, generator=generator(0)).to(F64)
         means = [top(x)[0] for x in (a, b, 2 * a - b)]
         close = torch.allclose(means[2], 2 * means[0] - means[1], atol=1e-6)
         assert close is is_linear
@@ -148,7 +149,7 @@ def test_classifiers_and_deep_layers_take_them(shape):
         "model", "smdgp", inner_kernel=shape, top_kernel=shape, n_inducing=4, inner_dim=2
     ).build(p, streams())
     for module in (classifier, deep):
-        noise = module.draw_noise(p.train, 2, torch.Generator().manual_seed(0))
+        noise = module.draw_noise(p.train, 2, generator(0))
         bound = module.elbo(p.train, noise)["elbo"]
         gradients = torch.autograd.grad(bound, list(module.parameters()), allow_unused=True)
         assert math.isfinite(float(bound.detach()))

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 import torch
+from configured import generator
 
 from runner.execution import checkpoint
 
@@ -44,7 +45,7 @@ def _state():
 
 
 def _save(folder, state, step=10, signature="abc"):
-    streams = {"noise": torch.Generator().manual_seed(3).get_state()}
+    streams = {"noise": generator(3).get_state()}
     facts = {"step": step, "replicate": 0, "signature": signature}
     return checkpoint.save_checkpoint(folder, checkpoint.snapshot(state, streams, facts))
 
@@ -73,7 +74,7 @@ def test_round_trip_is_exact(tmp_path):
     assert isinstance(got["moments"], Moments)
     assert got["moments"].count == 7
     assert repr(got["numbers"]) == repr(state["numbers"])
-    assert torch.equal(streams["noise"], torch.Generator().manual_seed(3).get_state())
+    assert torch.equal(streams["noise"], generator(3).get_state())
 
 
 def test_what_cannot_be_kept_is_refused():

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from small_games import play
 
 from components import registry
@@ -61,9 +61,9 @@ def test_read_back_it_is_the_game(name):
     )
     other = read.environment
     assert (other.n_actions, other.n_threats) == (world.n_actions, world.n_threats)
-    g = torch.Generator().manual_seed(7)
+    g = generator(7)
     s = other.reset(3, g)
-    streams = [torch.Generator().manual_seed(int(seed)) for seed in s[:, 0].tolist()]
+    streams = [generator(int(seed)) for seed in s[:, 0].tolist()]
     own = [world.reset(1, stream) for stream in streams]
     live = [True] * 3
     for move in range(horizon):

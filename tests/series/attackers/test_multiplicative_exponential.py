@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from known_targets import z_score
 from small_sequences import run
 
@@ -78,7 +78,7 @@ def dense(epsilon, Sigma, rate, scale):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_its_law_is_the_integral_over_every_factor(d):
-    g = torch.Generator().manual_seed(d)
+    g = generator(d)
     root = torch.randn(d, d, generator=g, dtype=torch.float64)
     Sigma = root @ root.T + 0.1 * torch.eye(d, dtype=torch.float64)
     for rate, scale in ((0.1, 1000.0), (0.7, 5.0), (1.0, 0.3)):

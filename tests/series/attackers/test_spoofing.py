@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from pydantic import ValidationError
 from small_filters import problem, spoofer, victim
 
@@ -39,7 +40,7 @@ class OnlyErrors:
 @pytest.mark.parametrize("error", ["rmse", "nmse"])
 def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error):
     p = problem(6, 2)
-    v, g = victim(p, error=error), torch.Generator().manual_seed(0)
+    v, g = victim(p, error=error), generator(0)
     u, way = (torch.randn(p.observations.shape, generator=g, dtype=F64) for _ in range(2))
     found, slope = v.gradient(u)
     torch.testing.assert_close(found, v.error(u))
@@ -67,7 +68,7 @@ def test_the_error_is_the_mean_square_over_times_and_states():
 def test_shifts_are_in_units_of_the_noise():
     p = problem(4, 2)
     v = victim(p)
-    u = torch.randn(p.observations.shape, generator=torch.Generator().manual_seed(2), dtype=F64)
+    u = torch.randn(p.observations.shape, generator=generator(2), dtype=F64)
     delta = v.shift(u) - p.observations
     length = torch.einsum("rti,ij,rtj->rt", delta, torch.linalg.inv(p.system.Sigma), delta).sqrt()
     torch.testing.assert_close(length, u.norm(dim=-1))
@@ -156,8 +157,8 @@ def test_the_worst_times_are_those_of_the_steepest_gradient():
 
 
 def test_random_signs_spend_the_whole_budget():
-    struck = torch.rand(5, 40, generator=torch.Generator().manual_seed(0)) < 0.5
-    u = random_signs(struck, 3, 2.0, torch.Generator().manual_seed(1), torch.zeros(1, dtype=F64))
+    struck = torch.rand(5, 40, generator=generator(0)) < 0.5
+    u = random_signs(struck, 3, 2.0, generator(1), torch.zeros(1, dtype=F64))
     torch.testing.assert_close(u.norm(dim=-1), 2.0 * struck.double())
     assert abs(float(u.sign().sum()) / float(struck.sum() * 3)) < 0.2
 

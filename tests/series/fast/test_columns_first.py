@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import torch
-from configured import component
+from configured import component, generator
 from scipy import special, stats
 from structural_series import F64, block, joint, model, problem
 
@@ -53,7 +53,7 @@ def test_what_the_filter_leaves_has_the_likelihood_of_the_dense_gaussian():
     left = torch.from_numpy(work.white)
     seen = sweeps.design.seen
     law, _, _ = joint(system, 0)
-    some = torch.randn(5, 4, generator=torch.Generator().manual_seed(1), dtype=F64)
+    some = torch.randn(5, 4, generator=generator(1), dtype=F64)
     own = -0.5 * (left[:, 4] - some @ left[:, :4].T).square().sum(1)
     mean = law.mean[seen]
     cov = law.covariance_matrix[seen][:, seen]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from configured import generator
 from scipy import special
 
 from components.maths.compiled.loops import compile_loop
@@ -53,7 +54,7 @@ draw_all = compile_loop(_draw_all, spike_slab.compilable)
 
 
 def data(p, seed=0, n=N):
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     X = torch.randn(n, p, generator=g, dtype=torch.float64)
     X[:, 1:] += 0.7 * X[:, :1]
     weights = 0.5 + torch.rand(n, generator=g, dtype=torch.float64)

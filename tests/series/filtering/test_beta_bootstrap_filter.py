@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from known_targets import z_score
 from small_sequences import run, sequence, system
 
@@ -29,7 +29,7 @@ def normal_density(y: torch.Tensor, mean: torch.Tensor, covariance: torch.Tensor
 @pytest.mark.parametrize("power", [1.0, 1.05, 1.5, 2.0])
 def test_power_integral_is_that_of_quadrature(power):
     s = system()
-    x = torch.randn(3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(3, dtype=torch.float64, generator=generator(0))
     grid = torch.linspace(-14, 14, 701, dtype=torch.float64)
     y = torch.cartesian_prod(grid, grid) + s.H @ x
     quadrature = normal_density(y, s.H @ x, s.Sigma).pow(power).sum() * (grid[1] - grid[0]) ** 2
@@ -40,7 +40,7 @@ def test_power_integral_is_that_of_quadrature(power):
 @pytest.mark.parametrize("beta", [0.01, 0.1, 0.5, 1.0])
 def test_beta_likelihood_is_equation_6_6(beta):
     s, r, n = system(), 2, 5
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x = torch.randn(r, n, 3, dtype=torch.float64, generator=g)
     y = 3 * torch.randn(r, 2, dtype=torch.float64, generator=g)
     got = log_beta_likelihood(LinearGaussianModule(s), Observation(1, y), x, beta)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from known_targets import z_score
 from scipy import stats
 from small_sequences import run, sequence, system
@@ -16,7 +16,7 @@ from runner.execution.rng import Streams
 
 
 def drawn(s):
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x = torch.randn(2, 6, 3, dtype=torch.float64, generator=g)
     return (
         LinearGaussianModule(s),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from configured import generator
 
 from components.series.maths.stationary import coefficients_to_partial, partial_to_coefficients
 
@@ -19,14 +20,14 @@ def test_there_and_back():
 def test_partial_autocorrelations_within_one_are_stationarity():
     """All roots of z^p − φ_1 z^(p−1) − … − φ_p lie inside the circle where all r lie within (−1,
     1), and nowhere else."""
-    phi = torch.rand(400, 3, generator=torch.Generator().manual_seed(0), dtype=F64) * 4 - 2
+    phi = torch.rand(400, 3, generator=generator(0), dtype=F64) * 4 - 2
 
     found = (coefficients_to_partial(phi).abs() < 1).all(1)
 
     roots = [np.abs(np.roots([1.0, *(-row).tolist()])).max() < 1 for row in phi]
     assert found.tolist() == roots
     assert 10 < sum(roots) < 390
-    r = torch.tanh(torch.randn(50, 3, generator=torch.Generator().manual_seed(1), dtype=F64))
+    r = torch.tanh(torch.randn(50, 3, generator=generator(1), dtype=F64))
     assert all(
         np.abs(np.roots([1.0, *(-row).tolist()])).max() < 1 for row in partial_to_coefficients(r)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 
 from components.maths.compiled import loops
 from components.series.fast import stocks as compiled
@@ -13,7 +14,7 @@ F64 = torch.float64
 
 
 def flows(n, k=2):
-    return torch.rand(n, k, generator=torch.Generator().manual_seed(n), dtype=F64)
+    return torch.rand(n, k, generator=generator(n), dtype=F64)
 
 
 def tensors(monkeypatch):

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from known_targets import z_score
 
 from components.errors import ConfigMismatchError
@@ -48,7 +48,7 @@ def test_states_are_those_of_the_symmetric_model():
 def test_observation_density_is_the_product_printed():
     _, model = built()
     y = torch.tensor([[3.0, -0.5], [0.0, 7.0]], dtype=F64)
-    x = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0), dtype=F64)
+    x = torch.randn(2, 3, 4, generator=generator(0), dtype=F64)
     found = model.log_observation(y, x, 1)
     for r in range(2):
         for n in range(3):
@@ -89,7 +89,7 @@ def test_the_bound_is_reached():
     assert float(model.log_observation(just_below, x, 1)) == pytest.approx(
         model.log_observation_bound(1), abs=1e-9
     )
-    noise = 20 * torch.randn(2, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
+    noise = 20 * torch.randn(2, 2, generator=generator(1), dtype=F64)
     assert (
         model.log_observation(problem.means[:, 0] + noise, x.expand(2, 3, 4), 1)
         <= model.log_observation_bound(1)
@@ -109,7 +109,7 @@ def test_dynamics_are_those_of_the_linear_model():
     problem, model = built()
     x = problem.states[:, :3]
     linear = model.dynamics
-    g, h = (torch.Generator().manual_seed(3) for _ in range(2))
+    g, h = (generator(3) for _ in range(2))
     assert torch.equal(model.transition(x, 1, g), linear.transition(x, 1, h))
     torch.testing.assert_close(model.transition_mean(x, 1), x @ problem.system.A.T)
     assert torch.equal(model.log_transition(x, x, 1), linear.log_transition(x, x, 1))

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from dense_series import dense
 
 from components.contracts.sequences import Series
@@ -38,7 +38,7 @@ def built(trend, period, y=None, **keys):
 
 
 def series(*missing: int) -> Series:
-    g = torch.Generator().manual_seed(3)
+    g = generator(3)
     y = torch.randn(T, generator=g, dtype=torch.float64).cumsum(0)
     y[list(missing)] = math.nan
     return Series(y.view(1, -1, 1))
@@ -65,7 +65,7 @@ def exact(model, theta, seen, horizon=0):
 def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, missing):
     model, seen = built(trend, period), series(*missing)
     theta = model.medians + 0.7 * torch.randn(
-        3, model.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+        3, model.dim, generator=generator(0), dtype=torch.float64
     )
     found, by_filter = model.log_likelihood(theta, seen), model._filter(theta, seen)[0]
     ahead = model.forecast(theta, seen, 15)
@@ -124,7 +124,7 @@ def test_known_first_state():
 @pytest.mark.parametrize(("trend", "period"), [("linear", 12), ("autoregressive", None)])
 def test_gradient_by_differences(trend, period):
     model, seen = built(trend, period), series(2, 3)
-    theta = model.sample_prior(2, torch.Generator().manual_seed(1)).requires_grad_()
+    theta = model.sample_prior(2, generator(1)).requires_grad_()
     assert torch.autograd.gradcheck(
         lambda t: model.log_likelihood(t, seen) + model.log_prior(t)[:, None], theta
     )
@@ -135,7 +135,7 @@ def test_covariance_and_filter_say_the_same_wherever_the_prior_leads(kind):
     """Values and gradients at draws of a prior whose variances differ by up to 15 orders of
     magnitude."""
     model, seen = built(*kind), series(3, 4)
-    theta = model.sample_prior(60, torch.Generator().manual_seed(4)).requires_grad_()
+    theta = model.sample_prior(60, generator(4)).requires_grad_()
     found, exact = model.log_likelihood(theta, seen)[:, 0], model._filter(theta, seen)[0]
     assert torch.allclose(found, exact, rtol=1e-8)
     slopes = [torch.autograd.grad(value.sum(), theta)[0] for value in (found, exact)]
@@ -144,7 +144,7 @@ def test_covariance_and_filter_say_the_same_wherever_the_prior_leads(kind):
 
 def test_long_series_go_through_the_filter(monkeypatch):
     model, seen = built("linear", 4), series()
-    theta = model.sample_prior(2, torch.Generator().manual_seed(1))
+    theta = model.sample_prior(2, generator(1))
     known = model.log_likelihood(theta, seen)
     monkeypatch.setattr(dlm, "LONGEST", T - 1)
     model._covariances.clear()
@@ -173,7 +173,7 @@ def test_in_single_precision_it_is_as_exact_as_its_parameters():
 def test_prior_has_the_jacobian():
     """log σ ~ N(log m, s²) is the density of θ = log σ itself."""
     model = built("linear", 12)
-    theta = model.sample_prior(5, torch.Generator().manual_seed(2))
+    theta = model.sample_prior(5, generator(2))
     exact = torch.distributions.Normal(math.log(0.1), 2.0).log_prob(theta).sum(1)
     assert torch.allclose(model.log_prior(theta), exact)
     assert torch.allclose(model.constrain(theta), theta.exp())
@@ -181,16 +181,14 @@ def test_prior_has_the_jacobian():
 
 def test_starts_at_medians():
     model = built("linear", 12, start="median")
-    start = model.sample_start(3, torch.Generator().manual_seed(0))
+    start = model.sample_start(3, generator(0))
     assert torch.allclose(start, torch.full((3, 4), math.log(0.1), dtype=torch.float64))
     assert model.names == ["observation_sd", "level_sd", "slope_sd", "seasonal_sd"]
 
 
 def test_nothing_seen_has_no_likelihood():
     model, seen = built("linear", 12), Series(torch.full((1, 4, 1), math.nan, dtype=torch.float64))
-    assert model.log_likelihood(
-        model.sample_prior(2, torch.Generator().manual_seed(0)), seen
-    ).tolist() == [[0], [0]]
+    assert model.log_likelihood(model.sample_prior(2, generator(0)), seen).tolist() == [[0], [0]]
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 1), (1, 5, 2)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from recipe import F64, mutated
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
@@ -65,7 +65,7 @@ def chain(a: float, b: float, times: int) -> tuple[Tensor, Tensor]:
 
 def test_the_density_of_states_is_that_of_a_linear_model_of_unknown_coefficients():
     model = build()
-    x = torch.randn(4, 4, generator=torch.Generator().manual_seed(1), dtype=F64)
+    x = torch.randn(4, 4, generator=generator(1), dtype=F64)
     a, b, w = quadrature(70)[..., None, None].unbind(1)
     steps = Normal(a * x[:, :-1] + b, SCALES["transition_sd"]).log_prob(x[:, 1:]).sum(2)
     total = (w[..., 0] * steps.exp()).sum(0) * Normal(0.0, FIRST).log_prob(x[:, 0]).exp()
@@ -76,7 +76,7 @@ def test_the_density_of_states_is_that_of_a_linear_model_of_unknown_coefficients
 
 @pytest.mark.parametrize("kernel", ["squared_exponential", "matern32", "linear"])
 def test_it_is_the_product_of_one_step_predictions(kernel):
-    x = torch.randn(3, 6, generator=torch.Generator().manual_seed(2), dtype=F64)
+    x = torch.randn(3, 6, generator=generator(2), dtype=F64)
     whole = build(torch.zeros(5, dtype=F64), kernel)
     total = Normal(0.0, FIRST).log_prob(x[:, 0])
     for t in range(1, 6):
@@ -145,7 +145,7 @@ def test_a_mutant_has_another_evidence_or_other_states(mutant):
 def test_forecasts_of_a_linear_kernel_are_in_closed_form():
     """E[f(x)] = â m + b̂, E[f(x)²] by the covariance of (a, b); updated by what came, then ahead."""
     model = build()
-    x = torch.randn(2, 4, generator=torch.Generator().manual_seed(3), dtype=F64)
+    x = torch.randn(2, 4, generator=generator(3), dtype=F64)
     further = torch.tensor([0.3, math.nan, -0.2], dtype=F64)
     series = Series(torch.cat([Y, further]).view(1, -1, 1))
     found = model.forecast(theta_of(model, x), series, 2)

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError
@@ -24,7 +24,7 @@ def model(a: float = 0.7, b: float = 1.3) -> HiddenMarkovModule:
 
 
 def thetas(n: int = 4) -> torch.Tensor:
-    return model().sample_prior(n, torch.Generator().manual_seed(0))
+    return model().sample_prior(n, generator(0))
 
 
 def series(*x: float) -> Series:
@@ -104,7 +104,7 @@ def test_prior_has_the_jacobian():
 
 
 def test_draws_of_the_prior_are_dirichlet():
-    values = model().constrain(model().sample_prior(4000, torch.Generator().manual_seed(1)))
+    values = model().constrain(model().sample_prior(4000, generator(1)))
     A = values[:, : S * S].reshape(-1, S)  # 12,000 rows of Dir(0.7)
     variance = (1 / S) * (1 - 1 / S) / (S * 0.7 + 1)
     assert torch.allclose(

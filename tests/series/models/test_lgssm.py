@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from known_targets import z_score
 from small_sequences import run, sequence, system
 
@@ -125,7 +125,7 @@ def several():
 
 def test_several_models_at_once_are_each_of_them_alone():
     problem, module, theta, alone = several()
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x, before = torch.randn(2, 3, 7, 3, generator=g, dtype=torch.float64)
     y = problem.observations[:, 0]
     together = module.at(theta)
@@ -144,7 +144,7 @@ def test_several_models_at_once_are_each_of_them_alone():
             lambda m, g: m.transition(x, 1, g),
             lambda m, g: m.propose(y, before, 1, g),
         ):
-            drawn = [draw(m, torch.Generator().manual_seed(5)) for m in (together, one)]
+            drawn = [draw(m, generator(5)) for m in (together, one)]
             torch.testing.assert_close(drawn[0][k], drawn[1][k])
     bounds = [one.log_observation_bound(1) for one in alone]
     assert together.log_observation_bound(1) == pytest.approx(max(bounds))

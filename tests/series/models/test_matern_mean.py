@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from scipy import stats
 from small_sequences import run
 
@@ -51,7 +51,7 @@ def test_particle_filters_estimate_the_evidence_with_a_mean(name):
 def test_log_densities_of_the_proposal_and_the_transition_agree_by_bayes():
     """f(x' | x) g(y | x') = q(x' | x, y) p(y | x), for every x'."""
     moved, model, _, _ = shifted(3)
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     x = model.init((2, 5), g)
     after = model.transition(x, 1, g)
     y = moved.observations[:, 0]

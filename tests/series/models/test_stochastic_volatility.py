@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, generator, load
 from known_targets import z_score
 from small_sequences import run
 
@@ -87,7 +87,7 @@ def test_a_broken_weight_is_biased(broken):
 
 def test_moves_are_drawn_from_the_density_that_is_evaluated():
     _, model = series()
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     before = torch.full((1, 200_000, 1), 0.7, dtype=torch.float64)
     after = model.transition(before, 1, g)
     mean, sd = KEYS["mu"] + KEYS["phi"] * (0.7 - KEYS["mu"]), KEYS["sigma"]

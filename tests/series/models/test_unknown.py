@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import generator
 from known_targets import z_score
 from scipy import stats
 
@@ -49,7 +50,7 @@ def test_the_density_of_theta_is_that_of_the_parameter_times_the_jacobian(name):
 @pytest.mark.parametrize("name", LAWS)
 def test_draws_are_from_the_density(name):
     law, reference = LAWS[name]
-    theta = unknowns(law).draw_prior(40_000, torch.Generator().manual_seed(1))
+    theta = unknowns(law).draw_prior(40_000, generator(1))
     x = unknowns(law).constrain(theta)[:, 0]
     assert abs(z_score(x, float(reference.mean()))) < 4
     assert abs(z_score((x - float(reference.mean())).square(), float(reference.var()))) < 4
@@ -58,7 +59,7 @@ def test_draws_are_from_the_density(name):
 
 def test_parameters_are_independent_and_have_names():
     held = unknowns(LAWS["normal"][0], LAWS["beta"][0])
-    theta = held.draw_prior(5, torch.Generator().manual_seed(0))
+    theta = held.draw_prior(5, generator(0))
     assert theta.shape == (5, 2)
     each = sum(
         unknowns(LAWS[n][0]).log_prior(theta[:, j : j + 1])

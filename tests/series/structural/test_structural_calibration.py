@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from structural_series import block, problem
 
 from components.errors import ConfigMismatchError
@@ -97,7 +97,7 @@ def test_the_prior_is_drawn_as_it_is_written():
     built = component("model", "structural", blocks=level_and_regression(), **PROPER).build(
         problem(), Streams(0)
     )
-    structure, g = built.structure, torch.Generator().manual_seed(0)
+    structure, g = built.structure, generator(0)
     theta = torch.cat([draw_theta(structure, g) for _ in range(2000)])
     for j, scale in enumerate(structure.scales):
         assert float(theta[:, j].max()) <= scale.upper

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component
+from configured import component, generator
 from structural_series import AHEAD, F64, block, model, problem, smooth_states
 
 from components.errors import ConfigMismatchError
@@ -76,7 +76,7 @@ def test_coordinates_keep_parameters_where_they_may_lie():
     design = built.design(data.series)
     coordinates = Coordinates.of(built.structure, design)
     z = coordinates.start(design, torch.zeros(len(built.structure.scales), dtype=F64))
-    z = z + 3 * torch.randn(len(z), generator=torch.Generator().manual_seed(0), dtype=F64)
+    z = z + 3 * torch.randn(len(z), generator=generator(0), dtype=F64)
 
     theta = dict(zip(built.structure.names, coordinates.theta(z)[0].tolist(), strict=True))
 
