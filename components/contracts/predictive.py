@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.maths.cholesky import LOG_2PI
+
 
 def top_class(f: Tensor) -> Tensor:
     """Class of the largest output f [..., C], −1 in rows without a finite largest output. [...]"""
@@ -167,7 +169,7 @@ def component_log_probs(predictive: Predictive, y: Tensor) -> Tensor:
     """log p(y | component s) [S, B, T] of labels y [B, T]."""
     if isinstance(predictive, GaussianMixture):
         residual = y - predictive.mu
-        return -0.5 * (math.log(2 * math.pi) + predictive.v.log() + residual**2 / predictive.v)
+        return -0.5 * (LOG_2PI + predictive.v.log() + residual**2 / predictive.v)
     if isinstance(predictive, PoissonMixture):
         return y * predictive.log_rate - predictive.log_rate.exp() - (y + 1).lgamma()
     each = predictive.logits.log_softmax(-1)

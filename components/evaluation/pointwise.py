@@ -5,7 +5,6 @@ Observations are labels, times of a structural series, or rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from components.contracts.predictive import GaussianMixture, PoissonMixture, Pre
 from components.contracts.problems import Rows
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.posteriors.draws import Draws
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -103,7 +103,7 @@ def _evaluate_predictive(
 
 def _normal(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
     """log N(y | mean, variance)."""
-    return -0.5 * (math.log(2 * math.pi) + variance.log() + (y - mean).square() / variance)
+    return -0.5 * (LOG_2PI + variance.log() + (y - mean).square() / variance)
 
 
 def of_series(draws: StructuralDraws, rng: Rng) -> Pointwise:

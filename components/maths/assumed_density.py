@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from components.maths.cholesky import LOG_2PI
+
 WIDEST = 1e6  # variance beyond which a prior factor is left as it is
 
 
@@ -35,7 +37,7 @@ def relu_moments(m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     alpha = m / sd
     log_share = torch.special.log_ndtr(alpha)
     share = log_share.exp()
-    ratio = (-0.5 * alpha.square() - 0.5 * math.log(2 * math.pi) - log_share).exp()
+    ratio = (-0.5 * alpha.square() - 0.5 * LOG_2PI - log_share).exp()
     inner = m + sd * ratio
     mean = share * inner
     variance = mean * inner * torch.special.ndtr(-alpha) + share * v * (1 - ratio * (ratio + alpha))

@@ -8,11 +8,14 @@ of the multiplications; on a device, and for small matrices, each is one product
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from components.errors import NumericalError
 
+LOG_2PI = math.log(2 * math.pi)  # of every log density of a Gaussian
 ESCALATIONS = 4  # the jitter may grow by 10⁴ before an error
 MIN_ROWS = 64  # products of smaller blocks take as long as the whole one
 ALIGNED = 8  # rows of the first half are a multiple of it

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from components.maths.cholesky import jittered_cholesky, triangular_inverse
+from components.maths.cholesky import LOG_2PI, jittered_cholesky, triangular_inverse
 
 
 class LabelMoments(NamedTuple):
@@ -61,7 +60,7 @@ def collapse(moments: LabelMoments) -> OptimalInducing:
     outputs = moments.psi1.shape[1]
     c = torch.linalg.solve_triangular(factor, moments.psi1.mT, upper=False)  # [G, M, Q]
     log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    shared = moments.number * math.log(2 * math.pi) + moments.log_noise + log_det
+    shared = moments.number * LOG_2PI + moments.log_noise + log_det
     trace = moments.psi0 - gram.diagonal(dim1=-2, dim2=-1).sum(-1)
     fit = moments.square - c.square().sum((-2, -1))
     bound = -0.5 * (outputs * (shared + trace) + fit).sum()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from components.errors import NumericalError
+from components.maths.cholesky import LOG_2PI
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,7 @@ class Coefficients:
     def log_evidence_learned(self, a: float, b: float) -> Tensor:
         """log p(y | X) under σ² ~ InvGamma(a, b): a multivariate Student t."""
         a_n, b_n = self.noise_posterior(a, b)
-        gammas = (
-            math.lgamma(a_n)
-            - math.lgamma(a)
-            + a * math.log(b)
-            - 0.5 * self.rows * math.log(2 * math.pi)
-        )
+        gammas = math.lgamma(a_n) - math.lgamma(a) + a * math.log(b) - 0.5 * self.rows * LOG_2PI
         return gammas + self.half_log_determinants - a_n * b_n.log()
 
     def log_evidence_under(self, noise: float | tuple[float, float]) -> Tensor:

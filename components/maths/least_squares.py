@@ -7,13 +7,13 @@ estimated by s² = ‖y − Xβ̂‖²/(N − D).  Estimates may be for many dat
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from components.errors import NumericalError
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 
 
@@ -68,7 +68,7 @@ class LeastSquares:
 
     def log_likelihood(self, beta: Tensor) -> Tensor:
         """log Π N(y_i | x_iᵀβ, σ²), from ‖y − Xβ‖² = rss + (β − β̂)ᵀG(β − β̂)."""
-        constant = -0.5 * self.rows * (math.log(2 * math.pi) + self.noise.log())
+        constant = -0.5 * self.rows * (LOG_2PI + self.noise.log())
         return constant - 0.5 * (self.rss / self.noise + self.distance(beta))
 
 

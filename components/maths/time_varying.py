@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from components.maths.cholesky import LOG_2PI
 
 
 class TimeVaryingSystem(NamedTuple):
@@ -89,7 +90,7 @@ def filter_system(
     S = torch.stack(variances, 1)
     v = torch.stack(errors, 1)
     counts = torch.tensor(seen, device=v.device)
-    log_density = -0.5 * ((v.square() / S + S.log() + math.log(2 * math.pi)) * counts).sum(1)
+    log_density = -0.5 * ((v.square() / S + S.log() + LOG_2PI) * counts).sum(1)
     return FilteredSystem(
         log_density=log_density,
         mean=mean,

@@ -14,6 +14,7 @@ from components.contracts.streams import Rng
 from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.marginal_2d import marginal_2d
 from components.figures.samples.trace import trace
+from components.maths.cholesky import LOG_2PI
 from components.problems.density import Density
 from components.registry import register
 
@@ -43,7 +44,7 @@ class Banana(NormalStart):
             first = theta[:, 0]
             second = theta[:, 1] + b * (first.square() - s**2)  # z_2
             square = (first / s).square() + second.square() + theta[:, 2:].square().sum(1)
-            return -0.5 * square - math.log(s) - 0.5 * theta.shape[1] * math.log(2 * math.pi)  # [K]
+            return -0.5 * square - math.log(s) - 0.5 * theta.shape[1] * LOG_2PI  # [K]
 
         def exact(n: int, generator: torch.Generator) -> Tensor:
             z = torch.randn(n, 2, generator=generator, device=device, dtype=dtype)

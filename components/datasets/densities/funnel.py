@@ -14,6 +14,7 @@ from components.contracts.streams import Rng
 from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.marginal_2d import marginal_2d
 from components.figures.samples.trace import trace
+from components.maths.cholesky import LOG_2PI
 from components.problems.density import Density
 from components.registry import register
 
@@ -38,14 +39,13 @@ class Funnel(NormalStart):
         dtype = setting.dtype
         s = self.scale
         a = 2.0 if self.spread == "sd" else 1.0  # variance e^{a v}
-        log_2pi = math.log(2 * math.pi)
 
         def log_density(theta: Tensor) -> Tensor:
             v = theta[:, 0]
             x = theta[:, 1:]
             log_p_v = -0.5 * (v / s).square() - math.log(s)
             return log_p_v - 0.5 * (
-                x.square().sum(1) * (-a * v).exp() + a * x.shape[1] * v + theta.shape[1] * log_2pi
+                x.square().sum(1) * (-a * v).exp() + a * x.shape[1] * v + theta.shape[1] * LOG_2PI
             )  # [K]
 
         def exact(n: int, generator: torch.Generator) -> Tensor:

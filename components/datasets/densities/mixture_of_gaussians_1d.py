@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from pydantic import FiniteFloat, PositiveFloat, model_validator
 from torch import Tensor
@@ -12,6 +10,7 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.trace import trace
+from components.maths.cholesky import LOG_2PI
 from components.problems.density import Density
 from components.registry import register
 
@@ -44,7 +43,7 @@ class MixtureOfGaussians1D(NormalStart):
         like = {"device": setting.device, "dtype": setting.dtype}
         w, m, s = (torch.tensor(v, **like) for v in (self.weights, self.means, self.sds))  # type: ignore[arg-type]
         w = w / w.sum()
-        log_constant = w.log() - s.log() - 0.5 * math.log(2 * math.pi)  # [M]
+        log_constant = w.log() - s.log() - 0.5 * LOG_2PI  # [M]
 
         def log_density(theta: Tensor) -> Tensor:
             return (log_constant - 0.5 * ((theta - m) / s).square()).logsumexp(1)  # [K]

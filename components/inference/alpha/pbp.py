@@ -20,6 +20,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.maths.assumed_density import Gamma, relu_moments, update_gamma, update_prior
+from components.maths.cholesky import LOG_2PI
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -164,7 +165,7 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
         with torch.enable_grad():
             m, v = propagate(state.network, mean, variance, x)
             total = v + noise.b / (noise.a - 1)
-            log_z = -0.5 * (math.log(2 * math.pi) + total.log() + (y - m).square() / total).sum()
+            log_z = -0.5 * (LOG_2PI + total.log() + (y - m).square() / total).sum()
         by_mean, by_variance = torch.autograd.grad(log_z, [mean, variance])
         count(densities=1, gradients=1, forwards=1)
         if not math.isfinite(float(log_z.detach())):

@@ -19,6 +19,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.chains import INDEPENDENT_CHAINS, NEEDS_TO_PREDICT, SAMPLER_OUTPUTS
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.variational import RefinedPosterior
 from components.problems.supervised import Supervised
@@ -67,7 +68,7 @@ class PowerEPState:
 
 def log_normaliser(h: Tensor, c: Tensor) -> Tensor:
     """log ∫ exp(h u − ½ c u²) du."""
-    return 0.5 * (math.log(2 * math.pi) - c.log() + h.square() / c)
+    return 0.5 * (LOG_2PI - c.log() + h.square() / c)
 
 
 @register("inference", "power_ep")
@@ -178,7 +179,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
             # cavity over N(mean, sd²) at the nodes
             log_ratio = log_w + (h[:, None] * u - 0.5 * c[:, None] * u.square())
             log_ratio = log_ratio - log_normaliser(h, c)[:, None] + sd.log()[:, None]
-            log_ratio = log_ratio + 0.5 * (nodes.square() + math.log(2 * math.pi))
+            log_ratio = log_ratio + 0.5 * (nodes.square() + LOG_2PI)
             tilted = Tilted(c, h, u, log_ratio, self._rows_at(state, q, u))
             if self.alpha == 0:  # the cavity is q
                 return tilted

@@ -5,13 +5,14 @@ r is the Gaussian with the moments of the draws, or the prior.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from components.maths.cholesky import LOG_2PI
 
 FEWEST_VARIANCE = 1e-12  # of a weight that all draws agree on
 
@@ -37,12 +38,12 @@ class GaussianContrast:
 
         This is exact, because the moments come from the same draws.
         """
-        return -0.5 * (self.variance.log() + math.log(2 * math.pi) + 1).sum()
+        return -0.5 * (self.variance.log() + LOG_2PI + 1).sum()
 
     def log_prior(self, prior_std: Tensor) -> Tensor:
         """K⁻¹ Σ_k log N(θ_k | 0, diag s²) = −½ Σ_j ((μ_j² + Σ_jj)/s_j² + log 2πs_j²), []."""
         square = (self.mean.square() + self.variance) / prior_std.square()
-        return -0.5 * square.sum() - (prior_std.log() + 0.5 * math.log(2 * math.pi)).sum()
+        return -0.5 * square.sum() - (prior_std.log() + 0.5 * LOG_2PI).sum()
 
     def kl(self, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
         """KL estimate E_q[T(θ̃) + log r(θ) − log p(θ)], [] (eqs. 14 to 16).

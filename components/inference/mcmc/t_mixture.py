@@ -13,6 +13,7 @@ from components.contracts.capabilities import LogJoint
 from components.errors import NumericalError
 from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 
 NEGLIGIBLE = 1e-3  # weight below which a component is dropped
@@ -76,7 +77,7 @@ class TMixture:
             )
             log_t = constant - log_det - 0.5 * (nu + P) * (square / nu).log1p()
         else:
-            log_t = -0.5 * square - 0.5 * P * math.log(2 * math.pi) - log_det
+            log_t = -0.5 * square - 0.5 * P * LOG_2PI - log_det
         return self.weights.log() + log_t, square
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -18,6 +17,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import placed, rebuilt
 from components.contracts.streams import Rng, seed_from
+from components.maths.cholesky import LOG_2PI
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
@@ -35,7 +35,7 @@ class ExpectedMixture:
         x = batch.x.flatten(1)
         pulled = torch.einsum("btd,tde->bte", x[:, None] - self.means, self.roots)
         log_det = self.roots.diagonal(dim1=1, dim2=2).log().sum(1)  # ½ log |E Λ|
-        constant = self.weights.log() + log_det - 0.5 * x.shape[1] * math.log(2 * math.pi)
+        constant = self.weights.log() + log_det - 0.5 * x.shape[1] * LOG_2PI
         return constant - 0.5 * pulled.square().sum(2)
 
     def log_predictive(self, batch: Rows) -> Tensor:

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.latent.perceptron import Perceptron
 
@@ -68,7 +69,7 @@ class MixedGaussian:
 
     @property
     def _log_normaliser(self) -> Tensor:
-        return self.log_std.sum() + 0.5 * len(self.log_std) * math.log(2 * math.pi)
+        return self.log_std.sum() + 0.5 * len(self.log_std) * LOG_2PI
 
 
 class SemiImplicit(nn.Module, MixedGaussian):

@@ -25,6 +25,7 @@ from components.inference.log_joint import log_joint
 from components.inference.semi_implicit.fitting import rows_of
 from components.inference.variational.ascent import check_norm, climb
 from components.inference.variational.guide_fit import GuideFit, find_start
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Optimizer
 from components.posteriors.variational import RefinedPosterior
@@ -53,7 +54,7 @@ class HamiltonianGuide(nn.Module):
 
 def log_gaussian(z: Tensor) -> Tensor:
     """log N(z | 0, I), [S, P] -> [S]."""
-    return -0.5 * z.square().sum(1) - 0.5 * z.shape[1] * math.log(2 * math.pi)
+    return -0.5 * z.square().sum(1) - 0.5 * z.shape[1] * LOG_2PI
 
 
 @dataclass(kw_only=True)

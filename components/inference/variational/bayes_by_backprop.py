@@ -3,7 +3,6 @@ whole networks."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,6 +19,7 @@ from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term
 from components.inference.variational.mean_field_vi import MeanField, MeanFieldPosterior
+from components.maths.cholesky import LOG_2PI
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Divergence = Literal["sampled", "entropy", "closed", "path"]
 EVERY: tuple[Divergence, ...] = ("sampled", "entropy", "closed", "path")
-LOG_2PI = math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)

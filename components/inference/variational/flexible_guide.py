@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
 from components.inference.variational.global_gaussian import RowwiseLogJoint, bound_in_chunks
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
-
-LOG_2PI = math.log(2 * math.pi)
 
 
 class FlexibleGuide(nn.Module):

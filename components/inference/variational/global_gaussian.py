@@ -14,6 +14,7 @@ from components.contracts.capabilities import GaussianPrior, LogJoint
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
 from components.inference.chains import SampleableProblem
+from components.maths.cholesky import LOG_2PI
 from components.maths.divergences.gaussian_kl import kl_diagonal, kl_gaussian
 from components.maths.exponential.standard_draws import standard_normal
 from components.problems.supervised import Supervised
@@ -127,7 +128,7 @@ class GlobalGaussian(nn.Module):
     @property
     def entropy(self) -> Tensor:
         """H(q) = Σ log L_pp + P/2 (1 + log 2π) []."""
-        return self.log_std.sum() + 0.5 * len(self.mean) * (1 + math.log(2 * math.pi))
+        return self.log_std.sum() + 0.5 * len(self.mean) * (1 + LOG_2PI)
 
     def log_density(self, theta: Tensor) -> Tensor:
         """log q(θ), [..., P] -> [...]."""
@@ -139,11 +140,7 @@ class GlobalGaussian(nn.Module):
                 self.scale_tril, centred.flatten(0, -2).T, upper=False
             )
             z = flat.T.reshape(theta.shape)
-        return (
-            -0.5 * z.square().sum(-1)
-            - self.log_std.sum()
-            - 0.5 * len(self.mean) * math.log(2 * math.pi)
-        )
+        return -0.5 * z.square().sum(-1) - self.log_std.sum() - 0.5 * len(self.mean) * LOG_2PI
 
     def transform(self, noise: Tensor) -> Tensor:
         """θ = m + L ε of noise ε [..., P]."""
@@ -266,7 +263,7 @@ class GlobalGaussian(nn.Module):
     def log_q_each(self, theta: Tensor) -> Tensor:
         """log N(θ_si | m_i, σ_i²) [S, P]."""
         z = (theta - self.mean) / self.log_std.exp()
-        return -0.5 * z.square() - self.log_std - 0.5 * math.log(2 * math.pi)
+        return -0.5 * z.square() - self.log_std - 0.5 * LOG_2PI
 
     def log_joint_each(self, batch: RowBatch, theta: Tensor) -> tuple[Tensor, Tensor]:
         """log p(x, θ) [S], and of each coordinate the likelihood and its own prior, where that is
@@ -276,5 +273,5 @@ class GlobalGaussian(nn.Module):
         if s is None:
             value = likelihood + self.target.log_prior(theta[:, None])[:, 0]
             return value, value[:, None].expand_as(theta)
-        each = -0.5 * (theta / s).square() - s.log() - 0.5 * math.log(2 * math.pi)
+        each = -0.5 * (theta / s).square() - s.log() - 0.5 * LOG_2PI
         return likelihood + each.sum(1), likelihood[:, None] + each

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from components.maths.cholesky import LOG_2PI
+
 NEAR = 1e-6  # |α − 1| or |α| below which the divergence is its limit, a KL divergence
 
 
@@ -31,7 +33,7 @@ class NearestGaussian(NamedTuple):
 
 def log_normal(x: Tensor, mean: Tensor, log_sd: Tensor) -> Tensor:
     """log N(x | m, s²), [G]."""
-    return -0.5 * ((x - mean) / log_sd.exp()).square() - log_sd - 0.5 * math.log(2 * math.pi)
+    return -0.5 * ((x - mean) / log_sd.exp()).square() - log_sd - 0.5 * LOG_2PI
 
 
 def log_mass(grid: Quadrature, log_n: Tensor, alpha: float) -> Tensor:

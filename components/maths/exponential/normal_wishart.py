@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
 
@@ -65,7 +66,7 @@ class NormalWishart:
         """E log N(x | μ, Λ⁻¹) [..., B]."""
         D = self.dim
         square = D / self.beta[..., None] + self.nu[..., None] * self.square(x)
-        return 0.5 * (self.expected_log_det()[..., None] - D * math.log(2 * math.pi) - square)
+        return 0.5 * (self.expected_log_det()[..., None] - D * LOG_2PI - square)
 
     def log_predictive(self, x: Tensor) -> Tensor:
         """log E N(x | μ, Λ⁻¹): Student's t with ν + 1 − D degrees of freedom [..., B] (Bishop 2006,

@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.row_hamiltonian import transition
 from components.metrics.evidence.proposal import Target
@@ -35,7 +36,7 @@ def schedule(temperatures: int) -> list[float]:
 
 def log_prior(z: Tensor) -> Tensor:
     """log N(z | 0, I) over the last dimension."""
-    return -0.5 * (z.square().sum(-1) + z.shape[-1] * math.log(2 * math.pi))
+    return -0.5 * (z.square().sum(-1) + z.shape[-1] * LOG_2PI)
 
 
 def annealed_log_density(target: Target, beta: float, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:

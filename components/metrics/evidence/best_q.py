@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.metrics.evidence.proposal import Target
 
@@ -16,7 +15,7 @@ RATE = 0.1  # first step size of Adam, in units of z and of log s; falls to 0
 
 def elbo(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> Tensor:
     """E_q[log p(x_b, z)] + H(q) [B] of q = N(m_b, diag s_b²), the first term by noise [S, B, D]."""
-    entropy = (s.log() + 0.5 * (1 + math.log(2 * math.pi))).sum(-1)
+    entropy = (s.log() + 0.5 * (1 + LOG_2PI)).sum(-1)
     return target(m + s * noise).mean(0) + entropy
 
 

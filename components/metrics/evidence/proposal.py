@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 
 Target = Callable[[Tensor], Tensor]  # log p(x_b, z_sb) of z [S, B, D]: [S, B]
@@ -81,7 +82,7 @@ class RowGaussians:
         """log density of z [S, B, D]: [S, B]."""
         white = torch.linalg.solve(self.factor, (z - self.mean)[..., None])[..., 0]
         log_det = torch.linalg.slogdet(self.factor).logabsdet
-        return -0.5 * white.square().sum(-1) - log_det - 0.5 * z.shape[-1] * math.log(2 * math.pi)
+        return -0.5 * white.square().sum(-1) - log_det - 0.5 * z.shape[-1] * LOG_2PI
 
 
 def components(target: Target, m: Tensor, s: Tensor) -> list[RowGaussians]:

@@ -20,6 +20,7 @@ from components.contracts.predictive import (
     Predictive,
 )
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 
 if TYPE_CHECKING:
     from components.problems.supervised import Supervised
@@ -57,7 +58,7 @@ class GaussianLabels(nn.Module):
         """[S, T, n]."""
         s2 = self.noise_variance[:, None]
         residual = (y - mean.squeeze(-1)).square() + variance.squeeze(-1)
-        return -0.5 * (math.log(2 * math.pi) + s2.log() + residual / s2)
+        return -0.5 * (LOG_2PI + s2.log() + residual / s2)
 
     def predictive(self, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Predictive:
         mu = mean.squeeze(-1).transpose(1, 2)  # [S, B, T]

@@ -19,6 +19,7 @@ from components.contracts.predictive import (
     Predictive,
 )
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.maths.losses.robust import beta_potential, gamma_potential, huber
 
 LossName = Literal["likelihood", "beta", "gamma", "huber", "absolute", "hinge"]
@@ -28,7 +29,7 @@ def log_density(predictive: GaussianMixture | Categorical, y: Tensor) -> Tensor:
     """log g(y | θ_k) of labels y [B, T]: [K, B, T]."""
     if isinstance(predictive, GaussianMixture):
         r = (y - predictive.mu).square() / predictive.v
-        return -0.5 * (math.log(2 * math.pi) + predictive.v.log() + r)
+        return -0.5 * (LOG_2PI + predictive.v.log() + r)
     log_p = predictive.logits.log_softmax(-1)  # [K, B, T, C]
     return log_p.gather(-1, y.expand(log_p.shape[:-1]).unsqueeze(-1)).squeeze(-1)
 
@@ -36,7 +37,7 @@ def log_density(predictive: GaussianMixture | Categorical, y: Tensor) -> Tensor:
 def log_power_integral(predictive: GaussianMixture | Categorical, power: float) -> Tensor:
     """log ∫ g(y' | θ_k)^power dy', a sum over classes for a categorical law: [K, B, T]."""
     if isinstance(predictive, GaussianMixture):
-        return 0.5 * ((1 - power) * (math.log(2 * math.pi) + predictive.v.log()) - math.log(power))
+        return 0.5 * ((1 - power) * (LOG_2PI + predictive.v.log()) - math.log(power))
     return (power * predictive.logits.log_softmax(-1)).logsumexp(-1)
 
 
@@ -96,6 +97,6 @@ class SupervisedLoss:
     def _of_residual(self, predictive: GaussianMixture, y: Tensor, width: float) -> Tensor:
         r = (y - predictive.mu) / predictive.v.sqrt()
         if self.name == "huber":
-            return -huber(r, self.constant) - 0.5 * (math.log(2 * math.pi) + predictive.v.log())
+            return -huber(r, self.constant) - 0.5 * (LOG_2PI + predictive.v.log())
         rho = huber(r, width) / width + 0.5 * width if width else r.abs()
         return -rho - math.log(2) - 0.5 * predictive.v.log()

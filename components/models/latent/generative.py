@@ -3,16 +3,15 @@ of x."""
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.maths.cholesky import LOG_2PI
 from components.models.latent.perceptron import Perceptron
 
-LOG_2PI = math.log(2 * math.pi)
 # the start of a mean keeps this distance from 0 and 1, and the start of a variance from 0
 FEWEST = 1e-3
 

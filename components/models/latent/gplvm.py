@@ -14,7 +14,7 @@ from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.maths.cholesky import jittered_cholesky, triangular_inverse
+from components.maths.cholesky import LOG_2PI, jittered_cholesky, triangular_inverse
 from components.maths.collapsed_bound import LabelMoments, OptimalInducing, collapse
 from components.maths.divergences.gaussian_kl import kl_diagonal
 from components.maths.kernels import kernel
@@ -173,7 +173,7 @@ class LatentGP(RowLatents[Rows]):
         mean, variance = self._moments_of(theta)
         x = batch.x.flatten(1)
         square = (x - mean).square().sum(-1) / variance
-        return -0.5 * (square + x.shape[1] * (variance.log() + math.log(2 * math.pi)))
+        return -0.5 * (square + x.shape[1] * (variance.log() + LOG_2PI))
 
     def encode(self, batch: Rows) -> tuple[Tensor, Tensor]:
         """m and s [B, Q] of q(z_b) that maximises a row's bound E_q[log p(x_b | z)] − KL(q ‖ p),

@@ -16,6 +16,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.linear.design import (
@@ -92,16 +93,14 @@ class LinearRegressionModule(nn.Module):
         residual = torch.where(batch.mask[:, 0], batch.y[:, 0], 0.0) - predictor(
             beta, batch.x, self.intercept
         )  # [K, B]
-        log_density = -0.5 * (
-            math.log(2 * math.pi) + log_noise + residual.square() * (-log_noise).exp()
-        )
+        log_density = -0.5 * (LOG_2PI + log_noise + residual.square() * (-log_noise).exp())
         return torch.where(batch.mask[:, 0], log_density, 0.0)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         beta, log_noise = self.split(theta)
         # Σ λ β²/σ² [K, 1]
         square = (self.penalty * beta.square()).sum(1, keepdim=True) * (-log_noise).exp()
-        constant = self.penalty.log().sum() - self.n_coefficients * math.log(2 * math.pi)
+        constant = self.penalty.log().sum() - self.n_coefficients * LOG_2PI
         value = 0.5 * (constant - self.n_coefficients * log_noise - square)
         if isinstance(self.noise, tuple):
             a, b = self.noise

@@ -14,12 +14,12 @@ from torch.nn import functional as F
 from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Batch
 from components.errors import NumericalError
+from components.maths.cholesky import LOG_2PI
 from components.maths.conjugate_regression import coefficients
 from components.maths.divergences.gaussian_kl import kl_gaussian
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
 
-LOG_2PI = math.log(2 * math.pi)
 # design matrix [N, D] and labels [N] of the rows that have one
 Select = Callable[[Batch], tuple[Tensor, Tensor]]
 

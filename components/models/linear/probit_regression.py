@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +14,7 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_uniform
 from components.models.linear.design import check_one_task, name_columns, predictor, select_labelled
 from components.models.linear.mean_field import (
@@ -35,7 +35,7 @@ def log_share(f: Tensor) -> Tensor:
 
 def truncated_normal_mean(f: Tensor) -> Tensor:
     """E[z | z > 0] of z ~ N(f, 1): f + φ(f)/Φ(f)."""
-    return f + (-0.5 * (f.square() + math.log(2 * math.pi)) - log_share(f)).exp()
+    return f + (-0.5 * (f.square() + LOG_2PI) - log_share(f)).exp()
 
 
 def draw_truncated_normal(f: Tensor, generator: torch.Generator) -> Tensor:
@@ -83,7 +83,7 @@ class ProbitModule:
         return torch.where(batch.mask[:, 0], log_share(f), 0.0)  # [K, B]
 
     def log_prior(self, theta: Tensor) -> Tensor:
-        constant = self.scales.log().sum() + 0.5 * self.dim * math.log(2 * math.pi)
+        constant = self.scales.log().sum() + 0.5 * self.dim * LOG_2PI
         return -0.5 * (theta / self.scales).square().sum(1) - constant
 
     def gaussian_prior(self) -> Tensor:

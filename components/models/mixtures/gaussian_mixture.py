@@ -16,6 +16,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.dirichlet import draw_log_dirichlet, log_normaliser
 from components.maths.exponential.normal_wishart import NormalWishart
 from components.models.mixtures.mixture_ascent import MixtureAscent, MixtureExpectation
@@ -90,7 +91,7 @@ class GaussianMixtureModule:
         log_pi, mu, L = self.split(theta)
         pulled = torch.einsum("skbd,skde->skbe", batch.x - mu[:, :, None], L)
         log_det = L.diagonal(dim1=2, dim2=3).log().sum(2)  # ½ log |Λ|
-        constant = log_pi + log_det - 0.5 * self.n_values * math.log(2 * math.pi)
+        constant = log_pi + log_det - 0.5 * self.n_values * LOG_2PI
         return (constant[..., None] - 0.5 * pulled.square().sum(3)).mT
 
     def log_likelihood(self, theta: Tensor, batch: Rows) -> Tensor:

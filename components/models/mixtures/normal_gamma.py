@@ -16,12 +16,12 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
-LOG_2PI = math.log(2 * math.pi)
 NODES = 32  # of the quadrature over τ
 
 

@@ -14,6 +14,7 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_uniform
 from components.models.networks.activations import Activation
 from components.models.networks.dense_network import DenseNetwork
@@ -86,7 +87,7 @@ class BayesianNetwork(nn.Module):
     def log_prior(self, theta: Tensor) -> Tensor:
         w, log_lambda, log_gamma = self.split(theta)
         square = (w / self.scales).square().sum(1)  # [K]
-        constant = -self.scales.log().sum() - 0.5 * self.n_weights * math.log(2 * math.pi)
+        constant = -self.scales.log().sum() - 0.5 * self.n_weights * LOG_2PI
         value = constant - 0.5 * square
         if self.weight_precision is not None:
             log_lambda = log_lambda[:, 0]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
+from components.maths.cholesky import LOG_2PI
 from components.models.networks.classifier import class_log_prob
 from components.problems.supervised import Supervised
 
@@ -108,7 +109,7 @@ class FlatNetwork(nn.Module):
         if self.target == "real":
             log_noise = self.log_noise if log_noise is None else log_noise
             residual = torch.where(batch.mask, batch.y, 0.0) - f[..., 0]  # [..., B, T]
-            constant = -0.5 * (math.log(2 * math.pi) + log_noise)
+            constant = -0.5 * (LOG_2PI + log_noise)
             log_density = constant - (0.5 * (-log_noise).exp()) * (residual * residual)
         else:
             log_density = class_log_prob(f, batch.y)
@@ -131,7 +132,7 @@ class FlatNetwork(nn.Module):
             by_noise = 0.5 * (squares - n)
             if not value:
                 return f.new_zeros(0), by_f, by_noise
-            return -0.5 * (squares + n * (log_noise + math.log(2 * math.pi))).sum(1), by_f, by_noise
+            return -0.5 * (squares + n * (log_noise + LOG_2PI)).sum(1), by_f, by_noise
         log_p = f.log_softmax(2)
         label = batch.y.mT.clamp_min(0).unsqueeze(-2).expand(*f.shape[:2], 1, -1)  # [K, T, 1, B]
         of_label = log_p.gather(2, label)[:, :, 0] if value else None  # [K, T, B]

@@ -5,7 +5,6 @@ It gives a log density over the parameters below that layer, and the noise.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
+from components.maths.cholesky import LOG_2PI
 from components.models.networks.flat_network import FlatNetwork
 
 
@@ -79,7 +79,7 @@ class LastLayerMarginal:
         """log p(θ₋), normalised: [K]."""
         s = self.network.prior_std[: self.below]
         z = rest[:, : self.below] / s
-        weights = -0.5 * (z * z).sum(1) - s.log().sum() - 0.5 * self.below * math.log(2 * math.pi)
+        weights = -0.5 * (z * z).sum(1) - s.log().sum() - 0.5 * self.below * LOG_2PI
         return weights + self.network.noise_log_prior(self._log_noise(rest))
 
     def log_likelihood(self, rest: Tensor, batch: Batch | Rows | Series) -> Tensor:
@@ -161,7 +161,7 @@ class LastLayerMarginal:
             1
         )
         log_det = 2 * (fit.factor.diagonal(dim1=1, dim2=2).log().sum(1) + self.scale.log().sum())
-        return -0.5 * (square + log_det + (n - m) * fit.variance.log() + n * math.log(2 * math.pi))
+        return -0.5 * (square + log_det + (n - m) * fit.variance.log() + n * LOG_2PI)
 
     def _noise_slope(self, fit: Regression, inverse: Tensor, rest: Tensor, batch: Batch) -> Tensor:
         """∂ log p(θ₋, y) / ∂ log σ², [K, 1]."""

@@ -5,7 +5,6 @@ All labels enter together.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from components.contracts.predictive import GaussianMixture, Predictive
-from components.maths.cholesky import jittered_cholesky
+from components.maths.cholesky import LOG_2PI, jittered_cholesky
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.deep_gp.likelihoods import GaussianLabels, predictive_at_draws
 from components.models.shallow_gp.labels import Labels, pair_with_tasks
@@ -109,7 +108,7 @@ class ExactGP(LearnedGP):
     def log_marginal(self, labels: Labels) -> tuple[Tensor, float]:
         """log p(y) of labels, in nats, and the jitter needed."""
         log_density, jitter = _LogGaussian.apply(*self._system(labels), self.jitter)
-        return log_density.sum() - 0.5 * math.log(2 * math.pi) * labels.total, jitter
+        return log_density.sum() - 0.5 * LOG_2PI * labels.total, jitter
 
     def elbo(self, batch: Batch, noise: None) -> dict[str, Tensor]:
         """log p(y) of all training labels, in nats, plus the log hyper-prior if there is one.

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import GaussianNoise, PowerIntegral, StateSpace
 from components.contracts.sequences import Observation
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.losses.robust import beta_potential, gamma_potential, huber
 
@@ -108,7 +109,7 @@ def log_huber_likelihood(
     k, the threshold, → ∞ gives log g.  Source: Huber (1964), eq. (2.4)."""
     r, log_scale = whitened_residuals(model, batch, x)
     rho = huber(r, threshold)
-    return -rho.sum(-1) - log_scale - 0.5 * r.shape[-1] * math.log(2 * math.pi)
+    return -rho.sum(-1) - log_scale - 0.5 * r.shape[-1] * LOG_2PI
 
 
 def whitened_residuals(

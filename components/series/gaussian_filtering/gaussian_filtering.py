@@ -15,7 +15,6 @@ the covariance.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -30,6 +29,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.errors import ConfigMismatchError, NumericalError
+from components.maths.cholesky import LOG_2PI
 from components.series.models.affine_module import AffineModule
 from components.series.posteriors.filtered import Filtered, Filtering
 from components.series.sequence import Sequence
@@ -60,7 +60,7 @@ class Gain:
     def log_scale(self) -> Tensor:
         """log N(0 | 0, S) [] or [R]."""
         dy = self.whiten.shape[-1]
-        return -0.5 * (log_determinant(self.whiten) + dy * math.log(2 * math.pi))
+        return -0.5 * (log_determinant(self.whiten) + dy * LOG_2PI)
 
     @cached_property
     def margins(self) -> tuple[Tensor, Tensor]:

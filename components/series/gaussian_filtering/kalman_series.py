@@ -12,13 +12,13 @@ the doubling.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
+from components.maths.cholesky import LOG_2PI
 from components.series.gaussian_filtering.gaussian_filtering import (
     Deviations,
     Gain,
@@ -93,7 +93,7 @@ def filter_series(
         0
     )
     counted = times if is_missing is None else is_observed.sum(0).to(y)
-    log_evidence = log_evidence - 0.5 * dy * math.log(2 * math.pi) * counted
+    log_evidence = log_evidence - 0.5 * dy * LOG_2PI * counted
     return FilteredSeries(means.mT, gains.P, predicted.mT, log_evidence)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import torch
@@ -14,6 +13,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
+from components.maths.cholesky import LOG_2PI
 from components.registry import register
 from components.series.gaussian_filtering.gaussian_filtering import (
     Deviations,
@@ -78,7 +78,7 @@ class WolfFilter(GaussianFilter[AdditiveGaussian]):
             state.P, prior_P, Deviations(None, w.view(-1, 1, 1) * H, prior_P), Sigma, batch.t
         )
         # ∫ N(y | Hx, Σ)^w² dN(x | m⁻, P⁻) = N(w v | 0, S) ((2π)^dy |Σ|)^{(1 − w²)/2}
-        extra = 0.5 * (1 - w.square()) * (Sigma.logdet() + v.shape[1] * math.log(2 * math.pi))
+        extra = 0.5 * (1 - w.square()) * (Sigma.logdet() + v.shape[1] * LOG_2PI)
         after, info = finish_filter_step(
             state=state,
             batch=batch,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from components.maths.cholesky import LOG_2PI
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def filter_series(
         return r.new_zeros(len(r)), now
     error = torch.stack(errors, 1)
     S = torch.stack(variances, 1)  # [K, times seen]
-    return -0.5 * (error.square() / S + S.log() + math.log(2 * math.pi)).sum(1), now
+    return -0.5 * (error.square() / S + S.log() + LOG_2PI).sum(1), now
 
 
 def forecast(

@@ -14,12 +14,11 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.registry import register
 from components.series.maths.power_integral import log_power_integral
 from components.series.models.linear_gaussian_ssm import LinearDynamics, LinearGaussianModule
 from components.series.sequence import Sequence
-
-LOG_2PI = math.log(2 * math.pi)
 
 
 def log_split_normal(z: Tensor, below: float, above: float) -> Tensor:

@@ -11,6 +11,7 @@ from components.contracts.capabilities import LinearGaussian, NoiseLaw
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.registry import register
 from components.series.models.families import UnknownParameterModel
 from components.series.models.lgssm import NoiseScales, rescale_system
@@ -39,7 +40,7 @@ class ContaminatedModule(LinearDynamics, nn.Module):
         self.dynamics = dynamics
         factors = factor(covariances, "a mixture covariance")
         self.register_buffer("whiten", torch.linalg.inv(factors))
-        constant = log_determinant(factors) + 0.5 * covariances.shape[-1] * math.log(2 * math.pi)
+        constant = log_determinant(factors) + 0.5 * covariances.shape[-1] * LOG_2PI
         self.register_buffer(
             "log_weight", weights.log().view(-1, *[1] * (constant.dim() - 1)) - constant
         )

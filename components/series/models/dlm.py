@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -17,6 +16,7 @@ from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.registry import register
 from components.series.maths.linear_filter import (
     LinearSystem,
@@ -90,7 +90,7 @@ class SeriesCovariance:
         spared = torch.linalg.solve_triangular(R, W.mT @ e, upper=False)
         square = e.square().sum((1, 2)) - spared.square().sum((1, 2))
         log_det = sum(2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) for factor in (L, R))
-        value = -0.5 * (square + log_det + len(start) * math.log(2 * math.pi))
+        value = -0.5 * (square + log_det + len(start) * LOG_2PI)
         return value.to(variances), not bool(failed.any())
 
 

@@ -14,6 +14,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel
 from components.registry import register
@@ -35,7 +36,7 @@ class TransitionPriors(Priors):
 
 def log_standard(e: Tensor) -> Tensor:
     """log N(e; 0, 1), elementwise."""
-    return -0.5 * (e.square() + math.log(2 * math.pi))
+    return -0.5 * (e.square() + LOG_2PI)
 
 
 class GPStateSpace(UnknownParameters, nn.Module):

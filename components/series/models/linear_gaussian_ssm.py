@@ -11,6 +11,7 @@ from components.contracts.capabilities import LinearGaussian
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
+from components.maths.cholesky import LOG_2PI
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.registry import register
 from components.series.models.families import LinearGaussianModel
@@ -28,7 +29,7 @@ def factor(matrix: Tensor, name: str) -> Tensor:
 def log_normal(deviation: Tensor, lower: Tensor) -> Tensor:
     """log N(deviation | 0, L Lᵀ) of deviations [..., d] -> [...]."""
     whitened = torch.linalg.solve_triangular(lower, deviation.mT, upper=False)  # [..., d, N]
-    constant = log_determinant(lower) + 0.5 * lower.shape[-1] * math.log(2 * math.pi)
+    constant = log_determinant(lower) + 0.5 * lower.shape[-1] * LOG_2PI
     return -0.5 * whitened.square().sum(-2) - constant
 
 
@@ -142,20 +143,18 @@ class LinearGaussianModule(nn.Module):
 
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
         whitened = self.whiten @ y.unsqueeze(-1) - (self.whiten @ self.H) @ x.mT  # [R, dy, N]
-        constant = self.log_det + y.shape[-1] * math.log(2 * math.pi)
+        constant = self.log_det + y.shape[-1] * LOG_2PI
         return -0.5 * (whitened.square().sum(-2) + constant)  # eq. (6.17)  # [R, N]
 
     def log_observation_bound(self, t: int) -> float:
         """log sup N(y | Hx, Σ) = −½(dy log 2π + log |Σ|)."""
-        return -0.5 * (self.Sigma.shape[-1] * math.log(2 * math.pi) + float(self.log_det.min()))
+        return -0.5 * (self.Sigma.shape[-1] * LOG_2PI + float(self.log_det.min()))
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
         """log ∫ N(y | Hx, Σ)^a dy = ½(1 − a)(dy log 2π + log |Σ|) − ½ dy log a, the same for every
         x; [] or [R, 1]."""
         dy = self.Sigma.shape[-1]
-        return 0.5 * (1 - power) * (
-            dy * math.log(2 * math.pi) + self.log_det
-        ) - 0.5 * dy * math.log(power)
+        return 0.5 * (1 - power) * (dy * LOG_2PI + self.log_det) - 0.5 * dy * math.log(power)
 
 
 class LinearDynamics:

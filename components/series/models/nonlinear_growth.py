@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.maths.particles.draws import standard_normal
 from components.registry import register
 from components.series.models.families import AdditiveGaussianModel, UnknownParameterModel
@@ -81,19 +82,19 @@ class GrowthModule(nn.Module):
 
     def log_observation_bound(self, t: int) -> float:
         """log sup N(y | h(x), s²) = −log s − ½ log 2π, of the smallest s."""
-        return -math.log(float(self.observation_sd.min())) - 0.5 * math.log(2 * math.pi)
+        return -math.log(float(self.observation_sd.min())) - 0.5 * LOG_2PI
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
         """log ∫ N(y | h(x), s²)^a dy = ½(1 − a)(log 2π + 2 log s) − ½ log a, the same for every x;
         [] or [R, 1]."""
         log_s = self.observation_sd.log()
-        value = 0.5 * (1 - power) * (math.log(2 * math.pi) + 2 * log_s) - 0.5 * math.log(power)
+        value = 0.5 * (1 - power) * (LOG_2PI + 2 * log_s) - 0.5 * math.log(power)
         return value.squeeze(-1) if value.dim() else value
 
 
 def log_normal(deviation: Tensor, sd: Tensor) -> Tensor:
     """log N(deviation | 0, s²) of deviations [R, N, 1] -> [R, N]."""
-    return (-0.5 * (deviation / sd).square() - sd.log() - 0.5 * math.log(2 * math.pi)).squeeze(-1)
+    return (-0.5 * (deviation / sd).square() - sd.log() - 0.5 * LOG_2PI).squeeze(-1)
 
 
 class UnknownGrowth(UnknownParameters, GrowthModule):

@@ -14,6 +14,7 @@ from components.contracts.capabilities import AutoregressiveVolatility
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.maths.particles.draws import standard_normal
 from components.registry import register
 from components.series.models.families import UnknownParameterModel
@@ -59,9 +60,7 @@ class VolatilityModule(nn.Module):
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
         whitened = (x - self.transition_mean(x_prev, t)) / self.sigma
         # [R, N]
-        return (-0.5 * whitened.square() - self.sigma.log() - 0.5 * math.log(2 * math.pi)).squeeze(
-            -1
-        )
+        return (-0.5 * whitened.square() - self.sigma.log() - 0.5 * LOG_2PI).squeeze(-1)
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         return torch.zeros_like(x)  # [R, N, 1]
@@ -69,14 +68,14 @@ class VolatilityModule(nn.Module):
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
         """log N(y | 0, exp(x)) = −½(y² exp(−x) + x + log 2π); y [R, 1], x [R, N, 1] -> [R, N]."""
         x = x.squeeze(-1)
-        return torch.addcmul(x, y.square(), x.neg().exp_()).add_(math.log(2 * math.pi)).mul_(-0.5)
+        return torch.addcmul(x, y.square(), x.neg().exp_()).add_(LOG_2PI).mul_(-0.5)
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
         """log ∫ N(y | 0, exp(x))^a dy = ½(1 − a)(log 2π + x) − ½ log a; [R, N].
 
         It depends on x, because the scale varies with x.
         """
-        return 0.5 * (1 - power) * (math.log(2 * math.pi) + x.squeeze(-1)) - 0.5 * math.log(power)
+        return 0.5 * (1 - power) * (LOG_2PI + x.squeeze(-1)) - 0.5 * math.log(power)
 
 
 class VolatilityPriors(Priors):

@@ -12,6 +12,7 @@ from components.contracts.capabilities import TerrainAided
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.maths.compiled import terrain
 from components.maths.compiled.elevation_map import elevation
 from components.maths.particles.draws import standard_normal, standard_normal_like
@@ -75,11 +76,7 @@ class TerrainModule(nn.Module):
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
         whitened = (x - self.transition_mean(x_prev, t)) / self.motion_sd
         # [R, N]
-        return (
-            -0.5 * whitened.square().sum(-1)
-            - self.motion_sd.log().sum()
-            - 3 * math.log(2 * math.pi)
-        )
+        return -0.5 * whitened.square().sum(-1) - self.motion_sd.log().sum() - 3 * LOG_2PI
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         """h(x) [R, N, 2]; of particles that were asked about last, what was answered then."""
@@ -106,7 +103,7 @@ class TerrainModule(nn.Module):
 
     def log_observation_bound(self, t: int) -> float:
         """log sup N(y | h(x), s² I) = −log 2π − 2 log s."""
-        return -math.log(2 * math.pi) - 2 * math.log(self.noise_sd)
+        return -LOG_2PI - 2 * math.log(self.noise_sd)
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
         """log ∫ N(y | h(x), s² I)^a dy = (1 − a)(log 2π + 2 log s) − log a, the same for every x;

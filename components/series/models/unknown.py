@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 from torch import Tensor
 
 from components.maths.bijectors import POSITIVE, Interval
+from components.maths.cholesky import LOG_2PI
 
 CORRELATION_INTERVAL = Interval(-1.0, 1.0)
 
@@ -210,4 +211,4 @@ def _normal(n: int, generator: torch.Generator) -> Tensor:
 
 
 def _log_normal(x: Tensor, mean: float, sd: float) -> Tensor:
-    return -0.5 * ((x - mean) / sd).square() - math.log(sd) - 0.5 * math.log(2 * math.pi)
+    return -0.5 * ((x - mean) / sd).square() - math.log(sd) - 0.5 * LOG_2PI

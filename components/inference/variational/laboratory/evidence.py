@@ -12,6 +12,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
 from components.errors import NumericalError
 from components.inference.variational.global_gaussian import GlobalGaussian
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.maths.particles.resampling import ancestors
 
@@ -64,7 +65,7 @@ def log_evidence(
     """
     m, L = laplace(model, train, start)
     P = len(m)
-    constant = L.diagonal().log().sum() + 0.5 * P * math.log(2 * math.pi)
+    constant = L.diagonal().log().sum() + 0.5 * P * LOG_2PI
 
     def normal(*shape: int) -> Tensor:
         return standard_normal(shape, generator, m)

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.networks.bnn import log_gamma_density
-
-LOG_2PI = math.log(2 * math.pi)
 
 
 class UnitHyperparameters(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Literal
 
 import torch
@@ -15,10 +14,10 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.models.linear.design import check_one_task, design, select_labelled
 from components.models.networks.shallow.hierarchical_prior import (
-    LOG_2PI,
     ShallowPrior,
     ShallowWeights,
 )
@@ -130,7 +129,7 @@ class ShallowModule(nn.Module):
         root = torch.linalg.cholesky(unit + tau[:, None, None] * (scaled.mT @ scaled))
         pull = tau[:, None, None] * (scaled.mT @ e[..., None])
         away = torch.linalg.solve_triangular(root, pull, upper=False)[..., 0]
-        constant = 0.5 * e.shape[1] * (weights.nu.log_tau - math.log(2 * math.pi))
+        constant = 0.5 * e.shape[1] * (weights.nu.log_tau - LOG_2PI)
         logs = root.diagonal(dim1=-2, dim2=-1).log().sum(1)
         squares = tau * e.square().sum(1) - away.square().sum(1)
         return Marginal(constant - logs - 0.5 * squares, root, away)
