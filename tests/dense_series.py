@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from components.series.maths.linear_filter import LinearSystem
+from components.series.models.linear_filter import LinearSystem
 
 
 def dense(

@@ -8,8 +8,8 @@ import math
 import numpy as np
 from scipy import stats
 
-from components.series.fast.marginal_slices import LONG_INTERVAL, SHRINKAGES, TAILS
-from components.series.fast.truncated_gamma import (
+from components.series.structural.compiled.marginal_slices import LONG_INTERVAL, SHRINKAGES, TAILS
+from components.series.structural.compiled.truncated_gamma import (
     counter_uniform,
     sample_gamma,
     variance_from_gamma,

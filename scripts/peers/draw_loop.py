@@ -7,9 +7,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from components.contracts.problems import Batch
+from components.inference.alpha.power_mean import log_power_mean
 from components.inference.implicit.adversarial import Adversarial, AdversarialState
 from components.inference.implicit.contrast import contrast, discrimination_loss
-from components.maths.power_mean import log_power_mean
 from runner.execution.rng import Streams
 
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from components.games.agents.exploration import Exploration, exploration_rate
 from components.games.agents.player import Player
+from components.games.agents.policies import PolicyName, probabilities
 from components.games.environments.transition import Transition
-from components.maths.policies import PolicyName, probabilities
 
 K = TypeVar("K")  # memory of a decision maker
 

@@ -23,10 +23,10 @@ from components.games.agents.fictitious_play import (
     prior_counts,
     together,
 )
+from components.games.agents.policies import PolicyName, Ties, draw_action, probabilities
 from components.games.environments.transition import Transition
 from components.games.fast.engine import CompilableDecisionMaker
 from components.games.fast.thinkers import EPSILON_GREEDY, Levels
-from components.maths.policies import PolicyName, Ties, draw_action, probabilities
 from components.registry import register
 
 

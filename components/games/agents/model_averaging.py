@@ -17,9 +17,9 @@ from components.errors import ConfigMismatchError
 from components.games.agents.exploration import exploration_rate
 from components.games.agents.fictitious_play import Prior, pseudo_counts, together
 from components.games.agents.level_k import Hierarchy, LevelK, OpponentKeys
+from components.games.agents.policies import draw_action, probabilities
 from components.games.environments.transition import Transition
 from components.games.fast.engine import CompilableDecisionMaker, CompilablePlayer
-from components.maths.policies import draw_action, probabilities
 from components.registry import register
 
 

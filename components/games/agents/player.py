@@ -17,11 +17,11 @@ from components.contracts.games import Seat
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
+from components.games.agents.policies import check_finite
 from components.games.environments.episode import Episode
 from components.games.environments.game import Game
 from components.games.environments.standing import GameState
 from components.games.environments.transition import Transition
-from components.maths.policies import check_finite
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from components.contracts.costs.counts import count
 from components.contracts.games import Turn
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
+from components.games.agents.policies import draw_action
 from components.games.environments.standing import EpisodeGame, GameState
 from components.games.environments.transition import Transition
-from components.maths.policies import draw_action
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from components.games.fast.streams import draw_index, draw_uniform
 from components.maths.compiled.loops import Array
 
-SHARED, FIRST, LAST = range(3)  # ``Ties`` of components.maths.policies
+SHARED, FIRST, LAST = range(3)  # ``Ties`` of components.games.agents.policies
 EPSILON_GREEDY = 0.0  # temperature of an ε-greedy policy
 
 

@@ -13,7 +13,7 @@ from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.maths.policies import draw_action
+from components.games.agents.policies import draw_action
 from components.registry import register
 
 

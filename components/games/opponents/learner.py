@@ -14,8 +14,8 @@ from components.contracts.games import Agent, Move, Seat, Turn
 from components.contracts.roles import Inference
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.games.agents.policies import check_finite, draw_action
 from components.games.environments.transition import Transition
-from components.maths.policies import check_finite, draw_action
 from components.registry import register
 
 

@@ -13,8 +13,8 @@ from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Probability
 from components.contracts.streams import Rng
+from components.games.agents.policies import draw_action
 from components.maths.exponential.standard_draws import standard_normal
-from components.maths.policies import draw_action
 from components.registry import register
 
 HIGHEST = 0.5  # of a rate of tax that is Gaussian before its sigmoid

@@ -9,9 +9,9 @@ from pydantic import Field, PositiveInt
 from components.contracts.problems import Batch
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
+from components.inference.alpha.power_mean import log_power_mean
 from components.inference.point.descent import DescentState, lower
 from components.inference.point.dropout_descent import DropoutDescent
-from components.maths.power_mean import log_power_mean
 from components.registry import register
 
 

@@ -19,7 +19,12 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
-from components.maths.assumed_density import Gamma, relu_moments, update_gamma, update_prior
+from components.inference.alpha.assumed_density import (
+    Gamma,
+    relu_moments,
+    update_gamma,
+    update_prior,
+)
 from components.maths.cholesky import LOG_2PI
 from components.problems.supervised import Supervised
 from components.registry import register

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from components.contracts.problems import Batch
 from components.inference.alpha.divergence_vi import DivergenceVI
+from components.inference.alpha.power_mean import log_power_mean
 from components.inference.variational.mean_field_vi import MeanField
-from components.maths.power_mean import log_power_mean
 from components.registry import register
 
 

@@ -15,6 +15,7 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
+from components.inference.alpha.power_mean import log_power_mean
 from components.inference.implicit.contrast import (
     GaussianContrast,
     PriorContrast,
@@ -27,7 +28,6 @@ from components.inference.variational.ascent import ascend_term, warmup_weight
 from components.inference.variational.mean_field_vi import MeanFieldPosterior
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Adam
-from components.maths.power_mean import log_power_mean
 from components.models.latent.perceptron import Perceptron
 from components.problems.supervised import Supervised
 

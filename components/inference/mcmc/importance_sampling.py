@@ -27,8 +27,8 @@ from components.inference.chains import (
 )
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.laplace import laplace
+from components.inference.mcmc.sobol import SobolPoints
 from components.inference.mcmc.t_mixture import TMixture, fit_mixture
-from components.maths.sobol import SobolPoints
 from components.posteriors.draws import Draws
 from components.registry import register
 

@@ -19,8 +19,8 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
+from components.inference.partitions.crp_sweep import CrpSweepData
 from components.inference.partitions.partition_draws import PartitionDraws
-from components.maths.partitions.crp_sweep import CrpSweepData
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 

@@ -16,8 +16,8 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 from components.registry import register
-from components.series.maths.power_integral import log_power_integral
 from components.series.models.linear_gaussian_ssm import LinearDynamics, LinearGaussianModule
+from components.series.models.power_integral import log_power_integral
 from components.series.sequence import Sequence
 
 

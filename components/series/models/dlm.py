@@ -18,7 +18,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 from components.registry import register
-from components.series.maths.linear_filter import (
+from components.series.models.linear_filter import (
     LinearSystem,
     StateMoments,
     filter_series,

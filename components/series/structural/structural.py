@@ -31,8 +31,8 @@ from components.errors import ConfigMismatchError
 from components.maths.time_varying import TimeVaryingSystem
 from components.registry import register
 from components.series.forecasting import Forecasting
-from components.series.maths.stocks import stocks
 from components.series.sequence import Sequence
+from components.series.structural.stock_columns import stocks
 
 
 def place_scales(blocks: list[Terms], noise: Scale) -> tuple[Scale, ...]:

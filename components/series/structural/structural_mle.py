@@ -21,15 +21,15 @@ from components.maths.exponential.standard_draws import standard_normal
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
 from components.maths.time_varying import filter_system
 from components.registry import register
-from components.series.fast.simulation_smoother import (
+from components.series.sequence import Sequence
+from components.series.structural.compiled.simulation_smoother import (
     StateRandomNumbers,
     SystemMotion,
     build_system,
     kept_values,
     simulate_states,
 )
-from components.series.maths.stationary import coefficients_to_partial, partial_to_coefficients
-from components.series.sequence import Sequence
+from components.series.structural.stationary import coefficients_to_partial, partial_to_coefficients
 from components.series.structural.structural_posterior import (
     StructuralDraws,
     StructuralInference,

@@ -24,8 +24,8 @@ from components.errors import ConfigMismatchError
 from components.maths.particles.order_statistics import quantiles
 from components.maths.time_varying import TimeVaryingSystem, filter_system
 from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
-from components.series.maths.ahead import forecast_moments
 from components.series.sequence import Sequence
+from components.series.structural.ahead import forecast_moments
 
 
 def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design) -> Tensor:

@@ -13,17 +13,17 @@ from torch import Tensor
 
 from components.contracts.structural import Design, Structure
 from components.maths.compiled.loops import Array, to_array
-from components.series.fast import sweep as compiled
-from components.series.fast.heavy_tails import Tails
-from components.series.fast.marginal_slices import ScalePriors, SweepRows
-from components.series.fast.simulation_smoother import (
+from components.series.structural.compiled import sweep as compiled
+from components.series.structural.compiled.heavy_tails import Tails
+from components.series.structural.compiled.marginal_slices import ScalePriors, SweepRows
+from components.series.structural.compiled.simulation_smoother import (
     StateRandomNumbers,
     System,
     build_system,
     kept_values,
 )
-from components.series.fast.spike_slab import Slab, SlabRandomNumbers
-from components.series.fast.sweep import (
+from components.series.structural.compiled.spike_slab import Slab, SlabRandomNumbers
+from components.series.structural.compiled.sweep import (
     SweepChain,
     SweepModel,
     SweepRandomNumbers,

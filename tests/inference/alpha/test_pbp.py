@@ -9,14 +9,14 @@ import torch
 from small_problems import component, real, resumed, tensors, train
 
 from components.errors import ConfigMismatchError
-from components.inference.alpha.pbp import propagate
-from components.maths.assumed_density import (
+from components.inference.alpha.assumed_density import (
     Gamma,
     log_normal,
     relu_moments,
     update_gamma,
     update_prior,
 )
+from components.inference.alpha.pbp import propagate
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -10,7 +10,7 @@ from small_games import expectation, friend_or_foe, greedy, invert, mean_and_se,
 
 from components.contracts.games import Turn
 from components.games.agents.exploration import ModelledPlayerExploration, exploration_rate
-from components.maths.policies import probabilities
+from components.games.agents.policies import probabilities
 from runner.execution.rng import Streams
 
 

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal
 
+from components.inference.alpha.power_mean import log_power_mean
 from components.inference.implicit.contrast import contrast, discrimination_loss
 from components.inference.implicit.generator import leaky_perceptron
 from components.maths.optimizers import Adam
-from components.maths.power_mean import log_power_mean
 from runner.execution.rng import Streams
 
 NET = component("model", "mlp", widths=[4], activation="leaky_relu", noise_init=0.5, prior_std=0.9)

@@ -12,8 +12,8 @@ from known_targets import F64, GaussianTarget
 from pydantic import ValidationError
 from scipy import stats
 
+from components.inference.mcmc.sobol import SobolPoints
 from components.inference.mcmc.t_mixture import TMixture
-from components.maths.sobol import SobolPoints
 from components.metrics.diagnostics import log_relative_variance
 from runner.execution.data_digest import data_digest
 from runner.execution.rng import Streams

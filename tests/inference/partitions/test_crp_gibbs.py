@@ -13,9 +13,9 @@ from small_partitions import log_joint, partitions, small_rows
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
 from components.evaluation.run_checks import run_checks
+from components.inference.partitions.crp_sweep import CrpSweepData
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.maths.exponential.normal_wishart import NormalWishart
-from components.maths.partitions.crp_sweep import CrpSweepData
 from components.posteriors.partitions import relabel_by_appearance
 from components.problems.unlabelled import Unlabelled
 from runner.execution.rng import Streams

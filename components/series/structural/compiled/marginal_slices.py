@@ -19,8 +19,8 @@ import math
 from typing import NamedTuple
 
 from components.maths.compiled.loops import Array
-from components.series.fast import simulation_smoother
-from components.series.fast.spike_slab import Slab
+from components.series.structural.compiled import simulation_smoother
+from components.series.structural.compiled.spike_slab import Slab
 
 SHRINKAGES = 100  # of an interval
 LONG_INTERVAL = 8.0  # of one coordinate: it reaches other modes, as those of scales near 0

@@ -14,8 +14,13 @@ from configured import generator
 from scipy import special
 
 from components.maths.compiled.loops import compile_loop
-from components.series.fast import spike_slab
-from components.series.fast.spike_slab import Slab, SlabRandomNumbers, draw_regression, slab_work
+from components.series.structural.compiled import spike_slab
+from components.series.structural.compiled.spike_slab import (
+    Slab,
+    SlabRandomNumbers,
+    draw_regression,
+    slab_work,
+)
 
 DF = 5.0
 SQUARES = 4.0

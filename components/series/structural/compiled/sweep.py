@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from components.maths.compiled.loops import Array, compile_loop
-from components.series.fast import (
+from components.series.structural.compiled import (
     heavy_tails,
     marginal_slices,
     spike_slab,
     stocks,
     whitening,
 )
-from components.series.fast.heavy_tails import Tails, draw_precisions, slice_freedom
-from components.series.fast.marginal_slices import (
+from components.series.structural.compiled.heavy_tails import Tails, draw_precisions, slice_freedom
+from components.series.structural.compiled.marginal_slices import (
     LONG_INTERVAL,
     SHRINKAGES,
     TAILS,
@@ -32,8 +32,8 @@ from components.series.fast.marginal_slices import (
     log_scale_density,
     log_slab_density,
 )
-from components.series.fast.memory import clear, clear_rows, copy, copy_rows
-from components.series.fast.simulation_smoother import (
+from components.series.structural.compiled.memory import clear, clear_rows, copy, copy_rows
+from components.series.structural.compiled.simulation_smoother import (
     StateRandomNumbers,
     StateWork,
     System,
@@ -42,16 +42,24 @@ from components.series.fast.simulation_smoother import (
     simulate,
     state_work,
 )
-from components.series.fast.spike_slab import (
+from components.series.structural.compiled.spike_slab import (
     Slab,
     SlabRandomNumbers,
     SlabWork,
     draw_regression,
     slab_work,
 )
-from components.series.fast.stocks import accumulate
-from components.series.fast.truncated_gamma import counter_uniform, variance_from_gamma
-from components.series.fast.whitening import WhiteWork, draw_columns, white_work, whiten
+from components.series.structural.compiled.stocks import accumulate
+from components.series.structural.compiled.truncated_gamma import (
+    counter_uniform,
+    variance_from_gamma,
+)
+from components.series.structural.compiled.whitening import (
+    WhiteWork,
+    draw_columns,
+    white_work,
+    whiten,
+)
 
 
 class SweepSeries(NamedTuple):

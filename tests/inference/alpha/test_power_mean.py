@@ -4,7 +4,7 @@ import pytest
 import torch
 from configured import generator
 
-from components.maths.power_mean import log_power_mean
+from components.inference.alpha.power_mean import log_power_mean
 
 F64 = torch.float64
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.maths.compiled.loops import Array, compile_loop
-from components.maths.partitions.clusters import (
+from components.inference.partitions.clusters import (
     Clusters,
     add_row,
     clear,
@@ -22,6 +21,7 @@ from components.maths.partitions.clusters import (
     move_row,
     predictive,
 )
+from components.maths.compiled.loops import Array, compile_loop
 
 
 class SweepWorkspace(NamedTuple):

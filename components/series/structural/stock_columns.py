@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from components.maths.compiled import loops
-from components.series.fast import stocks as compiled
+from components.series.structural.compiled import stocks as compiled
 
 
 def accumulate_stock(flow: Tensor, kept: Tensor, limits: Tensor) -> Tensor:

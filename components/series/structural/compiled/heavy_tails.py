@@ -11,8 +11,8 @@ import math
 from typing import Any, NamedTuple
 
 from components.maths.compiled.loops import Array
-from components.series.fast import truncated_gamma
-from components.series.fast.truncated_gamma import counter_uniform, sample_gamma
+from components.series.structural.compiled import truncated_gamma
+from components.series.structural.compiled.truncated_gamma import counter_uniform, sample_gamma
 
 SHRINKAGES = 200  # of an interval, which has 1e-60 of its length after half of them
 LEAST = 2.0**-1022  # of a precision

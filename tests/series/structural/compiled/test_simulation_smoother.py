@@ -8,7 +8,7 @@ import pytest
 import torch
 from structural_series import F64, block, joint, model, problem, some_theta
 
-from components.series.fast.simulation_smoother import (
+from components.series.structural.compiled.simulation_smoother import (
     StateRandomNumbers,
     SystemMotion,
     build_system,

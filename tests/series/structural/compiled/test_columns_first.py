@@ -12,10 +12,10 @@ from scipy import special, stats
 from structural_series import F64, block, joint, model, problem
 
 from components.maths.compiled.loops import compile_loop
-from components.series.fast import whitening
-from components.series.fast.simulation_smoother import SystemMotion, kept_values
-from components.series.fast.spike_slab import SlabRandomNumbers, slab_work
-from components.series.fast.whitening import draw_columns, white_work, whiten
+from components.series.structural.compiled import whitening
+from components.series.structural.compiled.simulation_smoother import SystemMotion, kept_values
+from components.series.structural.compiled.spike_slab import SlabRandomNumbers, slab_work
+from components.series.structural.compiled.whitening import draw_columns, white_work, whiten
 from runner.execution.rng import Streams
 
 # σ of the observations, of the level and of goodwill; what goodwill keeps

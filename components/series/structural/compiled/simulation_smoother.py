@@ -23,8 +23,8 @@ import numpy as np
 from torch import Tensor
 
 from components.maths.compiled.loops import Array, compile_loop, to_array
-from components.series.fast import memory
-from components.series.fast.memory import clear, clear_rows, copy
+from components.series.structural.compiled import memory
+from components.series.structural.compiled.memory import clear, clear_rows, copy
 
 
 class System(NamedTuple):

@@ -16,16 +16,21 @@ from typing import NamedTuple
 import numpy as np
 
 from components.maths.compiled.loops import Array
-from components.series.fast import simulation_smoother, spike_slab
-from components.series.fast.memory import clear, clear_rows, copy_rows
-from components.series.fast.simulation_smoother import (
+from components.series.structural.compiled import simulation_smoother, spike_slab
+from components.series.structural.compiled.memory import clear, clear_rows, copy_rows
+from components.series.structural.compiled.simulation_smoother import (
     System,
     SystemMotion,
     init_covariance,
     predict_covariance,
     predict_variance,
 )
-from components.series.fast.spike_slab import Slab, SlabRandomNumbers, SlabWork, draw_given_sigma
+from components.series.structural.compiled.spike_slab import (
+    Slab,
+    SlabRandomNumbers,
+    SlabWork,
+    draw_given_sigma,
+)
 
 
 class WhiteWork(NamedTuple):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from components.series.fast import truncated_gamma
-from components.series.fast.truncated_gamma import (
+from components.series.structural.compiled import truncated_gamma
+from components.series.structural.compiled.truncated_gamma import (
     sample_gamma,
     sample_gamma_above,
     variance_from_gamma,

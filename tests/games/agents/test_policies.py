@@ -1,7 +1,7 @@
 import torch
 from configured import generator
 
-from components.maths.policies import draw_action, probabilities
+from components.games.agents.policies import draw_action, probabilities
 
 VALUES = torch.tensor([[1.0, 3.0, 3.0], [2.0, 1.0, 0.0]], dtype=torch.float64)
 

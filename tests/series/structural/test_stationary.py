@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from configured import generator
 
-from components.series.maths.stationary import coefficients_to_partial, partial_to_coefficients
+from components.series.structural.stationary import coefficients_to_partial, partial_to_coefficients
 
 F64 = torch.float64
 

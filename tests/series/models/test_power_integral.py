@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from components.series.maths.power_integral import log_power_integral
+from components.series.models.power_integral import log_power_integral
 
 POWERS = [1.0, 1.0001, 1.05, 1.2, 1.8, 2.0]
 

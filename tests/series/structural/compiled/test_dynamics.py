@@ -7,9 +7,9 @@ import numpy as np
 from scipy import stats
 
 from components.maths.compiled.loops import compile_loop
-from components.series.fast import heavy_tails
-from components.series.fast.heavy_tails import Tails, draw_precisions, slice_freedom
-from components.series.fast.marginal_slices import is_stationary
+from components.series.structural.compiled import heavy_tails
+from components.series.structural.compiled.heavy_tails import Tails, draw_precisions, slice_freedom
+from components.series.structural.compiled.marginal_slices import is_stationary
 
 
 def hashed(n, seed=0):

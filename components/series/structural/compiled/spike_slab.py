@@ -24,9 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from components.maths.compiled.loops import Array
-from components.series.fast import memory, truncated_gamma
-from components.series.fast.memory import clear, copy
-from components.series.fast.truncated_gamma import variance_from_gamma
+from components.series.structural.compiled import memory, truncated_gamma
+from components.series.structural.compiled.memory import clear, copy
+from components.series.structural.compiled.truncated_gamma import variance_from_gamma
 
 
 class Slab(NamedTuple):

@@ -7,8 +7,8 @@ import torch
 from configured import generator
 
 from components.maths.compiled import loops
-from components.series.fast import stocks as compiled
-from components.series.maths import stocks
+from components.series.structural import stock_columns as stocks
+from components.series.structural.compiled import stocks as compiled
 
 F64 = torch.float64
 

@@ -1,1 +1,0 @@
-"""Random partitions: their samplers and the distances between them."""
