@@ -35,7 +35,11 @@ from typing_extensions import TypeVar
 
 from components.contracts.checks import Bias
 from components.contracts.problems import BatchKind, Domain, Kind, Target, Values
-from components.contracts.requirements import DataFacts, Requirements, inherit_requirements
+from components.contracts.requirements import (
+    DataFacts,
+    Requirements,
+    inherit_requirements,
+)
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
@@ -44,7 +48,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+# Types of keys that are numbers in an interval.
 Probability = Annotated[float, Field(ge=0, le=1)]
+ZeroToBelowOne = Annotated[float, Field(ge=0, lt=1)]
+AboveZeroToOne = Annotated[float, Field(gt=0, le=1)]
+BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1)]
+AtLeastTwo = Annotated[int, Field(ge=2)]
 # name -> number or tensor: for diagnostics, never needed by the next step
 Info = dict[str, Any]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import torch
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
 from components.contracts.problems import Rows
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Dataset, Probability, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.problems.unlabelled import Unlabelled
@@ -35,7 +33,7 @@ class Tosses(Dataset[Unlabelled]):
     values = "binary"
     heads: NonNegativeInt
     tails: NonNegativeInt
-    theta: Annotated[float, Field(ge=0, le=1)]
+    theta: Probability
     n_test: PositiveInt
 
     def load(self, rng: Rng, setting: Setting) -> Unlabelled:

@@ -17,6 +17,7 @@ from components.contracts.predictive import (
     Predictive,
     is_finite,
 )
+from components.contracts.roles import BetweenZeroAndOne
 from components.errors import ConfigMismatchError
 from components.metrics.regression import mean_over_rows, name_by_task
 from components.posteriors.decisions import (
@@ -45,7 +46,7 @@ class DecisionKeys(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
     loss: LossName
     costs: Annotated[list[list[float]], Field(min_length=2)]
-    level: Annotated[float, Field(gt=0, lt=1)]
+    level: BetweenZeroAndOne
     radius: PositiveFloat
 
     @model_validator(mode="after")

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import KnownResponse
@@ -21,7 +21,7 @@ from components.contracts.posteriors import (
     StructuralPosterior,
 )
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive, concatenate
-from components.contracts.roles import Dataset
+from components.contracts.roles import AtLeastTwo, Dataset
 from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -359,7 +359,7 @@ class ClassSeries(Dataset[Forecasting]):
     n_steps: PositiveInt
     n_ahead: PositiveInt
     origin: Origin
-    classes: Annotated[int, Field(ge=2)]
+    classes: AtLeastTwo
 
     def hide_future(self, y: Tensor) -> Forecasting:
         """The problem of the classes y [1, T, 1].

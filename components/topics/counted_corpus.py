@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import BaseModel, Field, PositiveInt
+from pydantic import BaseModel, PositiveInt
 
 from components.contracts.problems import Counts
-from components.contracts.roles import Setting
+from components.contracts.roles import AboveZeroToOne, BetweenZeroAndOne, Setting
 from components.contracts.streams import Rng
 from components.datasets.text.mail_files import held_out
 from components.datasets.text.vocabulary import most_common_words
@@ -53,9 +53,9 @@ class CountingKeys(BaseModel):
 
     n_words: PositiveInt | None
     min_documents: PositiveInt
-    max_share: Annotated[float, Field(gt=0, le=1)]
+    max_share: AboveZeroToOne
     stop_words: StopWords
-    test_share: Annotated[float, Field(gt=0, lt=1)]
+    test_share: BetweenZeroAndOne
     n_train: PositiveInt | None
     batch_size: PositiveInt | None
 

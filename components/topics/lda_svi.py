@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
 from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Inference, Info, Probability
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.registry import register
@@ -51,7 +50,7 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, LdaSviState]):
 
     requires = Requirements(kinds={"unlabelled"}, capabilities={"topic_model"})
     provides = {"holds_topics"}
-    kappa: Annotated[float, Field(ge=0, le=1)]
+    kappa: Probability
     tau: NonNegativeFloat
     updates: PositiveInt
     tolerance: PositiveFloat

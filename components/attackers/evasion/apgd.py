@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Self
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.attackers.criteria import RANKS, is_misclassified, next_classes
 from components.attackers.evasion.ascent import InputGradientAttack
 from components.attackers.norms import NORMS, room
 from components.attackers.target import TargetedAttack
+from components.contracts.roles import AboveZeroToOne, Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, NormName, Victim
 from components.registry import register
@@ -70,8 +71,8 @@ class APGD(TargetedAttack, InputGradientAttack):
     restarts: PositiveInt
     criterion: Criterion
     n_targets: PositiveInt | None
-    momentum: Annotated[float, Field(gt=0, le=1)]
-    rho: Annotated[float, Field(ge=0, le=1)]
+    momentum: AboveZeroToOne
+    rho: Probability
     stop_when_broken: bool
 
     def measure(self) -> NormName:

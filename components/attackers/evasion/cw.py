@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.evasion.ascent import MarginAttack
 from components.attackers.norms import NORMS
 from components.attackers.target import TargetedAttack
+from components.contracts.roles import BetweenZeroAndOne
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.registry import register
@@ -41,7 +40,7 @@ class CarliniWagner(TargetedAttack, MarginAttack):
     lr: PositiveFloat
     c: PositiveFloat
     kappa: NonNegativeFloat
-    shrink: Annotated[float, Field(gt=0, lt=1)]
+    shrink: BetweenZeroAndOne
 
     def measure(self) -> NormName:
         return "l2"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
 from components.attackers.evasion.loop import Ascent
+from components.contracts.roles import AboveZeroToOne
 from components.registry import register
 
 
@@ -25,7 +25,7 @@ class PGDMomentum(Steps, GradientAscent):
 
     Source: Dong et al. (2018), Algorithm 1."""
 
-    momentum: Annotated[float, Field(gt=0, le=1)]
+    momentum: AboveZeroToOne
     random_start: bool
     restarts: PositiveInt
 

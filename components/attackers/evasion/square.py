@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.attackers.criteria import margins
 from components.attackers.target import TargetedAttack
 from components.contracts.attackers import Evasion
+from components.contracts.roles import AboveZeroToOne
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.registry import register
@@ -36,7 +35,7 @@ class Square(TargetedAttack, Evasion):
     knowledge = "black box"
 
     queries: PositiveInt
-    p: Annotated[float, Field(gt=0, le=1)]
+    p: AboveZeroToOne
 
     def measure(self) -> NormName:
         return "linf"

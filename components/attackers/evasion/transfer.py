@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveInt, PrivateAttr, model_validator
+from pydantic import PositiveInt, PrivateAttr, model_validator
 from torch import Tensor
 
 from components.contracts.attackers import Evasion
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Domain
-from components.contracts.roles import Inference, Model, Problem
+from components.contracts.roles import (
+    AboveZeroToOne,
+    Inference,
+    Model,
+    Problem,
+)
 from components.contracts.streams import STREAMS, Rng
 from components.contracts.victim import Criterion, Measure, Victim
 from components.errors import ConfigMismatchError
@@ -48,7 +52,7 @@ class Transfer(Evasion):
     attack: Evasion
     surrogate: Model
     inference: Inference
-    share: Annotated[float, Field(gt=0, le=1)]
+    share: AboveZeroToOne
     training_steps: PositiveInt
     _posterior: Predicts | None = PrivateAttr(default=None)
 

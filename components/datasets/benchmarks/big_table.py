@@ -5,14 +5,14 @@ Rows drawn at random are scored, and some or all of the others are for training.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
-from components.contracts.roles import Setting
+from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import RawUnits
@@ -30,7 +30,7 @@ class BigTable(FileOrSimulationDataset[Supervised]):
     target = "real"
     label: ClassVar[str]
     total: ClassVar[int]
-    n_train: Annotated[int, Field(ge=2)] | None
+    n_train: AtLeastTwo | None
     n_test: PositiveInt
     batch_size: PositiveInt | None
 

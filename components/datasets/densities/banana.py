@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Setting
+from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.marginal_2d import marginal_2d
@@ -30,7 +29,7 @@ class Banana(NormalStart):
     Source: Haario, Saksman & Tamminen (1999), section 3.
     """
 
-    dim: Annotated[int, Field(ge=2)]
+    dim: AtLeastTwo
     scale: PositiveFloat
     twist: float
 

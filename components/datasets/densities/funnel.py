@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Setting
+from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.marginal_2d import marginal_2d
@@ -30,7 +30,7 @@ class Funnel(NormalStart):
 
     Source: Neal (2003), section 8; Gallego (2021), section 2.4.2 (sd, as its Figure 2.7 shows)."""
 
-    dim: Annotated[int, Field(ge=2)]
+    dim: AtLeastTwo
     scale: PositiveFloat
     spread: Literal["sd", "variance"]
 

@@ -13,7 +13,7 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.problems import Batch, Kind, Rows, Target, Values
-from components.contracts.roles import Setting
+from components.contracts.roles import BetweenZeroAndOne, Setting
 from components.contracts.streams import Rng
 from components.datasets.own.columns import (
     ClassList,
@@ -98,7 +98,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     exclude: list[str]
     split: str | None
     fold: str | None
-    test_share: Annotated[float, Field(gt=0, lt=1)]
+    test_share: BetweenZeroAndOne
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
     decimal: Decimal | None
     encoding: str | None

@@ -11,7 +11,12 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Rows, Values
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import (
+    BetweenZeroAndOne,
+    Dataset,
+    Setting,
+    ZeroToBelowOne,
+)
 from components.contracts.streams import Rng
 from components.datasets.bundled import locate_package
 from components.datasets.files import locate
@@ -79,9 +84,9 @@ class MeasuredRows(Dataset[Unlabelled]):
     values = "real"
     set: Literal["iris", "wine", "oil_flow", "frey_faces"]
     columns: list[Annotated[int, Field(ge=1)]] | None
-    test_share: Annotated[float, Field(gt=0, lt=1)]
+    test_share: BetweenZeroAndOne
     n_train: PositiveInt | None
-    gaps: Annotated[float, Field(ge=0, lt=1)]
+    gaps: ZeroToBelowOne
 
     def holds(self) -> Values:
         return "incomplete" if self.gaps else "real"

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, PositiveInt
 
 from components.contracts.problems import Batch
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Dataset, Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
@@ -36,7 +36,7 @@ class BinarySimulation(Dataset[Supervised]):
     link: Literal["probit", "logistic"]
     intercept: float
     beta: Annotated[list[float], Field(min_length=1)]
-    correlation: Annotated[float, Field(ge=0, lt=1)]
+    correlation: ZeroToBelowOne
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         beta = torch.tensor(self.beta, dtype=torch.float64)

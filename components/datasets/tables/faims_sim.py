@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from components.contracts.problems import Batch
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import BetweenZeroAndOne, Dataset, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
@@ -96,7 +96,7 @@ class FaimsSim(Dataset):
     target = "binary"
     n_patients: Annotated[int, Field(ge=8)]
     n_cases: Annotated[int, Field(ge=4)]
-    train_fraction: Annotated[float, Field(gt=0, lt=1)]
+    train_fraction: BetweenZeroAndOne
     n_components: PositiveInt
     sparsity: PositiveFloat
     n_df: Annotated[int, Field(ge=4)]

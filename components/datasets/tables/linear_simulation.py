@@ -10,7 +10,12 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Batch
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import (
+    Dataset,
+    Probability,
+    Setting,
+    ZeroToBelowOne,
+)
 from components.contracts.streams import Rng
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -34,9 +39,9 @@ class LinearSimulation(Dataset):
     n_train: PositiveInt
     n_test: PositiveInt
     beta: Annotated[list[float], Field(min_length=1)]
-    correlation: Annotated[float, Field(ge=0, lt=1)]
+    correlation: ZeroToBelowOne
     noise: PositiveFloat
-    outliers: Annotated[float, Field(ge=0, le=1)]
+    outliers: Probability
     outlier_scale: PositiveFloat
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:

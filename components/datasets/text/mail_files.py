@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Batch
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import BetweenZeroAndOne, Dataset, Setting
 from components.datasets.files import (
     find,
     locate,
@@ -134,7 +134,7 @@ class MailDataset(Dataset):
     stand_in: ClassVar[str]
     text: ClassVar[str]
     packed: ClassVar[str]
-    test_share: Annotated[float, Field(gt=0, lt=1)]
+    test_share: BetweenZeroAndOne
     n_train: PositiveInt | None
     simulated: bool
     offline: Offline  # when the file is not available: simulate (the same, with a warning) | error

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import AtLeastTwo, Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.tables.raw_units import RawUnits
 from components.figures.supervised.calibration import calibration
@@ -55,7 +55,7 @@ class ConditionalToy(Dataset[KnownLaw]):
     kind = "supervised"
     target = "real"
     reach: ClassVar[float]
-    n_train: Annotated[int, Field(ge=2)]
+    n_train: AtLeastTwo
     n_test: PositiveInt
     batch_size: PositiveInt | None
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor
 
+from components.contracts.roles import AboveZeroToOne, ZeroToBelowOne
 from components.games.agents.exploration import Exploration, exploration_rate
 from components.games.agents.player import Player
 from components.games.agents.policies import PolicyName, probabilities
@@ -26,8 +27,8 @@ class DecisionMaker(Player[K], Generic[K]):
     Source: Pardo, Tavakoli, Levdik and Kormushev (2018), section 3 (partial-episode
     bootstrapping)."""
 
-    alpha: Annotated[float, Field(gt=0, le=1)]
-    gamma: Annotated[float, Field(ge=0, lt=1)]
+    alpha: AboveZeroToOne
+    gamma: ZeroToBelowOne
     epsilon: Exploration
     bootstrap_at_end: bool
     bootstrap_at_horizon: bool

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, PositiveInt, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, PositiveInt, Tag
 
-from components.contracts.roles import Probability
+from components.contracts.roles import AboveZeroToOne, Probability
 
 
 class Decay(BaseModel):
@@ -18,7 +18,7 @@ class Decay(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     start: Probability
-    factor: Annotated[float, Field(gt=0, le=1)]
+    factor: AboveZeroToOne
     every: PositiveInt  # episodes
 
 
@@ -34,7 +34,7 @@ class ModelledPlayerExploration(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     mean: Probability
-    rise: Annotated[float, Field(ge=0, le=1)]
+    rise: Probability
 
 
 def _form(value: object) -> str:

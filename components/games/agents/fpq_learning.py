@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Tag
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
+from components.contracts.roles import AboveZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.games.agents.exploration import exploration_rate
@@ -82,7 +83,7 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
     4.3.5.
     """
 
-    forget: Annotated[float, Field(gt=0, le=1)]
+    forget: AboveZeroToOne
     prior: Prior
     belief: Beliefs
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Annotated, Literal, get_args
+from typing import Literal, get_args
 
-from pydantic import BaseModel, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
+from components.contracts.roles import AboveZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.games.agents.exploration import LevelExploration, exploration_rate
@@ -44,8 +45,8 @@ class Hierarchy:
 class OpponentKeys(BaseModel):
     """Keys of a player that models how its opponents learn."""
 
-    alpha_opponent: Annotated[float, Field(gt=0, le=1)]
-    forget: Annotated[float, Field(gt=0, le=1)]
+    alpha_opponent: AboveZeroToOne
+    forget: AboveZeroToOne
     prior: Prior
     policy_opponent: PolicyName
     epsilon_opponent: LevelExploration

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat, TabularGame
-from components.contracts.roles import Info
+from components.contracts.roles import AboveZeroToOne, Info, ZeroToBelowOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -104,10 +104,10 @@ class OpponentShaping(Player[OpponentShapingState]):
     lookahead: NonNegativeFloat
     every: PositiveInt
     form: Literal["full", "taylor"]
-    gamma: Annotated[float, Field(ge=0, lt=1)]
+    gamma: ZeroToBelowOne
     init_sd: NonNegativeFloat
     opponent: Literal["known", "estimated"]
-    forget: Annotated[float, Field(gt=0, le=1)]
+    forget: AboveZeroToOne
     prior: Prior
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> OpponentShapingState:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
+from components.contracts.roles import AboveZeroToOne, Probability
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.games.agents.player import Player
@@ -57,10 +58,10 @@ class PolicyGradient(Player[Preferences]):
     """
 
     lr: PositiveFloat
-    gamma: Annotated[float, Field(ge=0, le=1)]
+    gamma: Probability
     rounds: PositiveInt
     baseline: Literal["none", "mean", "by_state"]
-    baseline_rate: Annotated[float, Field(gt=0, le=1)]
+    baseline_rate: AboveZeroToOne
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Preferences:
         features = seat.n_states

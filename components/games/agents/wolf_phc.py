@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
+from components.contracts.roles import AboveZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
@@ -49,8 +49,8 @@ class WolfPHC(MixedStrategyDecisionMaker[WolfPHCState]):
     Source: Bowling and Veloso (2002), WoLF policy hill-climbing.
     """
 
-    delta_win: Annotated[float, Field(gt=0, le=1)]
-    delta_lose: Annotated[float, Field(gt=0, le=1)]
+    delta_win: AboveZeroToOne
+    delta_lose: AboveZeroToOne
 
     @model_validator(mode="after")
     def _check_learning_rates(self) -> WolfPHC:

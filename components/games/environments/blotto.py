@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from itertools import combinations_with_replacement, product
 from math import comb
-from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import Setting
+from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.environments.game import Game, GameDataset
@@ -40,7 +39,7 @@ class Blotto(GameDataset):
 
     simulates = {"numbered_states"}
 
-    positions: Annotated[int, Field(ge=2)]
+    positions: AtLeastTwo
     resources: PositiveInt
     attackers: PositiveInt
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from components.contracts.games import Outcome, Shown
-from components.contracts.roles import Setting
+from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.games.environments.game import Game, GameDataset
 from components.registry import register
@@ -112,7 +112,7 @@ class CoinGame(GameDataset):
     Source: Gallego (2021), section 4.4.3, Figure 4.9 (after Foerster et al. 2018).
     """
 
-    size: Annotated[int, Field(ge=2)]
+    size: AtLeastTwo
     moves: PositiveInt
     start: Literal["fixed", "random"]
     shared: Sharing

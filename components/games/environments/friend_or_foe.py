@@ -7,7 +7,7 @@ from typing import Annotated
 import torch
 from pydantic import Field, PositiveFloat
 
-from components.contracts.roles import Setting
+from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.games.environments.game import Game, GameDataset
 from components.games.environments.table_environment import TableEnvironment
@@ -29,7 +29,7 @@ class FriendOrFoe(GameDataset):
 
     simulates = {"numbered_states"}
 
-    targets: Annotated[int, Field(ge=2)]
+    targets: AtLeastTwo
     reward: PositiveFloat
     believed: Annotated[list[float], Field(min_length=2, max_length=2)] | None
 

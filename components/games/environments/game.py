@@ -30,7 +30,7 @@ from components.contracts.games import (
 )
 from components.contracts.posteriors import Played
 from components.contracts.problems import BatchKind, Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import AboveZeroToOne, Dataset, Setting
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
@@ -371,7 +371,7 @@ class GameDataset(Dataset[Game]):
     vectorised = True
 
     episodes: PositiveInt
-    tail: Annotated[float, Field(gt=0, le=1)]
+    tail: AboveZeroToOne
     window: PositiveInt
 
     def build_game(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
+from components.contracts.roles import BetweenZeroAndOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.exponential.standard_draws import standard_uniform
@@ -34,7 +34,7 @@ class ExponentialSmoother(Opponent[Tensor]):
 
     knowledge = "black box"
 
-    beta: Annotated[float, Field(gt=0, lt=1)]
+    beta: BetweenZeroAndOne
     ties: Literal["random", "first"]
 
     def reset(self, seat: Seat, rng: Rng) -> Tensor:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, TabularGame, Turn
+from components.contracts.roles import ZeroToBelowOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -75,7 +74,7 @@ class OracleOpponent(Opponent[OracleState]):
 
     knowledge = "white box"
 
-    gamma: Annotated[float, Field(ge=0, lt=1)]
+    gamma: ZeroToBelowOne
 
     def reset(self, seat: Seat, rng: Rng) -> OracleState:
         game = seat.environment

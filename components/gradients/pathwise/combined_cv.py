@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities import Pathwise
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
+from components.contracts.roles import Gradient, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients, flat
 from components.gradients.pathwise.bound import Terms, whole_gradient
@@ -52,7 +52,7 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
 
     n_samples: PositiveInt
     members: Annotated[list[Gradient], Field(min_length=1)]
-    decay: Annotated[float, Field(ge=0, lt=1)]
+    decay: ZeroToBelowOne
     ridge: PositiveFloat
 
     @model_validator(mode="after")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
 from numpy.polynomial.hermite_e import hermegauss
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor, nn
 
 from components.contracts.capabilities import NormalNoise, RowContext
 from components.contracts.problems import RowBatch
+from components.contracts.roles import BetweenZeroAndOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.gradients.pathwise.controlled import (
@@ -70,7 +71,7 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
 
     solver: Literal["adam", "moving_average"]
     lr: PositiveFloat
-    decay: Annotated[float, Field(gt=0, lt=1)]
+    decay: BetweenZeroAndOne
 
     def init(self, module: NormalNoise[RowBatch], rng: Rng) -> Averages:
         no_rows = isinstance(module, RowContext) and not module.context_dim

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Pathwise
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
+from components.contracts.roles import Gradient, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients, flat
 from components.gradients.pathwise.bound import Terms, whole_gradient
@@ -58,7 +58,7 @@ class SVRG(Gradient[Pathwise[RowBatch], RowBatch, SvrgState]):
     n_samples: PositiveInt
     snapshot_samples: PositiveInt
     coefficient: Literal["learnt", "one"]
-    decay: Annotated[float, Field(ge=0, lt=1)]
+    decay: ZeroToBelowOne
 
     def init(self, module: Pathwise[RowBatch], rng: Rng) -> SvrgState:
         snapshot = init_snapshot(module)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import RowGuide
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
+from components.contracts.roles import Gradient, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.gradients.score.log_ratio import ascent, elbo, sample_guide
 from components.maths.optimizers import Adam, Optimizer
@@ -53,7 +52,7 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
     n_samples: PositiveInt
     widths: list[PositiveInt]
     lr: PositiveFloat
-    decay: Annotated[float, Field(ge=0, lt=1)]
+    decay: ZeroToBelowOne
     normalise: bool
 
     def init(self, module: RowGuide[RowBatch], rng: Rng) -> Baseline:

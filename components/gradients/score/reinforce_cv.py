@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
+from components.contracts.roles import Gradient, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import flat, split
 from components.gradients.score.log_ratio import (
@@ -89,7 +89,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
 
     n_samples: PositiveInt
     coefficient: Literal["running", "sampled", "oracle"]
-    decay: Annotated[float, Field(ge=0, lt=1)]
+    decay: ZeroToBelowOne
     extra_samples: PositiveInt | None
 
     @model_validator(mode="after")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from components.contracts.problems import Batch
+from components.contracts.roles import AboveZeroToOne
 from components.inference.alpha.divergence_vi import DivergenceVI
 from components.inference.alpha.power_mean import log_power_mean
 from components.inference.variational.mean_field_vi import MeanField
@@ -37,7 +37,7 @@ class BlackBoxAlpha(DivergenceVI):
     Source: Hernández-Lobato, Li, Rowland, Hernández-Lobato, Bui and Turner (2016), section 3;
     Rodríguez Santana and Hernández-Lobato (2020), eqs. (22) and (24) to (26)."""
 
-    alpha: Annotated[float, Field(gt=0, le=1)]
+    alpha: AboveZeroToOne
     draws_from: Literal["posterior", "cavity"]
 
     def cavity(self, q: MeanField, n: float) -> tuple[Tensor, Tensor, Tensor]:

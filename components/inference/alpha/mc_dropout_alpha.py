@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
 from components.contracts.problems import Batch
-from components.contracts.roles import Info
+from components.contracts.roles import AboveZeroToOne, Info
 from components.contracts.streams import Rng
 from components.inference.alpha.power_mean import log_power_mean
 from components.inference.point.descent import DescentState, lower
@@ -34,7 +32,7 @@ class MCDropoutAlpha(DropoutDescent):
     eq. (27).
     """
 
-    alpha: Annotated[float, Field(gt=0, le=1)]
+    alpha: AboveZeroToOne
     n_samples: PositiveInt
 
     def step(self, state: DescentState, batch: Batch, rng: Rng) -> tuple[DescentState, Info]:

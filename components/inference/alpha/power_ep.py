@@ -14,7 +14,12 @@ from torch import Tensor
 from components.contracts.capabilities import GaussianPrior, LogJoint
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import (
+    AboveZeroToOne,
+    Inference,
+    Info,
+    Probability,
+)
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
@@ -105,8 +110,8 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
     provides = SAMPLER_OUTPUTS | {"analyses"}
     mixes = False  # independent draws of a fit
 
-    alpha: Annotated[float, Field(ge=0, le=1)]
-    damping: Annotated[float, Field(gt=0, le=1)]
+    alpha: Probability
+    damping: AboveZeroToOne
     nodes: Annotated[int, Field(ge=5, le=200)]
     draws: PositiveInt
 

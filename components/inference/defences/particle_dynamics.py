@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint, OwnInputs
 from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference
+from components.contracts.roles import Inference, ZeroToBelowOne
 from components.contracts.states import rebuilt
 from components.errors import NumericalError
 from components.inference.chains import NEEDS_TO_PREDICT, Chains, noise_like
@@ -47,7 +47,7 @@ class ParticleDefence(Inference[PredictiveLogJoint, Supervised, Batch, A], Gener
     chains: PositiveInt
     train_eps: NonNegativeFloat
     lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
+    momentum: ZeroToBelowOne
     temperature: NonNegativeFloat
 
     def momentum_step(

@@ -15,7 +15,7 @@ from components.contracts.capabilities import Estimator
 from components.contracts.predictive import Categorical, top_class
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info
+from components.contracts.roles import AboveZeroToOne, Info
 from components.contracts.streams import Rng, seed_from
 from components.contracts.victim import Direction
 from components.inference.point.fit import Fit, FitState
@@ -107,7 +107,7 @@ class Randomised(Fit):
     provides = {"predicts", "defends"}
 
     members: Annotated[int, Field(ge=1, le=MEMBERS)]
-    share: Annotated[float, Field(gt=0, le=1)]
+    share: AboveZeroToOne
     changes: PositiveInt
     direction: Direction
     mails: PositiveInt

@@ -15,7 +15,7 @@ from torch import Tensor
 from components.contracts.capabilities import BetaPosterior
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import BetweenZeroAndOne, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
@@ -125,7 +125,7 @@ class BernsteinVonMises(Inference[BetaPosterior, Unlabelled, Rows, LimitState]):
     )
     provides = {"predicts_rows", "analyses", "writes_files"}
     numbers: Annotated[list[Annotated[int, Field(ge=2, le=1_000_000)]], Field(min_length=2)]
-    theta: Annotated[float, Field(gt=0, lt=1)]
+    theta: BetweenZeroAndOne
     simulations: PositiveInt
 
     @model_validator(mode="after")

@@ -15,7 +15,12 @@ from torch import Tensor
 from components.contracts.capabilities import BetaPosterior
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import (
+    BetweenZeroAndOne,
+    Inference,
+    Info,
+    Probability,
+)
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -230,13 +235,13 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     provides = {"predicts_rows", "analyses", "writes_files"}
     rules: Annotated[list[Rule], Field(min_length=1)]
     n_max: Annotated[int, Field(ge=1, le=2000)]
-    alpha: Annotated[float, Field(gt=0, lt=1)]
-    hypothesis: Annotated[float, Field(gt=0, lt=1)]
+    alpha: BetweenZeroAndOne
+    hypothesis: BetweenZeroAndOne
     alternative: Alternative
-    level: Annotated[float, Field(gt=0, lt=1)]
-    width: Annotated[float, Field(gt=0, lt=1)]
+    level: BetweenZeroAndOne
+    width: BetweenZeroAndOne
     tails: PositiveInt
-    thetas: list[Annotated[float, Field(ge=0, le=1)]]
+    thetas: list[Probability]
     nature: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)] | None
     simulations: PositiveInt
 

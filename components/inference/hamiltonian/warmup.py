@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Collapsible, LogJoint
 from components.contracts.capabilities.densities import Collapsed
 from components.contracts.problems import BatchKind, Target
+from components.contracts.roles import BetweenZeroAndOne
 from components.contracts.streams import Rng
 from components.inference.chains import (
     Chains,
@@ -63,7 +64,7 @@ class WarmUp(Superchains):
     warmup: NonNegativeInt
     thinning: PositiveInt  # one state in this many is kept
     step_size: PositiveFloat  # ε of the first step; the one of all steps when warmup is 0
-    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
+    target_acceptance: BetweenZeroAndOne
     mass: Shape  # M⁻¹: identity, or the covariance of the chains, its diagonal or dense
     # parameters integrated out of the trajectories, and drawn after each
     collapse: Literal["none", "last_layer"]

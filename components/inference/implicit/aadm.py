@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pydantic import field_validator
 
-from pydantic import Field, field_validator
-
+from components.contracts.roles import AboveZeroToOne
 from components.inference.implicit.side_by_side import ReplicableAdversarial
 from components.registry import register
 
-Alpha = Annotated[float, Field(gt=0, le=1)]
+Alpha = AboveZeroToOne
 
 
 @register("inference", "aadm")

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import BetweenZeroAndOne, Inference, Info
 from components.errors import NumericalError
 from components.inference.point.descent import DescentKeys
 from components.inference.semi_implicit.transitions import adapt_step_size
@@ -45,7 +45,7 @@ class ImprovedLatents(
     improve_steps: PositiveInt
     leapfrog_steps: PositiveInt
     step_size: PositiveFloat
-    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
+    target_acceptance: BetweenZeroAndOne
     n_samples: PositiveInt
 
     def climb(

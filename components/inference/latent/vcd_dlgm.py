@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
-from components.contracts.roles import Info
+from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.latent.draws import improve_latents, sample_latents, split_gradient
 from components.inference.latent.improved import HmcTrainingState, ImprovedLatents
@@ -62,7 +61,7 @@ class VcdDlgm(ImprovedLatents[ContrastiveTrainingState]):
 
     Source: Ruiz and Titsias (2019), sections 2 and 3 and Algorithm 1."""
 
-    decay: Annotated[float, Field(ge=0, lt=1)]
+    decay: ZeroToBelowOne
 
     def init(
         self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-from components.contracts.roles import Info
+from components.contracts.roles import BetweenZeroAndOne, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
@@ -190,11 +190,11 @@ class ConjugateBayes(LinearAnalysis[ConjugateState]):
 
     Source: Bardenet (2021), eq. (1.5), (2.1), (2.4), Figure 2.1; Murphy (2012), section 7.6.3."""
 
-    level: Annotated[float, Field(gt=0, lt=1)]
+    level: BetweenZeroAndOne
     draws: PositiveInt
     simulations: PositiveInt
     decisions: list[Decision]
-    pinball_level: Annotated[float, Field(gt=0, lt=1)]
+    pinball_level: BetweenZeroAndOne
     missed_radius: PositiveFloat
     density_price: PositiveFloat
 

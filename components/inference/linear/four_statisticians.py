@@ -14,7 +14,12 @@ from components.contracts.capabilities import Conjugate
 from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import (
+    AtLeastTwo,
+    BetweenZeroAndOne,
+    Inference,
+    Info,
+)
 from components.contracts.streams import Rng
 from components.inference.linear.conjugate_bayes import (
     ConjugateBayes,
@@ -171,19 +176,19 @@ class FourStatisticians(LinearAnalysis[FourStates]):
     """
 
     provides = {"predicts", "analyses", "writes_files"}
-    level: Annotated[float, Field(gt=0, lt=1)]
+    level: BetweenZeroAndOne
     simulations: PositiveInt
     loss: Literal["estimation", "prediction"]
     loss_power: PositiveFloat
     multiples: Annotated[list[NonNegativeFloat], Field(min_length=2)]
     draws: PositiveInt
     decisions: list[Decision]
-    pinball_level: Annotated[float, Field(gt=0, lt=1)]
+    pinball_level: BetweenZeroAndOne
     missed_radius: PositiveFloat
     density_price: PositiveFloat
     lowest: PositiveFloat
     highest: PositiveFloat
-    number: Annotated[int, Field(ge=2)]
+    number: AtLeastTwo
     choice: Choice
 
     def _part(self, kind: type[A]) -> A:

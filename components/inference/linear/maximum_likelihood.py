@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.costs.counts import count
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
-from components.contracts.roles import Info
+from components.contracts.roles import BetweenZeroAndOne, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.linear.known_data import LinearAnalysis, plug_in, read_linear_data
@@ -90,7 +90,7 @@ class MaximumLikelihood(LinearAnalysis[MaximumLikelihoodState]):
     Source: Bardenet (2021), section 1.1 and eq. (1.1).
     """
 
-    level: Annotated[float, Field(gt=0, lt=1)]
+    level: BetweenZeroAndOne
     simulations: PositiveInt
 
     @property

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import PositiveFloat, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
-from components.contracts.roles import Info
+from components.contracts.roles import AtLeastTwo, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.linear.known_data import LinearAnalysis, plug_in, read_linear_data
@@ -140,7 +140,7 @@ class RidgePath(LinearAnalysis[RidgePathState]):
 
     lowest: PositiveFloat
     highest: PositiveFloat
-    number: Annotated[int, Field(ge=2)]
+    number: AtLeastTwo
     choice: Choice
 
     @model_validator(mode="after")

@@ -13,6 +13,7 @@ import torch
 from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 from torch import Tensor
 
+from components.contracts.roles import BetweenZeroAndOne, ZeroToBelowOne
 from components.errors import NumericalError
 
 Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its diagonal)
@@ -47,13 +48,13 @@ class AdaptedProposal(BaseModel):
     # step)
     covariance: Literal["identity", "diagonal", "dense"]
     adapt_step_size: bool
-    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
+    target_acceptance: BetweenZeroAndOne
     gain: PositiveFloat
     # κ in (0.5, 1]; Andrieu and Thoms (2008), Algorithm 4
     decay: Annotated[float, Field(gt=0.5, le=1)]
     # part of the warm-up in which Σ is still I, in [0, 1); the t₀ of Haario et al. (2001), section
     # 2
-    covariance_delay: Annotated[float, Field(ge=0, lt=1)]
+    covariance_delay: ZeroToBelowOne
     forgetting: NonNegativeFloat
     regularisation: PositiveFloat
 

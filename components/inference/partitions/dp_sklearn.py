@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities.partitions import DirichletProcess
 from components.contracts.costs.counts import count
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import AtLeastTwo, Inference, Info
 from components.contracts.states import placed, rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.maths.cholesky import LOG_2PI
@@ -78,7 +78,7 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
     max_useful_steps = 1
     provides = {"predicts_rows"}
     prior: Literal["model", "library"]
-    truncation: Annotated[int, Field(ge=2)]
+    truncation: AtLeastTwo
     starts: PositiveInt
     cycles: PositiveInt
 

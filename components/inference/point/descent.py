@@ -8,16 +8,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import torch
-from pydantic import BaseModel, Field, PositiveFloat
+from pydantic import BaseModel, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import Penalised
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import Batch
-from components.contracts.roles import Info
+from components.contracts.roles import Info, ZeroToBelowOne
 from components.maths.optimizers import SGD, Adadelta, AdaGrad, Adam, Optimizer
 
 Descent = Literal["adam", "sgd", "adagrad", "adadelta"]
@@ -43,7 +43,7 @@ class DescentKeys(BaseModel):
 
     optimizer: Descent
     lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
+    momentum: ZeroToBelowOne
 
     def build_optimizer(self, parameters: Iterable[Tensor]) -> Optimizer:
         """The optimizer with this name; only sgd has the momentum of the key."""

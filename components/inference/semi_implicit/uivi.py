@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable, LogJoint
 from components.contracts.problems import RowBatch
-from components.contracts.roles import Info
+from components.contracts.roles import BetweenZeroAndOne, Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch, SampleableProblem
 from components.inference.log_joint import value_and_gradient
@@ -99,7 +98,7 @@ class UIVI(SemiImplicitRowsVI):
     reverse_samples: PositiveInt
     leapfrog_steps: PositiveInt
     step_size: PositiveFloat
-    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
+    target_acceptance: BetweenZeroAndOne
 
     def init(
         self, model: LogJoint | LatentVariable[RowBatch], problem: SampleableProblem, rng: Rng

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info
+from components.contracts.roles import BetweenZeroAndOne, Info, ZeroToBelowOne
 from components.contracts.states import placed, rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.inference.chains import (
@@ -85,8 +85,8 @@ class VCD(GuideFit[VCDState]):
     infer_steps: NonNegativeInt | None
     leapfrog_steps: PositiveInt
     step_size: PositiveFloat
-    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
-    decay: Annotated[float, Field(ge=0, lt=1)]
+    target_acceptance: BetweenZeroAndOne
+    decay: ZeroToBelowOne
     covariance: Literal["diagonal", "full"]
     start: Literal["zero", "drawn"]
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
-from components.contracts.roles import Info
+from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
@@ -51,8 +49,8 @@ class AdamNoise(Superchains, GradientDynamics[AdamNoiseState], GradientEstimates
     Source: Gallego (2021), section 2.3.2; Kingma and Ba (2014), Algorithm 1; Ma et al. (2015), eq.
     (5)."""
 
-    beta1: Annotated[float, Field(ge=0, lt=1)]
-    beta2: Annotated[float, Field(ge=0, lt=1)]
+    beta1: ZeroToBelowOne
+    beta2: ZeroToBelowOne
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> AdamNoiseState:
         state = self.start_chains(model, problem, rng)

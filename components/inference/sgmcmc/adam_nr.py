@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
-from components.contracts.roles import Info
+from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.log_joint import value_and_gradient
@@ -55,8 +53,8 @@ class AdamNR(Repulsion[AdamNRState], Preconditioning):
     (2015), Theorem 1.
     """
 
-    beta1: Annotated[float, Field(ge=0, lt=1)]
-    beta2: Annotated[float, Field(ge=0, lt=1)]
+    beta1: ZeroToBelowOne
+    beta2: ZeroToBelowOne
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> AdamNRState:
         state = self.start_chains(model, problem, rng)

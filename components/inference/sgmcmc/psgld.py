@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.costs.counts import count
-from components.contracts.roles import Info
+from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.log_joint import log_joint
@@ -78,7 +76,7 @@ class PSGLD(Superchains, GradientDynamics[PSGLDState], GradientEstimates, Precon
     Source: Li et al. (2016), Algorithm 1; Ma et al. (2015), eq. (5).
     """
 
-    averaging: Annotated[float, Field(ge=0, lt=1)]
+    averaging: ZeroToBelowOne
     correction: bool
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> PSGLDState:

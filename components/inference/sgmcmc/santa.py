@@ -4,14 +4,13 @@ optimizer."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Info
+from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
@@ -65,7 +64,7 @@ class Santa(Superchains, GradientDynamics[SantaState], GradientEstimates, Precon
     Source: Chen et al. (2016), Algorithm 1, Euler scheme.
     """
 
-    averaging: Annotated[float, Field(ge=0, lt=1)]
+    averaging: ZeroToBelowOne
     friction: PositiveFloat
     coldness: PositiveFloat
     annealing: NonNegativeFloat

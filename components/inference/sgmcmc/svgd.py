@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Bias, Response
-from components.contracts.roles import Info
+from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem
 from components.inference.log_joint import value_and_gradient
@@ -51,7 +51,7 @@ class SVGD(ParticleDynamics[SVGDState]):
     mixes = False  # particles at rest have no R̂
     draw_bias = Bias("the number of its particles", most=0.3)
     scaling: Literal["none", "adagrad"]
-    beta2: Annotated[float, Field(ge=0, lt=1)]
+    beta2: ZeroToBelowOne
     stability: PositiveFloat
     kernel_particles: PositiveInt | None
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import BetweenZeroAndOne, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
@@ -96,7 +96,7 @@ class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
 
     divergence: Divergence
     prior: Literal["network", "scale_mixture"]
-    mixture_share: Annotated[float, Field(gt=0, lt=1)]
+    mixture_share: BetweenZeroAndOne
     mixture_stds: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)]
     lr: PositiveFloat
     n_samples: PositiveInt

@@ -15,7 +15,12 @@ from components.contracts.capabilities import Elbo, NoiseParameters, Variational
 from components.contracts.capabilities.variational import VariationalLayer
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import (
+    AboveZeroToOne,
+    Inference,
+    Info,
+    ZeroToBelowOne,
+)
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.maths.cholesky import triangular_inverse
@@ -105,15 +110,15 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
     provides = {"predicts", "redraws", "holds_module"}
 
     lr: PositiveFloat
-    betas: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)]
+    betas: Annotated[list[ZeroToBelowOne], Field(min_length=2, max_length=2)]
     schedule: Literal["constant", "cosine", "step"]
     decay_steps: PositiveInt
-    decay_factor: Annotated[float, Field(gt=0, le=1)]
+    decay_factor: AboveZeroToOne
     n_samples: PositiveInt
     n_predict: PositiveInt
     noise_warmup: NonNegativeInt
     natural_layers: Literal["none", "top", "all"]
-    natural_gamma: Annotated[float, Field(gt=0, le=1)]
+    natural_gamma: AboveZeroToOne
     natural_warmup: NonNegativeInt
     clip_norm: PositiveFloat | None
 

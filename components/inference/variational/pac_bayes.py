@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import WeightSpace
 from components.contracts.predictive import Categorical, top_class
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import (
+    BetweenZeroAndOne,
+    Inference,
+    Info,
+    ZeroToBelowOne,
+)
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 
 NETWORKS_AT_ONCE = 50  # whose errors are found together
 FEWEST_ROWS = 8  # the bound of Maurer (2004) is proved from there on
-Share = Annotated[float, Field(gt=0, lt=1)]
+Share = BetweenZeroAndOne
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
     provides = {"predicts", "redraws", "analyses"}
     reads_truth = True  # the bound is laid next to the error on test rows
 
-    prior_share: Annotated[float, Field(ge=0, lt=1)]
+    prior_share: ZeroToBelowOne
     prior_steps: NonNegativeInt
     prior_std: PositiveFloat
     lr: PositiveFloat

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
+from components.contracts.roles import AboveZeroToOne, Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
@@ -271,7 +271,7 @@ class IRF(Model[Supervised, Forests]):
     differentiable = False
 
     trees: PositiveInt
-    max_features: Annotated[float, Field(gt=0, le=1)]
+    max_features: AboveZeroToOne
     min_leaf: PositiveInt
     max_depth: PositiveInt | None
     smoothing: PositiveFloat

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
+from components.contracts.roles import AtLeastTwo, Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.exponential.dirichlet import draw_log_dirichlet
@@ -100,7 +99,7 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
     requires = Requirements(kinds={"unlabelled"}, values={"real"})
     offers = {"dirichlet_process", "log_joint", "coordinate_ascent"}
     concentration: PositiveFloat
-    truncation: Annotated[int, Field(ge=2)]
+    truncation: AtLeastTwo
     mean_rows: PositiveFloat
     freedom: PositiveFloat | None
     width: PositiveFloat

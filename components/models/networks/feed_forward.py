@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.capabilities.networks import Affine
 from components.contracts.predictive import Predictive, Reverse
-from components.contracts.roles import Model
+from components.contracts.roles import Model, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.compiled.affine import affine
@@ -71,7 +70,7 @@ def back(
     return by(g, weights[0])
 
 
-DropoutRate = Annotated[float, Field(ge=0, lt=1)]
+DropoutRate = ZeroToBelowOne
 
 
 class DropoutModel(Model[Supervised, nn.Module]):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.attackers import Injection, Knowledge
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Probability
+from components.contracts.roles import AboveZeroToOne, Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import FilterVictim
 from components.maths.exponential.standard_draws import standard_uniform
@@ -62,7 +62,7 @@ class Spoofing(Injection):
     probability: Probability
     times: Literal["random", "worst"]
     steps: PositiveInt
-    step_size: Annotated[float, Field(gt=0, le=1)]
+    step_size: AboveZeroToOne
     restarts: NonNegativeInt
     queries: PositiveInt
     window: PositiveInt

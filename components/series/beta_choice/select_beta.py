@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import StateSpace
-from components.contracts.roles import Info
+from components.contracts.roles import AboveZeroToOne, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -55,7 +54,7 @@ class SelectBeta(BetaGrid):
 
     Source: Boustati (2021), section 6.3.3, eq. (6.13) and appendix D.3.2."""
 
-    share: Annotated[float, Field(gt=0, le=1)]
+    share: AboveZeroToOne
 
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> Selection:
         other = problem.another(rng)

@@ -10,6 +10,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
+from components.contracts.roles import AtLeastTwo
 from components.errors import ConfigMismatchError, IncompleteResultWarning, NumericalError
 from components.series.budget.choices import Choice, judge
 from components.series.budget.plan import Plan, best_plan, safest_plan
@@ -77,7 +78,7 @@ class Budget(BaseModel):
     risk: PositiveFloat | None
     aversion: NonNegativeFloat
     shrink: bool
-    frontier: Annotated[int, Field(ge=2)]
+    frontier: AtLeastTwo
     strategies: dict[str, dict[str, NonNegativeFloat]] | None
 
     def check(self, channels: list[str], horizon: int) -> None:

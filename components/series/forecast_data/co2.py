@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import Setting
+from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.registry import register
@@ -53,7 +53,7 @@ class CO2(FileOrSimulationDataset[Forecasting]):
     kind = "sequence"
     traits = {"unknown_states"}
     stand_in = "a simulated record"
-    n_train: Annotated[int, Field(ge=2)]
+    n_train: AtLeastTwo
     n_ahead: PositiveInt
     origin: Origin
     standardise: Literal["train", "record", "none"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import Setting
+from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.errors import ConfigMismatchError
@@ -50,7 +50,7 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
     state_name: ClassVar[str]
     unit: ClassVar[str]
     first: ClassVar[tuple[int, int] | None] = None  # year and month; None: not known
-    n_train: Annotated[int, Field(ge=2)]
+    n_train: AtLeastTwo
     n_ahead: PositiveInt
     origin: Origin
     log: bool

@@ -10,7 +10,13 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import (
+    AboveZeroToOne,
+    AtLeastTwo,
+    Dataset,
+    Setting,
+    ZeroToBelowOne,
+)
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.registry import register
@@ -59,19 +65,19 @@ class RetailSim(Dataset[Forecasting]):
     traits = {"unknown_states"}
 
     n_steps: PositiveInt
-    n_train: Annotated[int, Field(ge=2)]
+    n_train: AtLeastTwo
     origin: Origin
     channels: Annotated[list[str], Field(min_length=1)]
     effects: dict[str, float]
     q: dict[str, float]
     half: dict[str, PositiveFloat]
-    decay: Annotated[float, Field(gt=0, le=1)]
+    decay: AboveZeroToOne
     goodwill_sd: NonNegativeFloat
     level: float
     level_sd: NonNegativeFloat
     observation_sd: PositiveFloat
     nu: Annotated[float, Field(gt=2)] | None
-    missing_share: Annotated[float, Field(ge=0, lt=1)]
+    missing_share: ZeroToBelowOne
     budget: Budget
 
     def _check(self) -> None:

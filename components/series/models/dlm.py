@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, NonNegativeFloat
+from pydantic import NonNegativeFloat
 from torch import Tensor, nn
 
 from components.contracts.capabilities import CategoricalSeries
 from components.contracts.predictive import GaussianMixture
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
+from components.contracts.roles import AtLeastTwo, Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -251,7 +251,7 @@ class Dlm(Model[Sequence, DynamicLinear]):
     offers = {"log_joint", "forecasts_series", "warm_start"}
 
     trend: Trend
-    period: Annotated[int, Field(ge=2)] | None
+    period: AtLeastTwo | None
     initial_sd: NonNegativeFloat
     start: Literal["prior", "median"]
     unknown: NoisePriors

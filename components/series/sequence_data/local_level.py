@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Setting
+from components.contracts.roles import Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.figures.coverage import coverage
@@ -34,7 +33,7 @@ class LocalLevelSeries(SimulatedSeries):
     level_sd: PositiveFloat
     initial_mean: float
     initial_sd: PositiveFloat
-    missing: Annotated[float, Field(ge=0, lt=1)]
+    missing: ZeroToBelowOne
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         def normal(generator: torch.Generator) -> Tensor:

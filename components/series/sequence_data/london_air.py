@@ -5,13 +5,13 @@ The network may be simulated.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
+from pydantic import NonNegativeInt, PositiveFloat, model_validator
 from torch import Tensor
 
-from components.contracts.roles import Setting
+from components.contracts.roles import AboveZeroToOne, AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.errors import ConfigMismatchError
@@ -64,11 +64,11 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
     species: Literal["PM25", "PM10", "NO2", "O3", "SO2", "CO"]
     sensor: str | NonNegativeInt | None
     start: str | NonNegativeInt | None
-    hours: Annotated[int, Field(ge=2)]
+    hours: AtLeastTwo
     pick: NonNegativeInt
     threshold: PositiveFloat
     max_level: PositiveFloat
-    max_missing: Annotated[float, Field(gt=0, le=1)]
+    max_missing: AboveZeroToOne
 
     @model_validator(mode="after")
     def _check_window_keys(self) -> LondonAir:

@@ -4,13 +4,12 @@ steps."""
 from __future__ import annotations
 
 import math
-from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Setting
+from components.contracts.roles import Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.registry import register
@@ -44,7 +43,7 @@ class MaternSeries(SimulatedSeries):
     variance: PositiveFloat
     noise_variance: PositiveFloat
     step: PositiveFloat
-    missing: Annotated[float, Field(ge=0, lt=1)]
+    missing: ZeroToBelowOne
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         matrices = matern_matrices(

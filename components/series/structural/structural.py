@@ -14,7 +14,7 @@ from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Block, Model
+from components.contracts.roles import Block, Model, ZeroToBelowOne
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import (
@@ -289,7 +289,7 @@ class Structural(Model[Sequence, SumOfBlocks]):
     centre: float | None
     df: PositiveFloat
     upper: PositiveFloat | None
-    r2: Annotated[float, Field(ge=0, lt=1)]
+    r2: ZeroToBelowOne
     errors: Law
     nu: Annotated[float, Field(gt=2)] | None
     nu_shape: PositiveFloat

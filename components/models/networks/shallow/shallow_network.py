@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
+from components.contracts.roles import BetweenZeroAndOne, Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
@@ -200,7 +200,7 @@ class ShallowNetwork(Model[Supervised, ShallowModule]):
 
     units: PositiveInt
     architecture: Literal["fixed", "variable"]
-    continuation: Annotated[float, Field(gt=0, lt=1)]
+    continuation: BetweenZeroAndOne
     linear: bool
     linear_sd: PositiveFloat
     beta_sd: PositiveFloat

@@ -9,12 +9,13 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
+from components.contracts.roles import ZeroToBelowOne
 from components.contracts.structural import Covariates, Facts
 from components.errors import ConfigMismatchError
 from components.series.maths.advertising import effectiveness, saturate
 from components.series.structural.blocks.selection import SelectionBlock
 
-Share = Annotated[float, Field(ge=0, lt=1)]
+Share = ZeroToBelowOne
 
 
 def name_column(channel: str, half: float | None, limit: float) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import torch
-from pydantic import Field
 
+from components.contracts.roles import AtLeastTwo
 from components.contracts.structural import Facts, Terms
 from components.registry import register
 from components.series.structural.blocks.rows import NoiseBlock, constant
@@ -24,7 +22,7 @@ class SeasonalBlock(NoiseBlock):
 
     Source: Scott and Varian (2014); Harvey (1989), section 2.3.4."""
 
-    period: Annotated[int, Field(ge=2)]
+    period: AtLeastTwo
 
     def terms(self, facts: Facts) -> Terms:
         p = self.period
