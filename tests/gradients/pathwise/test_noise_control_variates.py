@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -58,14 +59,37 @@ class Location(nn.Module):
     def context(self, batch):
         return batch.x
 
+    def row_gradients(self, x, noise):
+        """Gradients ĝ_b [S, B, P] of each row, without bend."""
+        scale = self.s.detach().exp()
+        pull = x - self.a.detach() - scale * noise
+        return torch.cat([pull, pull * scale * noise], -1)
+
     def exact(self, x):
         """Gradient of the bound of all rows, without bend."""
         return torch.cat([(x - self.a).sum(0) - self.a, -len(x) * (2 * self.s).exp()]).detach()
 
 
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=F64)
+
+
 def rows(n=5, scale=1.0, seed=3):
-    g = torch.Generator().manual_seed(seed)
-    return Rows(torch.randn(n, 2, generator=g, dtype=F64), scale)
+    return Rows(normal(n, 2, seed=seed), scale)
+
+
+def z_score(draws, exact=0.0):
+    """Largest |mean − exact| in standard errors."""
+    error = draws.std(0) / len(draws) ** 0.5
+    return float(((draws.mean(0) - exact) / error).abs().max())
+
+
+def share_noise(module):
+    """Give all five rows the same noise."""
+    module.draw_noise = lambda batch, n, generator: torch.randn(
+        n, 1, 2, generator=generator, dtype=F64
+    ).expand(-1, 5, -1)
+    return module
 
 
 def flat(gradients):
@@ -101,7 +125,7 @@ def test_moments_are_those_of_a_normal():
 
 def test_powers_less_their_means():
     """(4.21): ε and ε² − 1, and (4.19) of K = 4; mean of the samples of a row."""
-    noise = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    noise = normal(3, 4, 2)
     w = control_variates(noise, 4)
     expected = [noise, noise**2 - 1, noise**3, noise**4 - 3]
     assert torch.allclose(w, torch.cat(expected, -1).sum(0) / 3)
@@ -116,13 +140,13 @@ def test_radial_functions_have_mean_zero():
     for j, mu in enumerate((-2, -1, 0, 1, 2)):
         gap = values[:, 1 + j] - (-0.5 * (at - mu) ** 2).exp()
         torch.testing.assert_close(gap, torch.full_like(gap, -math.exp(-mu * mu / 4) / 2**0.5))
-    whole = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    whole = normal(3, 4, 2)
     torch.testing.assert_close(control_variates(whole, 2, 0), control_variates(whole, 2))
     assert control_variates(whole, 2, 3).shape == (4, 10)
 
 
 def test_radial_functions_take_what_polynomials_leave():
-    noise = torch.randn(4000, 1, generator=torch.Generator().manual_seed(0), dtype=F64)
+    noise = normal(4000, 1)
     slope = (3 * noise).tanh()  # of log cosh: no polynomial of the noise
     left = {}
     for radial in (0, 5):
@@ -132,7 +156,7 @@ def test_radial_functions_take_what_polynomials_leave():
 
 
 def test_their_known_covariance_is_that_of_draws():
-    noise = torch.randn(50_000, 1, generator=torch.Generator().manual_seed(0), dtype=F64)
+    noise = normal(50_000, 1)
     w = controlled.basis(noise, 2, 3)
     estimator = gradient("context_free_cv", order=2, radial=3)
     whitened = estimator.whiten(Told(1.0, w, False, w[0], None, w))
@@ -151,8 +175,7 @@ def test_radial_functions_that_keep_their_mean_are_found(monkeypatch, excess):
     draws = torch.stack(
         [flat(estimator.estimate(module, batch, rng, state)[0]) for _ in range(300)]
     )
-    z = (draws.mean(0) - exact) / (draws.std(0) / 300**0.5)
-    assert (float(z.abs().max()) > 6) == (excess > 0)
+    assert (z_score(draws, exact) > 6) == (excess > 0)
 
 
 @pytest.mark.parametrize(("n_samples", "centred"), [(1, False), (3, False), (2, True)])
@@ -200,8 +223,7 @@ def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
     module, batch = Location(), rows()
     a, scale = module.a.detach(), module.s.detach().exp()
     noise = module.draw_noise(batch, 600, torch.Generator().manual_seed(2))
-    pull = batch.x - a - scale * noise
-    each = torch.cat([pull, pull * scale * noise], -1)  # ĝ_b [S, B, P]
+    each = module.row_gradients(batch.x, noise)
     level = torch.cat([batch.x - a, -scale.square().expand(5, -1)], -1)  # E ĝ_b
     level = level if objective != "gradient_sum" else level.sum(0).expand(5, -1)
     slopes = []
@@ -246,17 +268,14 @@ def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():
         rows(),
         torch.randn(5, 4, 4, generator=torch.Generator().manual_seed(1)).double(),
     )
-    a, scale = module.a.detach(), module.s.detach().exp()
     noise = module.draw_noise(batch, 4000, torch.Generator().manual_seed(2))  # [S, B, D]
-    pull = batch.x - a - scale * noise
-    each = torch.cat([pull, pull * scale * noise], -1)  # ĝ_b [S, B, P]
+    each = module.row_gradients(batch.x, noise)
     differences = []
     for e, g in zip(noise, each, strict=True):
         G, H = g.sum(0), torch.einsum("bpk,bk->bp", c, control_variates(e[None], 2))
         squared, by_sum, partial = (spread(name, G, g, H) for name in OBJECTIVES)
         differences.append(torch.stack([squared - G.square().sum() - partial, by_sum - partial]))
-    values = torch.stack(differences)
-    assert float((values.mean(0) / (values.std(0) / 4000**0.5)).abs().max()) < 3.5
+    assert z_score(torch.stack(differences)) < 3.5
 
 
 @pytest.mark.parametrize(
@@ -284,7 +303,7 @@ def largest_z(name, changes, module, exact, batch, steps):
     differences)."""
     estimator = gradient(name, **changes)
     _, _, draws = trained(estimator, module, batch, steps)
-    return float(((draws.mean(0) - exact) / (draws.std(0) / steps**0.5)).abs().max())
+    return z_score(draws, exact)
 
 
 def gaussian_models():
@@ -328,8 +347,7 @@ def test_no_coefficient_knows_the_noise_that_it_corrects(name):
     draws = torch.stack(
         [flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(300)]
     )
-    z = (draws.mean(0) - module.exact(batch.x)) / (draws.std(0) / 300**0.5)
-    assert float(z.abs().max()) < 4
+    assert z_score(draws, module.exact(batch.x)) < 4
 
 
 @pytest.mark.slow
@@ -450,49 +468,50 @@ def test_an_amortised_coefficient_beats_one_for_all_rows():
     assert ratios[0] < 0.9 * ratios[1]
 
 
-# ---- what is refused
+# ---- refused
 # -------------------------------------------------------------------------------------------------
-def test_rows_that_share_their_noise_have_no_sum_of_variances():
-    module, batch = Location(), rows()
-    module.draw_noise = lambda batch, n, generator: torch.randn(
-        n, 1, 2, generator=generator, dtype=F64
-    ).expand(-1, 5, -1)
-    for objective in ("gradient_sum", "partial_gradients"):
-        with pytest.raises(
-            ConfigMismatchError, match=r"set inference.noise=rows, or objective=squared_difference"
-        ):
-            trained(gradient("amortised_cv", objective=objective), module, batch, 1)
-    trained(gradient("amortised_cv"), module, batch, 1)
+def bare_module():
+    """Pathwise, but not a module with parameters that can be exchanged."""
+    module = Location()
+    names = ("parameters", "draw_noise", "elbo_rows", "kl", "noise_dim")
+    return SimpleNamespace(**{name: getattr(module, name) for name in names})
+
+
+def module_without_context():
+    module = Location()
+    module.context_dim = 0
+    return module
+
+
+SHARED_NOISE = r"set inference.noise=rows, or objective=squared_difference"
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "changes", "message"),
+    [
+        *(
+            (lambda: share_noise(Location()), "amortised_cv", {"objective": name}, SHARED_NOISE)
+            for name in ("gradient_sum", "partial_gradients")
+        ),
+        (module_without_context, "amortised_cv", {}, "choose gradient=context_free_cv"),
+        (
+            bare_module,
+            "context_free_cv",
+            {"objective": "partial_gradients"},
+            "needs rows to differentiate one by one",
+        ),
+        (Location, "amortised_cv", {"widths": [2**26]}, r"lower gradient.widths"),
+    ],
+)
+def test_a_misfit_is_refused(make, name, changes, message):
+    with pytest.raises(ConfigMismatchError, match=message):
+        trained(gradient(name, **changes), make(), rows(), 1)
 
 
 def test_shared_noise_has_the_covariance_of_its_sum():
-    module, batch = Location(), rows()
-    module.draw_noise = lambda batch, n, generator: torch.randn(
-        n, 1, 2, generator=generator, dtype=F64
-    ).expand(-1, 5, -1)
+    module, batch = share_noise(Location()), rows()
+    trained(gradient("amortised_cv"), module, batch, 1)
     draws = trained(
         gradient("context_free_cv", solver="moving_average", decay=0.998), module, batch, 800
     )[2]
     assert float(draws[-300:, :2].var(0).sum() / (25 * (2 * module.s).exp().detach().sum())) < 0.1
-
-
-def test_a_model_without_rows():
-    module = Location()
-    module.context_dim = 0
-    with pytest.raises(ConfigMismatchError, match="choose gradient=context_free_cv"):
-        gradient("amortised_cv").init(module, Streams(0))
-
-    class Bare:
-        """Pathwise, and no module whose parameters can be exchanged."""
-
-        parameters, draw_noise, elbo_rows, kl, noise_dim = (
-            module.parameters, module.draw_noise, module.elbo_rows, module.kl, 2,
-        )  # fmt: skip
-
-    with pytest.raises(ConfigMismatchError, match="needs rows to differentiate one by one"):
-        trained(gradient("context_free_cv", objective="partial_gradients"), Bare(), rows(), 1)
-
-
-def test_a_network_beyond_memory():
-    with pytest.raises(ConfigMismatchError, match=r"lower gradient.widths"):
-        component("gradient", "amortised_cv", widths=[2**26]).init(Location(), Streams(0))
