@@ -477,12 +477,6 @@ def bare_module():
     return SimpleNamespace(**{name: getattr(module, name) for name in names})
 
 
-def module_without_context():
-    module = Location()
-    module.context_dim = 0
-    return module
-
-
 SHARED_NOISE = r"set inference.noise=rows, or objective=squared_difference"
 
 
@@ -493,19 +487,26 @@ SHARED_NOISE = r"set inference.noise=rows, or objective=squared_difference"
             (lambda: share_noise(Location()), "amortised_cv", {"objective": name}, SHARED_NOISE)
             for name in ("gradient_sum", "partial_gradients")
         ),
-        (module_without_context, "amortised_cv", {}, "choose gradient=context_free_cv"),
         (
             bare_module,
             "context_free_cv",
             {"objective": "partial_gradients"},
             "needs rows to differentiate one by one",
         ),
-        (Location, "amortised_cv", {"widths": [2**26]}, r"lower gradient.widths"),
     ],
 )
 def test_a_misfit_is_refused(make, name, changes, message):
     with pytest.raises(ConfigMismatchError, match=message):
         trained(gradient(name, **changes), make(), rows(), 1)
+
+
+def test_a_misfit_is_refused_before_a_step():
+    module = Location()
+    with pytest.raises(ConfigMismatchError, match=r"lower gradient.widths"):
+        gradient("amortised_cv", widths=[2**26]).init(module, Streams(0))
+    module.context_dim = 0
+    with pytest.raises(ConfigMismatchError, match="choose gradient=context_free_cv"):
+        gradient("amortised_cv").init(module, Streams(0))
 
 
 def test_shared_noise_has_the_covariance_of_its_sum():
