@@ -74,10 +74,12 @@ def soften_logits(predictive: Categorical, y: Tensor, norm: NormName) -> Categor
     if norm == "l1":
         factor = factor.amin(0, keepdim=True).clamp_max(1e20)  # where logits are equal
     else:
-        members = Categorical(logits.flatten(0, 1)[None])
-        of_member = certainty(members, y.repeat(len(logits), 1)).view_as(factor)
         of_row = certainty(predictive, y)
-        is_tempered = (of_row > CERTAIN) | (of_member - of_row > SURER)
+        is_tempered = of_row > CERTAIN
+        if len(logits) > 1:
+            members = Categorical(logits.flatten(0, 1)[None])
+            of_member = certainty(members, y.repeat(len(logits), 1)).view_as(factor)
+            is_tempered = is_tempered | (of_member - of_row > SURER)
         factor = torch.where(is_tempered, factor.clamp_max(1.0), 1.0)
     return Categorical(logits * factor[..., None, None])
 
