@@ -111,8 +111,7 @@ def is_protocol(node: ast.AST) -> bool:
     )
 
 
-def count_file(source: str, counts: Counter[str]) -> None:
-    tree = ast.parse(source)
+def count_file(source: str, tree: ast.Module, counts: Counter[str]) -> None:
     inside: set[int] = set()
     for text, statement in docstrings(tree):
         inside |= set(range(statement.lineno, (statement.end_lineno or 0) + 1))
@@ -140,21 +139,20 @@ def measure() -> Counter[str]:
     for package in SIZED:
         for path in (ROOT / package).rglob("*.py"):
             source = path.read_text(encoding="utf-8")
-            nodes = sum(
-                not isinstance(node, ast.expr_context) for node in ast.walk(ast.parse(source))
-            )
+            tree = ast.parse(source)
+            nodes = sum(not isinstance(node, ast.expr_context) for node in ast.walk(tree))
             counts[f"nodes_{package}"] += nodes
             if package in PACKAGES:
                 counts["nodes"] += nodes
                 counts["files_over_260"] += source.count("\n") > 260
-                count_file(source, counts)
+                count_file(source, tree, counts)
     for name, part, whole, unit in RATES:
         counts[name] = unit * counts[part] / counts[whole]
     return counts
 
 
-def main() -> int:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+def main() -> bool:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     counts = measure()
     above = 0
     for name, bar in settings["tool"]["house"].items():

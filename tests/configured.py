@@ -22,7 +22,7 @@ from runner.execution.rng import Streams
 CONF = Path(__file__).parent.parent / "conf"
 
 
-def generator(seed: int) -> torch.Generator:
+def generator(seed: int = 0) -> torch.Generator:
     """Random numbers of a test."""
     return torch.Generator().manual_seed(seed)
 

@@ -7,6 +7,7 @@ import os
 import shutil
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -33,10 +34,8 @@ def pytest_collection_finish():
 @pytest.fixture(autouse=True)
 def same_environment():
     """What a command sets, threads=100000 among it, is not there for the next one."""
-    before = dict(os.environ)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
+    with patch.dict(os.environ):
+        yield
 
 
 @pytest.fixture

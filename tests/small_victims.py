@@ -4,7 +4,7 @@ checks say of them."""
 from __future__ import annotations
 
 import torch
-from configured import component
+from configured import component, generator
 from small_problems import classes
 
 from components.attackers.attacked import Attacked
@@ -14,10 +14,6 @@ from components.evaluation.security.checks import victim_checks
 from runner.execution.rng import Streams
 
 F64 = torch.float64
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 class Softmax:

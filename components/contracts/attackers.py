@@ -6,14 +6,7 @@ An attacker is a component of one of these four bases; a run has one, or none.""
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import (
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    Protocol,
-    runtime_checkable,
-)
+from typing import Any, ClassVar, Generic, Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 from typing_extensions import TypeVar

@@ -18,15 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-    Protocol,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, runtime_checkable
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,11 +27,7 @@ from typing_extensions import TypeVar
 
 from components.contracts.checks import Bias
 from components.contracts.problems import BatchKind, Domain, Kind, Target, Values
-from components.contracts.requirements import (
-    DataFacts,
-    Requirements,
-    inherit_requirements,
-)
+from components.contracts.requirements import DataFacts, Requirements, inherit_requirements
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
@@ -49,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Types of keys that are numbers in an interval.
-Probability = Annotated[float, Field(ge=0, le=1)]
+ZeroToOne = Annotated[float, Field(ge=0, le=1)]
 ZeroToBelowOne = Annotated[float, Field(ge=0, lt=1)]
 AboveZeroToOne = Annotated[float, Field(gt=0, le=1)]
 BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1)]

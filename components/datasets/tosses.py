@@ -6,7 +6,7 @@ import torch
 from pydantic import NonNegativeInt, PositiveInt
 
 from components.contracts.problems import Rows
-from components.contracts.roles import Dataset, Probability, Setting
+from components.contracts.roles import Dataset, Setting, ZeroToOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.problems.unlabelled import Unlabelled
@@ -33,7 +33,7 @@ class Tosses(Dataset[Unlabelled]):
     values = "binary"
     heads: NonNegativeInt
     tails: NonNegativeInt
-    theta: Probability
+    theta: ZeroToOne
     n_test: PositiveInt
 
     def load(self, rng: Rng, setting: Setting) -> Unlabelled:

@@ -11,12 +11,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 from torch import Tensor
 
-from components.contracts.predictive import (
-    GaussianMixture,
-    PoissonMixture,
-    Predictive,
-    is_finite,
-)
+from components.contracts.predictive import GaussianMixture, PoissonMixture, Predictive, is_finite
 from components.contracts.roles import BetweenZeroAndOne
 from components.errors import ConfigMismatchError
 from components.metrics.regression import mean_over_rows, name_by_task

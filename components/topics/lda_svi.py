@@ -12,7 +12,7 @@ from components.contracts.capabilities import TopicModel
 from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info, Probability
+from components.contracts.roles import Inference, Info, ZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.registry import register
@@ -50,7 +50,7 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, LdaSviState]):
 
     requires = Requirements(kinds={"unlabelled"}, capabilities={"topic_model"})
     provides = {"holds_topics"}
-    kappa: Probability
+    kappa: ZeroToOne
     tau: NonNegativeFloat
     updates: PositiveInt
     tolerance: PositiveFloat

@@ -134,7 +134,7 @@ data_dir, output_dir, plugins.  `runner show config` tells what each means; `run
 
 
 def _threads(argv: list[str]) -> str:
-    given = [word[8:] for word in argv if word.startswith("threads=")]
+    given = [word.removeprefix("threads=") for word in argv if word.startswith("threads=")]
     return [os.environ.get("OMP_NUM_THREADS", "1"), *given][-1]
 
 

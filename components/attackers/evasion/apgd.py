@@ -15,7 +15,7 @@ from components.attackers.criteria import RANKS, is_misclassified, next_classes
 from components.attackers.evasion.ascent import InputGradientAttack
 from components.attackers.norms import NORMS, room
 from components.attackers.target import TargetedAttack
-from components.contracts.roles import AboveZeroToOne, Probability
+from components.contracts.roles import AboveZeroToOne, ZeroToOne
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, NormName, Victim
 from components.registry import register
@@ -72,7 +72,7 @@ class APGD(TargetedAttack, InputGradientAttack):
     criterion: Criterion
     n_targets: PositiveInt | None
     momentum: AboveZeroToOne
-    rho: Probability
+    rho: ZeroToOne
     stop_when_broken: bool
 
     def measure(self) -> NormName:

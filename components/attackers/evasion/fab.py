@@ -12,7 +12,7 @@ from components.attackers.criteria import next_classes
 from components.attackers.evasion.ascent import MarginAttack
 from components.attackers.hyperplanes import project_to_plane
 from components.attackers.norms import NORMS, scale
-from components.contracts.roles import AboveZeroToOne, Probability
+from components.contracts.roles import AboveZeroToOne, ZeroToOne
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.registry import register
@@ -39,7 +39,7 @@ class FAB(MarginAttack):
     norm: NormName
     restarts: PositiveInt
     n_targets: PositiveInt
-    alpha_max: Probability
+    alpha_max: ZeroToOne
     overshoot: Annotated[float, Field(ge=1)]
     backward: AboveZeroToOne
     final_steps: NonNegativeInt

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from components.attackers.evasion.ascent import InputGradientAttack
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
-from components.contracts.roles import Probability
+from components.contracts.roles import ZeroToOne
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.registry import register
@@ -37,7 +37,7 @@ class SGLDAttack(InputGradientAttack):
     beta_a: PositiveFloat
     beta_b: PositiveFloat
     temperature: NonNegativeFloat
-    margin: Probability
+    margin: ZeroToOne
     project: bool
 
     def measure(self) -> NormName:

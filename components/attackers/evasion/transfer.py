@@ -12,12 +12,7 @@ from torch import Tensor
 from components.contracts.attackers import Evasion
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Domain
-from components.contracts.roles import (
-    AboveZeroToOne,
-    Inference,
-    Model,
-    Problem,
-)
+from components.contracts.roles import AboveZeroToOne, Inference, Model, Problem
 from components.contracts.streams import STREAMS, Rng
 from components.contracts.victim import Criterion, Measure, Victim
 from components.errors import ConfigMismatchError

@@ -14,7 +14,7 @@ from components.attackers.words.changes import (
     possible,
 )
 from components.attackers.words.search import WordAttack
-from components.contracts.roles import Probability
+from components.contracts.roles import ZeroToOne
 from components.contracts.victim import Direction, Victim
 from components.registry import register
 
@@ -35,7 +35,7 @@ class ARA(WordAttack):
     knowledge = "grey box"
 
     direction: Direction
-    variance: Probability
+    variance: ZeroToOne
 
     def measure(self) -> Direction:
         return self.direction

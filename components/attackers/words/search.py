@@ -9,11 +9,7 @@ import torch
 from pydantic import NonNegativeInt
 from torch import Tensor
 
-from components.attackers.words.changes import (
-    least_malicious,
-    malicious,
-    victim_as_attacked,
-)
+from components.attackers.words.changes import least_malicious, malicious, victim_as_attacked
 from components.contracts.attackers import Evasion
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng

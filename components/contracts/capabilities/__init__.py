@@ -27,11 +27,7 @@ from components.contracts.capabilities.estimators import (
     LinearSmoother,
 )
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
-from components.contracts.capabilities.mean_field import (
-    Clustered,
-    CoordinateAscent,
-    PointMasses,
-)
+from components.contracts.capabilities.mean_field import Clustered, CoordinateAscent, PointMasses
 from components.contracts.capabilities.networks import (
     AffineLayers,
     BatchNormalised,

@@ -11,20 +11,11 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Rows, Values
-from components.contracts.roles import (
-    BetweenZeroAndOne,
-    Dataset,
-    Setting,
-    ZeroToBelowOne,
-)
+from components.contracts.roles import BetweenZeroAndOne, Dataset, Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.datasets.bundled import locate_package
 from components.datasets.files import locate
-from components.figures.latent.latent_images import (
-    latent_plane,
-    prior_samples,
-    reconstructions,
-)
+from components.figures.latent.latent_images import latent_plane, prior_samples, reconstructions
 from components.figures.latent.latent_map import latent_map
 from components.figures.variational.clusters import clusters
 from components.problems.unlabelled import Unlabelled

@@ -10,12 +10,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Batch
-from components.contracts.roles import (
-    Dataset,
-    Probability,
-    Setting,
-    ZeroToBelowOne,
-)
+from components.contracts.roles import Dataset, Setting, ZeroToBelowOne, ZeroToOne
 from components.contracts.streams import Rng
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -41,7 +36,7 @@ class LinearSimulation(Dataset):
     beta: Annotated[list[float], Field(min_length=1)]
     correlation: ZeroToBelowOne
     noise: PositiveFloat
-    outliers: Probability
+    outliers: ZeroToOne
     outlier_scale: PositiveFloat
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:

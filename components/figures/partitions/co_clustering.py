@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, loss: str) -> Figure:
-    """Probability that two rows share a cluster, rows by the partition chosen; number of clusters
+    """ZeroToOne that two rows share a cluster, rows by the partition chosen; number of clusters
     by chain; the partition.
 
     Args:

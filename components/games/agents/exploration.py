@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Discriminator, PositiveInt, Tag
 
-from components.contracts.roles import AboveZeroToOne, Probability
+from components.contracts.roles import AboveZeroToOne, ZeroToOne
 
 
 class Decay(BaseModel):
@@ -17,7 +17,7 @@ class Decay(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    start: Probability
+    start: ZeroToOne
     factor: AboveZeroToOne
     every: PositiveInt  # episodes
 
@@ -33,8 +33,8 @@ class ModelledPlayerExploration(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    mean: Probability
-    rise: Probability
+    mean: ZeroToOne
+    rise: ZeroToOne
 
 
 def _form(value: object) -> str:
@@ -47,11 +47,11 @@ def _form(value: object) -> str:
 
 # The type is decided first, so that an error is reported once.
 Exploration = Annotated[
-    Annotated[Probability, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")],
+    Annotated[ZeroToOne, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")],
     Discriminator(_form),
 ]
 LevelExploration = Annotated[
-    Annotated[Probability, Tag("a-number")]
+    Annotated[ZeroToOne, Tag("a-number")]
     | Annotated[Decay, Tag("a-schedule")]
     | Annotated[ModelledPlayerExploration, Tag("by-level")],
     Discriminator(_form),

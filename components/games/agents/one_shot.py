@@ -16,7 +16,7 @@ from components.contracts.games import (
     TabularGame,
     TaxedEnvironment,
 )
-from components.contracts.roles import Probability
+from components.contracts.roles import ZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -84,7 +84,7 @@ class OneShot(Player[OneShotState]):
     Source: Gallego (2021), appendices 4.B and 4.C; Nash (1951); Conitzer and Sandholm (2006).
     """
 
-    tax: Probability
+    tax: ZeroToOne
     plays: Literal["best", "worst", "lead"]
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> OneShotState:

@@ -17,7 +17,7 @@ Ties = Literal["shared", "first", "last"]
 def probabilities(
     values: Tensor, policy: PolicyName, epsilon: float, temperature: float, ties: Ties = "shared"
 ) -> Tensor:
-    """Probability of each action given its expected value ψ [..., A].
+    """ZeroToOne of each action given its expected value ψ [..., A].
 
     ε-greedy shares 1 − ε among equal maxima, or gives it to the first or the last of them
     (``ties``).  ε-greedy: p = (1 − ε) 1[ψ = max ψ] / #maxima + ε/A;  softmax: p ∝ exp(ψ /

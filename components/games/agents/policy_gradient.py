@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
-from components.contracts.roles import AboveZeroToOne, Probability
+from components.contracts.roles import AboveZeroToOne, ZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.games.agents.player import Player
@@ -58,7 +58,7 @@ class PolicyGradient(Player[Preferences]):
     """
 
     lr: PositiveFloat
-    gamma: Probability
+    gamma: ZeroToOne
     rounds: PositiveInt
     baseline: Literal["none", "mean", "by_state"]
     baseline_rate: AboveZeroToOne

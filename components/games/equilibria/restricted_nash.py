@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
-from components.contracts.roles import Inference, Probability
+from components.contracts.roles import Inference, ZeroToOne
 from components.contracts.streams import Rng
 from components.games.agents.fictitious_play import expected_values
 from components.games.agents.player import Player
@@ -50,7 +50,7 @@ class RestrictedNash(StageGames[RestrictedNashState]):
     Gallego (2021), Algorithm 4.1, and Littman (1994).
     """
 
-    trust: Probability
+    trust: ZeroToOne
     forecaster: Inference
 
     @field_validator("forecaster")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
-from components.contracts.roles import Probability
+from components.contracts.roles import ZeroToOne
 from components.contracts.streams import Rng
 from components.games.agents.policies import draw_action
 from components.maths.exponential.standard_draws import standard_normal
@@ -68,8 +68,8 @@ class Regulator(Opponent[RegulatorState]):
 
     regulates: Opponent | None
     policy: Literal["discrete", "gaussian", "constant", "none"]
-    rate: Probability
-    rates: list[Probability] = Field(min_length=2)
+    rate: ZeroToOne
+    rates: list[ZeroToOne] = Field(min_length=2)
     sd: PositiveFloat
     start: float
     every: PositiveInt

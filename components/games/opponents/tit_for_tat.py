@@ -7,7 +7,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
-from components.contracts.roles import Probability
+from components.contracts.roles import ZeroToOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.registry import register
@@ -29,8 +29,8 @@ class TitForTat(Opponent[Tensor]):
 
     knowledge = "black box"
 
-    forgives: Probability
-    errs: Probability
+    forgives: ZeroToOne
+    errs: ZeroToOne
 
     def reset(self, seat: Seat, rng: Rng) -> Tensor:
         if (seat.own, seat.hers) != (2, 2):

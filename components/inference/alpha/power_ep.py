@@ -14,12 +14,7 @@ from torch import Tensor
 from components.contracts.capabilities import GaussianPrior, LogJoint
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import (
-    AboveZeroToOne,
-    Inference,
-    Info,
-    Probability,
-)
+from components.contracts.roles import AboveZeroToOne, Inference, Info, ZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
@@ -110,7 +105,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
     provides = SAMPLER_OUTPUTS | {"analyses"}
     mixes = False  # independent draws of a fit
 
-    alpha: Probability
+    alpha: ZeroToOne
     damping: AboveZeroToOne
     nodes: Annotated[int, Field(ge=5, le=200)]
     draws: PositiveInt

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.attackers.words.beliefs import BELIEFS, estimate_frequency, frequency_within
-from components.contracts.roles import Probability
+from components.contracts.roles import ZeroToOne
 from components.contracts.victim import Direction
 from components.inference.defences.origins import AdversaryAwareClassifier, Origins, OriginsDefence
 from components.inference.point.fit import FitState
@@ -34,7 +34,7 @@ class ACRA(OriginsDefence):
     """
 
     direction: Direction
-    variance: Probability
+    variance: ZeroToOne
     draws: PositiveInt
     precision: Annotated[float, Field(gt=0, lt=0.5)] | None
     candidates: PositiveInt

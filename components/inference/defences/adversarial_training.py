@@ -14,12 +14,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.defences.training_threat import Mixture, TrainingThreat, mixed
-from components.inference.point.descent import (
-    DescentKeys,
-    DescentState,
-    descend,
-    frozen,
-)
+from components.inference.point.descent import DescentKeys, DescentState, descend, frozen
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 from components.registry import register

@@ -20,7 +20,7 @@ from components.contracts.capabilities import Generative
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info, Probability
+from components.contracts.roles import Inference, Info, ZeroToOne
 from components.contracts.streams import Rng
 from components.contracts.victim import Direction
 from components.inference.point.fit import Fit, FitState
@@ -160,7 +160,7 @@ class OriginsDefence(Inference[Generative, Supervised, Batch, FitState]):
     provides = {"predicts", "defends"}
 
     changes: PositiveInt
-    idle: Probability
+    idle: ZeroToOne
     utilities: Utilities
 
     def init(self, model: Generative, problem: Supervised, rng: Rng) -> FitState:

@@ -15,12 +15,7 @@ from torch import Tensor
 from components.contracts.capabilities import BetaPosterior
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import (
-    BetweenZeroAndOne,
-    Inference,
-    Info,
-    Probability,
-)
+from components.contracts.roles import BetweenZeroAndOne, Inference, Info, ZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -241,7 +236,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     level: BetweenZeroAndOne
     width: BetweenZeroAndOne
     tails: PositiveInt
-    thetas: list[Probability]
+    thetas: list[ZeroToOne]
     nature: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)] | None
     simulations: PositiveInt
 

@@ -15,11 +15,7 @@ from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch, SampleableProblem, Sampler
 from components.inference.hamiltonian import chees
-from components.inference.hamiltonian.adaptation import (
-    harmonic_mean,
-    last_search_step,
-    windows,
-)
+from components.inference.hamiltonian.adaptation import harmonic_mean, last_search_step, windows
 from components.inference.hamiltonian.leapfrog import (
     DIVERGENT,
     Phase,

@@ -14,12 +14,7 @@ from components.contracts.capabilities import Conjugate
 from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-from components.contracts.roles import (
-    AtLeastTwo,
-    BetweenZeroAndOne,
-    Inference,
-    Info,
-)
+from components.contracts.roles import AtLeastTwo, BetweenZeroAndOne, Inference, Info
 from components.contracts.streams import Rng
 from components.inference.linear.conjugate_bayes import (
     ConjugateBayes,

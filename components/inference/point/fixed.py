@@ -47,8 +47,8 @@ class Fixed(Inference[Network | LogRatio[RowBatch], Supervised | Unlabelled, Row
     max_useful_steps = 1
     provides = frozenset()
     provides_by_kind = {
-        "supervised": frozenset({"predicts"}),
-        "unlabelled": frozenset({"bounds_likelihood"}),
+        "supervised": {"predicts"},
+        "unlabelled": {"bounds_likelihood"},
     }
 
     def init(

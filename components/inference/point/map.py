@@ -12,12 +12,7 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.point.descent import (
-    DescentKeys,
-    DescentState,
-    descend,
-    frozen,
-)
+from components.inference.point.descent import DescentKeys, DescentState, descend, frozen
 from components.maths.annealing import cosine_anneal
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised

@@ -112,7 +112,7 @@ class VIS(
         # draws of parameters; classifiers by latent variables only predict
         "supervised": SAMPLER_OUTPUTS | {"analyses"},
         "sequence": SAMPLER_OUTPUTS | {"analyses"},
-        "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
+        "unlabelled": {"bounds_likelihood", "holds_module"},
     }
     mixes = False  # independent draws of a fit
     folds_replicates = frozenset()

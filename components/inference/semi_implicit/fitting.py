@@ -179,5 +179,5 @@ class SemiImplicitRowsVI(SemiImplicitVI):
     provides_by_kind = {
         "density": SAMPLER_OUTPUTS | {"analyses"},
         "supervised": SAMPLER_OUTPUTS | {"analyses"},
-        "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
+        "unlabelled": {"bounds_likelihood", "holds_module"},
     }

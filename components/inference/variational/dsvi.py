@@ -15,12 +15,7 @@ from components.contracts.capabilities import Elbo, NoiseParameters, Variational
 from components.contracts.capabilities.variational import VariationalLayer
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import (
-    AboveZeroToOne,
-    Inference,
-    Info,
-    ZeroToBelowOne,
-)
+from components.contracts.roles import AboveZeroToOne, Inference, Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.maths.cholesky import triangular_inverse

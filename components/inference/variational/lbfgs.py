@@ -56,8 +56,8 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
     )
     provides = {"holds_module"}
     provides_by_kind = {
-        "supervised": frozenset({"predicts", "redraws"}),
-        "unlabelled": frozenset({"bounds_likelihood"}),
+        "supervised": {"predicts", "redraws"},
+        "unlabelled": {"bounds_likelihood"},
     }
 
     memory: PositiveInt

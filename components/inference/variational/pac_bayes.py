@@ -14,12 +14,7 @@ from components.contracts.capabilities import WeightSpace
 from components.contracts.predictive import Categorical, top_class
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import (
-    BetweenZeroAndOne,
-    Inference,
-    Info,
-    ZeroToBelowOne,
-)
+from components.contracts.roles import BetweenZeroAndOne, Inference, Info, ZeroToBelowOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError

@@ -79,8 +79,8 @@ class VI(
     )
     provides = {"holds_module"}
     provides_by_kind = {
-        "unlabelled": frozenset({"bounds_likelihood"}),
-        "supervised": frozenset({"predicts", "redraws", "analyses"}),
+        "unlabelled": {"bounds_likelihood"},
+        "supervised": {"predicts", "redraws", "analyses"},
     }
     # keys that the gradient inherits from here
     inherited_keys = {"n_samples"}

@@ -13,12 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from components.contracts.predictive import (
-    Categorical,
-    GaussianMixture,
-    PoissonMixture,
-    Predictive,
-)
+from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture, Predictive
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 

@@ -12,12 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.contracts.predictive import (
-    Categorical,
-    GaussianMixture,
-    PoissonMixture,
-    Predictive,
-)
+from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture, Predictive
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 from components.maths.losses.robust import beta_potential, gamma_potential, huber

@@ -26,11 +26,7 @@ from components.models.linear.design import (
     predictor,
     select_labelled,
 )
-from components.models.linear.mean_field import (
-    BlockedLinearAscent,
-    JointLinearAscent,
-    LinearAscent,
-)
+from components.models.linear.mean_field import BlockedLinearAscent, JointLinearAscent, LinearAscent
 from components.problems.supervised import Supervised
 from components.registry import register
 

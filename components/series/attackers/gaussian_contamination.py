@@ -7,7 +7,7 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.attackers import Contamination
-from components.contracts.roles import Probability
+from components.contracts.roles import ZeroToOne
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
@@ -26,7 +26,7 @@ class GaussianContamination(Contamination):
 
     offers = {"noise_law"}
     knowledge = "black box"
-    probability: Probability
+    probability: ZeroToOne
     sd: PositiveFloat
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:

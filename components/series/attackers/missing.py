@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from components.contracts.attackers import Contamination
-from components.contracts.roles import Probability
+from components.contracts.roles import ZeroToOne
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.maths.exponential.standard_draws import standard_uniform
@@ -31,7 +31,7 @@ class Missing(Contamination):
 
     offers = {"noise_law"}
     knowledge = "black box"
-    probability: Probability
+    probability: ZeroToOne
     run_length: Annotated[float, Field(ge=1)] | None
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.attackers import Contamination
-from components.contracts.roles import Probability
+from components.contracts.roles import ZeroToOne
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -68,7 +68,7 @@ class MultiplicativeExponential(Contamination):
 
     offers = {"noise_density"}
     knowledge = "black box"
-    probability: Probability
+    probability: ZeroToOne
     scale: PositiveFloat
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:

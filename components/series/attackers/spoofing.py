@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Injection, Knowledge
 from components.contracts.requirements import Requirements
-from components.contracts.roles import AboveZeroToOne, Probability
+from components.contracts.roles import AboveZeroToOne, ZeroToOne
 from components.contracts.streams import Rng
 from components.contracts.victim import FilterVictim
 from components.maths.exponential.standard_draws import standard_uniform
@@ -59,7 +59,7 @@ class Spoofing(Injection):
 
     error: Literal["rmse", "nmse"]
     access: Literal["gradient", "queries", "nothing"]
-    probability: Probability
+    probability: ZeroToOne
     times: Literal["random", "worst"]
     steps: PositiveInt
     step_size: AboveZeroToOne

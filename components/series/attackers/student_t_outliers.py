@@ -10,7 +10,7 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.attackers import Contamination
-from components.contracts.roles import Probability
+from components.contracts.roles import ZeroToOne
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -41,7 +41,7 @@ class StudentTOutliers(Contamination):
 
     offers = {"noise_density"}
     knowledge = "black box"
-    probability: Probability
+    probability: ZeroToOne
     df: PositiveFloat
     scale: PositiveFloat
     mode: Literal["replace", "add"]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import BoundedObservation, PowerIntegral, TransitionMean
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info, Probability
+from components.contracts.roles import Info, ZeroToOne
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
@@ -35,7 +35,7 @@ class BetaAuxiliaryFilter(LookAheadFilter[TransitionMean]):
     requires = Requirements(
         capabilities={"state_space", "transition_mean", "power_integral"},
     )
-    beta: Probability
+    beta: ZeroToOne
 
     def weighs_by_likelihood(self) -> bool:
         return self.beta == 0

@@ -6,7 +6,7 @@ from functools import partial
 
 from components.contracts.capabilities import PowerIntegral
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info, Probability
+from components.contracts.roles import Info, ZeroToOne
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
@@ -29,7 +29,7 @@ class BetaBootstrapFilter(AdaptiveFilter[PowerIntegral]):
     """
 
     requires = Requirements(capabilities={"state_space", "power_integral"})
-    beta: Probability
+    beta: ZeroToOne
 
     def weighs_by_likelihood(self) -> bool:
         return self.beta == 0

@@ -10,7 +10,7 @@ from typing import Generic
 from pydantic import BaseModel, PositiveInt, field_validator
 
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Probability
+from components.contracts.roles import Inference, ZeroToOne
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.maths.particles.resampling import Scheme
@@ -50,7 +50,7 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
 class AdaptiveFilter(ParticleFilter[M], Generic[M]):
     """One that resamples after it has weighed, where too few particles carry the weight."""
 
-    resample_below: Probability
+    resample_below: ZeroToOne
 
     def resampler(self) -> Resampling:
         return Resampling(self.resampling, self.resample_below)

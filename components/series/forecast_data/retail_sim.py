@@ -10,13 +10,7 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import (
-    AboveZeroToOne,
-    AtLeastTwo,
-    Dataset,
-    Setting,
-    ZeroToBelowOne,
-)
+from components.contracts.roles import AboveZeroToOne, AtLeastTwo, Dataset, Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.registry import register

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Parameterised
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info, Probability
+from components.contracts.roles import Inference, Info, ZeroToOne
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -82,11 +82,11 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     provides = {"filtered_states", "series_draws", "writes_files"}
     mixes = False
     sets: PositiveInt
-    rejuvenate_below: Probability
+    rejuvenate_below: ZeroToOne
     moves: PositiveInt
     step_size: PositiveFloat
     regularisation: PositiveFloat
-    least_acceptance: Probability
+    least_acceptance: ZeroToOne
     most_particles: PositiveInt
     rate: PositiveFloat
 

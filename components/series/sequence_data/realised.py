@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from pydantic import PositiveInt, model_validator
 
-from components.contracts.roles import Dataset, Probability
+from components.contracts.roles import Dataset, ZeroToOne
 from components.errors import ConfigMismatchError
 from components.series.linear_gaussian import StateSource
 from components.series.scoring import PredictionScore, Weights
@@ -32,7 +32,7 @@ class RealisedDataset(SimulatedSeries):
     traits = {"several_numbers"}
     realisation: Literal["simulated", "released"]
     states: StateSource
-    rate: Probability
+    rate: ZeroToOne
     observed: ObservationSource
     scored_on: ObservationSource
     score_weights: Weights

@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 import torch
-from small_victims import F64, Softmax, generator, images
+from configured import generator
+from small_victims import F64, Softmax, images
 
 from components.attackers.attacked import Attacked
 from components.attackers.criteria import (

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from configured import component
-from small_victims import generator
+from configured import component, generator
 
 from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical

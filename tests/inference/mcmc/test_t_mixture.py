@@ -8,6 +8,7 @@ import math
 
 import pytest
 import torch
+from configured import generator
 from exact_targets import TwoModes
 from known_targets import F64, GaussianTarget
 
@@ -19,10 +20,6 @@ from components.inference.mcmc.t_mixture import (
     truncate_weights,
     update_mixture,
 )
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def mixture(dof: float = 4.0, D: int = 3, P: int = 2) -> TMixture:

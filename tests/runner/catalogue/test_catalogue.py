@@ -16,7 +16,7 @@ from pydantic import Field, PositiveInt
 from components import registry
 from components.contracts import roles
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Component, Probability
+from components.contracts.roles import Component, ZeroToOne
 from runner import CONF
 from runner.catalogue import list_and_show, listing
 from runner.catalogue.class_description import describe_class
@@ -186,7 +186,7 @@ def test_types_are_described_in_words():
         # of a step
         rate: Annotated[float, Field(gt=0, le=1)]
         rows: Annotated[int, Field(ge=1, le=9)] | None  # used rows
-        p: Probability
+        p: ZeroToOne
         widths: list[PositiveInt]
         levels: Annotated[list[float], Field(min_length=1)]
         share: float | bool | None

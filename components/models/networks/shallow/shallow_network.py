@@ -17,10 +17,7 @@ from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.models.linear.design import check_one_task, design, select_labelled
-from components.models.networks.shallow.hierarchical_prior import (
-    ShallowPrior,
-    ShallowWeights,
-)
+from components.models.networks.shallow.hierarchical_prior import ShallowPrior, ShallowWeights
 from components.models.networks.shallow.unit_moves import Marginal, choose, jump, walk
 from components.problems.supervised import Supervised
 from components.registry import register

@@ -9,7 +9,7 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Block, Probability
+from components.contracts.roles import Block, ZeroToOne
 from components.contracts.structural import Covariates, Facts, Regressors
 from components.errors import ConfigMismatchError
 
@@ -26,10 +26,10 @@ class SelectionPrior(NamedTuple):
 class SelectionBlock(Block):
     """Block of columns with spike and slab."""
 
-    inclusion: dict[str, Probability]
+    inclusion: dict[str, ZeroToOne]
     expected_size: NonNegativeFloat | None
     information: PositiveFloat
-    shrinkage: Probability
+    shrinkage: ZeroToOne
 
     def prior(self) -> SelectionPrior:
         return SelectionPrior(self.inclusion, self.expected_size, self.information, self.shrinkage)
