@@ -114,7 +114,11 @@ def page() -> str:
         HEAD,
         "## Roles\n\nBase classes of components; keys are pydantic fields, defaults live in the YAML alone.",
     ]
-    for name in ("requirements", "roles", "attackers"):
+    roles = [
+        f"roles/{name}"
+        for name in ("component", "problem", "dataset", "model", "inference", "gradient", "block")
+    ]
+    for name in ("requirements", *roles, "attackers", "opponents"):
         out += [
             protocol(n, s, None, [])
             for n, s in classes(CONTRACTS / f"{name}.py")

@@ -11,8 +11,8 @@ from configured import component
 from scipy.optimize import linprog
 from torch import Tensor
 
-from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
+from components.contracts.opponents import Opponent
 from components.contracts.roles import Setting
 from components.games.agents.player import Play
 from components.games.environments.game import Game

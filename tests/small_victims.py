@@ -10,7 +10,7 @@ from small_problems import classes
 from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
-from components.evaluation.security.checks import victim_checks
+from components.evaluation.security.victim_checks import victim_checks
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -23,6 +23,7 @@ FINITE = "scores are finite"  # the check that a run has to pass, or it has dive
 CHECKED_STEP_INFO = frozenset({"ess", "elbo", "discriminator_loss"})
 # (step, its values: numbers, or one for each replicate), as recorded
 Trace = Iterable[tuple[int, Mapping[str, Any]]]
+Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
 
 
 class Check(NamedTuple):
@@ -31,6 +32,12 @@ class Check(NamedTuple):
     name: str  # the expected condition
     passed: bool | None  # None: not checked, the detail gives the reason
     detail: str  # the measured numbers
+
+
+def recorded_values(trace: Trace, name: str) -> list[list[float]]:
+    """Values recorded under a name, a number for each replicate."""
+    values = [record[name] for _, record in trace if name in record]
+    return [value if isinstance(value, list) else [value] for value in values]
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class Response:
 
 @runtime_checkable
 class GradientResponsiveMethod(Protocol[S]):
-    """An inference method that ``evaluation.stability`` can check.
+    """An inference method that ``evaluation.checks.step_size`` can check.
 
     The check tests whether its steps are small enough for the curvature.
     """

@@ -25,6 +25,8 @@ Precision = Literal["full", "bfloat16"]
 # predictions that an attacker uses, if there is a defence
 Against = Literal["defended", "undefended"]
 
+Knowledge = Literal["white box", "grey box", "black box"]
+
 
 @dataclass(frozen=True)
 class Answer:

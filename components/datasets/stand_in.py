@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from components.contracts.roles import Dataset, P, Setting
+from components.contracts.roles import Dataset, Setting
+from components.contracts.roles.dataset import P
 from components.datasets.files import locate, warn_simulated, why_unavailable
 from components.errors import DataUnavailableError
 

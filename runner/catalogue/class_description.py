@@ -94,11 +94,7 @@ def _describe_class(annotation: Any) -> str:
     return annotation.__name__
 
 
-_ROLE_OF_BASE = {
-    (f"components.contracts.{facts.contract}", base): role
-    for role, facts in registry.ROLES.items()
-    for base in facts.bases
-}
+_ROLE_OF_BASE = {base: role for role, facts in registry.ROLES.items() for base in facts.bases}
 
 
 def nested_role(annotation: Any) -> str | None:
@@ -107,7 +103,8 @@ def nested_role(annotation: Any) -> str | None:
     A narrowed base class is one such as ``Model[P, M]``.
     """
     bases = annotation.__mro__ if isinstance(annotation, type) else ()
-    roles = [_ROLE_OF_BASE.get((base.__module__, base.__name__)) for base in bases]
+    ours = [base for base in bases if base.__module__.startswith("components.contracts.")]
+    roles = [_ROLE_OF_BASE.get(base.__name__) for base in ours]
     return next((r for r in [*roles, *map(nested_role, get_args(annotation))] if r), None)
 
 

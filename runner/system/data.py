@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from components.datasets import files
-from components.datasets.files import DataFile
+from components.datasets.data_files import DataFile
 from components.errors import DamagedFileError, DataUnavailableError
 from runner.errors import ConfigError, nearest
 from runner.terminal.arguments import Parser, existing_folder

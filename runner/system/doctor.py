@@ -40,7 +40,7 @@ from runner.tracking.schema import check_schema
 from runner.tracking.store import database_file, tracking_uri
 
 if TYPE_CHECKING:
-    from components.datasets.files import DataFile
+    from components.datasets.data_files import DataFile
 
 
 # ---- what runs write

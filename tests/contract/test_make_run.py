@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from components.evaluation.limits import BOUND_LINES
+from components.metrics.limits import BOUND_LINES
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -14,8 +14,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from components.contracts.attackers import Contamination, Evasion, Opponent
+from components.contracts.attackers import Contamination, Evasion
 from components.contracts.games import Turn
+from components.contracts.opponents import Opponent
 from components.contracts.plugins.calls import watch_class
 from components.contracts.plugins.declared import check_declared
 from components.contracts.requirements import Requirements

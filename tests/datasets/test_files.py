@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from components.datasets import files
-from components.datasets.files import DataFile
+from components.datasets.data_files import DataFile
 from components.errors import DamagedFileError, DataUnavailableError
 from runner.errors import ConfigError
 from runner.system import data

@@ -7,7 +7,7 @@ import torch
 from configured import component
 from small_sequences import run, sequence, system
 
-from components.evaluation.run_checks import particle_checks
+from components.evaluation.checks.filters import particle_checks
 from runner.execution.rng import Streams
 
 OUTLIER = 33  # a default run records t = 1, 10, 20, 30, 40

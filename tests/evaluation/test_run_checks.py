@@ -15,20 +15,14 @@ from small_sequences import sequence, system
 
 from components.contracts.checks import FINITE
 from components.contracts.problems import Batch
-from components.evaluation import limits
-from components.evaluation.run_checks import (
-    bias_check,
-    bound_check,
-    discriminator_check,
-    draws_checks,
-    finite_scores,
-    observation_checks,
-    particle_checks,
-    run_checks,
-)
-from components.evaluation.stability import approximation_checks
+from components.contracts.roles import FinishedRun
+from components.evaluation.checks.filters import observation_checks, particle_checks
+from components.evaluation.checks.finite_scores import finite_scores
+from components.evaluation.checks.mixing import draws_checks
+from components.evaluation.run_checks import bound_check, run_checks
 from components.inference.gaussian_weights.swag import SwagState
 from components.inference.variational.laboratory.measured import Findings, Measured
+from components.metrics import limits
 from components.metrics.diagnostics import convergence
 from components.posteriors.draws import Draws
 from components.problems.supervised import Supervised
@@ -57,6 +51,11 @@ def draws(
     stats = {"acceptance_rate": rate} | ({"energy": torch.zeros_like(rate)} if energy else {})
     zeros = torch.zeros(chains * replicates, n, 2, dtype=F64)
     return Draws(zeros, zeros[:, 0], stats=stats, replicates=replicates)
+
+
+def finished(state=None, trace=()) -> FinishedRun:
+    problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
+    return FinishedRun(problem, None, state, {}, trace, Streams(0))
 
 
 def verdicts(checks) -> dict[str, bool | None]:
@@ -340,36 +339,35 @@ def test_gradients_marked_unbiased_must_have_one_mean():
         ["reparam", "vargrad", "gumbel_softmax"], [True, True, False], [0, 10], [], Findings(), None
     )
     p = {f"bias_p/{label}/{t}": 0.3 for label in seen.labels for t in seen.at}
-    assert bias_check(seen, p).passed is True
+    assert seen.check_bias(p).passed is True
     # it says so itself
-    assert bias_check(seen, p | {"bias_p/gumbel_softmax/10": 1e-9}).passed is True
-    wrong = bias_check(seen, p | {"bias_p/vargrad/10": [0.5, 1e-5]})
+    assert seen.check_bias(p | {"bias_p/gumbel_softmax/10": 1e-9}).passed is True
+    wrong = seen.check_bias(p | {"bias_p/vargrad/10": [0.5, 1e-5]})
     assert wrong.passed is False
     assert wrong.detail == "smallest p 3e-05, corrected for 3: vargrad after 10 steps"
     # three were looked at
-    assert bias_check(seen, p | {"bias_p/vargrad/10": [0.5, 4e-4]}).passed is True
-    assert bias_check(seen, {}).passed is None
-    assert bias_check(replace(seen, unbiased=[False, True, False]), p).passed is None
+    assert seen.check_bias(p | {"bias_p/vargrad/10": [0.5, 4e-4]}).passed is True
+    assert seen.check_bias({}).passed is None
+    assert replace(seen, unbiased=[False, True, False]).check_bias(p).passed is None
+
+
+def discriminator(losses):
+    trace = [(t, {"discriminator_loss": loss}) for t, loss in enumerate(losses)]
+    (check,) = component("inference", "avb").checks(finished(trace=trace))
+    return check
 
 
 @pytest.mark.parametrize(
     ("last", "passed"), [(1.3, True), (0.06, True), (0.04, False), (0.0, False)]
 )
 def test_a_saturated_discriminator_is_told(last, passed):
-    check = discriminator_check([[1.386]] * 90 + [[last]] * 10)
+    check = discriminator([1.386] * 90 + [last] * 10)
     assert check.passed is passed
     assert f"loss {last:.3g} over the last tenth, chance is 1.39" in check.detail
     assert ("discriminator=none" in check.detail) is not passed
-    beside = discriminator_check([[1.386, last, 1.2]] * 100)  # one of them is enough
+    beside = discriminator([[1.386, last, 1.2]] * 100)  # one of them is enough
     assert beside.passed is passed
     assert "the smallest of 3 replicates" in beside.detail
-
-
-def approximations(state, name: str, **settings):
-    problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
-    return approximation_checks(
-        problem, component("inference", name, **settings), state, Streams(0)
-    )
 
 
 @pytest.mark.parametrize(("proposal", "passed"), [("gaussian", False), ("student_t", True)])
@@ -382,7 +380,7 @@ def test_a_proposal_of_lighter_tails_fails(proposal, passed):
     state = method.init(Heavy(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64)), None, Streams(0))
     for _ in range(100):
         state, _ = method.step(state, None, Streams(0))
-    (check,) = approximations(state, "importance_sampling")
+    (check,) = method.checks(finished(state))
     assert check.passed is passed
     assert ("student_t" in check.detail) is not passed
 
@@ -410,5 +408,5 @@ def test_swag_of_zero_variance_fails(points, passed):
     )
     for theta in torch.tensor(points, dtype=F64):
         state = method.collect(state, theta)
-    (check,) = approximations(state, "swag")
+    (check,) = method.checks(finished(state))
     assert check.passed is passed

@@ -12,7 +12,7 @@ from known_targets import F64, GaussianTarget
 
 from components.contracts.checks import GradientResponsiveMethod
 from components.errors import NumericalError
-from components.evaluation.stability import largest_response
+from components.evaluation.checks.step_size import largest_response
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 

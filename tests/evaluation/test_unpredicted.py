@@ -11,7 +11,7 @@ from small_problems import classes, real
 
 from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture, is_finite
 from components.evaluation.checks.class_predictions import missing_checks
-from components.evaluation.run_checks import finite_scores
+from components.evaluation.checks.finite_scores import finite_scores
 from components.evaluation.security.curves import security_curve
 from components.metrics.classification import scores
 from components.posteriors.noisy_votes import count_votes, vote_logits

@@ -10,7 +10,7 @@ import torch
 from configured import component, generator, load
 from pydantic import ValidationError
 
-from components.evaluation.run_checks import draws_checks
+from components.evaluation.checks.mixing import draws_checks
 from components.inference.chains import init_chains
 from components.metrics import diagnostics
 from components.posteriors.draws import Draws

@@ -10,11 +10,11 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from components.attackers.criteria import certainty, is_misclassified
-from components.contracts.attackers import Evasion, Knowledge
+from components.contracts.attackers import Evasion
 from components.contracts.problems import Domain
 from components.contracts.roles import Problem
 from components.contracts.streams import Rng
-from components.contracts.victim import Measure, NormName, Victim
+from components.contracts.victim import Knowledge, Measure, NormName, Victim
 from components.registry import register
 
 KNOWLEDGE: tuple[Knowledge, ...] = ("white box", "grey box", "black box")  # the most first

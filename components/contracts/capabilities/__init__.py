@@ -27,6 +27,15 @@ from components.contracts.capabilities.estimators import (
     LinearSmoother,
 )
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
+from components.contracts.capabilities.latent import (
+    BernoulliLayers,
+    ClassConditional,
+    Decoder,
+    DrawsWithDensity,
+    LatentVariable,
+    LogRatio,
+    RowGuide,
+)
 from components.contracts.capabilities.mean_field import Clustered, CoordinateAscent, PointMasses
 from components.contracts.capabilities.networks import (
     AffineLayers,
@@ -61,25 +70,18 @@ from components.contracts.capabilities.sequences import (
 from components.contracts.capabilities.topics import TopicModel
 from components.contracts.capabilities.variational import (
     ArdWeights,
-    BernoulliLayers,
-    ClassConditional,
-    Decoder,
-    DrawsWithDensity,
     Elbo,
     FactoredGuide,
     GivenFunction,
     GlobalLatent,
     Hyperparameters,
     InducingInputs,
-    LatentVariable,
     LocationScale,
-    LogRatio,
     NoiseParameters,
     NormalNoise,
     PathDerivative,
     Pathwise,
     RowContext,
-    RowGuide,
     VariationalLayers,
 )
 from components.contracts.games import NumberedStates

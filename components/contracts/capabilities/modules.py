@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import nn
 from typing_extensions import get_protocol_members
@@ -27,3 +28,20 @@ class ModuleProtocol(ProtocolMeta):
             and vars(cls).get("_is_protocol", False)
             and all(getattr(thing, name, None) is not None for name in get_protocol_members(cls))
         )
+
+
+class Trainable(Protocol):
+    """A module with parameters that an optimizer moves and a checkpoint stores.
+
+    ``nn.Module`` has all of these methods.
+    """
+
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]: ...
+
+    def zero_grad(self, set_to_none: bool = True) -> None: ...
+
+    def train(self, mode: bool = True) -> Any: ...  # False: prediction mode
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> Any: ...

@@ -8,8 +8,7 @@ from typing import Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from components.contracts.capabilities.modules import ModuleProtocol
-from components.contracts.capabilities.variational import Trainable
+from components.contracts.capabilities.modules import ModuleProtocol, Trainable
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Batch
 

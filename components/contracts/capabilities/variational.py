@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from components.contracts.capabilities.modules import ModuleProtocol
+from components.contracts.capabilities.modules import ModuleProtocol, Trainable
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 
 Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
-
-# u, v [S, B] -> Σ_sb (u_sb ∇log q(z_sb|x_b) + v_sb ∇log p(x_b, z_sb)) by each parameter in order;
-# None: neither depends on it
-PullBack = Callable[[Tensor, Tensor], list[Tensor | None]]
-
-
-class Trainable(Protocol):
-    """A module with parameters that an optimizer moves and a checkpoint stores.
-
-    ``nn.Module`` has all of these methods.
-    """
-
-    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]: ...
-
-    def zero_grad(self, set_to_none: bool = True) -> None: ...
-
-    def train(self, mode: bool = True) -> Any: ...  # False: prediction mode
-
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> Any: ...
 
 
 @runtime_checkable
@@ -186,22 +165,6 @@ class PathDerivative(Pathwise[Shown], Protocol[Shown]):
 
 
 @runtime_checkable
-class LogRatio(Trainable, Protocol[Shown]):
-    """A bound E_q[log p(x, z) − log q(z|x)] with both log densities available at any z.
-
-    The densities are given row by row.  z is a tensor [S, B, …], or a tuple of tensors (the
-    layers of a deep model).
-    """
-
-    # z ~ q(z|x), no gradient
-    def sample(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Any: ...
-
-    def log_q(self, batch: Shown, z: Any) -> Tensor: ...  # log q(z|x) [S, B]
-
-    def log_joint(self, batch: Shown, z: Any) -> Tensor: ...  # log p(x, z) [S, B]
-
-
-@runtime_checkable
 class FactoredGuide(Trainable, Protocol[Shown]):
     """q(θ) = Π_i q_i(θ_i) of one θ for all rows.
 
@@ -216,89 +179,3 @@ class FactoredGuide(Trainable, Protocol[Shown]):
     # log p(x, θ) of the whole data set [S], and the sum of its terms with θ_i, as far as they are
     # separable [S, P]
     def log_joint_each(self, batch: Shown, theta: Tensor) -> tuple[Tensor, Tensor]: ...
-
-
-@runtime_checkable
-class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
-    """A guide that knows both densities at its own draws, and their derivative.
-
-    log q takes one pass through its networks instead of two, and nothing has to be recorded
-    for the derivative.
-    """
-
-    # the draws of ``sample``, no gradient, and their ``log_q`` [S, B]
-    def sample_with_log_q(
-        self, batch: Shown, n_samples: int, generator: torch.Generator
-    ) -> tuple[Any, Tensor]: ...
-
-    # at the draws of ``sample``: their ``log_q`` and ``log_joint`` [S, B], no gradient, and the
-    # derivative of both
-    def draw_with_derivative(
-        self, batch: Shown, n_samples: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor, PullBack]: ...
-
-
-@runtime_checkable
-class RowGuide(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol):
-    """A guide q(z_b|x_b) of rows with a context, which networks next to the model may read.
-
-    Each row has latent variables of its own.
-    """
-
-    @property
-    def context_dim(self) -> int: ...  # C; 0 where there are no rows
-
-    def context(self, batch: Shown) -> Tensor: ...  # of each row, no gradient [B, C]
-
-
-@runtime_checkable
-class LatentVariable(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol):
-    """A generative model p(x, z) with a guide q(z|x) = N(m(x), diag s(x)²); z [S, B, D]."""
-
-    @property
-    def latent_dim(self) -> int: ...  # D
-
-    def encode(self, batch: Shown) -> tuple[Tensor, Tensor]: ...  # m, s [B, D]
-
-
-@runtime_checkable
-class ClassConditional(LatentVariable[Batch], Protocol, metaclass=ModuleProtocol):
-    """A generative model p(y) p(z) p(x|z, y) of rows and the one class y of each, which guide and
-    densities are given."""
-
-    @property
-    def log_share(self) -> Tensor: ...  # log p(y) [C]
-
-
-@runtime_checkable
-class BernoulliLayers(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol):
-    """Binary latent variables in L layers, z = (z_1, …, z_L), z_l [S, B, D_l].
-
-    The guide draws each layer given the one below:
-    q(z|x) = Π_l Π_d Bernoulli(z_ld | sigmoid(α_ld)), α_1 a function of x, α_l of z_{l−1}.
-    ``log_joint`` and ``log_q`` are smooth functions of z, so relaxed values in (0, 1) may
-    replace z.
-    """
-
-    @property
-    def n_layers(self) -> int: ...  # L
-
-    @property
-    def layer_sizes(self) -> Sequence[int]: ...  # D_1, …, D_L
-
-    # α_l of the layer above those given, the lowest first: [S, B, D_l], or [1, B, D_1] where none
-    # is given
-    def logits(self, batch: Shown, below: Sequence[Tensor]) -> Tensor: ...
-
-
-@runtime_checkable
-class Decoder(Protocol):
-    """A generative model as a function of its latent variables.
-
-    It draws new rows, and shows the meaning of a latent value.
-    """
-
-    def sample_latent(self, n: int, generator: torch.Generator) -> Tensor: ...  # z ~ p(z) [n, D]
-
-    # E[x|z], z [..., D] -> [..., …] of the shape of a row
-    def decode(self, z: Tensor) -> Tensor: ...

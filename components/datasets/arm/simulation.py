@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from components.datasets.arm.newton_euler import Arm, inverse_dynamics
 from components.datasets.arm.trajectories import Motion, random_motions
-from components.datasets.files import folders, remove_parts, writable
+from components.datasets.data_files import folders, writable
+from components.datasets.files import remove_parts
 
 Array = NDArray[np.float64]
 _HERE = Path(__file__).parent

@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 
 from components.contracts.roles import Setting
-from components.datasets.files import find, locate, why_unavailable
+from components.datasets.data_files import find
+from components.datasets.files import locate, why_unavailable
 from components.datasets.images.mnist_files import SIDE, Images, Offline, enlarged_digits
 from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 

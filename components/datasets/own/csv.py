@@ -15,15 +15,13 @@ from torch import Tensor
 from components.contracts.problems import Batch, Kind, Rows, Target, Values
 from components.contracts.roles import BetweenZeroAndOne, Setting
 from components.contracts.streams import Rng
+from components.datasets.own.class_labels import ClassList, class_labels, name_classes
 from components.datasets.own.columns import (
-    ClassList,
     ColumnRules,
     Dates,
     EncodedColumn,
     check_gaps,
-    class_labels,
     encode,
-    name_classes,
     parse_real_labels,
 )
 from components.datasets.own.gaps import GapRule, apply_gap_rule

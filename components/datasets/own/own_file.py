@@ -6,7 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import ClassVar
 
-from components.contracts.roles import Dataset, P
+from components.contracts.roles import Dataset
+from components.contracts.roles.dataset import P
 from components.errors import DataUnavailableError
 
 

@@ -17,7 +17,7 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
-from components.datasets.files import find, verify_catalogue_file
+from components.datasets.data_files import find, verify_catalogue_file
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import RawUnits
 from components.errors import ConfigMismatchError

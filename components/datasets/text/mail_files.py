@@ -12,13 +12,8 @@ from torch import Tensor
 
 from components.contracts.problems import Batch
 from components.contracts.roles import BetweenZeroAndOne, Dataset, Setting
-from components.datasets.files import (
-    find,
-    locate,
-    verify_catalogue_file,
-    warn_simulated,
-    why_unavailable,
-)
+from components.datasets.data_files import find, verify_catalogue_file
+from components.datasets.files import locate, warn_simulated, why_unavailable
 from components.errors import DataUnavailableError
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised

@@ -13,7 +13,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical, Predictive, is_finite
 from components.contracts.roles import Problem
 from components.contracts.streams import Rng
-from components.evaluation import limits
+from components.metrics import limits
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from components.problems.supervised import Supervised

@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.checks import Bias, Check
 from components.contracts.posteriors import HoldsDraws
 from components.contracts.roles import Inference
-from components.evaluation import limits
+from components.metrics import limits
 from components.metrics.reference_moments import signed_errors
 from components.problems.density import Density
 

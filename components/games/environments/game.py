@@ -14,7 +14,6 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.attackers import Opponent, PolicyReporter
 from components.contracts.capabilities import QFunction
 from components.contracts.checks import check_shape
 from components.contracts.games import (
@@ -28,6 +27,7 @@ from components.contracts.games import (
     TaxedEnvironment,
     Turn,
 )
+from components.contracts.opponents import Opponent, PolicyReporter
 from components.contracts.posteriors import Played
 from components.contracts.problems import BatchKind, Kind
 from components.contracts.roles import AboveZeroToOne, Dataset, Setting

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.contracts.attackers import Opponent
 from components.contracts.capabilities import QFunction
 from components.contracts.costs.counts import count
 from components.contracts.games import ChangingEnvironment
+from components.contracts.opponents import Opponent
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from components.contracts.attackers import Opponent
+from components.contracts.opponents import Opponent
 from components.games.fast import averaging, streams, thinkers
 from components.games.fast import rules as game_rules
 from components.games.fast.averaging import (

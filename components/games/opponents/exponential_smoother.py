@@ -7,8 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
+from components.contracts.opponents import Opponent
 from components.contracts.roles import BetweenZeroAndOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError

@@ -9,8 +9,8 @@ import torch
 from pydantic import NonNegativeFloat, field_validator
 from torch import Tensor
 
-from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
+from components.contracts.opponents import Opponent
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.agents.policies import draw_action

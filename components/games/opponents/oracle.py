@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, TabularGame, Turn
+from components.contracts.opponents import Opponent
 from components.contracts.roles import ZeroToBelowOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
+from components.contracts.opponents import Opponent
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, DataUnavailableError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
+from components.contracts.opponents import Opponent
 from components.contracts.roles import ZeroToOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from components.contracts.attackers import Opponent
+from components.contracts.opponents import Opponent
 from components.registry import register
 
 

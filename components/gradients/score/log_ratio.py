@@ -16,7 +16,7 @@ from torch.func import functional_call
 from torch.utils._pytree import tree_map
 
 from components.contracts.capabilities import DrawsWithDensity, LogRatio
-from components.contracts.capabilities.variational import PullBack
+from components.contracts.capabilities.latent import PullBack
 from components.contracts.problems import RowBatch
 from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import Called

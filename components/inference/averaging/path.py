@@ -10,7 +10,7 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import BatchNormalised, Penalised
-from components.contracts.capabilities.variational import Trainable
+from components.contracts.capabilities.modules import Trainable
 from components.errors import NumericalError
 from components.inference.point.descent import DescentKeys, frozen
 from components.maths.annealing import cosine_anneal

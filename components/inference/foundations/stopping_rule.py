@@ -4,7 +4,6 @@ still mean."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -21,168 +20,12 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.inference.foundations import rules
 from components.inference.foundations.rules import Alternative, Array, Rule, Stopped
-from components.posteriors.tables import write_tables
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-KINDS = ("credible", "confidence")
-
-
-@dataclass(frozen=True)
-class RuleTables:
-    """Tables over (n, k) [N + 1, N + 1], and the stopping points of each rule.
-
-    The tables hold p-values and interval ends, which depend only on (n, k).
-    """
-
-    p: Array
-    ends: dict[str, tuple[Array, Array]]  # of KINDS
-    stopped: dict[Rule, Stopped]
-    significant: Stopped  # of until_significant, which is checked at every N
-
-
-@dataclass(frozen=True)
-class StoppingReport:
-    """How often intervals held θ and tests rejected a true θ₀ under every rule, simulated and
-    exact; and the tosses at hand."""
-
-    model: BetaPosterior
-    heads: int
-    tails: int
-    null: float
-    level: float
-    alpha: float
-    rules: list[Rule]
-    thetas: list[float]  # null first
-    nature: tuple[float, float]
-    tables: RuleTables
-    n: int  # imagined sequences of each rule
-    held: Tensor  # [2, rules, 1 + thetas] of KINDS, over nature first
-    rejected: Tensor  # [rules] rejections among those with θ = null
-    tosses: Tensor  # [rules] tosses of the same, in total
-    first: Tensor  # [N + 1] of the same, number first significant after n tosses
-
-    def log_predictive(self, batch: Rows) -> Tensor:
-        """log p(x | tosses at hand) [B]."""
-        return self.model.log_predictive((self.heads, self.tails), batch)
-
-    def clusters(self, batch: Rows) -> None:
-        """ObservedTosses have none."""
-
-    @property
-    def beta(self) -> tuple[float, float]:
-        """(a + h, b + t) of the posterior."""
-        a, b = self.model.prior
-        return a + self.heads, b + self.tails
-
-    @property
-    def p_values(self) -> dict[str, float]:
-        """p-values of the observed tosses against θ > θ₀, with their number or their tails
-        fixed."""
-        n = np.array(self.heads + self.tails)
-        k = np.array(self.heads)
-        return {
-            "binomial": float(rules.tail_probability(n, k, self.null, "greater")),
-            "negative_binomial": rules.waiting_probability(self.heads, self.tails, self.null),
-        }
-
-    @property
-    def posterior_null(self) -> float:
-        """P(θ ≤ θ₀ | tosses at hand), the same under either."""
-        from scipy import special
-
-        return float(special.betainc(*self.beta, self.null))
-
-    def coverage(self, kind: str, rule: Rule) -> tuple[Array, Array]:
-        """Share that held θ, over nature and at every θ, and its standard errors."""
-        share = self.held[KINDS.index(kind), self.rules.index(rule)].double().numpy() / self.n
-        return share, np.sqrt(share * (1 - share) / self.n)
-
-    def exact_coverage(self, kind: str, rule: Rule) -> list[float]:
-        """The same without simulation."""
-        stopped = self.tables.stopped[rule]
-        low, high = (bound[stopped.n, stopped.k] for bound in self.tables.ends[kind])
-        over = stopped.mean_coverage(low, high, self.nature)
-        return [over, *(stopped.coverage(low, high, theta) for theta in self.thetas)]
-
-    def exact_error(self, rule: Rule) -> float:
-        """P(p < α at the end | θ₀)."""
-        stopped = self.tables.stopped[rule]
-        return float(
-            stopped.probabilities(self.null)[self.tables.p[stopped.n, stopped.k] < self.alpha].sum()
-        )
-
-    def error_by_n_max(self) -> tuple[Array, Array]:
-        """P(significant after some n ≤ N | θ₀) for N = 0 … n_max: simulated and exact."""
-        stops = self.tables.significant
-        exact = np.zeros(len(self.tables.p))
-        is_significant = self.tables.p[stops.n, stops.k] < self.alpha
-        np.add.at(exact, stops.n[is_significant], stops.probabilities(self.null)[is_significant])
-        return self.first.cumsum(0).double().numpy() / self.n, exact.cumsum()
-
-    def scores(self) -> dict[str, float]:
-        out = {f"p_value/{name}": value for name, value in self.p_values.items()}
-        out["posterior_null"] = self.posterior_null
-        for r, rule in enumerate(self.rules):
-            for kind in KINDS:
-                share = self.coverage(kind, rule)[0]
-                out |= {
-                    f"coverage/{kind}/{rule}": float(share[0]),
-                    f"coverage/{kind}_at_null/{rule}": float(share[1]),
-                }
-            out[f"type_1_error/{rule}"] = float(self.rejected[r]) / self.n
-            out[f"tosses/{rule}"] = float(self.tosses[r]) / self.n
-        return out
-
-    def figures(self) -> dict[str, Figure]:
-        from components.figures.foundations.stopping import Coverage, ObservedTosses, stopping
-
-        coverages = {
-            kind: {
-                rule: Coverage(*self.coverage(kind, rule), self.exact_coverage(kind, rule))
-                for rule in self.rules
-            }
-            for kind in KINDS
-        }
-        tosses = ObservedTosses(
-            self.heads, self.tails, self.null, self.beta, self.p_values, self.posterior_null
-        )
-        figure = stopping(coverages, self.error_by_n_max(), self.level, self.alpha, tosses)
-        return {"stopping": figure}
-
-    def table(self) -> pd.DataFrame:
-        """One row per rule and θ: coverage and errors, each simulated, with its standard error, and
-        exact."""
-        import pandas as pd
-
-        rows = []
-        for r, rule in enumerate(self.rules):
-            coverages = {
-                kind: (*self.coverage(kind, rule), self.exact_coverage(kind, rule))
-                for kind in KINDS
-            }
-            for i, theta in enumerate(["prior", *self.thetas]):
-                row: dict[str, object] = {"rule": rule, "theta": theta}
-                for kind, (share, error, exact) in coverages.items():
-                    row |= {kind: share[i], f"{kind}_error": error[i], f"{kind}_exact": exact[i]}
-                if i == 1:  # θ₀
-                    wrong = float(self.rejected[r]) / self.n
-                    row |= {"rejected": wrong, "rejected_exact": self.exact_error(rule)}
-                    row["tosses"] = float(self.tosses[r]) / self.n
-                rows.append(row)
-        return pd.DataFrame(rows)
-
-    def artefacts(self, folder: Path) -> list[Path]:
-        """The tables ``stopping`` and ``p_values``."""
-        import pandas as pd
-
-        at_hand = {"heads": self.heads, "tails": self.tails, "null": self.null, **self.p_values}
-        one = pd.DataFrame([at_hand | {"posterior_null": self.posterior_null}])
-        return write_tables(folder, {"stopping": self.table(), "p_values": one})
+    pass
+from components.inference.foundations.stopping_report import KINDS, RuleTables, StoppingReport
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,12 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from components.contracts.capabilities import LogJoint, Penalised, ThetaPredictive
+from components.contracts.checks import Check
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import FinishedRun, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.averaging.path import (
@@ -32,6 +33,9 @@ from components.posteriors.draws import hold
 from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
 from components.registry import register
+
+# largest sd over the root mean square of the weights, below which q is a point
+LEAST_SPREAD = 1e-6
 
 
 @dataclass(kw_only=True)
@@ -175,6 +179,29 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         square = (n * state.square + theta.square()) / (n + 1)
         deviations = torch.cat([state.deviations, (theta - mean)[None]])[-self.rank :]
         return replace(state, n=n + 1, mean=mean, square=square, deviations=deviations)
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        """Check that q has a spread.
+
+        Variances below the rounding error of θ̄² − (θ̄)² count as zero, and so does a spread
+        that is negligible relative to the size of the weights.
+        """
+        state = run.state
+        assert isinstance(state, SwagState)
+        name = "SWAG's Gaussian has a spread"
+        if state.n < 2:
+            detail = f"{state.n} points collected, 2 needed; raise steps, or lower inference.burn_in or every"
+            return [Check(name, False, detail)]
+        variance = state.square - state.mean.square()
+        rounding = 10 * torch.finfo(state.mean.dtype).eps * state.square
+        constant = (variance <= rounding).double().mean()  # share of the coordinates
+        largest = variance.clamp_min(0).max()
+        negligible = largest <= LEAST_SPREAD**2 * state.mean.square().mean()
+        collapsed = bool(constant == 1) or bool(negligible)
+        detail = f"{state.n} points, {float(constant):.1%} of the weights without a variance"
+        detail += f", largest sd {float(largest.sqrt()):.2g}" if constant < 1 else ""
+        detail += "; raise inference.collect_lr" if collapsed else ""
+        return [Check(name, not collapsed, detail)]
 
     def posterior(self, state: SwagState) -> SwagPosterior | Networks[Penalised]:
         network = state.weights

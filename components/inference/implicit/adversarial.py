@@ -11,9 +11,10 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, field_validator
 from torch import Tensor
 
 from components.contracts.capabilities import WeightSpace
+from components.contracts.checks import Check
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import FinishedRun, Inference, Info
 from components.contracts.streams import Rng
 from components.inference.alpha.power_mean import log_power_mean
 from components.inference.implicit.contrast import (
@@ -21,6 +22,7 @@ from components.inference.implicit.contrast import (
     PriorContrast,
     contrast,
     discrimination_loss,
+    discriminator_checks,
 )
 from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
@@ -168,6 +170,9 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
             state.discriminator_optimizer.step()
             info["discriminator_loss"] = loss.detach()
         return replace(state, t=state.t + 1), info
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        return discriminator_checks(self, run.trace)
 
     def posterior(self, state: AdversarialState) -> MeanFieldPosterior:
         return MeanFieldPosterior(frozen(state.q), self.n_predict)

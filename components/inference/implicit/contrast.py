@@ -5,14 +5,19 @@ r is the Gaussian with the moments of the draws, or the prior.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.checks import Check, Trace, recorded_values
+from components.contracts.roles import Inference, variant_info_names
 from components.maths.cholesky import LOG_2PI
+from components.metrics import limits
 
 FEWEST_VARIANCE = 1e-12  # of a weight that all draws agree on
 
@@ -85,3 +90,25 @@ def discrimination_loss(discriminator: nn.Module, ours: Tensor, noise: Tensor) -
         [len(ours), len(noise)]
     )
     return F.softplus(-ours_logits).mean() + F.softplus(noise_logits).mean()
+
+
+def discriminator_checks(inference: Inference, trace: Trace) -> list[Check]:
+    """Check that a discriminator still confuses its two classes, if there is one.
+
+    Uses the last tenth of the recorded values; of replicates and variants, the one with the
+    least confused discriminator counts.
+    """
+    names = variant_info_names(["discriminator_loss"], inference)
+    values = [recorded_values(trace, name) for name in names]
+    if not all(values):
+        return []
+    losses = np.concatenate(values, 1)  # [lines, R]
+    each = losses[-max(1, len(losses) // 10) :].mean(0)
+    loss = float(each.min())
+    suffix = f", the smallest of {len(each)} replicates" if len(each) > 1 else ""
+    detail = f"loss {loss:.3g} over the last tenth{suffix}, chance is {2 * math.log(2):.3g}"
+    saturated = loss < limits.DISCRIMINATOR_LOSS
+    if saturated:
+        detail += "; its KL is no estimate, compare inference.discriminator=none"
+    name = f"the discriminator's loss is above {limits.DISCRIMINATOR_LOSS:g}"
+    return [Check(name, not saturated, detail)]

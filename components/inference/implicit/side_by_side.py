@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import WeightSpace
+from components.contracts.checks import Check
 from components.contracts.costs.counts import counting_mapped
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import FinishedRun, Inference, Info
 from components.contracts.streams import Rng
 from components.inference.implicit.adversarial import Adversarial
-from components.inference.implicit.contrast import discrimination_loss
+from components.inference.implicit.contrast import discrimination_loss, discriminator_checks
 from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import warmup_weight
@@ -232,6 +233,9 @@ class ParallelAdversarial(
             _descend(state.discriminator_optimizer, loss.sum())
             info["discriminator_loss"] = loss.detach()
         return replace(state, t=state.t + 1), self.describe(info)
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        return discriminator_checks(self, run.trace)
 
     def variants(self) -> tuple[str, ...]:
         return self.one.variants()

@@ -3,162 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
-from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.roles import BetweenZeroAndOne, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.linear.known_data import LinearAnalysis, read_linear_data
-from components.maths.conjugate_regression import Coefficients, coefficients
+from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import LeastSquares, LinearData, least_squares
 from components.posteriors.decisions import (
     AbsoluteLoss,
     CentralInterval,
-    CostMatrixLoss,
     DensestInterval,
     Loss,
     Pinball,
     Squared,
     ToleranceLoss,
-    model_probabilities,
-    to_samples,
 )
 from components.posteriors.draws import Draws
 from components.problems.supervised import Supervised
 from components.registry import register
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
+from components.inference.linear.conjugate_posterior import ConjugatePosterior, region_radius
 
 Decision = Literal[
     "squared", "absolute", "pinball", "missed", "central_interval", "densest_interval"
 ]
-
-
-def region_radius(level: float, dim: int, shape: float | None) -> float:
-    """The α for which P((β − m)ᵀΛ(β − m) ≤ α s²) = level, s² = σ² where it is known and b/a where
-    σ² ~ InvGamma(a, b)."""
-    from scipy import stats  # slow to import
-
-    if shape is None:
-        return float(stats.chi2.ppf(level, dim))
-    return dim * float(stats.f.ppf(level, dim, 2 * shape))
-
-
-@dataclass(frozen=True)
-class ConjugatePosterior:
-    """The exact posterior, draws from it, the decisions it leads to, and how often its regions hold
-    β."""
-
-    data: LinearData
-    draws: Draws  # one chain of independent draws
-    known_coefficients: Coefficients
-    noise: float | tuple[float, float]  # σ², or (a, b) of its posterior InvGamma
-    level: float
-    losses: dict[str, Loss]
-    candidates: list[str]  # models among which to choose
-    log_evidence: Tensor  # [M]
-    n: int  # imagined data sets
-    over_prior: int  # of those with β from the prior: regions that held it
-    at_beta: int  # of those with the β at hand
-
-    @property
-    def theta_draws(self) -> Tensor:
-        """Parameters θ = (β, log σ²), or only β, of every draw."""
-        return self.draws.flat
-
-    @property
-    def bulk_draws(self) -> Draws:
-        return self.draws
-
-    @property
-    def scale(self) -> float:
-        """s²: σ², or b/a."""
-        return self.noise if isinstance(self.noise, float) else self.noise[1] / self.noise[0]
-
-    @property
-    def radius(self) -> float:
-        """Credible region: (β − m)ᵀΛ(β − m) ≤ radius · s²."""
-        return region_radius(
-            self.level,
-            len(self.known_coefficients.m),
-            None if isinstance(self.noise, float) else self.noise[0],
-        )
-
-    @property
-    def model_probabilities(self) -> Tensor:
-        """Posterior probabilities of the candidates, equally probable before the data [M]."""
-        return model_probabilities(self.log_evidence)
-
-    def decisions(self) -> list[dict[str, Any]]:
-        """One row per parameter and loss: the Bayes action and its posterior expected loss; one for
-        the choice of model."""
-        belief = to_samples(self.draws)
-        rows = []
-        for name, loss in self.losses.items():
-            action = loss.act(belief)
-            costs = loss.expected_loss(action, belief)
-            for j, parameter in enumerate(self.draws.names):
-                bounds = [float(v) for v in action[..., j].flatten()]
-                rows.append(
-                    {
-                        "about": parameter,
-                        "loss": name,
-                        "action": bounds[0],
-                        "to": bounds[1] if len(bounds) == 2 else None,
-                        "expected_loss": float(costs[j]),
-                    }
-                )
-        choice = CostMatrixLoss.zero_one(len(self.candidates))
-        best = choice.act(self.model_probabilities)
-        cost = float(choice.expected_loss(best, self.model_probabilities))
-        rows.append(
-            {
-                "about": "model",
-                "loss": "zero_one",
-                "action": self.candidates[int(best)],
-                "expected_loss": cost,
-            }
-        )
-        return rows
-
-    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """Mixture over the draws at x [B, D]."""
-        return self.draws.predict(x, generator)
-
-    def scores(self) -> dict[str, float]:
-        rows = self.decisions()
-        out = {"log_evidence": float(self.log_evidence[0])}
-        for name in self.losses:
-            costs = [row["expected_loss"] for row in rows if row["loss"] == name]
-            out[f"expected_loss/{name}"] = sum(costs) / len(costs)  # mean over the parameters
-        out["expected_loss/model_choice"] = rows[-1]["expected_loss"]
-        out["coverage/credible"] = self.over_prior / self.n
-        return out | {"coverage/credible_at_beta": self.at_beta / self.n}
-
-    def figures(self) -> dict[str, Figure]:
-        from components.figures.supervised.credible_region import credible_region
-
-        figure = credible_region(
-            self.data,
-            self.known_coefficients,
-            self.noise,
-            self.theta_draws,
-            self.candidates,
-            self.model_probabilities,
-            level=self.level,
-            scale=self.scale,
-            radius=self.radius,
-        )
-        return {"savage": figure}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,12 +16,8 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.roles import AtLeastTwo, BetweenZeroAndOne, Inference, Info
 from components.contracts.streams import Rng
-from components.inference.linear.conjugate_bayes import (
-    ConjugateBayes,
-    ConjugatePosterior,
-    ConjugateState,
-    Decision,
-)
+from components.inference.linear.conjugate_bayes import ConjugateBayes, ConjugateState, Decision
+from components.inference.linear.conjugate_posterior import ConjugatePosterior
 from components.inference.linear.known_data import LinearAnalysis
 from components.inference.linear.maximum_likelihood import (
     MaximumLikelihood,

@@ -11,8 +11,9 @@ from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Check
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info
+from components.contracts.roles import FinishedRun, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError, NumericalError
@@ -29,6 +30,8 @@ from components.inference.log_joint import log_joint
 from components.inference.mcmc.laplace import laplace
 from components.inference.mcmc.sobol import SobolPoints
 from components.inference.mcmc.t_mixture import TMixture, fit_mixture
+from components.inference.mcmc.tails import tail_growth
+from components.metrics import limits
 from components.posteriors.draws import Draws
 from components.registry import register
 
@@ -188,6 +191,21 @@ class ImportanceSampling(Sampler[Weighted]):
             "draws": t,
         }
         return state, info
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        """Check that weights do not grow beyond the draws."""
+        state = run.state
+        assert isinstance(state, Weighted)
+        if state.fit is None:
+            return []
+        batches = run.problem.batches(self.requires.batch_kind, run.rng, 0, 1)
+        _, batch = next(iter(batches))
+        value = tail_growth(state.fit, state.model, batch)
+        most = limits.pareto_k(max(len(state.theta) * max(state.t, 1), 11))
+        detail = f"k {value:.2f} beyond the draws, below {most:.2f} asked"
+        if value >= most:
+            detail += "; weights grow further out than any draw: inference.proposal=student_t, a lower dof"
+        return [Check("the proposal's tails are as heavy as the target's", value < most, detail)]
 
     def posterior(self, state: Weighted) -> Draws:
         """Draws [C, N, P] with log_weights [C, N]."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,33 +21,16 @@ from components.inference.partitions.clusters import (
     move_row,
     predictive,
 )
+from components.inference.partitions.split_merge import (
+    SweepWorkspace,
+    launch,
+    relabel,
+    remove_cluster,
+    restricted_scan,
+    split,
+    split_or_merge,
+)
 from components.maths.compiled.loops import Array, compile_loop
-
-
-class SweepWorkspace(NamedTuple):
-    """Arrays that a sweep writes on."""
-
-    members: Array  # rows of a proposal but its first two [N]
-    side: Array  # of two clusters, of each member [N]
-    wanted: Array  # its present side [N]
-    weights: Array  # of clusters [N + 4]
-
-
-def relabel(z: Array, old: int, new: int) -> None:
-    """Give rows of cluster ``old`` the label ``new``."""
-    for b in range(len(z)):
-        if z[b] == old:
-            z[b] = new
-
-
-def remove_cluster(k: int, z: Array, clusters: Clusters, K: int) -> int:
-    """Put the last of K clusters in the place of cluster k.  Returns K − 1."""
-    K -= 1
-    if k != K:
-        copy_cluster(k, K, clusters)
-        relabel(z, K, k)
-    clear(K, clusters)
-    return K
 
 
 def gibbs(z: Array, u: Array, clusters: Clusters, weights: Array, K: int) -> int:
@@ -78,110 +61,6 @@ def gibbs(z: Array, u: Array, clusters: Clusters, weights: Array, K: int) -> int
             K += 1
             clear(K, clusters)
     return K
-
-
-def restricted_scan(
-    count: int, work: SweepWorkspace, u: Array, forced: bool, A: int, clusters: Clusters
-) -> float:
-    """Gibbs scan of ``count`` members restricted to clusters A and A + 1; log probability of its
-    outcome.
-
-    If forced, rows go to their ``wanted`` sides.
-    """
-    side = work.side
-    log_q = 0.0
-    for m in range(count):
-        b = work.members[m]
-        move_row(A + side[m], b, -1, clusters)
-        zero = math.log(clusters.n[A]) + predictive(A, b, clusters)
-        one = math.log(clusters.n[A + 1]) + predictive(A + 1, b, clusters)
-        log_first = -math.log1p(math.exp(min(one - zero, 700.0)))  # of side 0
-        if forced:
-            side[m] = work.wanted[m]
-        else:
-            side[m] = 0 if math.log(max(u[m], 1e-300)) < log_first else 1
-        log_q += log_first if side[m] == 0 else log_first + one - zero
-        move_row(A + side[m], b, 1, clusters)
-    return log_q
-
-
-def launch(
-    i: int, j: int, z: Array, u: Array, A: int, clusters: Clusters, work: SweepWorkspace
-) -> int:
-    """Put i and the rows of its cluster, j and the rows of its own, into clusters A and A + 1 by
-    coins u; i in A, j in A + 1.  Returns the number of members, the rows but i and j."""
-    clear(A, clusters)
-    clear(A + 1, clusters)
-    move_row(A, i, 1, clusters)
-    move_row(A + 1, j, 1, clusters)
-    count = 0
-    for b in range(len(z)):
-        if b != i and b != j and (z[b] == z[i] or z[b] == z[j]):
-            work.members[count] = b
-            work.wanted[count] = 0 if z[b] == z[i] else 1
-            work.side[count] = 0 if u[b] < 0.5 else 1
-            move_row(A + work.side[count], b, 1, clusters)
-            count += 1
-    return count
-
-
-def split(j: int, count: int, z: Array, work: SweepWorkspace, clusters: Clusters, K: int) -> int:
-    """Split the cluster of row j into the two set aside.  Returns K + 1."""
-    A = len(clusters.n) - 2
-    p = z[j]
-    z[j] = K
-    for m in range(count):
-        if work.side[m] == 1:
-            z[work.members[m]] = K
-    copy_cluster(p, A, clusters)
-    copy_cluster(K, A + 1, clusters)
-    K += 1
-    clear(K, clusters)
-    return K
-
-
-def split_or_merge(
-    z: Array, u: Array, scans: int, clusters: Clusters, work: SweepWorkspace, K: int
-) -> int:
-    """One proposal to split the cluster of two rows, or to merge theirs, accepted or not.  Returns
-    K, −1 − K where accepted."""
-    N = len(z)
-    n = clusters.n
-    A = len(n) - 2  # two clusters aside
-    i = min(int(u[0] * N), N - 1)
-    j = min(int(u[1] * (N - 1)), N - 2)
-    if j >= i:
-        j += 1
-    p = z[i]
-    q = z[j]
-    count = launch(i, j, z, u[3:], A, clusters, work)
-    log_q = 0.0
-    for scan in range(scans + 1):
-        draws = u[3 + (scan + 1) * N : 3 + (scan + 2) * N]
-        log_q = restricted_scan(count, work, draws, scan == scans and p != q, A, clusters)
-    # log of P(split) L(split) over P(merged) L(merged)
-    gain = (
-        math.log(clusters.alpha)
-        + math.lgamma(n[A])
-        + math.lgamma(n[A + 1])
-        - math.lgamma(n[A] + n[A + 1])
-    )
-    gain += log_marginal(A, clusters)
-    gain += log_marginal(A + 1, clusters)
-    if p == q:
-        gain -= log_marginal(p, clusters)
-        if math.log(max(u[2], 1e-300)) >= gain - log_q:
-            return K
-        return -1 - split(j, count, z, work, clusters, K)
-    for b in range(N):  # the merged cluster
-        if z[b] == q:
-            move_row(A, b, 1, clusters)
-    gain -= log_marginal(A, clusters)
-    if math.log(max(u[2], 1e-300)) >= log_q - gain:
-        return K
-    relabel(z, q, p)
-    copy_cluster(p, A, clusters)
-    return -1 - remove_cluster(q, z, clusters, K)
 
 
 def count_rows(z: Array, clusters: Clusters) -> int:

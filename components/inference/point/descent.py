@@ -15,7 +15,7 @@ from pydantic import BaseModel, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import Penalised
-from components.contracts.capabilities.variational import Trainable
+from components.contracts.capabilities.modules import Trainable
 from components.contracts.problems import Batch
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.maths.optimizers import SGD, Adadelta, AdaGrad, Adam, Optimizer

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable, LogJoint
-from components.contracts.capabilities.variational import Trainable
+from components.contracts.capabilities.modules import Trainable
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt

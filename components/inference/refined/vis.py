@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 from torch import Tensor
 
 from components.contracts.capabilities import ClassConditional, Pathwise
-from components.contracts.capabilities.variational import Trainable
+from components.contracts.capabilities.modules import Trainable
 from components.contracts.problems import RowBatch, Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info

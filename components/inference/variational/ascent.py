@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities.variational import Trainable
+from components.contracts.capabilities.modules import Trainable
 from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Gradient, Info
 from components.contracts.streams import Rng

@@ -11,9 +11,10 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Check
 from components.contracts.problems import Batch, Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient, Info
+from components.contracts.roles import FinishedRun, Gradient, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -30,7 +31,7 @@ from components.inference.point.descent import frozen
 from components.inference.variational.ascent import TrainingState, ascend_parameters
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
-from components.inference.variational.guide_fit import GuideFit
+from components.inference.variational.guide_fit import GuideFit, overlap_checks
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
@@ -152,6 +153,10 @@ class BBVI(GuideFit[BlackBoxTrainingState]):
         return ascend_parameters(state, self.gradient, batch, rng)
 
     @torch.no_grad()
+    def checks(self, run: FinishedRun) -> list[Check]:
+        assert isinstance(run.state, BlackBoxTrainingState)
+        return overlap_checks(run, run.state.module.log_density)
+
     def posterior(self, state: BlackBoxTrainingState) -> FamilyPosterior:
         q = state.module
         model = state.model

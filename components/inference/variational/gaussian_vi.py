@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Check
 from components.contracts.problems import Batch, Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient, Info
+from components.contracts.roles import FinishedRun, Gradient, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -26,7 +27,7 @@ from components.inference.chains import (
 )
 from components.inference.variational.ascent import TrainingState, ascend_parameters
 from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
-from components.inference.variational.guide_fit import GuideFit, find_start
+from components.inference.variational.guide_fit import GuideFit, find_start, overlap_checks
 from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.variational import GaussianPosterior
 from components.registry import register
@@ -115,6 +116,10 @@ class GaussianVI(GuideFit[GaussianTrainingState]):
         self, state: GaussianTrainingState, batch: ModelBatch, rng: Rng
     ) -> tuple[GaussianTrainingState, Info]:
         return ascend_parameters(state, self.gradient, batch, rng)
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        assert isinstance(run.state, GaussianTrainingState)
+        return overlap_checks(run, run.state.module.log_density)
 
     def posterior(self, state: GaussianTrainingState) -> GaussianPosterior:
         with torch.no_grad():

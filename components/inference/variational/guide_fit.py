@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic
 
 import torch
@@ -10,9 +11,11 @@ from torch import Tensor
 from typing_extensions import TypeVar
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Check
+from components.contracts.posteriors import HoldsDraws
 from components.contracts.problems import BatchKind
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference
+from components.contracts.roles import FinishedRun, Inference
 from components.contracts.streams import Rng
 from components.inference.chains import (
     NEEDS_TO_PREDICT,
@@ -22,6 +25,9 @@ from components.inference.chains import (
     init_chains,
 )
 from components.inference.point.descent import DescentKeys
+from components.metrics import limits
+from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
+from components.problems.density import Density
 
 S = TypeVar("S")
 
@@ -41,6 +47,26 @@ class GuideFit(Inference[LogJoint, SampleableProblem, ModelBatch, S], DescentKey
     n_samples: PositiveInt
     initial_std: PositiveFloat
     draws: PositiveInt
+
+
+@torch.no_grad()
+def overlap_checks(run: FinishedRun, log_q: Callable[[Tensor], Tensor]) -> list[Check]:
+    """Check that draws θ [S, P] of q could be weighted to the density π of a problem: the shape k̂
+    of log π(θ) − log q(θ).
+
+    Source: Yao et al. (2018), section 3.2."""
+    if not isinstance(run.problem, Density):
+        return []
+    assert isinstance(run.posterior, HoldsDraws)
+    theta = run.posterior.flat
+    name = "q is near enough to weight its draws: Pareto k̂ is below its limit"
+    if len(theta) < FEWEST_WEIGHTS:
+        detail = f"{len(theta)} draws, {FEWEST_WEIGHTS} needed; raise inference.draws"
+        return [Check(name, None, detail)]
+    value = pareto_k(run.problem.log_density(theta) - log_q(theta))
+    most = limits.pareto_k(len(theta))
+    detail = f"k {value:.2f} of {len(theta)} draws, below {most:.2f} asked"
+    return [Check(name, value < most, detail)]
 
 
 def find_start(

@@ -11,7 +11,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from components.contracts.capabilities.variational import PullBack
+from components.contracts.capabilities.latent import PullBack
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model

@@ -17,7 +17,7 @@ from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_uniform
 from components.models.linear.design import check_one_task, name_columns, predictor, select_labelled
-from components.models.linear.mean_field import (
+from components.models.linear.normal_factors import (
     divergence,
     invert_positive_definite,
     normal_draws,

@@ -8,11 +8,11 @@ import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.attackers import Injection, Knowledge
+from components.contracts.attackers import Injection
 from components.contracts.requirements import Requirements
 from components.contracts.roles import AboveZeroToOne, ZeroToOne
 from components.contracts.streams import Rng
-from components.contracts.victim import FilterVictim
+from components.contracts.victim import FilterVictim, Knowledge
 from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 from components.series.attackers.shifts import climb, random_signs, search

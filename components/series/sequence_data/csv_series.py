@@ -22,11 +22,11 @@ from components.errors import ConfigMismatchError
 from components.problems.input_columns import InputColumns
 from components.registry import register
 from components.series.budget.budget import Budget
+from components.series.calendars.calendar import Calendar, calendar, place
+from components.series.calendars.equal_steps import Gaps
 from components.series.figures.signal import signal
 from components.series.forecasting import Origin, split
 from components.series.sequence import Sequence
-from components.series.sequence_data.calendar import Calendar, calendar, place
-from components.series.sequence_data.equal_steps import Gaps
 
 
 @register("dataset", "csv_series")

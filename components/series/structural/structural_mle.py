@@ -9,8 +9,9 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
+from components.contracts.checks import Check
 from components.contracts.costs.counts import count
-from components.contracts.roles import Info
+from components.contracts.roles import FinishedRun, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
@@ -185,6 +186,16 @@ class StructuralMLE(StructuralInference[Searches]):
             "grad_norm": best.gradient.abs().max(),
             "converged": float(all(run.converged for run in state.runs)),
         }
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        """Check that the best of the restarts has converged."""
+        assert isinstance(run.state, Searches)
+        best = run.state.best
+        detail = f"the best of {len(run.state.runs)} starts after {best.iteration} iterations"
+        if not best.converged:
+            slope = float(best.gradient.abs().max())
+            detail += f", largest derivative {slope:.2g} nats; raise steps"
+        return [Check("the maximum of the likelihood is reached", best.converged, detail)]
 
     @torch.no_grad()
     def posterior(self, state: Searches) -> StructuralDraws:

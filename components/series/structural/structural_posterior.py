@@ -17,7 +17,8 @@ from components.contracts.capabilities import StructuralSeries
 from components.contracts.posteriors import Affine, ForecastMoments, Part
 from components.contracts.predictive import GaussianMixture
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, S
+from components.contracts.roles import Inference
+from components.contracts.roles.inference import S
 from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.structural import Design
 from components.errors import ConfigMismatchError

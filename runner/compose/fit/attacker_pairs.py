@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from components import registry
-from components.contracts.attackers import Attacker, Contamination, Evasion, Injection, Opponent
+from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
+from components.contracts.opponents import Opponent
 from components.contracts.problems import Domain
 from components.contracts.roles import Dataset, Model
 from runner.compose.fit.incompatible import (

@@ -21,9 +21,9 @@ from components.errors import ConfigMismatchError
 from components.problems.input_columns import InputColumns
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
+from components.series.calendars.dates_ahead import dates_ahead
 from components.series.forecasting import Forecasting
 from components.series.sequence import Sequence
-from components.series.sequence_data.dates_ahead import dates_ahead
 from components.topics.corpus import Corpus
 from runner.catalogue.plugins import refuse_unknown_modules
 from runner.commands.resume import parse_run_config

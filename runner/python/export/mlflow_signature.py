@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from components.problems.date_columns import EPOCH
 from components.problems.input_columns import InputColumn, InputColumns
+from components.series.calendars.dates_ahead import dates_ahead
 from components.series.sequence import Sequence
-from components.series.sequence_data.dates_ahead import dates_ahead
 from components.topics.corpus import Corpus
 from runner.python.export.load_model import FittedModel
 from runner.python.export.new_rows import TEXT

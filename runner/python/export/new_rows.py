@@ -21,7 +21,7 @@ from components.datasets.own.text_table import TextTable, decode, read_table
 from components.datasets.text.words import tokens_of
 from components.errors import ConfigMismatchError, DamagedFileError
 from components.problems.input_columns import InputColumn, InputColumns, TimeColumn
-from components.series.sequence_data.dates_ahead import find_other_dates
+from components.series.calendars.dates_ahead import find_other_dates
 from components.topics.corpus import count_words
 from components.topics.counted_corpus import to_word_counts
 from runner.errors import ConfigError, RunnerWarning, nearest

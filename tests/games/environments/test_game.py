@@ -11,9 +11,9 @@ from configured import component
 from small_games import Stationary, draws, friend_or_foe, greedy, invert, play
 from torch import Tensor
 
-from components.contracts.attackers import Opponent
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Environment, Move, NumberedStates, Outcome, Seat, Shown, Turn
+from components.contracts.opponents import Opponent
 from components.errors import ConfigMismatchError
 from components.games.environments.game import Game
 from components.games.environments.table_environment import TableEnvironment

@@ -13,7 +13,7 @@ from small_problems import component, real
 
 from components.errors import ConfigMismatchError
 from components.inference.linear import statistical_risk
-from components.inference.linear.conjugate_bayes import region_radius
+from components.inference.linear.conjugate_posterior import region_radius
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import least_squares
 from components.posteriors.decisions import Squared, to_samples

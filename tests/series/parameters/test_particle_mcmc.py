@@ -10,7 +10,7 @@ from known_targets import z_score
 from unknown_scales import exact, generalised, model, repeated, series
 
 from components.errors import NumericalError
-from components.evaluation.checks.inner_filters import inner_filter_checks
+from components.evaluation.checks.filters import inner_filter_checks
 from components.posteriors.draws import Draws
 from components.series.parameters.particle_mcmc import ParticleMCMC
 from components.series.parameters.passes import passing, trajectories

@@ -12,7 +12,7 @@ from known_targets import z_score
 from small_sequences import run
 from unknown_scales import exact, generalised, model, repeated, series
 
-from components.evaluation.checks.inner_filters import inner_filter_checks
+from components.evaluation.checks.filters import inner_filter_checks
 from components.series.parameters.smc2 import SMC2
 from runner.execution import blocks, checkpoint
 from runner.execution.rng import Streams

@@ -7,7 +7,7 @@ import pytest
 import torch
 from configured import load
 
-from components.series.sequence_data.dates_ahead import dates_ahead, find_other_dates
+from components.series.calendars.dates_ahead import dates_ahead, find_other_dates
 from runner.errors import ConfigError
 from runner.python.export.new_rows import check_times, read_rows
 

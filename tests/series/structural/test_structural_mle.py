@@ -9,9 +9,9 @@ import torch
 from configured import component, generator
 from structural_series import AHEAD, F64, block, model, problem, smooth_states
 
+from components.contracts.roles import FinishedRun
 from components.errors import ConfigMismatchError
 from components.evaluation.run_checks import interval_checks
-from components.evaluation.stability import approximation_checks
 from components.maths.time_varying import filter_system
 from components.series.structural.structural_mle import Coordinates
 from runner.execution.rng import Streams
@@ -59,7 +59,7 @@ def test_a_search_that_goes_on_fails_a_check():
     verdicts = []
     for _ in range(STEPS):
         state, info = inference.step(state, data.series, Streams(0))
-        (check,) = approximation_checks(data, inference, state, Streams(0))
+        (check,) = inference.checks(FinishedRun(data, None, state, {}, [], Streams(0)))
         assert check.passed == (info["converged"] == 1.0)
         verdicts.append(check.passed)
     assert (verdicts[0], verdicts[-1]) == (False, True)

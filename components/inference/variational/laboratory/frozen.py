@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import LogRatio, NormalNoise, RowGuide
-from components.contracts.capabilities.variational import Trainable
+from components.contracts.capabilities.modules import Trainable
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.streams import Beside, Rng
 from components.errors import ConfigMismatchError

@@ -12,11 +12,12 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from components.contracts.capabilities.variational import Trainable
+from components.contracts.capabilities.modules import Trainable
+from components.contracts.checks import Check
 from components.contracts.posteriors import BoundsLikelihood, Predicts
 from components.contracts.problems import Kind, RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient, Inference, Info
+from components.contracts.roles import FinishedRun, Gradient, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Beside, Rng
 from components.inference.variational.ascent import TrainingState
@@ -197,6 +198,10 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
             return MeasuredBound(*facts, inner)
         assert isinstance(inner, Predicts)
         return MeasuredPredictions(*facts, inner)
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        assert isinstance(run.posterior, Measured)
+        return [run.posterior.check_bias(run.scores)]
 
     @property
     def _estimators(self) -> list[Gradient]:

@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from components.contracts.checks import Check, Scores
 from components.contracts.posteriors import Analyses, BoundsLikelihood, Predicts, WritesFiles
 from components.contracts.predictive import Predictive
 from components.contracts.problems import RowBatch
+from components.metrics import limits
 from components.posteriors.tables import write_tables
 
 if TYPE_CHECKING:
@@ -56,6 +59,28 @@ class Measured:
     def scores(self) -> dict[str, Tensor | float]:
         inner_scores = self.inner.scores() if isinstance(self.inner, Analyses) else {}
         return {**inner_scores, **self.findings.scores}
+
+    def check_bias(self, scores: Scores) -> Check:
+        """Check that estimators marked unbiased agree in mean with the first wherever measured."""
+        name = "gradients marked unbiased have one mean"
+        first = self.labels[0]
+        if not self.unbiased[0]:
+            detail = f"the first, {first}, is marked biased; put an unbiased one there"
+            return Check(name, None, detail)
+        marked = zip(self.labels[1:], self.unbiased[1:], strict=True)
+        p = [
+            (float(value), f"{label} after {t} steps")
+            for label, unbiased in marked
+            for t in self.at
+            if unbiased and f"bias_p/{label}/{t}" in scores
+            for value in np.atleast_1d(scores[f"bias_p/{label}/{t}"])
+        ]
+        if not p:
+            return Check(name, None, "no other was measured")
+        smallest, worst = min(p)
+        corrected = min(1.0, smallest * len(p))
+        detail = f"smallest p {corrected:.2g}, corrected for {len(p)}: {worst}"
+        return Check(name, corrected > limits.BIAS_P, detail)
 
     def figures(self) -> dict[str, Figure]:
         from components.figures.variational.gradient_variance import (

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities.variational import Trainable
+from components.contracts.capabilities.modules import Trainable
 from components.contracts.costs.counts import Costs, counting
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from components.series.calendars.equal_steps import count_steps
+from components.series.calendars.parse_dates import to_iso
 from components.series.maths.dates import format_time_like, has_offset, read_times, strip_utc_offset
-from components.series.sequence_data.calendar import to_iso
-from components.series.sequence_data.equal_steps import count_steps
 
 
 def dates_ahead(dates: Sequence[str], start: int, horizon: int) -> list[str]:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from components.errors import ConfigMismatchError
 from components.problems.input_columns import TimeColumn
-from components.series.maths.dates import (
-    SHOWN,
-    format_time_like,
-    has_offset,
-    read_times,
-    strip_utc_offset,
-)
-from components.series.sequence_data.equal_steps import (
+from components.series.calendars.equal_steps import (
     DAY,
     HOUR,
     EqualSteps,
@@ -23,14 +15,17 @@ from components.series.sequence_data.equal_steps import (
     are_weekdays,
     count_steps,
 )
+from components.series.maths.dates import (
+    format_time_like,
+    has_offset,
+    read_times,
+    strip_utc_offset,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+from components.series.calendars.parse_dates import shorten_dates, to_iso
 
-NUMBERS = re.compile(  # a day and a month in either order, a year, and perhaps a time
-    r"(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})(?P=mark)\d{4}(?P<clock> \d\d:\d\d(?::\d\d)?)?"
-)
-YEARS = ("%Y", "%y", "%G", "%c", "%x")
 # most of them may be missing; beyond them a date far away is treated as a mistake
 MOST_TIMES = 100_000
 CLOCK_CHANGE_HINT = (
@@ -158,101 +153,6 @@ def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None =
     return int((times >= time).argmax())
 
 
-def to_iso(
-    texts: list[str], where: list[str], date_format: str | None
-) -> tuple[list[str], str | None, dict[str, str]]:
-    """Dates in ISO 8601, the format of the texts where it is another one, and a fact about a guess.
-
-    Raises:
-        ConfigMismatchError: a text is no date, or days and months cannot be told apart."""
-    if date_format is None:
-        if not (unread := read_times(texts).isna()).any():
-            return texts, None, {}
-        row = int(unread.argmax())
-        if NUMBERS.fullmatch(texts[row]) is None:
-            raise ConfigMismatchError(
-                f"{where[row]} {texts[row]!r} is no date; write {SHOWN}, or set dataset.date_format, as '%d %b %Y'"
-            )
-        date_format = _day_or_month_first(texts, where)
-        facts = {"dates": f"read as {date_format}"}
-    else:
-        facts = {}
-    times = _parse(texts, where, date_format)
-    iso = [time.isoformat() for time in times]
-    return (iso if times[0].tzinfo is not None else _shorten_dates(iso)), date_format, facts
-
-
-def _day_or_month_first(texts: list[str], where: list[str]) -> str:
-    """The format of numeric dates such as 31.12.2020, by the part that exceeds 12 somewhere.
-
-    Raises:
-        ConfigMismatchError: neither or both parts exceed 12, or another date has another form.
-    """
-    matches = [NUMBERS.fullmatch(text) for text in texts]
-    for row, match in enumerate(matches):
-        if match is None:
-            raise ConfigMismatchError(
-                f"{where[row]} {texts[row]!r} is no date as the others are; mend it, or set dataset.date_format"
-            )
-    parsed_dates = [match for match in matches if match is not None]
-    mark = parsed_dates[0]["mark"]
-    clock = parsed_dates[0]["clock"] or ""
-    clock_format = "" if not clock else " %H:%M:%S" if clock.count(":") == 2 else " %H:%M"
-    orders = [f"%d{mark}%m{mark}%Y{clock_format}", f"%m{mark}%d{mark}%Y{clock_format}"]
-    day_first, month_first = (
-        any(int(match[name]) > 12 for match in parsed_dates) for name in ("first", "second")
-    )
-    if day_first == month_first:
-        why = (
-            "is a day and a month in two orders"
-            if day_first
-            else "has a day and a month that cannot be told apart"
-        )
-        raise ConfigMismatchError(
-            f"{where[0]} {texts[0]!r} {why}; set dataset.date_format to '{orders[0]}' or '{orders[1]}'"
-        )
-    return orders[0] if day_first else orders[1]
-
-
-def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Timestamp]:
-    """Parse dates by a format.
-
-    Raises:
-        ConfigMismatchError: the format is invalid, or a date does not have it.
-    """
-    import pandas as pd
-
-    key = f"dataset.date_format={date_format}"
-    if not any(year in date_format for year in YEARS):
-        raise ConfigMismatchError(
-            f"{key}: no year in it; write %Y for the year, %m for the month and %d for the day"
-        )
-    times: list[pd.Timestamp] = []
-    for text, location in zip(texts, where, strict=True):
-        try:
-            time = pd.to_datetime(text, format=date_format, errors="coerce")
-        except ValueError as error:
-            why = str(error).splitlines()[0].rstrip(".")
-            raise ConfigMismatchError(
-                f"{key}: {why}; write %Y for the year, %m for the month, %d for the day"
-            ) from None
-        if not isinstance(time, pd.Timestamp):  # NaT
-            raise ConfigMismatchError(
-                f"{location} {text!r} does not have the form {key}; mend it, or change the key"
-            )
-        times.append(time)
-    return times
-
-
-def _shorten_dates(dates: list[str]) -> list[str]:
-    """Drop the time of day if every time is midnight, else the seconds if all are 0."""
-    times = read_times(dates)
-    if (times == times.normalize()).all():
-        return [time.strftime("%Y-%m-%d") for time in times]
-    whole_minutes = (times == times.floor("min")).all()
-    return [time.isoformat(timespec="minutes" if whole_minutes else "auto") for time in times]
-
-
 def _check_order(
     times: pd.DatetimeIndex, texts: list[str], where: list[str], column: str, aware: list[bool]
 ) -> None:
@@ -292,10 +192,10 @@ def _to_local_dates(
         return None
     of_walls = count_steps(local, gaps)
     if of_walls.unit != "seconds" and not of_walls.has_gaps:
-        return _shorten_dates(walls), of_walls
+        return shorten_dates(walls), of_walls
     instants = count_steps(times, "allow")
     better = of_walls.unit == "business days" or (of_walls.are_equal and not instants.are_equal)
-    return (_shorten_dates(walls), of_walls) if better else None
+    return (shorten_dates(walls), of_walls) if better else None
 
 
 def _clock_change_hint(found: EqualSteps, row: int, aware: list[bool]) -> str:

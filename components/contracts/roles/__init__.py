@@ -1,0 +1,60 @@
+"""The roles, and what passes between them; attackers are in ``contracts.attackers``.
+
+A component is a frozen pydantic model: its fields are its configuration (types and constraints
+here, every default in its YAML), its methods are the science.  Nothing in this package imports
+``runner``.
+
+    problem = dataset.load(rng, setting)
+    model   = model.build(problem, rng)
+    state   = inference.init(model, problem, rng)
+    for step, batch in problem.batches(inference.requires.batch_kind, rng, start, stop):
+        state, info = inference.step(state, batch, rng)
+    posterior = inference.posterior(state)
+    problem.score(posterior, rng);  problem.draw(posterior, rng)
+"""
+
+from __future__ import annotations
+
+from components.contracts.roles.block import Block
+from components.contracts.roles.component import (
+    AboveZeroToOne,
+    AtLeastTwo,
+    BetweenZeroAndOne,
+    Component,
+    Info,
+    Setting,
+    ZeroToBelowOne,
+    ZeroToOne,
+)
+from components.contracts.roles.dataset import Dataset
+from components.contracts.roles.gradient import Gradient
+from components.contracts.roles.inference import FinishedRun, Inference, variant_info_names
+from components.contracts.roles.model import Model
+from components.contracts.roles.problem import (
+    HoldOutProblem,
+    Problem,
+    SeriesProblem,
+    TabulatingProblem,
+)
+
+__all__ = [
+    "AboveZeroToOne",
+    "AtLeastTwo",
+    "BetweenZeroAndOne",
+    "Block",
+    "Component",
+    "Dataset",
+    "FinishedRun",
+    "Gradient",
+    "HoldOutProblem",
+    "Inference",
+    "Info",
+    "Model",
+    "Problem",
+    "SeriesProblem",
+    "Setting",
+    "TabulatingProblem",
+    "ZeroToBelowOne",
+    "ZeroToOne",
+    "variant_info_names",
+]

@@ -1,0 +1,68 @@
+"""Base of all components, and types of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+
+from components.contracts.requirements import Requirements, inherit_requirements
+
+if TYPE_CHECKING:
+    pass
+
+
+# Types of keys that are numbers in an interval.
+ZeroToOne = Annotated[float, Field(ge=0, le=1)]
+ZeroToBelowOne = Annotated[float, Field(ge=0, lt=1)]
+AboveZeroToOne = Annotated[float, Field(gt=0, le=1)]
+BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1)]
+AtLeastTwo = Annotated[int, Field(ge=2)]
+# name -> number or tensor: for diagnostics, never needed by the next step
+Info = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Location and options for loading a dataset."""
+
+    data_dir: Path
+    device: torch.device
+    dtype: torch.dtype
+    replicates: int  # > 1 only for datasets that carry replicates as a leading tensor dimension
+    offline: bool = False  # True: attempt no download
+
+
+class Component(BaseModel):
+    """One registered class; ``extra="forbid"`` makes an unknown key an error that names it."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, protected_namespaces=(), allow_inf_nan=False
+    )
+    # requirements on the other components of a run
+    requires: ClassVar[Requirements] = Requirements()
+    # keys that the components inside it inherit
+    inherited_keys: ClassVar[Set[str]] = frozenset()
+    # keys of its YAML that belong to the evaluation
+    threat_keys: ClassVar[Set[str]] = frozenset()
+    # keys that name user code, "module:function"
+    imports: ClassVar[Set[str]] = frozenset()
+    # keys that name a user's file -> the key that holds its SHA-256
+    reads: ClassVar[dict[str, str]] = {}
+    name: str
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.requires = inherit_requirements(cls)
+        for name, value in list(vars(cls).items()):
+            if isinstance(value, set) and name[0] != "_":  # not those of pydantic
+                setattr(cls, name, frozenset(value))
+
+    @classmethod
+    def yaml_keys(cls) -> Set[str]:
+        """All that its YAML holds."""
+        return frozenset(cls.model_fields) | cls.threat_keys

@@ -1,0 +1,133 @@
+"""A dataset, which loads a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from typing_extensions import TypeVar
+
+from components.contracts.problems import Domain, Kind, Target, Values
+from components.contracts.requirements import DataFacts
+from components.contracts.streams import Rng
+
+if TYPE_CHECKING:
+    pass
+
+from components.contracts.roles.component import Component, Setting
+
+P = TypeVar("P", default=Any)  # a problem
+
+
+class Dataset(Component, Generic[P]):
+    """Source of a problem: data from files, or simulated data, and the scores on them.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import torch
+        >>> from components.contracts.roles import Dataset, Setting
+        >>> from components.problems.density import Density
+        >>> from runner.execution.rng import Streams
+        >>> class Normal(Dataset):
+        ...     kind = "density"
+        ...     sd: float
+        ...
+        ...     def load(self, rng, setting):
+        ...         return Density(
+        ...             name=self.name,
+        ...             names=["x"],
+        ...             log_density=lambda theta: -0.5 * (theta[:, 0] / self.sd).square(),
+        ...             sample_prior=lambda n, g: torch.randn(n, 1, generator=g),
+        ...             mean=torch.zeros(1),
+        ...             second_moment=torch.full((1,), self.sd**2),
+        ...             box=[(-3 * self.sd, 3 * self.sd)],
+        ...         )
+        >>> setting = Setting(Path(), torch.device("cpu"), torch.float32, replicates=1)
+        >>> problem = Normal(name="normal", sd=2.0).load(Streams(0), setting)
+        >>> problem.log_density(torch.tensor([[0.0], [2.0]]))
+        tensor([-0.0000, -0.5000])
+    """
+
+    kind: ClassVar[Kind]
+    target: ClassVar[Target | None] = None  # of a supervised problem; None there: by its keys
+    domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
+    values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: by its keys
+    vectorised: ClassVar[bool] = False  # its problems can hold all replicates together
+    # words of ``contracts.requirements.TRAITS``: traits of its data
+    traits: ClassVar[Set[str]] = frozenset()
+    # and words that a setting adds: word -> the setting, "key=value"
+    traits_where: ClassVar[dict[str, str]] = {}
+    # the key with the largest number of steps, if there is one
+    length_key: ClassVar[str | None] = None
+    # Capabilities of the system, or of the environment, that its problems hold and that a model may
+    # assume.
+    simulates: ClassVar[Set[str]] = frozenset()
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """Name of the data that ``load`` would use now; no data are read.
+
+        The name enters the run's signature.
+
+        Args:
+            data_dir: folder of the data files.
+            offline: True: no download will be attempted.
+
+        Returns:
+            The name: ``name``, unless files or their absence change the data.
+        """
+        return self.name
+
+    def poses(self) -> Kind:
+        """The kind of its problem, as this data set is configured."""
+        return self.kind
+
+    def holds(self) -> Values | None:
+        """Kind of values in the rows of an unlabelled problem, as this data set is configured."""
+        return self.values
+
+    def target_kind(self) -> Target | None:
+        """Kind of labels of a supervised problem, as this data set is configured."""
+        return self.target
+
+    def data_facts(self) -> DataFacts:
+        """Facts of its data that a model may require, as this data set is configured."""
+        return DataFacts(self.poses(), self.target_kind(), self.holds(), self.domain)
+
+    def data_traits(self) -> Set[str]:
+        """Traits of its data, as this data set is configured."""
+        return self.traits | ({"binary_inputs"} if self.domain == "binary" else frozenset())
+
+    def asked_by_keys(self) -> dict[str, tuple[str, str]]:
+        """Capabilities that the model must offer because of keys of this data set.
+
+        Returns:
+            Capability -> the keys as they are set, and the settings that need no capability.
+        """
+        return {}
+
+    def folds(self, data_dir: Path) -> int | None:
+        """Number of standard splits or folds, which replicates take in turn.
+
+        Args:
+            data_dir: folder of the data files.
+
+        Returns:
+            The largest number of replicates; None: any number.
+        """
+        return None
+
+    def load(self, rng: Rng, setting: Setting) -> P:
+        """Load or simulate the data of one replicate, or of all if the setting has several.
+
+        Args:
+            rng: random streams of the replicate; ``rng.data`` draws splits and simulated rows.
+            setting: folder, device, dtype, number of replicates.
+
+        Returns:
+            The problem.
+
+        Raises:
+            DataUnavailableError: files are missing and cannot be downloaded.
+        """
+        raise TypeError(f"{type(self).__name__} has no load")

@@ -1,0 +1,93 @@
+"""An estimator of a gradient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from torch import Tensor
+from typing_extensions import TypeVar
+
+from components.contracts.streams import Rng
+
+if TYPE_CHECKING:
+    pass
+
+from components.contracts.roles.component import Component
+
+M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one
+B = TypeVar("B", default=Any)  # input of a step
+# a state: a dataclass of tensors, numbers, modules and optimizers, with everything the next step
+# needs
+S = TypeVar("S", default=Any)
+
+
+class Gradient(Component, Generic[M, B, S]):
+    """An estimator of the gradient of a bound, which is an expectation.
+
+    It exists only inside inference methods.  Its configuration holds all that it draws with
+    (``n_samples``, shared from the inference that holds it).  Quantities that it learns on
+    the way (coefficients, baselines, surrogates and their optimizers) are its state, a part
+    of the inference's; ``estimate`` does not move the module's parameters, so an estimator
+    can be measured on a fixed module.
+
+    Example:
+        Pathwise gradient for q(z) = N(m, 1) and p(z) = N(0, 1): the bound is −m²/2, its gradient
+        −m.
+
+        >>> import torch
+        >>> from components.contracts.roles import Gradient
+        >>> from runner.execution.rng import Streams
+        >>> class Guide(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.m = torch.nn.Parameter(torch.tensor(2.0))
+        >>> class Pathwise(Gradient):
+        ...     n_samples: int
+        ...
+        ...     def init(self, module, rng):
+        ...         return None
+        ...
+        ...     def estimate(self, module, batch, rng, state):
+        ...         z = module.m + torch.randn(self.n_samples, generator=rng.noise)
+        ...         elbo = 0.5 - 0.5 * z.square().mean()
+        ...         gradients = torch.autograd.grad(elbo, list(module.parameters()))
+        ...         return list(gradients), {"elbo": elbo.detach()}, state
+        >>> estimator = Pathwise(name="pathwise", n_samples=10_000)
+        >>> gradients, terms, state = estimator.estimate(Guide(), None, Streams(0), None)
+        >>> round(float(gradients[0]), 1), round(float(terms["elbo"]), 1)
+        (-2.0, -2.0)
+    """
+
+    bound: ClassVar[str] = "elbo"  # the quantity to estimate the gradient of
+    unbiased: ClassVar[bool]  # its mean is the gradient of that bound
+
+    def init(self, module: M, rng: Rng) -> S:
+        """State of the estimator before the first step.
+
+        Args:
+            module: module with the parameters that the gradients are of.
+            rng: random streams of the replicate.
+
+        Returns:
+            Quantities that the estimator learns; None: it learns none.
+        """
+        raise TypeError(f"{type(self).__name__} has no init")
+
+    def estimate(
+        self, module: M, batch: B, rng: Rng, state: S
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], S]:
+        """Estimate the gradient of the bound for the whole data set.
+
+        Args:
+            module: module with the parameters; they do not change.
+            batch: rows of this step, weighted by ``batch.scale`` to the whole data set.
+            rng: random streams of the replicate; ``rng.noise`` draws the samples.
+            state: state of the estimator.
+
+        Returns:
+            gradients: one for each of ``module.parameters()``, in their order and shapes;
+                None: the bound does not depend on it.
+            terms: terms of the bound in nats, [] each, with ``elbo``.
+            state: the next state of the estimator.
+        """
+        raise TypeError(f"{type(self).__name__} has no estimate")

@@ -1,0 +1,104 @@
+"""A model, which is built for a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from typing_extensions import TypeVar
+
+from components.contracts.problems import Target
+from components.contracts.streams import Rng
+
+if TYPE_CHECKING:
+    pass
+
+from components.contracts.roles.component import Component
+
+P = TypeVar("P", default=Any)  # a problem
+M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one
+
+
+class Model(Component, Generic[P, M]):
+    """Probabilistic model, which is built for a problem and offers capabilities to inference.
+
+    Example:
+        y_b ~ N(θ, 1), θ ~ N(0, s²), with the members of ``log_joint``:
+
+        >>> import torch
+        >>> from components.contracts.capabilities import LogJoint
+        >>> from components.contracts.roles import Model
+        >>> from runner.execution.rng import Streams
+        >>> class NormalMean(Model):
+        ...     offers = frozenset({"log_joint"})
+        ...     scale: float
+        ...
+        ...     def build(self, problem, rng):
+        ...         return BuiltNormalMean(self.scale)
+        >>> class BuiltNormalMean:
+        ...     dim = 1
+        ...     names = ["mean"]
+        ...
+        ...     def __init__(self, scale):
+        ...         self.scale = scale
+        ...
+        ...     def constrain(self, theta):
+        ...         return theta
+        ...
+        ...     def sample_prior(self, n, generator):
+        ...         return self.scale * torch.randn(n, 1, generator=generator)
+        ...
+        ...     def log_prior(self, theta):
+        ...         return -0.5 * (theta / self.scale).square().sum(1)
+        ...
+        ...     def log_likelihood(self, theta, batch):
+        ...         return -0.5 * (batch.x[:, 0] - theta).square()
+        >>> model = NormalMean(name="normal_mean", scale=2.0).build(problem=None, rng=Streams(0))
+        >>> isinstance(model, LogJoint)
+        True
+        >>> model.log_prior(torch.tensor([[0.0], [2.0]]))
+        tensor([-0.0000, -0.5000])
+    """
+
+    differentiable: ClassVar[bool] = True  # in its inputs: used by gradient attacks
+    # names of the capabilities that every built model has, in snake case
+    offers: ClassVar[Set[str]]
+    # and those that some configurations have: capability -> the setting
+    offers_where: ClassVar[dict[str, str]] = {}
+
+    def capabilities(self) -> Set[str]:
+        """Capabilities of a model built as configured.
+
+        They are ``offers``, and the names in ``offers_where`` that its keys activate.
+        """
+        return self.offers
+
+    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
+        """A setting that is incompatible with a kind of labels, if there is one.
+
+        Args:
+            target: kind of labels, for which the class has a likelihood.
+
+        Returns:
+            The key with its value, and the key with a compatible value; None: all keys fit.
+        """
+        return None
+
+    def assumptions(self) -> Set[str]:
+        """Required entries of the dataset's ``simulates``, as configured."""
+        return self.requires.simulated
+
+    def build(self, problem: P, rng: Rng) -> M:
+        """Build the model for a problem.
+
+        Args:
+            problem: data, or their shapes and units.
+            rng: random streams of the replicate; ``rng.init`` draws initial values.
+
+        Returns:
+            The built model, with the members of all its ``capabilities()``.
+
+        Raises:
+            ConfigMismatchError: the problem lacks something that the model requires.
+        """
+        raise TypeError(f"{type(self).__name__} has no build")

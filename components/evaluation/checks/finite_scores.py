@@ -1,0 +1,101 @@
+"""Check that every score is a number, or has a reason for being none."""
+
+from __future__ import annotations
+
+import math
+
+from components.contracts.capabilities import CategoricalSeries
+from components.contracts.checks import FINITE, Check, Scores
+from components.contracts.roles import Problem
+from components.metrics import undefined
+from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.problems.supervised import Supervised
+from components.series.sequence import Sequence
+
+MOST_NAMED = 3  # scores named in a line
+# Scores that compare predictions with test labels, scores of attacks without "robust_".
+LABEL_SCORES = frozenset(
+    {
+        "accuracy",
+        "nlpp",
+        "log_likelihood",
+        "ece",
+        "auc",
+        "rmse",
+        "coverage90",
+        "crps",
+        "nlpp_of_law",
+        "entropy",
+        "mean_accuracy",
+        "mean_robust_accuracy",
+        "worst_case_accuracy",
+        "undefended_accuracy",
+        "undefended_robust_accuracy",
+    }
+)
+
+
+def finite_scores(scores: Scores, problem: Problem) -> Check:
+    """Check that every score of every replicate is a number.
+
+    Exceptions are scores for which ``metrics.undefined`` gives a reason, and scores of
+    tasks without test labels.
+    """
+    problem = problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem
+    classes = _has_classes(problem)
+    failures: list[str] = []
+    excused: dict[str, list[str]] = {}  # reason -> scores
+    for name, values in scores.items():
+        for r, value in enumerate(values if isinstance(values, list) else [values]):
+            if math.isfinite(value):
+                continue
+            because = _missing_label_reason(name, value, problem) or undefined.reason(
+                name, value, classes
+            )
+            if because is None:
+                failures.append(
+                    f"{name} {value}"
+                    + (f" of replicate {r + 1}" if isinstance(values, list) else "")
+                )
+            elif name not in excused.setdefault(because, []):
+                excused[because].append(name)
+    if failures:
+        more = f" and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
+        return Check(FINITE, False, ", ".join(failures[:MOST_NAMED]) + more)
+    details = [
+        f"{len(scores)} scores",
+        *(f"{list_names(names)} without a value: {why}" for why, names in excused.items()),
+    ]
+    return Check(FINITE, True, "; ".join(details))
+
+
+def list_names(names: list[str]) -> str:
+    """The first few names, and the number of the others."""
+    text = ", ".join(names[:MOST_NAMED])
+    return f"{text} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else text
+
+
+def _has_classes(problem: object) -> bool:
+    """True if what is predicted are class numbers, which can have probability 0."""
+    if isinstance(problem, Supervised):
+        return problem.target != "real"
+    return isinstance(problem, Sequence) and isinstance(problem.system, CategoricalSeries)
+
+
+def _missing_label_reason(name: str, value: float, problem: object) -> str | None:
+    """The reason of a score of labels that is NaN for want of them: its task has no test label, or
+    no task has one."""
+    if not isinstance(problem, Supervised) or not math.isnan(value):
+        return None
+    labelled = problem.test.mask.any(0).tolist()
+    bare, _, part = name.partition("/")
+    if not any(labelled) and bare.removeprefix("robust_") in LABEL_SCORES:
+        return "no test row has a label"
+    tasks = (
+        task
+        for task, is_labelled in zip(problem.task_names, labelled, strict=False)
+        if not is_labelled
+    )
+    if any(part == task or part.startswith(f"{task}/") for task in tasks):
+        return "no test row has a label of the task"
+    return None

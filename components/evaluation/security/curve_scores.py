@@ -1,0 +1,120 @@
+"""Scores of attacked predictions in a row of a security curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from components.contracts.checks import check_shape
+from components.contracts.class_outputs import guess_output_kind
+from components.contracts.predictive import Categorical, is_finite
+from components.errors import ConfigMismatchError
+from components.evaluation.security.certificate import Certificate
+from components.metrics.classification import expected_calibration_error
+
+if TYPE_CHECKING:
+    pass
+
+
+def _check_logits(predictive: Categorical) -> None:
+    """Probabilities in the place of logits would be flattened by another softmax, and the attack's
+    gradient with them.
+
+    Raises:
+        ConfigMismatchError: every row of logits is nonnegative and sums to one.
+    """
+    if guess_output_kind(predictive.logits) == "sums to one":
+        raise ConfigMismatchError(
+            "model: its predictions hold probabilities (they sum to one) where logits belong; give their logarithms"
+        )
+
+
+def _correct_predictions(predictive: Categorical, y: Tensor) -> Tensor:
+    check_shape("the predicted labels", predictive.logits, None, *y.shape, None)
+    return predictive.guess == y  # [B, T]
+
+
+def _accuracy(predictive: Categorical, y: Tensor) -> float:
+    return float(_correct_predictions(predictive, y)[y >= 0].double().mean())
+
+
+def _certified_scores(
+    certificate: Certificate, y: Tensor, row: Mapping[str, float | str]
+) -> dict[str, float | str]:
+    """Share of the labels that are certified, and what is left between it and the attack."""
+    share = float(certificate.rows[y >= 0].double().mean())
+    scores: dict[str, float | str] = {
+        "certified_accuracy": share,
+        "certificate_gap": float(row["accuracy"]) - share,
+        "certificate": certificate.method,
+    }
+    if certificate.smoothed is not None:
+        scores["abstained"] = certificate.smoothed.abstained
+    return scores
+
+
+def _targeted_share(predictive: Categorical, y: Tensor, target: int) -> float:
+    """The share of labels of other classes that are taken for the target."""
+    others = (y >= 0) & (y != target)
+    return (
+        float((predictive.guess == target)[others].double().mean()) if bool(others.any()) else 0.0
+    )
+
+
+def _targeted_scores(
+    predictive: Categorical, noise: Categorical, y: Tensor, target: int
+) -> dict[str, float]:
+    return {
+        "target_reached": _targeted_share(predictive, y, target),
+        "random_target_reached": _targeted_share(noise, y, target),
+    }
+
+
+def _undefended_scores(
+    predictive: Categorical, noise: Categorical, y: Tensor, target: int | None
+) -> dict[str, float]:
+    """Scores of the classifier that the attack is aimed at, where another one is evaluated."""
+    scores = {
+        "undefended_accuracy": _accuracy(predictive, y),
+        "undefended_random_accuracy": _accuracy(noise, y),
+    }
+    targeted = {} if target is None else _targeted_scores(predictive, noise, y, target)
+    return scores | {f"undefended_{name}": value for name, value in targeted.items()}
+
+
+def _member_scores(
+    by_member: Mapping[str, Categorical], y: Tensor, target: int | None
+) -> dict[str, float]:
+    scores = {f"accuracy/{label}": _accuracy(each, y) for label, each in by_member.items()}
+    if target is not None:
+        scores |= {
+            f"target_reached/{label}": _targeted_share(each, y, target)
+            for label, each in by_member.items()
+        }
+    return scores
+
+
+def _row(
+    predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, standing: Tensor
+) -> dict[str, float]:
+    is_labelled = y >= 0
+    is_predicted = is_labelled & is_finite(predictive)
+    correct = _correct_predictions(predictive, y)
+    fooled = right & ~correct
+    return {
+        "accuracy": _accuracy(predictive, y),
+        "random_accuracy": _accuracy(noise, y),
+        "unpredicted": int((is_labelled & ~is_predicted).any(1).sum()),
+        "worst_case_accuracy": float(standing[is_labelled].double().mean()),
+        "log_likelihood": float(predictive.log_prob(y.clamp_min(0))[is_predicted].double().mean()),
+        "entropy": float(predictive.entropy[is_predicted].double().mean()),
+        "ece": float(
+            expected_calibration_error(
+                predictive.probs.amax(-1)[is_predicted], correct[is_predicted]
+            )
+        ),
+        "success_rate": float(fooled[is_labelled].sum())
+        / max(float(right[is_labelled].sum()), 1.0),
+    }

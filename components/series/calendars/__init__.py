@@ -1,0 +1,1 @@
+"""Calendars of a series: dates as text, equal steps between them, and the dates that follow."""

@@ -1,0 +1,139 @@
+"""Sum of blocks as one structure: states, scales, dynamics, columns and names of parameters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+
+from components.contracts.structural import (
+    Dynamics,
+    Errors,
+    Facts,
+    Scale,
+    Structure,
+    Terms,
+)
+from components.errors import ConfigMismatchError
+
+
+def place_scales(blocks: list[Terms], noise: Scale) -> tuple[Scale, ...]:
+    """The noise's scale, then each block's with its states counted through."""
+    scales = [noise]
+    d = 0
+    for terms in blocks:
+        for scale in terms.scales:
+            scales.append(replace(scale, states=tuple(d + j for j in scale.states)))
+        d += len(terms.states)
+    return tuple(scales)
+
+
+def place_dynamics(blocks: list[Terms], like: Tensor) -> tuple[Dynamics, ...]:
+    """Each block's own dynamics, with rows and states counted through."""
+    width = sum(len(terms.states) for terms in blocks)
+    dynamics = []
+    d = 0
+    for terms in blocks:
+        n_states = len(terms.states)
+        for moves in terms.transitions:
+            placed = like.new_zeros(moves.count, width)
+            placed[:, d : d + n_states] = moves.terms
+            dynamics.append(replace(moves, row=d + moves.row, terms=placed))
+        d += n_states
+    return tuple(dynamics)
+
+
+def place_columns(
+    blocks: list[Terms], facts: Facts
+) -> tuple[list[int], list[int], tuple[int, float] | None]:
+    """Columns counted through.
+
+    Returns:
+        The coefficient of its dynamics that each column fades with (−1: it does not fade), the
+        block of each column, and the lagged column with the series' centre."""
+    fades: list[int] = []
+    column_block: list[int] = []
+    lag: tuple[int, float] | None = None
+    q = 0
+    for b, terms in enumerate(blocks):
+        firsts = list(accumulate((moves.count for moves in terms.transitions), initial=q))
+        q = firsts[-1]
+        columns = terms.regressors
+        if columns is None:
+            continue
+        n = len(columns.names)
+        if columns.lag is not None:
+            lag = (len(fades) + columns.lag, facts.centre)
+        fades += [-1 if columns.fades is None else firsts[columns.fades[0]] + columns.fades[1]] * n
+        column_block += [b] * n
+    return fades, column_block, lag
+
+
+def check_unique(names: list[str], where: str) -> tuple[str, ...]:
+    """The names.
+
+    Raises:
+        ConfigMismatchError: two blocks have a parameter of one name."""
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
+        raise ConfigMismatchError(
+            f"{where}: two blocks have a parameter {twice[0]}; leave one of them out"
+        )
+    return tuple(names)
+
+
+def name_parameters(
+    scales: tuple[Scale, ...],
+    dynamics: tuple[Dynamics, ...],
+    column_names: tuple[str, ...],
+    errors: Errors,
+) -> list[str]:
+    """Names of σ, φ, β and ν, in the order of θ."""
+    names = [scale.name for scale in scales]
+    for moves in dynamics:
+        names += moves.names
+    names += column_names
+    return names + (["nu"] if errors.is_nu_sampled else [])
+
+
+def block_diagonal(parts: list[Tensor], like: Tensor) -> Tensor:
+    return torch.block_diag(*parts) if parts else like.new_zeros(0, 0)
+
+
+def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts) -> Structure:
+    """The structure of the sum: G block by block, states and coefficients counted through.
+
+    Raises:
+        ConfigMismatchError: two blocks have a parameter of one name."""
+    like = facts.like
+    scales = place_scales(blocks, noise)
+    dynamics = place_dynamics(blocks, like)
+    fades, column_block, lag = place_columns(blocks, facts)
+    state_block = [b for b, terms in enumerate(blocks) for _ in terms.states]
+    regressors = [terms.regressors for terms in blocks if terms.regressors is not None]
+    column_names = tuple(name for columns in regressors for name in columns.names)
+    names = name_parameters(scales, dynamics, column_names, errors)
+    inclusion = [columns.inclusion for columns in regressors] or [like.new_zeros(0)]
+    return Structure(
+        G=block_diagonal([terms.G for terms in blocks if terms.states], like),
+        mean=torch.cat([terms.mean for terms in blocks]),
+        sd=torch.cat([terms.sd for terms in blocks]),
+        scales=scales,
+        transitions=dynamics,
+        column_names=column_names,
+        inclusion=torch.cat(inclusion),
+        precision=block_diagonal([columns.precision for columns in regressors], like),
+        fades=torch.tensor(fades, dtype=torch.long, device=like.device),
+        limits=like.new_tensor(
+            [k for columns in regressors for k in columns.limits or [0.0] * len(columns.names)]
+        ),
+        lag=lag,
+        errors=errors,
+        labels=tuple(terms.label for terms in blocks),
+        state_block=torch.tensor(state_block, dtype=torch.long, device=like.device),
+        column_block=torch.tensor(column_block, dtype=torch.long, device=like.device),
+        names=check_unique(names, facts.where),
+        units={name: unit for terms in blocks for name, unit in terms.units.items()},
+    )
