@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from configured import made_job
+from support.runs.configured import made_job
 
 from runner.tracking import handover
 from runner.tracking.mirror import open_client

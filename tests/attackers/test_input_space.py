@@ -8,9 +8,9 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from small_problems import classes
-from small_spam import words
+from support.runs.configured import generator
+from support.small.small_problems import classes
+from support.small.small_spam import words
 
 from components.attackers.input_space import BoxSpace, WordSpace, input_space, require_norm
 from components.errors import ConfigMismatchError

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator, threat
-from small_problems import train
-from small_victims import F64, honest
+from support.runs.configured import component, generator, threat
+from support.small.small_problems import train
+from support.small.small_victims import F64, honest
 
 from components.attackers.attacked import Attacked
 from components.attackers.target import find_class_index

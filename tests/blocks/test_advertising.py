@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, generator
-from structural_series import AHEAD, F64, block, joint, model, problem, some_theta
+from support.runs.configured import component, generator
+from support.series.structural_series import AHEAD, F64, block, joint, model, problem, some_theta
 
 from components.contracts.roles import Setting
 from components.contracts.structural import Covariates, Facts

@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from structural_series import F64, block
+from support.runs.configured import generator
+from support.series.structural_series import F64, block
 
 from components.contracts.structural import Covariates, Facts
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, load
+from support.runs.configured import component, load
 
 from components.contracts.plugins.process_settings import preserve_settings
 from components.errors import NumericalError

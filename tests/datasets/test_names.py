@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_problems import component
+from support.small.small_problems import component
 
 from components.contracts.roles import Setting
 from runner.execution.rng import Streams

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from configured import CONF
 from contract.partners import Run, runs, runs_of
-from exported_families import HOUSES, TEXTS, TRAIN, fit
 from matplotlib.figure import Figure
-from sketched import save_sketch
+from support.runs.configured import CONF
+from support.runs.exported_families import HOUSES, TEXTS, TRAIN, fit
+from support.runs.sketched import save_sketch
 
 from components import registry
 from components.errors import NumericalError

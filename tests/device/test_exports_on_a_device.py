@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from device.devices import compare_exports
-from exported_families import FAMILIES
+from support.runs.exported_families import FAMILIES
 
 FAST = {"sparse_gp", "mlp_sgld", "topics", "structural_series"}
 CASES = [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in FAMILIES]

@@ -9,9 +9,9 @@ import types
 
 import pytest
 import torch
-from configured import generator
 from device import stand_in
 from device.devices import LeftOutError, draw_strictly, every_run, score, short_run
+from support.runs.configured import generator
 
 from runner.compose import devices
 from runner.errors import ConfigError

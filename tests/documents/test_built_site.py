@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from printed_commands import ROOT
+from support.runs.printed_commands import ROOT
 
 from scripts.site.components import component_pages
 from scripts.site.crawl import crawl

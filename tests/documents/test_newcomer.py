@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from installed import build_wheel, install
+from support.runs.installed import build_wheel, install
 
 from scripts.tutorial_outputs import (
     COLUMNS,

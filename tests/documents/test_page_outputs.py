@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from printed_commands import ROOT, printed
+from support.runs.printed_commands import ROOT, printed
 
 from runner.report import results
 from scripts import readme_table

@@ -13,7 +13,7 @@ import pytest
 import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep
-from printed_commands import PAGES, ROOT, Printed, files, printed
+from support.runs.printed_commands import PAGES, ROOT, Printed, files, printed
 
 from components.errors import DataUnavailableError
 from runner.catalogue.list_and_show import GROUPS, options

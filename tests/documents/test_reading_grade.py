@@ -6,7 +6,7 @@ import re
 
 import pytest
 import textstat
-from printed_commands import ROOT
+from support.runs.printed_commands import ROOT
 
 LIMIT = 11.0  # Flesch–Kincaid grade
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]

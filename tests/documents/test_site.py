@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 import yaml
-from printed_commands import ROOT
+from support.runs.printed_commands import ROOT
 
 from components import registry
 from runner.catalogue.declarations import catalogue

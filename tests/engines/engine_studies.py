@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from configured import repeatable
+from support.runs.configured import repeatable
 
 ROOT = Path(__file__).parents[2]
 SHORT, LONG = 1000, 12000  # steps: seconds, and half a minute on a quiet machine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, threat
-from small_problems import classes, train
+from support.runs.configured import component, threat
+from support.small.small_problems import classes, train
 
 from components.attackers.attacked import Attacked
 from components.contracts.costs.counts import Costs, counting

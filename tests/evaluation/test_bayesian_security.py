@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, threat
-from small_problems import train
+from support.runs.configured import component, threat
+from support.small.small_problems import train
 
 from components.contracts.roles import Setting
 from components.evaluation.assess import assess_security

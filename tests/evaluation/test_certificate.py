@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, generator, threat
-from small_problems import classes, train
-from small_spam import fitted, neighbours, rows, words
+from support.runs.configured import component, generator, threat
+from support.small.small_problems import classes, train
+from support.small.small_spam import fitted, neighbours, rows, words
 
 from components.attackers.norms import NORMS
 from components.contracts.capabilities.margins import MarginBounds

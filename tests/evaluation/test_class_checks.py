@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from configured import component
-from small_problems import classes, real
+from support.runs.configured import component
+from support.small.small_problems import classes, real
 
 from components.contracts.predictive import Categorical
 from components.errors import ConfigMismatchError

@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 
 import pytest
-import small_problems
 import torch
-from configured import generator
 from pydantic import ValidationError
+from support.runs.configured import generator
+from support.small import small_problems
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.errors import ConfigMismatchError

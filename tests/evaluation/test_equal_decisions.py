@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 import torch
-from configured import component, load, threat
+from support.runs.configured import component, load, threat
 
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch

@@ -7,9 +7,9 @@ import dataclasses
 
 import pytest
 import torch
-from known_targets import z_score
-from small_filters import problem, spoofer, victim
-from small_sequences import run
+from support.series.small_sequences import run
+from support.small.small_filters import problem, spoofer, victim
+from support.targets.known_targets import z_score
 
 from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.evaluation.security.filter_curves import assess_filter, doubling_budget

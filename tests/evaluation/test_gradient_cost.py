@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import pytest
 import torch
-from configured import component
 from omegaconf import OmegaConf
-from small_problems import real, train
+from support.runs.configured import component
+from support.small.small_problems import real, train
 
 from components.contracts.roles import Gradient
 from components.contracts.streams import Beside

@@ -11,7 +11,7 @@ import arviz_stats
 import numpy as np
 import pytest
 import torch
-from structural_series import TIMES, model, problem, some_theta
+from support.series.structural_series import TIMES, model, problem, some_theta
 from torch import nn
 
 from components.contracts.predictive import Categorical, GaussianMixture

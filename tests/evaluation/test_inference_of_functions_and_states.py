@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from shallow_gp_problems import problem, scatter_parameters, streams
+from support.small.shallow_gp_problems import problem, scatter_parameters, streams
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, GaussianMixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
+from support.runs.configured import component, load
 
 from components.contracts.checks import Check
 from components.evaluation.checks.moments import moments_checks, remove_skewness

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
-from small_sequences import run, sequence, system
+from support.runs.configured import component
+from support.series.small_sequences import run, sequence, system
 
 from components.evaluation.checks.filters import particle_checks
 from runner.execution.rng import Streams

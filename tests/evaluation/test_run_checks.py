@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from configured import component, generator
-from known_targets import F64, GaussianTarget
-from small_sequences import sequence, system
+from support.runs.configured import component, generator
+from support.series.small_sequences import sequence, system
+from support.targets.known_targets import F64, GaussianTarget
 
 from components.contracts.checks import FINITE
 from components.contracts.problems import Batch

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 import torch
-from configured import component, generator, threat
-from small_victims import F64, Spoilt, honest, verdicts
+from support.runs.configured import component, generator, threat
+from support.small.small_victims import F64, Spoilt, honest, verdicts
 
 from components.attackers.attacked import Attacked
 from components.attackers.input_space import BoxSpace

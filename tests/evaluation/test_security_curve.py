@@ -1,7 +1,7 @@
 import pytest
 import torch
-from configured import component, threat
-from small_problems import classes, real, train
+from support.runs.configured import component, threat
+from support.small.small_problems import classes, real, train
 
 from components.attackers.attacked import Attacked
 from components.contracts.attackers import Evasion

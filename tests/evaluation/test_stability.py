@@ -7,8 +7,8 @@ import contextlib
 
 import pytest
 import torch
-from configured import component
-from known_targets import F64, GaussianTarget
+from support.runs.configured import component
+from support.targets.known_targets import F64, GaussianTarget
 
 from components.contracts.checks import GradientResponsiveMethod
 from components.errors import NumericalError

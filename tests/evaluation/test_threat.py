@@ -4,7 +4,7 @@ of the attacker."""
 from __future__ import annotations
 
 import pytest
-from configured import component
+from support.runs.configured import component
 
 from components.evaluation.security.threat import Threat, build_threat
 from runner.compose.config import prepare

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, threat
-from small_problems import classes, real
+from support.runs.configured import component, threat
+from support.small.small_problems import classes, real
 
 from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture, is_finite
 from components.evaluation.checks.class_predictions import missing_checks

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import made_job
+from support.runs.configured import made_job
 
 from components.contracts.roles import Setting
 from components.series.forecast_data.co2 import FILE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
-from sketched import save_sketch
+from support.runs.sketched import save_sketch
 
 from components.metrics.names import score_names, without_costs
 from runner.execution.execute import run

@@ -4,8 +4,8 @@ of the densities."""
 from __future__ import annotations
 
 import torch
-from configured import component, generator, load
-from mean_field_families import made, rows
+from support.runs.configured import component, generator, load
+from support.targets.mean_field_families import made, rows
 
 from components.figures.variational.beside_exact import (
     beside_exact,

@@ -12,7 +12,7 @@ import torch
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
 from sklearn.metrics import roc_auc_score
-from small_problems import classes, component, real
+from support.small.small_problems import classes, component, real
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.roles import Setting

@@ -8,7 +8,7 @@ import pytest
 import torch
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
-from small_problems import component, real
+from support.small.small_problems import component, real
 
 from components.figures.style import PALETTE
 from components.figures.supervised.hinton import hinton, hinton_diagram

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from small_problems import classes, component, real
+from support.small.small_problems import classes, component, real
 
 from components.figures.supervised.inducing_images import inducing_images
 from runner.execution.rng import Streams

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from configured import component
-from unlabelled_problems import real_rows
+from support.runs.configured import component
+from support.small.unlabelled_problems import real_rows
 
 from components.figures.latent.latent_images import (
     latent_plane,

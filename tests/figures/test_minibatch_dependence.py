@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from line_model import line_gaussian, line_rows
+from support.small.line_model import line_gaussian, line_rows
 
 from components.figures.variational.minibatch_dependence import (
     linear_coefficients,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from configured import generator, load
-from small_problems import real
+from support.runs.configured import generator, load
+from support.small.small_problems import real
 
 from components.contracts.predictive import GaussianMixture
 from components.figures.samples.autocorrelation import autocorrelation

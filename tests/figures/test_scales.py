@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.figures.attacked.error_curve import error_curve_figure
 from components.figures.style import LINES, new_figure

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 import torch
-from configured import load
 from matplotlib.dates import ConciseDateFormatter, num2date
 from matplotlib.ticker import MaxNLocator
+from support.runs.configured import load
 
 from components.contracts.predictive import GaussianMixture
 from components.errors import SimulatedDataWarning

@@ -22,8 +22,8 @@ from device.devices import (
     score,
     short_run,
 )
-from exported_families import FAMILIES
 from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
+from support.runs.exported_families import FAMILIES
 
 from components import registry
 from components.maths.compiled import loops

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 import torch
-from configured import component, defaults
-from line_model import line_gaussian, line_gradient, line_rows
 from scipy.stats import t
-from small_bernoulli import (
+from support.runs.configured import component, defaults
+from support.small.line_model import line_gaussian, line_gradient, line_rows
+from support.small.small_bernoulli import (
     binary_rows,
     enumerated_gradient,
     enumerated_multi_sample,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
-from small_games import friend_or_foe, play
+from support.runs.configured import component, load
+from support.small.small_games import friend_or_foe, play
 
 from components.contracts.costs.counts import (
     Costs,

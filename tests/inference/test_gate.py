@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from sampler_gate import (
+from support.targets.sampler_gate import (
     BUILT_IN,
     CPU,
     F64,

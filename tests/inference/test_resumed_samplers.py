@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
+from support.runs.configured import component, load
 
 from runner.execution import blocks, checkpoint
 

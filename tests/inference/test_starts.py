@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from known_targets import F64, GaussianTarget, sampled
+from support.targets.known_targets import F64, GaussianTarget, sampled
 
 from components.errors import NumericalError
 from components.inference.chains import init_chains

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
-from small_problems import real
+from support.runs.configured import component
+from support.small.small_problems import real
 
 from runner.execution.rng import Streams
 

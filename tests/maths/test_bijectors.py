@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.maths.bijectors import POSITIVE, Interval, LowerBounded, Ordered, Simplex
 

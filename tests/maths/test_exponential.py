@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import generator
 from scipy import stats
+from support.runs.configured import generator
 
 from components.maths.exponential.dirichlet import draw_log_dirichlet, expected_log, kl_dirichlet
 from components.maths.exponential.normal_wishart import NormalWishart

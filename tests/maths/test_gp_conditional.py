@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.errors import NumericalError

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from components.errors import NumericalError

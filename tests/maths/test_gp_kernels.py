@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.maths.kernels import correlation, kernel, prior_variance
 

@@ -8,7 +8,7 @@ import math
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.errors import NumericalError
 from components.maths.conjugate_regression import coefficients

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 from torch import nn
 
 from components.maths.optimizers import SGD, Adadelta, AdaGrad, Adam

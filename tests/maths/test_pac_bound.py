@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, generator, load
 from pydantic import ValidationError
 from scipy import optimize, stats
-from small_problems import classes
+from support.runs.configured import component, generator, load
+from support.small.small_problems import classes
 
 from components.errors import ConfigMismatchError
 from components.inference.variational.pac_bayes import divergence, gibbs_risk

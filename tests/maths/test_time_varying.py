@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from structural_series import F64, block, model, problem, some_theta
+from support.series.structural_series import F64, block, model, problem, some_theta
 
 from components.maths.time_varying import filter_system
 

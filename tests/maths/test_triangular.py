@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.maths.cholesky import (
     HALF_OF_L_U,

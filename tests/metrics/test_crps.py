@@ -3,7 +3,7 @@ there are many pairs."""
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.contracts.predictive import GaussianMixture
 from components.metrics.crps import crps

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from configured import generator
 from scipy.stats import norm, rankdata
+from support.runs.configured import generator
 
 from components.errors import IncompleteResultWarning
 from components.metrics.diagnostics import (

@@ -7,8 +7,8 @@ import math
 
 import pytest
 import torch
-from configured import generator, load
-from sampler_gate import sampled
+from support.runs.configured import generator, load
+from support.targets.sampler_gate import sampled
 from torch.distributions import MultivariateNormal
 
 from components.errors import IncompleteResultWarning

@@ -4,7 +4,7 @@ over training."""
 from __future__ import annotations
 
 import torch
-from small_problems import classes
+from support.small.small_problems import classes
 
 from components.contracts.predictive import Categorical
 from components.figures.supervised.calibration import calibration

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from known_targets import F64
+from support.targets.known_targets import F64
 
 from components.metrics.reference_moments import mean_sd_errors
 from components.posteriors.draws import Draws

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component, generator, load
 from pydantic import ValidationError
+from support.runs.configured import component, generator, load
 
 from components.evaluation.checks.mixing import draws_checks
 from components.inference.chains import init_chains

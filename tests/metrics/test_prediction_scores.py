@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import generator
 from scipy import stats
+from support.runs.configured import generator
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics import classification, regression

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.metrics.stein_discrepancy import ksd_squared, stein_kernel
 

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 import xarray
-from configured import generator
+from support.runs.configured import generator
 
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import inference_data, write

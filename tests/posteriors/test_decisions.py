@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.posteriors import decisions as d

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from configured import component, generator, load
+from support.runs.configured import component, generator, load
 
 from components.datasets.own.column_effects import per_unit_scores
 from components.metrics.structural.coefficients import coefficient_table, effect_scores

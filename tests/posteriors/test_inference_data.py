@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import xarray
-from configured import generator
+from support.runs.configured import generator
 
 from components.errors import IncompleteResultWarning
 from components.metrics.diagnostics import bulk_ess

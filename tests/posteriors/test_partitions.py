@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from small_partitions import partitions
+from support.small.small_partitions import partitions
 
 from components.posteriors.partitions import (
     Binder,

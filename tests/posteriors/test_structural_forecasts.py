@@ -7,8 +7,17 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import generator
-from structural_series import AHEAD, F64, TIMES, block, joint, model, problem, some_theta
+from support.runs.configured import generator
+from support.series.structural_series import (
+    AHEAD,
+    F64,
+    TIMES,
+    block,
+    joint,
+    model,
+    problem,
+    some_theta,
+)
 
 from components.metrics.structural.coefficients import coefficient_table, parameter_rhats
 from components.series.structural.structural_posterior import StructuralDraws

@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from configured import generator, load
-from small_problems import classes, real
+from support.runs.configured import generator, load
+from support.small.small_problems import classes, real
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, GaussianMixture

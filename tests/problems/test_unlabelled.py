@@ -8,8 +8,8 @@ import math
 
 import pytest
 import torch
-from small_problems import real
-from unlabelled_problems import Unigram, real_rows, urn
+from support.small.small_problems import real
+from support.small.unlabelled_problems import Unigram, real_rows, urn
 
 from components.contracts.posteriors import BoundsLikelihood
 from components.contracts.problems import Rows, Words

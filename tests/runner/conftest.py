@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from matplotlib.figure import Figure
-from sketched import save_sketch
+from support.runs.sketched import save_sketch
 
 
 @pytest.fixture(autouse=True, scope="module")

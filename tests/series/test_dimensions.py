@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_sequences import sequence, system
+from support.series.small_sequences import sequence, system
 
 from components.errors import ConfigMismatchError
 from components.series.dimensions import check_sizes, model_dims

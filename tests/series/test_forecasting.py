@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
+from support.runs.configured import component, generator, load
 
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams

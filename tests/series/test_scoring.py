@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.errors import ConfigMismatchError
 from components.series.scoring import PredictionScore

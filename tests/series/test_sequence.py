@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
-from small_sequences import sequence, system
+from support.runs.configured import component, load
+from support.series.small_sequences import sequence, system
 
 from components.contracts.sequences import Observation, Series
 from components.errors import ConfigMismatchError

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from configured import component, generator
-from small_corpora import TINY, corpus, documents, lda, small_bars
+from support.runs.configured import component, generator
+from support.small.small_corpora import TINY, corpus, documents, lda, small_bars
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsTopics

@@ -7,9 +7,18 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
-from small_corpora import TINY, assignments, corpus, documents, lda, log_urns, small_bars, words_of
-from small_problems import resumed, tensors
+from support.runs.configured import component, generator, load
+from support.small.small_corpora import (
+    TINY,
+    assignments,
+    corpus,
+    documents,
+    lda,
+    log_urns,
+    small_bars,
+    words_of,
+)
+from support.small.small_problems import resumed, tensors
 from torch.distributions import Dirichlet
 
 from components.errors import NumericalError

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator, load
-from small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
-from small_problems import resumed, tensors
+from support.runs.configured import component, generator, load
+from support.small.small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
+from support.small.small_problems import resumed, tensors
 
 from components.topics.lda_collapsed_gibbs import log_joint
 from components.topics.maths.collapsed import sweep

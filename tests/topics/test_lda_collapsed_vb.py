@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator
-from small_corpora import TINY, corpus, documents, lda, small_bars
+from support.runs.configured import component, generator
+from support.small.small_corpora import TINY, corpus, documents, lda, small_bars
 
 from components.topics.maths.collapsed import update_responsibilities
 from runner.execution.rng import Streams

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from configured import component
 from sklearn.decomposition import LatentDirichletAllocation
-from small_corpora import lda, small_bars
+from support.runs.configured import component
+from support.small.small_corpora import lda, small_bars
 
 from components.topics.maths.document_factors import fit_documents
 from components.topics.starts import evenly, log_weights

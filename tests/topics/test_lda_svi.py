@@ -4,8 +4,8 @@ minibatches."""
 from __future__ import annotations
 
 import torch
-from configured import component
-from small_corpora import lda, small_bars
+from support.runs.configured import component
+from support.small.small_corpora import lda, small_bars
 
 from components.topics.maths.document_factors import tensors
 from components.topics.starts import log_weights, topic_elbo

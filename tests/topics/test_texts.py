@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator, load
+from support.runs.configured import component, generator, load
 
 from components.errors import ConfigMismatchError, DataUnavailableError
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import z_score
 from pydantic import ValidationError
+from support.runs.configured import component, load
+from support.targets.known_targets import z_score
 
 from components.contracts.sequences import Clean
 

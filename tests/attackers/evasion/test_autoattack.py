@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from configured import component, generator
 from scipy.optimize import linprog, minimize
-from small_victims import F64, Softmax, images
+from support.runs.configured import component, generator
+from support.small.small_victims import F64, Softmax, images
 
 from components.attackers.attacked import Attacked
 from components.attackers.criteria import TOWARDS, certainty

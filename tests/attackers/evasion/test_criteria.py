@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 import torch
-from configured import generator
-from small_victims import F64, Softmax, images
+from support.runs.configured import generator
+from support.small.small_victims import F64, Softmax, images
 
 from components.attackers.attacked import Attacked
 from components.attackers.criteria import (

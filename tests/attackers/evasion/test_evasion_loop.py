@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from configured import component, generator
-from small_victims import F64, Softmax, images
+from support.runs.configured import component, generator
+from support.small.small_victims import F64, Softmax, images
 
 from components.attackers.attacked import Attacked
 from components.attackers.evasion.loop import Ascent, ascend

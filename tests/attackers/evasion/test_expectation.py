@@ -5,8 +5,8 @@ import dataclasses
 
 import pytest
 import torch
-from configured import generator
-from small_problems import classes, component, train
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, train
 
 from components.attackers.attacked import FRESH, Attacked
 

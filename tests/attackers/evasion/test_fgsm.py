@@ -2,9 +2,9 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, threat
 from pydantic import ValidationError
-from small_problems import classes, train
+from support.runs.configured import component, generator, threat
+from support.small.small_problems import classes, train
 
 from components.attackers.attacked import Attacked
 from runner.execution.rng import Streams

@@ -9,9 +9,9 @@ import warnings
 
 import pytest
 import torch
-from configured import component, generator
-from small_problems import classes, train
-from small_victims import F64, Softmax, images
+from support.runs.configured import component, generator
+from support.small.small_problems import classes, train
+from support.small.small_victims import F64, Softmax, images
 
 from components.attackers.attacked import Attacked, _zero_nonfinite_rows
 from components.attackers.criteria import CRITERIA

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 
 from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 from torch import nn
 
 from components.attackers.attacked import Attacked

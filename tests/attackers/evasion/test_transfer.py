@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, threat
-from small_problems import classes, train
+from support.runs.configured import component, threat
+from support.small.small_problems import classes, train
 
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator, threat
 from pydantic import ValidationError
-from small_victims import Softmax, Spoilt, honest, images, verdicts
+from support.runs.configured import component, generator, threat
+from support.small.small_victims import Softmax, Spoilt, honest, images, verdicts
 
 from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
 from pydantic import ValidationError
-from small_games import play
+from support.runs.configured import component
+from support.small.small_games import play
 
 from components.contracts.games import Move, Turn
 from components.contracts.roles import Setting

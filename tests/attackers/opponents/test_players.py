@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, generator
 from pydantic import ValidationError
 from scipy.optimize import linprog
-from small_games import friend_or_foe, greedy, invert, play, three_states
+from support.runs.configured import component, generator
+from support.small.small_games import friend_or_foe, greedy, invert, play, three_states
 
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Setting

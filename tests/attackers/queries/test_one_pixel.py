@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from configured import component, generator
-from small_victims import F64, Softmax
+from support.runs.configured import component, generator
+from support.small.small_victims import F64, Softmax
 
 from components.attackers.attacked import Attacked
 from components.attackers.queries.one_pixel import Image, distinct, paint

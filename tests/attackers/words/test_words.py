@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component, threat
-from small_spam import fitted, log_odds, neighbours, rows, words
+from support.runs.configured import component, threat
+from support.small.small_spam import fitted, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
 from components.attackers.words.beliefs import (

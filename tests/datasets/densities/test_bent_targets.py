@@ -8,8 +8,8 @@ import re
 
 import pytest
 import torch
-from configured import component, generator, load
-from known_targets import z_score
+from support.runs.configured import component, generator, load
+from support.targets.known_targets import z_score
 from torch import distributions as d
 from torch.autograd import gradcheck
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
-from known_targets import F64, sampled
 from pydantic import ValidationError
+from support.runs.configured import component, generator, load
+from support.targets.known_targets import F64, sampled
 from torch import Tensor
 
 MODEL = "target_density"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, generator, load
 from pydantic import ValidationError
+from support.runs.configured import component, generator, load
 
 from components.datasets.posteriordb_densities.eight_schools import EightSchools
 from components.errors import ConfigMismatchError, DataUnavailableError

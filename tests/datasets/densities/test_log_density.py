@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, load, made_job
 from pydantic import ValidationError
+from support.runs.configured import component, load, made_job
 
 from components.errors import ConfigMismatchError
 from runner.execution.assembly import load_problem

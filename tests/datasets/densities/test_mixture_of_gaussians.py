@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from configured import generator, load
-from known_targets import z_score
+from support.runs.configured import generator, load
+from support.targets.known_targets import z_score
 
 
 def test_mixture_density_is_the_literal_sum():

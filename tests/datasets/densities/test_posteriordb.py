@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 
 from components.contracts.roles import Setting
 from components.datasets import files

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, load
-from constrained_parameters import unconstrain
+from support.runs.configured import component, load
+from support.targets.constrained_parameters import unconstrain
 
 from components.contracts.roles import Setting
 from components.datasets.densities.posteriordb import paths, read

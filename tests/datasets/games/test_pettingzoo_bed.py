@@ -6,8 +6,8 @@ import importlib
 import warnings
 
 import pytest
-from configured import component, load
-from small_games import play
+from support.runs.configured import component, load
+from support.small.small_games import play
 
 from components.errors import ConfigMismatchError
 

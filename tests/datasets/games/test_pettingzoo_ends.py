@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
-from small_games import play, same
+from support.runs.configured import component, load
+from support.small.small_games import play, same
 
 from components.games import game_scores as games
 from components.games.agents.policy_gradient import PolicyGradient

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from configured import load
 from parallel_envs import Plain
+from support.runs.configured import load
 
 from components.errors import ConfigMismatchError
 from components.games.environments.parallel_values import find_info_mask

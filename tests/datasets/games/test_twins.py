@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 
 from components.contracts.games import Outcome
 from components.contracts.roles import Setting

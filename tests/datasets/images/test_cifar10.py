@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from configured import component, load
+from support.runs.configured import component, load
 
 from components.contracts.roles import Setting
 from components.datasets.images.cifar10 import ARCHIVE, read_cifar10

@@ -8,7 +8,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from sklearn.datasets import load_digits
-from small_problems import component
+from support.small.small_problems import component
 
 from components.contracts.roles import Setting
 from runner.execution.rng import Streams

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
+from support.runs.configured import component
 
 from components.contracts.roles import Setting
 from runner.execution.rng import Streams

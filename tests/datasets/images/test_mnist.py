@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.ndimage import zoom
-from small_problems import component
+from support.small.small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.bundled import read_digits

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from configured import component
 from PIL import Image
+from support.runs.configured import component
 
 from components.contracts.roles import Setting
 from components.datasets import files

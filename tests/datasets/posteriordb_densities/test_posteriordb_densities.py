@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import generator
-from constrained_parameters import unconstrain
+from support.runs.configured import generator
+from support.targets.constrained_parameters import unconstrain
 from torch import Tensor, distributions
 from torch.distributions import MultivariateNormal
 

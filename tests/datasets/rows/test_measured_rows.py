@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from configured import load
 from scipy.io import savemat
+from support.runs.configured import load
 
 from components.datasets.rows.measured_rows import FACE, read_rows
 from components.errors import DataUnavailableError

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from configured import component, load
-from known_targets import z_score
 from pydantic import ValidationError
-from small_sequences import run
+from support.runs.configured import component, load
+from support.series.small_sequences import run
+from support.targets.known_targets import z_score
 
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import generator, load
+from support.runs.configured import generator, load
 
 from components.errors import ConfigMismatchError
 from components.series.forecast_data.retail_world import CHANNELS, REGRESSORS, RetailWorld

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import load
+from support.runs.configured import load
 
 from components.datasets.tables.counts import LENGTHSCALE
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from configured import component, load
+from support.runs.configured import component, load
 
 from components.attackers.input_space import input_space
 from components.contracts.roles import Setting

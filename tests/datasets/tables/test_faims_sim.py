@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
-from small_problems import component
+from support.small.small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.tables.faims_sim import plumes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from configured import load
+from support.runs.configured import load
 
 
 def test_simulation_is_what_it_says():

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from configured import component
 from omegaconf import OmegaConf
+from support.runs.configured import component
 from torch.distributions import MultivariateNormal
 
 from components.contracts.roles import Setting

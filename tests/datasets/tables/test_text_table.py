@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from configured import component, generator, load
+from support.runs.configured import component, generator, load
 
 from components.contracts.roles import Setting
 from components.datasets.own.collinear import collinear

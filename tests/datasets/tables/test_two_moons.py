@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from sklearn.datasets import make_moons
-from small_problems import component
+from support.small.small_problems import component
 
 from components.contracts.roles import Setting
 from runner.execution.rng import Streams

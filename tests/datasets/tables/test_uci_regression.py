@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from small_problems import component
+from support.small.small_problems import component
 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Setting

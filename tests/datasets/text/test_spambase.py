@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from offered_pairs import check_pairs
-from small_problems import component
+from support.runs.offered_pairs import check_pairs
+from support.small.small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.text.spambase import Spambase, simulated_mails

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, load
+from support.runs.configured import component, load
 
 from components.contracts.roles import Setting
 from components.datasets.text import imdb

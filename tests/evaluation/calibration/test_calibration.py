@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from configured import component, load
 from scipy.stats import chisquare
+from support.runs.configured import component, load
 
 from components.errors import ConfigMismatchError
 from components.evaluation.calibration.quantities import compute_quantities, rank, thin

@@ -1,8 +1,8 @@
 import pytest
 import torch
-from configured import component
 from scipy import integrate
-from small_games import (
+from support.runs.configured import component
+from support.small.small_games import (
     Stationary,
     draws,
     friend_or_foe,

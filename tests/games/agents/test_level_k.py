@@ -2,8 +2,8 @@ import itertools
 
 import pytest
 import torch
-from configured import component
-from small_games import (
+from support.runs.configured import component
+from support.small.small_games import (
     draws,
     expectation,
     friend_or_foe,

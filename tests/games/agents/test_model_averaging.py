@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
-from small_games import friend_or_foe, mean_and_se, play, three_states
+from support.runs.configured import component
+from support.small.small_games import friend_or_foe, mean_and_se, play, three_states
 
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError

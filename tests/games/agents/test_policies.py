@@ -1,5 +1,5 @@
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.games.agents.policies import draw_action, probabilities
 

@@ -1,8 +1,16 @@
 import pytest
 import torch
-from configured import component
 from pydantic import ValidationError
-from small_games import draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
+from support.runs.configured import component
+from support.small.small_games import (
+    draws,
+    friend_or_foe,
+    greedy,
+    invert,
+    mean_and_se,
+    play,
+    three_states,
+)
 
 
 def test_update_is_equation_4_1():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
 from pydantic import ValidationError
-from small_games import draws, invert, matrix_game, play, three_states
+from support.runs.configured import component
+from support.small.small_games import draws, invert, matrix_game, play, three_states
 
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError, QuestionableConfigWarning

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, generator, load
-from small_games import Stationary, play
+from support.runs.configured import component, generator, load
+from support.small.small_games import Stationary, play
 
 from components.contracts.roles import Setting
 from components.games.agents.decision_maker import DecisionMaker

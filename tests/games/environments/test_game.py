@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from configured import component
-from small_games import Stationary, draws, friend_or_foe, greedy, invert, play
+from support.runs.configured import component
+from support.small.small_games import Stationary, draws, friend_or_foe, greedy, invert, play
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from configured import component, generator, load
+from support.runs.configured import component, generator, load
 
 from components.errors import ConfigMismatchError
 from runner.compose.config import prepare

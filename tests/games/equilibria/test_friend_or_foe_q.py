@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 import torch
-from configured import component, generator
-from small_games import draws, invert, play, programme, seated, three_states
+from support.runs.configured import component, generator
+from support.small.small_games import draws, invert, play, programme, seated, three_states
 
 from components.contracts.games import Seat
 from components.errors import ConfigMismatchError

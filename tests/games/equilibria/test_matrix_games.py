@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from configured import generator
-from small_games import programme
+from support.runs.configured import generator
+from support.small.small_games import programme
 
 from components.games.equilibria.bimatrix import equilibrium, mixtures, sizes
 from components.games.equilibria.matrix_games import equilibria, gain, maximin, worst_case

@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, generator
-from small_games import draws, invert, matrix_game, play, programme, seated, three_states
+from support.runs.configured import component, generator
+from support.small.small_games import (
+    draws,
+    invert,
+    matrix_game,
+    play,
+    programme,
+    seated,
+    three_states,
+)
 
 from components.contracts.roles import Setting
 from components.games.environments.game import Game

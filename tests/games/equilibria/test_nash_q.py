@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from configured import component, generator
-from small_games import draws, invert, matrix_game, play, programme, three_states
+from support.runs.configured import component, generator
+from support.small.small_games import draws, invert, matrix_game, play, programme, three_states
 
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError

@@ -6,9 +6,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from configured import component
 from scipy.optimize import linprog
-from small_games import draws, expectation, invert, matrix_game, play, programme, three_states
+from support.runs.configured import component
+from support.small.small_games import (
+    draws,
+    expectation,
+    invert,
+    matrix_game,
+    play,
+    programme,
+    three_states,
+)
 
 from components.games.equilibria.bimatrix import mixtures
 from components.games.equilibria.matrix_games import maximin

@@ -1,7 +1,7 @@
 import pytest
 import torch
-from configured import component
 from pydantic import ValidationError
+from support.runs.configured import component
 from torch.nn.functional import one_hot
 
 from components.contracts.games import Move, Seat

@@ -5,10 +5,17 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator
 from contract.only import only
 from scipy.stats import multivariate_normal, norm
-from small_bernoulli import binary_rows, enumerated_elbo, flat, holm_p, small_dvae, z_scores
+from support.runs.configured import component, generator
+from support.small.small_bernoulli import (
+    binary_rows,
+    enumerated_elbo,
+    flat,
+    holm_p,
+    small_dvae,
+    z_scores,
+)
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows

@@ -5,9 +5,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
 from contract.only import only
-from small_bernoulli import binary_rows, enumerated_elbo, enumerated_gradient, flat, small_dvae
+from support.runs.configured import component
+from support.small.small_bernoulli import (
+    binary_rows,
+    enumerated_elbo,
+    enumerated_gradient,
+    flat,
+    small_dvae,
+)
 
 from components.contracts.capabilities import BernoulliLayers
 from runner.execution.rng import Streams

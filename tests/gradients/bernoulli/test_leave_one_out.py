@@ -8,9 +8,9 @@ import itertools
 
 import pytest
 import torch
-from configured import component, generator
 from contract.only import only
-from small_bernoulli import (
+from support.runs.configured import component, generator
+from support.small.small_bernoulli import (
     binary_rows,
     check_kept_state,
     check_unbiased,

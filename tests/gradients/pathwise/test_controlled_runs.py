@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
 from omegaconf import OmegaConf
-from small_problems import real, resumed, tensors, train
-from unlabelled_problems import real_rows
+from support.runs.configured import component
+from support.small.small_problems import real, resumed, tensors, train
+from support.small.unlabelled_problems import real_rows
 
 from runner import CONF
 from runner.compose.build import build_component

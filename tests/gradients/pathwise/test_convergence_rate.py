@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
-from line_model import line_gaussian, line_rows
+from support.runs.configured import component
+from support.small.line_model import line_gaussian, line_rows
 
 from runner.execution.rng import Streams
 

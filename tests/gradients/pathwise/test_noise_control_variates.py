@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from configured import component
+from support.runs.configured import component
+from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
 from torch import nn
-from unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError

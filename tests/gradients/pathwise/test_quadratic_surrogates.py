@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from configured import component, generator
-from small_problems import classes, real
+from support.runs.configured import component, generator
+from support.small.small_problems import classes, real
+from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
 from torch import nn
 from torch.autograd import functional
-from unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.contracts.problems import Batch, Rows
 from components.errors import ConfigMismatchError

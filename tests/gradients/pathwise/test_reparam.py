@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from unlabelled_problems import exact_elbo, ppca, real_rows
+from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.gradients.pathwise.reparam import Reparam
 from components.models.latent.vae import AutoEncoder

@@ -7,9 +7,9 @@ import copy
 
 import pytest
 import torch
-from configured import component
-from line_model import line_gaussian, line_gradient, line_rows
-from small_bernoulli import flat
+from support.runs.configured import component
+from support.small.line_model import line_gaussian, line_gradient, line_rows
+from support.small.small_bernoulli import flat
 
 from components.gradients.by_parameter import flat as flat_gradients
 from components.gradients.pathwise.bound import whole_gradient

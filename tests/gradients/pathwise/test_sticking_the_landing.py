@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator
-from small_problems import real
-from unlabelled_problems import exact_elbo, ppca, real_rows
+from support.runs.configured import component, generator
+from support.small.small_problems import real
+from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from runner.execution.rng import Streams

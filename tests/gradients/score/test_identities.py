@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from bernoulli_by_hand import SmallBernoulli, exact_elbo, flat, log_ratio, rows
-from configured import component
+from support.runs.configured import component
+from support.small.unlabelled_problems import ppca, real_rows
+from support.targets.bernoulli_by_hand import SmallBernoulli, exact_elbo, flat, log_ratio, rows
 from torch import Tensor
-from unlabelled_problems import ppca, real_rows
 
 from components.gradients.score.log_ratio import sample_guide
 from components.gradients.score.reinforce_cv import coefficient, per_draw_scores

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from bernoulli_by_hand import SmallBernoulli, exact_gradient, flat, log_ratio, rows
-from configured import component, defaults
-from small_problems import resumed, tensors, train
-from unlabelled_problems import real_rows
+from support.runs.configured import component, defaults
+from support.small.small_problems import resumed, tensors, train
+from support.small.unlabelled_problems import real_rows
+from support.targets.bernoulli_by_hand import SmallBernoulli, exact_gradient, flat, log_ratio, rows
 
 from runner.compose.build import build_component
 from runner.compose.parts import expand_component

@@ -7,11 +7,11 @@ import itertools
 
 import pytest
 import torch
-from bernoulli_by_hand import SmallBernoulli, exact_gradient, flat, log_ratio, rows
-from configured import component
-from line_model import line_gaussian, line_gradient, line_rows
-from unlabelled_problems import exact_elbo as exact_elbo_of_ppca
-from unlabelled_problems import ppca, real_rows
+from support.runs.configured import component
+from support.small.line_model import line_gaussian, line_gradient, line_rows
+from support.small.unlabelled_problems import exact_elbo as exact_elbo_of_ppca
+from support.small.unlabelled_problems import ppca, real_rows
+from support.targets.bernoulli_by_hand import SmallBernoulli, exact_gradient, flat, log_ratio, rows
 
 from components.contracts.roles import Gradient
 from components.registry import get

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from support.runs.configured import component, load
 from torch.distributions import Normal, kl_divergence
 
 from components.errors import ConfigMismatchError

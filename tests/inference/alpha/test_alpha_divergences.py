@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from small_problems import classes, component, real, resumed, tensors, train
+from support.small.small_problems import classes, component, real, resumed, tensors, train
 
 from components.errors import ConfigMismatchError
 from components.inference.variational.mean_field_vi import MeanField

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from configured import generator
-from small_problems import component, real, resumed, tensors, train
+from support.runs.configured import generator
+from support.small.small_problems import component, real, resumed, tensors, train
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from components.inference.variational.mean_field_vi import MeanField

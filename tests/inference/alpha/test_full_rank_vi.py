@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from configured import defaults, generator
-from small_problems import component, real, train
+from support.runs.configured import defaults, generator
+from support.small.small_problems import component, real, train
 
 from components.inference.alpha.full_rank_vi import RowScaledGaussian
 from components.inference.variational.global_gaussian import RowwiseLogJoint

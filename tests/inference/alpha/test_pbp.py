@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from small_problems import component, real, resumed, tensors, train
+from support.small.small_problems import component, real, resumed, tensors, train
 
 from components.errors import ConfigMismatchError
 from components.inference.alpha.assumed_density import (

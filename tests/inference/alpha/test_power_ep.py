@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, load
-from small_problems import classes
+from support.runs.configured import component, load
+from support.small.small_problems import classes
 from torch.distributions import MultivariateNormal
 
 from components.errors import ConfigMismatchError, NumericalError

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.inference.alpha.power_mean import log_power_mean
 

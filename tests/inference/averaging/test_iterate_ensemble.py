@@ -5,8 +5,15 @@ import copy
 
 import pytest
 import torch
-from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, check_resumed, images, texts
-from small_problems import component, real, train
+from support.small.small_nets import (
+    SMALL_LSTM,
+    SMALL_TRANSFORMER,
+    SMALL_VGG,
+    check_resumed,
+    images,
+    texts,
+)
+from support.small.small_problems import component, real, train
 
 from components.inference.point.descent import descend
 from components.maths.optimizers import SGD

@@ -7,8 +7,15 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, check_resumed, images, texts
-from small_problems import classes, component, real, train
+from support.small.small_nets import (
+    SMALL_LSTM,
+    SMALL_TRANSFORMER,
+    SMALL_VGG,
+    check_resumed,
+    images,
+    texts,
+)
+from support.small.small_problems import classes, component, real, train
 from torch.nn import functional as F
 
 from components.errors import NumericalError

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from configured import component, load
 from pydantic import ValidationError
-from small_sequences import run
+from support.runs.configured import component, load
+from support.series.small_sequences import run
 
 from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.series.scores.predictive_loss import modal, predictive_loss, smallest, weights

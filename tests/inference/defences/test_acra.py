@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import generator
-from small_problems import component, resumed, train
-from small_spam import log_joint, log_odds, neighbours, rows, words
+from support.runs.configured import generator
+from support.small.small_problems import component, resumed, train
+from support.small.small_spam import log_joint, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
 from components.attackers.words.beliefs import (

@@ -1,7 +1,7 @@
 import pytest
 import torch
 from pydantic import ValidationError
-from small_problems import classes, component, resumed, tensors, train
+from support.small.small_problems import classes, component, resumed, tensors, train
 
 from components.errors import ConfigMismatchError
 from components.inference.defences.training_threat import TrainingThreat, mixed

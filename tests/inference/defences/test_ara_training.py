@@ -3,7 +3,7 @@ import math
 
 import pytest
 import torch
-from small_problems import classes, component, resumed, tensors, train
+from support.small.small_problems import classes, component, resumed, tensors, train
 
 from components.attackers.attacked import Attacked
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps

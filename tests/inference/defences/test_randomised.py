@@ -6,8 +6,8 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from small_problems import component, resumed
-from small_spam import words
+from support.small.small_problems import component, resumed
+from support.small.small_spam import words
 
 from components.attackers.attacked import Attacked
 from components.games.equilibria.matrix_games import maximin

@@ -5,9 +5,9 @@ from statistics import NormalDist
 
 import pytest
 import torch
-from configured import threat
 from scipy import stats
-from small_problems import classes, component, resumed, tensors, train
+from support.runs.configured import threat
+from support.small.small_problems import classes, component, resumed, tensors, train
 
 from components.attackers.attacked import Attacked
 from components.attackers.norms import NORMS

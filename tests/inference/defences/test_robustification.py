@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 import torch
-from small_problems import component, resumed, train
-from small_spam import words
+from support.small.small_problems import component, resumed, train
+from support.small.small_spam import words
 
 from components.attackers.attacked import Attacked
 from components.errors import ConfigMismatchError, IncompleteResultWarning

@@ -4,9 +4,9 @@ asymmetric β-likelihood."""
 from __future__ import annotations
 
 import pytest
-from configured import component, load
 from scipy.stats import wilcoxon
-from small_sequences import run
+from support.runs.configured import component, load
+from support.series.small_sequences import run
 
 from runner.execution.rng import Streams
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from configured import component
-from known_targets import z_score
-from small_sequences import assert_same_estimates, run, sequence, system
+from support.runs.configured import component
+from support.series.small_sequences import assert_same_estimates, run, sequence, system
+from support.targets.known_targets import z_score
 
 from components.maths.particles.resampling import ancestors
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule

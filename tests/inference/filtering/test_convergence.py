@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from configured import component
-from small_sequences import run, sequence, system
+from support.runs.configured import component
+from support.series.small_sequences import run, sequence, system
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams

@@ -7,8 +7,8 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
-from small_sequences import gappy, run, sequence, system
+from support.runs.configured import component, generator, load
+from support.series.small_sequences import gappy, run, sequence, system
 
 from components.contracts.sequences import Observation
 from components.errors import ConfigMismatchError, NumericalError

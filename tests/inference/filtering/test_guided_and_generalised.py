@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, generator, load
-from known_targets import z_score
-from small_sequences import assert_same_estimates, run, sequence, system
+from support.runs.configured import component, generator, load
+from support.series.small_sequences import assert_same_estimates, run, sequence, system
+from support.targets.known_targets import z_score
 
 from components.contracts.sequences import Observation
 from components.errors import ConfigMismatchError, QuestionableConfigWarning

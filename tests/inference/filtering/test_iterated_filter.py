@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from configured import component, generator
-from known_targets import z_score
-from small_sequences import run, sequence, system
+from support.runs.configured import component, generator
+from support.series.small_sequences import run, sequence, system
+from support.targets.known_targets import z_score
 
 from components.series.filtering.iterated import Twist, TwistedNormal, fit_log_quadratic
 from components.series.models.lgssm import NoiseScales, UnknownScales

@@ -3,9 +3,9 @@ from __future__ import annotations
 import math
 
 import torch
-from configured import component, load
-from known_targets import z_score
-from small_sequences import run, sequence, system
+from support.runs.configured import component, load
+from support.series.small_sequences import run, sequence, system
+from support.targets.known_targets import z_score
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem

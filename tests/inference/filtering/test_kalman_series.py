@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
-from small_sequences import gappy, run, sequence, system
+from support.runs.configured import component, load
+from support.series.small_sequences import gappy, run, sequence, system
 
 from components.series.gaussian_filtering.kalman_series import filter_series
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule

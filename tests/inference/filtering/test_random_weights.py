@@ -4,9 +4,9 @@ normaliser against the filter that knows it."""
 from __future__ import annotations
 
 import torch
-from configured import component
-from known_targets import z_score
-from small_sequences import run, sequence, system
+from support.runs.configured import component
+from support.series.small_sequences import run, sequence, system
+from support.targets.known_targets import z_score
 
 from components.contracts.sequences import Observation
 from components.series.filtering import generalised_filter, losses

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 import torch
-from configured import component, load
 from scipy import integrate, optimize, stats
+from support.runs.configured import component, load
 
 from components.inference.foundations.normal_limit import beta_normal_distances, gaussian_hellinger
 from runner.execution.rng import Streams

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component
-from shallow_gp_problems import F64, problem, streams
+from support.runs.configured import component
+from support.small.shallow_gp_problems import F64, problem, streams
 
 from components.contracts.predictive import components_of
 from components.errors import ConfigMismatchError

@@ -7,8 +7,8 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
-from small_problems import real
+from support.runs.configured import component, generator, load
+from support.small.small_problems import real
 
 from components.errors import ConfigMismatchError
 from components.problems.known_function import KnownFunction

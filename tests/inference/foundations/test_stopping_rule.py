@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from configured import component, load
+from support.runs.configured import component, load
 
 from components.errors import ConfigMismatchError
 from components.inference.foundations import rules

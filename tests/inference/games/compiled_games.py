@@ -4,8 +4,8 @@ are."""
 from pathlib import Path
 
 import torch
-from configured import component
-from small_games import stepped
+from support.runs.configured import component
+from support.small.small_games import stepped
 
 from components.contracts.roles import Setting
 from runner.execution.checkpoint import pack, unpack

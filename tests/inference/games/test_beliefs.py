@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, generator
-from small_games import play, three_states
+from support.runs.configured import component, generator
+from support.small.small_games import play, three_states
 
 from components.contracts.roles import Setting
 from components.games.beliefs.bloom_counts import BloomCounts, largest_primes

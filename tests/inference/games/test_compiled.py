@@ -17,8 +17,8 @@ from compiled_games import (
     player,
     restored,
 )
-from configured import component
-from small_games import matrix_game, stepped
+from support.runs.configured import component
+from support.small.small_games import matrix_game, stepped
 
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError

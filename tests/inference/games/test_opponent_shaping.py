@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, generator
-from small_games import play
+from support.runs.configured import component, generator
+from support.small.small_games import play
 
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError

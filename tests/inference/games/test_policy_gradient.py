@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, generator
-from small_games import mean_and_se, play
+from support.runs.configured import component, generator
+from support.small.small_games import mean_and_se, play
 from torch import Tensor
 
 from components.contracts.roles import Setting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 
 from components.contracts.roles import Setting
 from components.games.agents.opponent_shaping import Repeated

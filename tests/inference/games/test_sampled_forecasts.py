@@ -5,8 +5,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
-from small_games import expectation, friend_or_foe, greedy, invert, mean_and_se, play, three_states
+from support.runs.configured import component
+from support.small.small_games import (
+    expectation,
+    friend_or_foe,
+    greedy,
+    invert,
+    mean_and_se,
+    play,
+    three_states,
+)
 
 from components.contracts.games import Turn
 from components.games.agents.exploration import ModelledPlayerExploration, exploration_rate

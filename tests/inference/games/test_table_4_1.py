@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
-from small_games import play
+from support.runs.configured import component
+from support.small.small_games import play
 
 from components.contracts.roles import Setting
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from small_problems import classes, component, real, resumed, tensors, train
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, real, resumed, tensors, train
 from torch import nn
 
 from components.errors import ConfigMismatchError, NumericalError

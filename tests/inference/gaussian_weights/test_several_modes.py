@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from small_problems import classes, component, real, train
+from support.small.small_problems import classes, component, real, train
 from torch import nn
 
 from components.contracts.predictive import GaussianMixture

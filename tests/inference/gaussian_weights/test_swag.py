@@ -3,8 +3,8 @@ covariance that is printed."""
 
 import pytest
 import torch
-from small_nets import SMALL_LSTM, SMALL_VGG, check_resumed, images
-from small_problems import classes, component, real, resumed, tensors, train
+from support.small.small_nets import SMALL_LSTM, SMALL_VGG, check_resumed, images
+from support.small.small_problems import classes, component, real, resumed, tensors, train
 
 from components.errors import NumericalError
 from components.inference.gaussian_weights.swag import SwagGaussian, SwagPosterior

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from bounded_densities import LAWS
-from configured import component, load
+from support.runs.configured import component, load
 
 from components.inference.hamiltonian import nuts
 from runner.execution.rng import Streams

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_problems import component, real, resumed, train
+from support.small.small_problems import component, real, resumed, train
 
 from runner.compose.errors import ConfigError
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 import torch
-from configured import component
-from known_targets import F64, GaussianTarget, correlated, sampled
+from support.runs.configured import component
+from support.targets.known_targets import F64, GaussianTarget, correlated, sampled
 
 from components.errors import NumericalError
 from components.inference.hamiltonian import chees

@@ -4,10 +4,18 @@ import math
 
 import pytest
 import torch
-from configured import component
-from known_targets import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
 from pydantic import ValidationError
-from rank_test import NormalGamma, rank_p
+from support.runs.configured import component
+from support.targets.known_targets import (
+    F64,
+    ExactGamma,
+    Funnel,
+    GammaTarget,
+    correlated,
+    moment_z,
+    sampled,
+)
+from support.targets.rank_test import NormalGamma, rank_p
 
 from components.inference.hamiltonian import hmc as module
 from components.inference.hamiltonian.mass import Mass

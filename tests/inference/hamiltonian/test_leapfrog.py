@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import generator
-from known_targets import F64
+from support.runs.configured import generator
+from support.targets.known_targets import F64
 
 from components.contracts.problems import Batch
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog

@@ -4,9 +4,17 @@ import math
 
 import pytest
 import torch
-from configured import component
-from known_targets import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
-from rank_test import NormalGamma, Rows, two_sample_p
+from support.runs.configured import component
+from support.targets.known_targets import (
+    F64,
+    ExactGamma,
+    Funnel,
+    GammaTarget,
+    correlated,
+    moment_z,
+    sampled,
+)
+from support.targets.rank_test import NormalGamma, Rows, two_sample_p
 
 from components.inference.hamiltonian import tree
 from components.inference.hamiltonian.mass import Mass

@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from configured import generator
 from pydantic import ValidationError
-from small_problems import component, real
+from support.runs.configured import generator
+from support.small.small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal
 
 from components.inference.alpha.power_mean import log_power_mean

@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from small_problems import component, real
+from support.runs.configured import generator
+from support.small.small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from components.inference.implicit.contrast import PriorContrast, contrast, discrimination_loss

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_problems import classes, component, real
+from support.small.small_problems import classes, component, real
 
 from components.errors import ConfigMismatchError
 from components.problems.replicates.side_by_side import SupervisedReplicates

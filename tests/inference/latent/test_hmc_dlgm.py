@@ -7,11 +7,11 @@ import math
 
 import pytest
 import torch
-from configured import component
-from small_problems import resumed, tensors
-from small_problems import train as trained
+from support.runs.configured import component
+from support.small.small_problems import resumed, tensors
+from support.small.small_problems import train as trained
+from support.small.unlabelled_problems import log_evidence, ppca, real_rows
 from test_iwae import fisher, z_scores
-from unlabelled_problems import log_evidence, ppca, real_rows
 
 from components.errors import NumericalError
 from components.inference.latent.draws import joint_field

@@ -7,11 +7,11 @@ import math
 
 import pytest
 import torch
-from configured import component
-from small_problems import resumed, tensors
-from small_problems import train as trained
+from support.runs.configured import component
+from support.small.small_problems import resumed, tensors
+from support.small.small_problems import train as trained
+from support.small.unlabelled_problems import log_evidence, ppca, real_rows
 from torch.distributions import MultivariateNormal, Normal
-from unlabelled_problems import log_evidence, ppca, real_rows
 
 from components.inference.latent.iwae import weighed
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp

@@ -7,13 +7,13 @@ import math
 
 import pytest
 import torch
-from configured import component
-from known_targets import F64, z_score
-from small_problems import resumed, tensors
-from small_problems import train as trained
+from support.runs.configured import component
+from support.small.small_problems import resumed, tensors
+from support.small.small_problems import train as trained
+from support.small.unlabelled_problems import ppca, real_rows
+from support.targets.known_targets import F64, z_score
 from test_iwae import fisher
 from torch.distributions import Normal
-from unlabelled_problems import ppca, real_rows
 
 from components.inference.latent.draws import improve_latents
 from runner.execution.rng import Streams

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import generator, load
-from small_problems import component, real
+from support.runs.configured import generator, load
+from support.small.small_problems import component, real
 
 from components.errors import ConfigMismatchError
 from components.inference.linear import statistical_risk

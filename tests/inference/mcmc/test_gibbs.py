@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-import small_problems
 import torch
-from configured import component
-from known_targets import F64, GaussianTarget, correlated, moment_z, sampled
-from rank_test import NormalGamma, rank_p, two_sample_p
+from support.runs.configured import component
+from support.small import small_problems
+from support.targets.known_targets import F64, GaussianTarget, correlated, moment_z, sampled
+from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
 
 from components.contracts.capabilities import CAPABILITIES, Conditionals
 from components.errors import NumericalError

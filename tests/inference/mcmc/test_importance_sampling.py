@@ -3,11 +3,11 @@ from __future__ import annotations
 import math
 
 import pytest
-import small_problems
 import torch
-from configured import component, load
-from exact_targets import TwoModes
-from known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
+from support.runs.configured import component, load
+from support.small import small_problems
+from support.targets.exact_targets import TwoModes
+from support.targets.known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
 
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.mcmc.laplace import derivatives, laplace, mode

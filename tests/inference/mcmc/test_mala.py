@@ -4,10 +4,17 @@ import math
 
 import pytest
 import torch
-from configured import component
-from exact_targets import TARGETS, TwoModes, check_edges, check_warm_up, mutate, without_jacobian
-from known_targets import F64, moment_z, sampled
-from rank_test import NormalGamma, rank_p, two_sample_p
+from support.runs.configured import component
+from support.targets.exact_targets import (
+    TARGETS,
+    TwoModes,
+    check_edges,
+    check_warm_up,
+    mutate,
+    without_jacobian,
+)
+from support.targets.known_targets import F64, moment_z, sampled
+from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
 from torch.distributions import MultivariateNormal
 
 from components.errors import NumericalError

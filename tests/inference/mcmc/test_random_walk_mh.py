@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from configured import component, generator
-from exact_targets import (
+from support.runs.configured import component, generator
+from support.targets.exact_targets import (
     TARGETS,
     HalfNormal,
     TwoModes,
@@ -14,8 +14,8 @@ from exact_targets import (
     mutate,
     without_jacobian,
 )
-from known_targets import F64, correlated, moment_z, sampled
-from rank_test import NormalGamma, rank_p, two_sample_p
+from support.targets.known_targets import F64, correlated, moment_z, sampled
+from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
 
 from components.errors import NumericalError
 from components.inference.mcmc import random_walk_mh

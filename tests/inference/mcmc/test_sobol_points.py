@@ -7,10 +7,10 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
-from known_targets import F64, GaussianTarget
 from pydantic import ValidationError
 from scipy import stats
+from support.runs.configured import component, generator, load
+from support.targets.known_targets import F64, GaussianTarget
 
 from components.inference.mcmc.sobol import SobolPoints
 from components.inference.mcmc.t_mixture import TMixture

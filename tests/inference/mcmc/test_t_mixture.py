@@ -8,9 +8,9 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from exact_targets import TwoModes
-from known_targets import F64, GaussianTarget
+from support.runs.configured import generator
+from support.targets.exact_targets import TwoModes
+from support.targets.known_targets import F64, GaussianTarget
 
 from components.errors import NumericalError
 from components.inference.mcmc.t_mixture import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import small_problems
-from configured import component
-from known_targets import sampled
+from support.runs.configured import component
+from support.small import small_problems
+from support.targets.known_targets import sampled
 
 from components.metrics.diagnostics import bulk_ess, split_rhat
 from runner.execution.rng import Streams

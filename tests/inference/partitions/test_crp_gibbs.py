@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component, generator, load
-from small_partitions import log_joint, partitions, small_rows
+from support.runs.configured import component, generator, load
+from support.small.small_partitions import log_joint, partitions, small_rows
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
 from sklearn.mixture import BayesianGaussianMixture
+from support.runs.configured import component, load
 from torch.distributions import MultivariateNormal
 
 from components.contracts.problems import Rows

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import torch
-from configured import component, made_job
-from small_problems import classes
+from support.runs.configured import component, made_job
+from support.small.small_problems import classes
 
 from runner.execution.assembly import load_problem, total_steps
 from runner.execution.rng import Streams

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from small_problems import classes, component, real, resumed, tensors, train
+from support.small.small_problems import classes, component, real, resumed, tensors, train
 
 from components.contracts.problems import Batch
 from runner.execution.rng import Streams

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 import torch
-from small_problems import classes, component, real, resumed, tensors, train
+from support.small.small_problems import classes, component, real, resumed, tensors, train
 
 PIECES = (
     component("inference", "mc_dropout", lr=0.01),

@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 import torch
-from configured import component, load
-from refined_targets import composed, trained, vis
+from support.runs.configured import component, load
+from support.targets.refined_targets import composed, trained, vis
 
 from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import generator
-from refined_targets import F64, gaussian, slope_of
+from support.runs.configured import generator
+from support.targets.refined_targets import F64, gaussian, slope_of
 
 from components.errors import ConfigMismatchError
 from components.inference.hamiltonian.leapfrog import Phase, leapfrog

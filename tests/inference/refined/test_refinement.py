@@ -7,8 +7,8 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from refined_targets import F64, MEAN, PRECISION, banana, gaussian, slope_of
+from support.runs.configured import generator
+from support.targets.refined_targets import F64, MEAN, PRECISION, banana, gaussian, slope_of
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.errors import NumericalError

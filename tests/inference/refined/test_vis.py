@@ -7,10 +7,10 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
-from refined_targets import F64, TARGET, composed, trained, vis
-from small_problems import check_resumed, classes
-from small_problems import train as train_labels
+from support.runs.configured import component, generator, load
+from support.small.small_problems import check_resumed, classes
+from support.small.small_problems import train as train_labels
+from support.targets.refined_targets import F64, TARGET, composed, trained, vis
 
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.refined.guides import sample_parameter_guide

@@ -7,10 +7,10 @@ import math
 
 import pytest
 import torch
-from class_rows import C, N, built, by_quadrature, problem
-from configured import component
 from contract.only import only
-from refined_targets import F64, composed, vis
+from support.runs.configured import component
+from support.small.class_rows import C, N, built, by_quadrature, problem
+from support.targets.refined_targets import F64, composed, vis
 
 from components.contracts.capabilities import CAPABILITIES
 from components.inference.refined.by_class import ClassPosterior

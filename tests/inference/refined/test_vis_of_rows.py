@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
-from known_targets import GaussianTarget
-from refined_targets import F64, composed, vis
-from unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
+from support.runs.configured import component
+from support.small.unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
+from support.targets.known_targets import GaussianTarget
+from support.targets.refined_targets import F64, composed, vis
 
 from components.errors import ConfigMismatchError
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp

@@ -5,9 +5,18 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator, load
-from refined_targets import F64, PRECISION, TARGET, composed, gaussian, slope_of, trained, vis
-from small_problems import resumed, tensors
+from support.runs.configured import component, generator, load
+from support.small.small_problems import resumed, tensors
+from support.targets.refined_targets import (
+    F64,
+    PRECISION,
+    TARGET,
+    composed,
+    gaussian,
+    slope_of,
+    trained,
+    vis,
+)
 
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import value_and_gradient

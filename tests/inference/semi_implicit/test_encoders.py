@@ -7,12 +7,12 @@ import math
 
 import pytest
 import torch
-from configured import component
-from known_targets import F64, z_score
-from small_problems import resumed, tensors
-from small_problems import train as trained
+from support.runs.configured import component
+from support.small.small_problems import resumed, tensors
+from support.small.small_problems import train as trained
+from support.small.unlabelled_problems import log_evidence, ppca, real_rows
+from support.targets.known_targets import F64, z_score
 from torch.distributions import Normal
-from unlabelled_problems import log_evidence, ppca, real_rows
 
 from components.contracts.capabilities import Decoder, LatentVariable
 from runner.execution.rng import Streams

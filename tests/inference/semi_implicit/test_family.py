@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from affine_families import BIAS, COVARIANCE, F64, STD, affine, target
-from known_targets import z_score
+from support.targets.affine_families import BIAS, COVARIANCE, F64, STD, affine, target
+from support.targets.known_targets import z_score
 from torch.distributions import MultivariateNormal, Normal
 
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate

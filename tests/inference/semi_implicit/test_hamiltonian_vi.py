@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
+from support.runs.configured import component, generator, load
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 F64 = torch.float64

@@ -7,9 +7,18 @@ import math
 
 import pytest
 import torch
-from affine_families import F64, STD, affine, flat, gradients, leaves, marginal, target
-from configured import component, generator
-from known_targets import GaussianTarget, z_score
+from support.runs.configured import component, generator
+from support.targets.affine_families import (
+    F64,
+    STD,
+    affine,
+    flat,
+    gradients,
+    leaves,
+    marginal,
+    target,
+)
+from support.targets.known_targets import GaussianTarget, z_score
 
 from components.inference.semi_implicit.ksivi import stein_pairs
 from runner.execution.rng import Streams

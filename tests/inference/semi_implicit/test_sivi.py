@@ -7,7 +7,11 @@ import math
 
 import pytest
 import torch
-from affine_families import (
+from support.runs.configured import component, load
+from support.small.small_problems import classes, tensors
+from support.small.small_problems import resumed as resumed_of
+from support.small.small_problems import train as train_labels
+from support.targets.affine_families import (
     BIAS,
     COVARIANCE,
     F64,
@@ -21,12 +25,8 @@ from affine_families import (
     log_normaliser,
     target,
 )
-from configured import component, load
-from known_targets import GaussianTarget, z_score
-from refined_targets import TARGET, trained
-from small_problems import classes, tensors
-from small_problems import resumed as resumed_of
-from small_problems import train as train_labels
+from support.targets.known_targets import GaussianTarget, z_score
+from support.targets.refined_targets import TARGET, trained
 
 from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams

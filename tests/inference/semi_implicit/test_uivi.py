@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import torch
-from affine_families import (
+from support.runs.configured import component
+from support.targets.affine_families import (
     BIAS,
     COVARIANCE,
     F64,
@@ -16,8 +17,7 @@ from affine_families import (
     leaves,
     target,
 )
-from configured import component
-from known_targets import GaussianTarget, z_score
+from support.targets.known_targets import GaussianTarget, z_score
 
 from components.inference.semi_implicit.transitions import iterate
 from components.inference.semi_implicit.uivi import ReverseConditional

@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import F64, GaussianTarget, z_score
-from refined_targets import TARGET, trained
+from support.runs.configured import component, load
+from support.targets.known_targets import F64, GaussianTarget, z_score
+from support.targets.refined_targets import TARGET, trained
 from torch.distributions import Normal
 
 from components.inference.semi_implicit.transitions import iterate

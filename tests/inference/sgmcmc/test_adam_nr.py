@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator
-from known_targets import F64, correlated, sampled
-from particle_systems import Systems, force, k
+from support.runs.configured import component, generator
+from support.series.particle_systems import Systems, force, k
+from support.targets.known_targets import F64, correlated, sampled
 
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Interaction

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component, defaults, generator
-from known_targets import ExactGamma, correlated, moment_z, sampled
 from pydantic import ValidationError
-from recipe import F64, PriorOfTwo, correction, curl, euler, fokker_planck, gradient
-from small_problems import real
+from support.runs.configured import component, defaults, generator
+from support.small.small_problems import real
+from support.targets.known_targets import ExactGamma, correlated, moment_z, sampled
+from support.targets.recipe import F64, PriorOfTwo, correction, curl, euler, fokker_planck, gradient
 from torch import Tensor
 
 from components.errors import ConfigMismatchError

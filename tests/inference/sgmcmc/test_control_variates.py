@@ -8,9 +8,9 @@ from itertools import combinations, permutations
 
 import pytest
 import torch
-from configured import component
-from recipe import F64, covariance_z, fixed_point
-from small_problems import classes, real, resumed, tensors, train
+from support.runs.configured import component
+from support.small.small_problems import classes, real, resumed, tensors, train
+from support.targets.recipe import F64, covariance_z, fixed_point
 from torch import Tensor
 
 from components.contracts.problems import Batch

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import F64, correlated
+from support.runs.configured import component, load
+from support.targets.known_targets import F64, correlated
 from torch import Tensor
 
 from components.inference.sgmcmc import repulsion, svgd

@@ -7,10 +7,10 @@ import itertools
 
 import pytest
 import torch
-from configured import component
-from known_targets import F64, correlated, sampled
-from particle_systems import gradient_of_k, k
 from pydantic import ValidationError
+from support.runs.configured import component
+from support.series.particle_systems import gradient_of_k, k
+from support.targets.known_targets import F64, correlated, sampled
 
 from components.inference.sgmcmc.repulsion import BlockInteraction, among, within_blocks
 from runner.execution.rng import Streams

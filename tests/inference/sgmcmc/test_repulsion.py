@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-from configured import component, generator
-from known_targets import F64, correlated, sampled
-from particle_systems import gradient_of_k, k
 from pydantic import ValidationError
+from support.runs.configured import component, generator
+from support.series.particle_systems import gradient_of_k, k
+from support.targets.known_targets import F64, correlated, sampled
 from torch import Tensor
 
 from components.errors import NumericalError

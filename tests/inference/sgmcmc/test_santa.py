@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component, defaults
-from known_targets import ExactGamma, GaussianTarget, correlated, moment_z
-from recipe import F64, PriorOfTwo, gradient, mutated
+from support.runs.configured import component, defaults
+from support.targets.known_targets import ExactGamma, GaussianTarget, correlated, moment_z
+from support.targets.recipe import F64, PriorOfTwo, gradient, mutated
 from torch import Tensor
 
 from components.errors import NumericalError

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import z_score
 from pydantic import ValidationError
+from support.runs.configured import component, load
+from support.targets.known_targets import z_score
 
 from components.contracts.capabilities import LogJoint
 from components.errors import NumericalError

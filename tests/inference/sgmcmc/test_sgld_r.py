@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from known_targets import F64, correlated, sampled
-from particle_systems import Systems, force, k
+from support.series.particle_systems import Systems, force, k
+from support.targets.known_targets import F64, correlated, sampled
 
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Interaction

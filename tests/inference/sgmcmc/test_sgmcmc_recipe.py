@@ -7,8 +7,17 @@ from itertools import pairwise
 
 import pytest
 import torch
-from configured import component
-from recipe import F64, PriorOfTwo, correction, curl, drift, euler, fokker_planck, in_turn
+from support.runs.configured import component
+from support.targets.recipe import (
+    F64,
+    PriorOfTwo,
+    correction,
+    curl,
+    drift,
+    euler,
+    fokker_planck,
+    in_turn,
+)
 from torch import Tensor
 
 from components.inference.sgmcmc.psgld import curvature

@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component, defaults
-from known_targets import GammaTarget, correlated, moment_z
 from pydantic import ValidationError
-from recipe import F64, covariance_z, curl, euler, fixed_point, in_turn, mutated, stationary
+from support.runs.configured import component, defaults
+from support.targets.known_targets import GammaTarget, correlated, moment_z
+from support.targets.recipe import (
+    F64,
+    covariance_z,
+    curl,
+    euler,
+    fixed_point,
+    in_turn,
+    mutated,
+    stationary,
+)
 from torch import Tensor
 
 from components.inference.sgmcmc import adam_noise, psgld, sgd_momentum, sghmc

@@ -3,8 +3,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from configured import component
 from pydantic import ValidationError
+from support.runs.configured import component
 
 
 def sizes(**keys) -> list[float]:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import F64, GaussianTarget, correlated, sampled
-from particle_systems import Systems, force
+from support.runs.configured import component, load
+from support.series.particle_systems import Systems, force
+from support.targets.known_targets import F64, GaussianTarget, correlated, sampled
 
 from components.inference.log_joint import value_and_gradient
 from runner.execution.rng import Streams

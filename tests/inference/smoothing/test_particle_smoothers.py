@@ -9,10 +9,10 @@ from copy import deepcopy
 
 import pytest
 import torch
-from configured import component, load
-from exact_smoothing import smoothed
-from known_targets import z_score
-from small_sequences import run, sequence
+from support.runs.configured import component, load
+from support.series.exact_smoothing import smoothed
+from support.series.small_sequences import run, sequence
+from support.targets.known_targets import z_score
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem, Sequence

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component
 from scipy import stats
-from structural_series import F64, block, model, problem, smooth_states
+from support.runs.configured import component
+from support.series.structural_series import F64, block, model, problem, smooth_states
 
 from components.series.structural.sweep import Sweep
 from runner.execution.rng import Streams

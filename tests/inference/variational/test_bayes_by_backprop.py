@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
-from small_problems import classes
+from support.runs.configured import component, load
+from support.small.small_problems import classes
 from torch import distributions
 
 from components.inference.variational.bayes_by_backprop import EVERY

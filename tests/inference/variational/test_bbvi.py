@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from configured import component, defaults, generator, load
-from line_model import line_gaussian, line_gradient, line_rows
-from mean_field_families import F64, labels, log_joint, made, rows
+from support.runs.configured import component, defaults, generator, load
+from support.small.line_model import line_gaussian, line_gradient, line_rows
+from support.targets.mean_field_families import F64, labels, log_joint, made, rows
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.small.unlabelled_problems import ppca, real_rows
 from torch import nn
-from unlabelled_problems import ppca, real_rows
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError

@@ -8,9 +8,18 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, generator, load
-from mean_field_families import F64, fitted, grid, labels, log_joint, made, rows, two_parameters
 from scipy import integrate, optimize, stats
+from support.runs.configured import component, generator, load
+from support.targets.mean_field_families import (
+    F64,
+    fitted,
+    grid,
+    labels,
+    log_joint,
+    made,
+    rows,
+    two_parameters,
+)
 from torch.nn import functional as F
 
 from components.errors import ConfigMismatchError, NumericalError

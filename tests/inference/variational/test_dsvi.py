@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import generator
-from small_problems import classes, component, real, resumed, tensors, train
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, real, resumed, tensors, train
 
 from runner.execution.rng import Streams
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, load
-from mean_field_families import F64, fitted, labels, log_joint, made
 from scipy import optimize
+from support.runs.configured import component, load
+from support.targets.mean_field_families import F64, fitted, labels, log_joint, made
 
 from components.errors import NumericalError
 from runner.execution.rng import Streams

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import pytest
 import torch
-from configured import component, generator
-from offered_pairs import check_pairs
 from omegaconf import OmegaConf
-from small_problems import check_resumed, real, train
+from support.runs.configured import component, generator
+from support.runs.offered_pairs import check_pairs
+from support.small.small_problems import check_resumed, real, train
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.contracts.problems import Rows

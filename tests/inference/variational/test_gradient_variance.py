@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from configured import component, generator, load
-from offered_pairs import check_pairs
 from omegaconf import OmegaConf
-from small_bernoulli import binary_rows, every_z, small_dvae
-from small_problems import real, resumed, tensors, train
+from support.runs.configured import component, generator, load
+from support.runs.offered_pairs import check_pairs
+from support.small.small_bernoulli import binary_rows, every_z, small_dvae
+from support.small.small_problems import real, resumed, tensors, train
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal, kl_divergence
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 import torch
-from shallow_gp_problems import F64, problem, streams
-from small_problems import component
+from support.small.shallow_gp_problems import F64, problem, streams
+from support.small.small_problems import component
 from torch import nn
 
 from components.errors import NumericalError

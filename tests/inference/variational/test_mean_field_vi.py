@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import generator
-from small_problems import classes, component, real, resumed, tensors, train
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, real, resumed, tensors, train
 
 from components.contracts.problems import Batch
 from components.inference.variational.mean_field_vi import MeanField

@@ -7,10 +7,10 @@ import itertools
 
 import pytest
 import torch
-from configured import component, generator
-from mean_field_families import F64, fitted, grid, log_joint, two_parameters
 from scipy import stats
-from small_problems import real
+from support.runs.configured import component, generator
+from support.small.small_problems import real
+from support.targets.mean_field_families import F64, fitted, grid, log_joint, two_parameters
 
 from components.errors import ConfigMismatchError
 from runner.errors import ConfigError

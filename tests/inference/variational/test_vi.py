@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import pytest
 import torch
-from configured import component, defaults
-from unlabelled_problems import log_evidence, real_rows
+from support.runs.configured import component, defaults
+from support.small.unlabelled_problems import log_evidence, real_rows
 
 from components.contracts.problems import Kind, Values
 from components.contracts.requirements import Requirements

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, defaults, generator
+from support.runs.configured import component, defaults, generator
 
 from components.contracts.problems import Batch
 from components.inference.variational import vi as module_of_vi

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 from torch.nn import functional as F
 
 from components.maths.compiled import affine as module

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.maths.compiled import terrain
 from components.maths.compiled.elevation_map import elevation

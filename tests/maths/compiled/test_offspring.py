@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.maths.compiled.offspring import count_points_below
 from components.maths.particles import resampling

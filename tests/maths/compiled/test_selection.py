@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.maths.compiled.selection import order_statistics
 from components.maths.particles.order_statistics import quantiles

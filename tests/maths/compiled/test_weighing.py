@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.maths.compiled import weighing
 

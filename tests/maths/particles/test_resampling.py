@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import (

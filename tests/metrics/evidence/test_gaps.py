@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator, load
-from unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
+from support.runs.configured import component, generator, load
+from support.small.unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
 
 from components.metrics.evidence.best_q import fit_q
 from components.metrics.evidence.held_out import LatentEvidence

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 import torch
-from configured import component, load
-from unlabelled_problems import log_evidence, ppca, real_rows
+from support.runs.configured import component, load
+from support.small.unlabelled_problems import log_evidence, ppca, real_rows
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError

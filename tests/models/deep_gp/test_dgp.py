@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 from torch import nn
 
 from components.contracts.capabilities import CAPABILITIES, missing

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import generator
-from small_problems import component, real
+from support.runs.configured import generator
+from support.small.small_problems import component, real
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.contracts.problems import Batch

@@ -6,8 +6,8 @@ from __future__ import annotations
 import gpytorch
 import pytest
 import torch
-from configured import generator
-from small_problems import classes, component, real
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, real
 from test_mdgp_bound import perturbed
 from torch.distributions import MultivariateNormal
 

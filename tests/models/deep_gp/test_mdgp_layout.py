@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.likelihoods import (

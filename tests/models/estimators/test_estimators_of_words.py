@@ -4,8 +4,8 @@ refused."""
 import numpy as np
 import pytest
 import torch
-from small_nets import texts
-from small_problems import classes, component, train
+from support.small.small_nets import texts
+from support.small.small_problems import classes, component, train
 
 from components.errors import ConfigMismatchError
 from components.models.estimators.word_counts import sparse_counts, to_word_counts

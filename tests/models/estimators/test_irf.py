@@ -3,12 +3,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from configured import generator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
-from small_problems import classes, component, real, resumed, tensors, train
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, real, resumed, tensors, train
 
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.problems import Batch

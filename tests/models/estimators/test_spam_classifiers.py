@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import generator
 from sklearn.naive_bayes import BernoulliNB
-from small_problems import classes, component
-from small_spam import words
+from support.runs.configured import generator
+from support.small.small_problems import classes, component
+from support.small.small_spam import words
 
 from components.contracts.capabilities import CAPABILITIES
 from components.errors import ConfigMismatchError

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
-from small_games import play, three_states
+from support.runs.configured import component
+from support.small.small_games import play, three_states
 
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError

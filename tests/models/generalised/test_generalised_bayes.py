@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from configured import generator
 from scipy import integrate, stats
-from small_problems import classes, component, real
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, real
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.errors import ConfigMismatchError

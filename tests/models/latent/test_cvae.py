@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from class_rows import C, N, built, by_quadrature, problem
-from configured import component, load
-from small_problems import classes, train
+from support.runs.configured import component, load
+from support.small.class_rows import C, N, built, by_quadrature, problem
+from support.small.small_problems import classes, train
 
 from components.errors import ConfigMismatchError
 from components.models.latent.cvae import class_evidence

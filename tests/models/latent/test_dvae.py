@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator
-from small_bernoulli import binary_rows, enumerated_elbo, every_z, small_dvae
+from support.runs.configured import component, generator
+from support.small.small_bernoulli import binary_rows, enumerated_elbo, every_z, small_dvae
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Rows

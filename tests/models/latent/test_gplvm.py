@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from configured import component, generator
-from unlabelled_problems import real_rows
+from support.runs.configured import component, generator
+from support.small.unlabelled_problems import real_rows
 
 from components.contracts.problems import Rows
 from components.maths.kernels import kernel

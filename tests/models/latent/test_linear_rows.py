@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
+from support.runs.configured import component, generator, load
+from support.small.unlabelled_problems import real_rows
 from torch.distributions import MultivariateNormal
-from unlabelled_problems import real_rows
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError

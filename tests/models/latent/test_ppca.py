@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
-from configured import component
+from support.runs.configured import component
+from support.small.unlabelled_problems import real_rows
 from torch.distributions import MultivariateNormal
-from unlabelled_problems import real_rows
 
 from components.errors import ConfigMismatchError
 from components.metrics.unlabelled.neighbours import leave_one_out_error

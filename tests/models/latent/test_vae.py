@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
-from unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
+from support.runs.configured import component
+from support.small.unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Rows

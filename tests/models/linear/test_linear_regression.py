@@ -7,10 +7,10 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from known_targets import z_score
 from scipy import stats
-from small_problems import component, real
+from support.runs.configured import generator
+from support.small.small_problems import component, real
+from support.targets.known_targets import z_score
 from torch.autograd import gradcheck
 
 from components.contracts.capabilities import CAPABILITIES

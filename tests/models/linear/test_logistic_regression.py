@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
-from configured import generator
 from scipy import stats
-from small_problems import classes, component
+from support.runs.configured import generator
+from support.small.small_problems import classes, component
 from torch import distributions as d
 from torch.autograd import gradcheck
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.contracts.problems import Batch
 from components.inference.log_joint import log_joint, log_joint_gradient, value_and_gradient

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import generator
 from sklearn.linear_model import Ridge as Peer
 from sklearn.linear_model import RidgeCV
-from small_problems import component, real, train
+from support.runs.configured import generator
+from support.small.small_problems import component, real, train
 
 from components.errors import NumericalError
 from components.models.linear.ridge import (

@@ -9,9 +9,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component, generator, load
-from mean_field_families import F64, fitted, made, rows
 from scipy import stats
+from support.runs.configured import component, generator, load
+from support.targets.mean_field_families import F64, fitted, made, rows
 
 from components.contracts.capabilities import CAPABILITIES
 from components.errors import ConfigMismatchError, NumericalError

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import generator
-from shallow_gp_problems import F64, problem, streams
-from small_problems import component
+from support.runs.configured import generator
+from support.small.shallow_gp_problems import F64, problem, streams
+from support.small.small_problems import component
 
 from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError

@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from configured import generator
 from pydantic import ValidationError
-from shallow_gp_problems import (
+from support.runs.configured import generator
+from support.small.shallow_gp_problems import (
     F64,
     gradient_error,
     problem,
@@ -17,7 +17,7 @@ from shallow_gp_problems import (
     set_optimal_q,
     streams,
 )
-from small_problems import component
+from support.small.small_problems import component
 
 from components.errors import ConfigMismatchError
 from components.models.multitask_gp.prefix import PrefixGP, add_product, lower_product

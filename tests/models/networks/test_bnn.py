@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from configured import generator
 from scipy import stats
-from small_problems import classes, component, real
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, real
 from torch.autograd import gradcheck
 
 from components.contracts.capabilities import CAPABILITIES

@@ -2,8 +2,8 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from small_problems import classes, component, resumed, tensors, train
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, resumed, tensors, train
 from torch.nn import functional as F
 
 from components.attackers.attacked import Attacked

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import generator
-from small_nets import images
-from small_problems import classes, component, real
+from support.runs.configured import generator
+from support.small.small_nets import images
+from support.small.small_problems import classes, component, real
 
 from components.contracts.capabilities import ClosedFormScore
 from components.inference.log_joint import (

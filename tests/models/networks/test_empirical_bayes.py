@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from offered_pairs import check_pairs
-from small_problems import component, real
+from support.runs.configured import generator
+from support.runs.offered_pairs import check_pairs
+from support.small.small_problems import component, real
 
 from components.errors import ConfigMismatchError
 from components.models.networks.empirical_bayes import EmpiricalBayesNetwork

@@ -2,8 +2,8 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from small_problems import classes, component, real
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, real
 
 from components.contracts.capabilities import CAPABILITIES
 from components.models.networks.feed_forward import FeedForward

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import generator
-from small_problems import classes, component, real
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, real
 
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint, value_and_gradient

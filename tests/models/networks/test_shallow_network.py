@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component
-from rank_test import Rows, two_sample_p
+from support.runs.configured import component
+from support.targets.rank_test import Rows, two_sample_p
 from torch.distributions import MultivariateNormal
 
 from components.contracts.problems import Batch

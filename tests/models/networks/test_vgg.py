@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import generator
-from small_nets import SMALL_VGG, images
-from small_problems import classes, component, train
+from support.runs.configured import generator
+from support.small.small_nets import SMALL_VGG, images
+from support.small.small_problems import classes, component, train
 from torch import nn
 
 from components.errors import ConfigMismatchError

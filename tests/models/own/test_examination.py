@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
-from small_problems import classes, real, train
+from support.runs.configured import component
+from support.small.small_problems import classes, real, train
 
 from components.attackers.attacked import Attacked
 from components.contracts.class_outputs import guess_output_kind, to_logits

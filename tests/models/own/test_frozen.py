@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
 from own_frozen import Transfer
-from small_problems import classes, resumed, tensors, train
+from support.runs.configured import component, load
+from support.small.small_problems import classes, resumed, tensors, train
 from torch import nn
 
 from components.errors import ConfigMismatchError

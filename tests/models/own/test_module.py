@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator, load
 from own_things import Net, Recurrent
 from safetensors.torch import save_file
-from small_problems import classes, real, train
+from support.runs.configured import component, generator, load
+from support.small.small_problems import classes, real, train
 from torch import nn
 
 from components.errors import ConfigMismatchError

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, load
 from safetensors.torch import save_file
-from small_problems import classes, real
+from support.runs.configured import component, load
+from support.small.small_problems import classes, real
 from torch import nn
 
 from components.errors import ConfigMismatchError, DamagedFileError, QuestionableConfigWarning

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator
 from own_frozen import Middle
-from small_problems import classes, resumed, tensors, train
+from support.runs.configured import component, generator
+from support.small.small_problems import classes, resumed, tensors, train
 from torch import nn
 
 from components.errors import ConfigMismatchError

@@ -8,8 +8,8 @@ import math
 import gpytorch
 import pytest
 import torch
-from configured import generator
-from shallow_gp_problems import (
+from support.runs.configured import generator
+from support.small.shallow_gp_problems import (
     F64,
     gradient_error,
     problem,
@@ -17,7 +17,7 @@ from shallow_gp_problems import (
     set_optimal_q,
     streams,
 )
-from small_problems import component
+from support.small.small_problems import component
 
 from components.contracts.problems import Batch
 from components.models.shallow_gp.exact import ExactGP

@@ -7,8 +7,8 @@ import math
 
 import pytest
 import torch
-from configured import component
-from shallow_gp_problems import (
+from support.runs.configured import component
+from support.small.shallow_gp_problems import (
     F64,
     gradient_error,
     problem,

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from configured import component, generator
 from scipy import stats
-from shallow_gp_problems import F64, problem, streams
+from support.runs.configured import component, generator
+from support.small.shallow_gp_problems import F64, problem, streams
 
 from components.contracts.predictive import PoissonMixture, components_of, join
 from components.contracts.problems import Batch

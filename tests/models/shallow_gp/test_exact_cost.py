@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from shallow_gp_problems import problem, streams
+from support.small.shallow_gp_problems import problem, streams
 
 from components import memory
 from components.errors import ConfigMismatchError, HighCostWarning
@@ -68,7 +68,7 @@ PEAK = """
 from pathlib import Path
 import torch
 import yaml
-from shallow_gp_problems import problem, streams
+from support.small.shallow_gp_problems import problem, streams
 from components.registry import get
 from runner import CONF
 from components.models.shallow_gp.exact_cost import MATRICES

@@ -6,9 +6,9 @@ from __future__ import annotations
 import gpytorch
 import pytest
 import torch
-from configured import component, generator
 from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
-from small_problems import classes, real, train
+from support.runs.configured import component, generator
+from support.small.small_problems import classes, real, train
 
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams

@@ -6,8 +6,8 @@ from __future__ import annotations
 import gpytorch
 import pytest
 import torch
-from shallow_gp_problems import problem, scatter_parameters, streams
-from small_problems import component
+from support.small.shallow_gp_problems import problem, scatter_parameters, streams
+from support.small.small_problems import component
 
 from components.errors import ConfigMismatchError
 from components.models.shallow_gp.gpytorch_kernel import parse_kernel

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from configured import generator
-from shallow_gp_problems import (
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from support.runs.configured import generator
+from support.small.shallow_gp_problems import (
     F64,
     gradient_error,
     problem,
@@ -18,9 +20,7 @@ from shallow_gp_problems import (
     set_optimal_q,
     streams,
 )
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
-from small_problems import component
+from support.small.small_problems import component
 
 from components.contracts.problems import Batch
 from components.contracts.roles import Setting

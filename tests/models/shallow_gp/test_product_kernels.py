@@ -7,8 +7,8 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from shallow_gp_problems import (
+from support.runs.configured import generator
+from support.small.shallow_gp_problems import (
     F64,
     gradient_error,
     problem,
@@ -16,7 +16,7 @@ from shallow_gp_problems import (
     set_optimal_q,
     streams,
 )
-from small_problems import component
+from support.small.small_problems import component
 
 from components.maths.kernels import PRODUCT_SHAPES
 

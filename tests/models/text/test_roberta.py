@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import generator
-from small_nets import texts
-from small_problems import component, resumed, tensors, train
+from support.runs.configured import generator
+from support.small.small_nets import texts
+from support.small.small_problems import component, resumed, tensors, train
 from torch.nn import functional as F
 
 from components.errors import ConfigMismatchError, DataUnavailableError

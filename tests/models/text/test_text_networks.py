@@ -5,9 +5,9 @@ import math
 
 import pytest
 import torch
-from configured import generator
-from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, texts
-from small_problems import classes, component, train
+from support.runs.configured import generator
+from support.small.small_nets import SMALL_LSTM, SMALL_TRANSFORMER, texts
+from support.small.small_problems import classes, component, train
 from torch.nn import functional as F
 
 from components.errors import ConfigMismatchError

@@ -13,8 +13,8 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from configured import defaults
-from made_records import made_record
+from support.runs.configured import defaults
+from support.runs.made_records import made_record
 
 from runner.arena import command, packed, rows, verify
 from runner.arena.frozen import refuse_frozen

@@ -11,7 +11,7 @@ import warnings
 import pytest
 import yaml
 from matplotlib.figure import Figure
-from sketched import save_sketch
+from support.runs.sketched import save_sketch
 
 from runner.commands import cli
 from runner.study import one_run, snapshot, study

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from made_records import made_record
+from support.runs.made_records import made_record
 
 from runner.commands import cli, unexpected
 from runner.execution import memory

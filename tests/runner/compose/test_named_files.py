@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import made_job
 from safetensors.torch import save_file
+from support.runs.configured import made_job
 
 from components.errors import ConfigMismatchError
 from runner.compose.data_state import data_state

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from offered_pairs import check_pairs
-from small_problems import component, real, train
+from support.runs.offered_pairs import check_pairs
+from support.small.small_problems import component, real, train
 from torch import nn
 
 from components.contracts.attackers import Contamination

@@ -6,7 +6,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from random_compositions import composition, followed, is_fault_of_its_own, offered, run
+from support.runs.random_compositions import (
+    composition,
+    followed,
+    is_fault_of_its_own,
+    offered,
+    run,
+)
 
 SEED = 20261125
 WORKS = 0.95  # share of the offers that are refused no more

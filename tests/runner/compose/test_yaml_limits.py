@@ -8,7 +8,7 @@ import time
 
 import pytest
 import yaml
-from made_records import made_record
+from support.runs.made_records import made_record
 
 import runner
 from runner.commands import cli

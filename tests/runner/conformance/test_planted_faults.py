@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from broken_samplers import BARKER, BROKEN
+from support.targets.broken_samplers import BARKER, BROKEN
 
 from components import registry
 from runner import run

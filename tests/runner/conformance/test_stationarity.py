@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from broken_samplers import BROKEN, broken_sampler
-from configured import component
+from support.runs.configured import component
+from support.targets.broken_samplers import BROKEN, broken_sampler
 
 from runner.conformance import stationarity
 from runner.conformance.outcomes import NonConformanceError, NotCheckedError

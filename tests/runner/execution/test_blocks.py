@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import pytest
 import torch
-from configured import repeatable
+from support.runs.configured import repeatable
 
 from components.contracts.traces import Trace
 from runner.execution import blocks, checkpoint

@@ -6,8 +6,8 @@ import json
 
 import pytest
 import torch
-from configured import repeatable, repeatable_line
 from hydra.errors import HydraException
+from support.runs.configured import repeatable, repeatable_line
 
 from components.metrics.names import without_costs
 from components.problems.density import Density

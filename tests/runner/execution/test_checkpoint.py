@@ -9,7 +9,7 @@ import threading
 
 import pytest
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from runner.execution import checkpoint
 

@@ -6,7 +6,7 @@ import json
 import math
 
 import pytest
-from configured import repeatable
+from support.runs.configured import repeatable
 
 from components.posteriors.draws import Draws
 from components.problems import supervised

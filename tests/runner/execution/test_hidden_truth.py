@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import load, made_job
+from support.runs.configured import load, made_job
 
 from components import registry
 from runner.execution.assembly import hide_truth

@@ -4,7 +4,7 @@ changes by it."""
 from __future__ import annotations
 
 import pytest
-from configured import repeatable, repeatable_line
+from support.runs.configured import repeatable, repeatable_line
 
 from runner.execution.execute import run
 from runner.record.lines import read_lines

@@ -4,7 +4,7 @@ of a loop does."""
 from __future__ import annotations
 
 import pytest
-from configured import repeatable, repeatable_line
+from support.runs.configured import repeatable, repeatable_line
 
 from components.metrics.names import without_costs
 from runner import load

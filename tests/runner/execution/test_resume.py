@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from configured import repeatable, repeatable_line
+from support.runs.configured import repeatable, repeatable_line
 
 from components.problems.supervised import Supervised
 from runner.errors import ConfigError, RunFailure

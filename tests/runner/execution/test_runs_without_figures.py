@@ -1,6 +1,6 @@
 """``figures=false``: same scores, same record, no figures and no file of draws."""
 
-from configured import repeatable
+from support.runs.configured import repeatable
 
 from runner.execution.execute import run
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from configured import repeatable, repeatable_line
+from support.runs.configured import repeatable, repeatable_line
 
 from runner.execution.execute import run
 from runner.execution.signals import RunPrunedError

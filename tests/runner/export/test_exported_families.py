@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from exported_families import FAMILIES, HOUSES, TEXTS, TRAIN, fit
+from support.runs.exported_families import FAMILIES, HOUSES, TEXTS, TRAIN, fit
 
 from components.contracts.predictive import GaussianMixture
 from components.topics.counted_corpus import to_word_counts

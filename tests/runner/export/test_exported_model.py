@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 import safetensors.torch as st
 import torch
-from configured import load
-from exported_families import HOUSES, NAMES, TRAIN, fit
+from support.runs.configured import load
+from support.runs.exported_families import HOUSES, NAMES, TRAIN, fit
 
 from runner import ConfigError, RunnerWarning, load_model
 from runner.commands import cli

@@ -8,8 +8,8 @@ import statistics
 
 import pytest
 import yaml
-from made_records import line, made_record
 from scipy.stats import wilcoxon
+from support.runs.made_records import line, made_record
 
 from runner import ConfigError, RunnerWarning, compare, load, runs
 

@@ -8,8 +8,8 @@ import warnings
 
 import pytest
 import torch
-from configured import component, generator, load
-from small_games import play
+from support.runs.configured import component, generator, load
+from support.small.small_games import play
 
 from components import registry
 from runner.errors import ConfigError

@@ -6,7 +6,7 @@ import json
 
 import pandas as pd
 import pytest
-from made_records import made_record
+from support.runs.made_records import made_record
 
 from runner.commands.cli import _answer
 from runner.python.frames import runs

@@ -6,10 +6,10 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from configured import repeatable
-from made_records import made_record
 from matplotlib.figure import Figure
-from sketched import save_sketch
+from support.runs.configured import repeatable
+from support.runs.made_records import made_record
+from support.runs.sketched import save_sketch
 
 from runner.commands import resume
 from runner.compose.config import prepare

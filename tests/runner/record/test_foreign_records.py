@@ -7,7 +7,7 @@ import json
 import os
 
 import pytest
-from made_records import made_record
+from support.runs.made_records import made_record
 
 from runner.commands.resume import read_run_config
 from runner.disk.lock import is_locked

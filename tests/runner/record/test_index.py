@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_records import made_record
+from support.runs.made_records import made_record
 
 from runner.record import facts, index
 from runner.record.index import FOLDER, RecordSummary, load_entries, read_summaries

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from made_records import made_record
+from support.runs.made_records import made_record
 
 from runner.python.comparing import compare
 from runner.record.outcomes import mcnemar, outcomes_file, read_outcomes, write_outcomes

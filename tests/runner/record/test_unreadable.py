@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_records import made_record
+from support.runs.made_records import made_record
 
 import runner
 from runner import RunnerWarning

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from made_records import made_record
+from support.runs.made_records import made_record
 
 from runner import compare, load
 from runner.commands.cli import _answer

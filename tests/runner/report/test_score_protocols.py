@@ -6,7 +6,7 @@ import csv
 from dataclasses import replace
 
 import pytest
-from made_records import made_record
+from support.runs.made_records import made_record
 
 from runner.compose.config import prepare
 from runner.compose.overrides import compose

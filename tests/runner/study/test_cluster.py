@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from configured import repeatable
+from support.runs.configured import repeatable
 
 from runner.errors import ConfigError
 from runner.study import display, job_queue, snapshot, study

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from configured import repeatable
+from support.runs.configured import repeatable
 
 from runner.errors import ConfigError
 from runner.study import choice, snapshot, study

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from configured import repeatable, repeatable_line
 from crashes import Crashes, drawn
 from matplotlib.figure import Figure
+from support.runs.configured import repeatable, repeatable_line
 
 from runner.commands import resume
 from runner.compose.config import prepare

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from configured import repeatable
 from hydra import compose, initialize_config_module
+from support.runs.configured import repeatable
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import optuna
 import pytest
-from local_servers import answers, free_port
+from support.runs.local_servers import answers, free_port
 
 from runner.errors import ConfigError
 from runner.sweep.search_space import absolute, storage

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from installed import PACKAGES, ROOT, build_wheel, call, install
+from support.runs.installed import PACKAGES, ROOT, build_wheel, call, install
 
 
 @pytest.fixture(scope="module")

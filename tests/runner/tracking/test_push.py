@@ -17,8 +17,8 @@ from typing import get_args
 
 import pytest
 import yaml
-from local_servers import answers, free_port
-from made_records import STARTED, all_of, client_of, history, line, made_record, write
+from support.runs.local_servers import answers, free_port
+from support.runs.made_records import STARTED, all_of, client_of, history, line, made_record, write
 
 from runner.record.facts import RunState, read
 from runner.record.lines import read_lines

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from made_records import client_of, line, made_record, write
+from support.runs.made_records import client_of, line, made_record, write
 
 from runner.commands import app
 from runner.compose.overrides import compose

@@ -8,7 +8,7 @@ import sys
 from contextlib import closing
 
 import pytest
-from made_records import client_of, made_record
+from support.runs.made_records import client_of, made_record
 
 from runner.errors import ConfigError
 from runner.system import doctor, ui

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from made_records import client_of, line, made_record
+from support.runs.made_records import client_of, line, made_record
 
 from runner.commands import cli
 from runner.disk.secrets import mask_secrets

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import made_job
-from made_records import client_of, history, made_record
+from support.runs.configured import made_job
+from support.runs.made_records import client_of, history, made_record
 
 from runner.execution.assembly import load_problem
 from runner.execution.data_digest import data_digest

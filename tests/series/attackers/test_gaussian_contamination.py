@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import z_score
+from support.runs.configured import component, load
+from support.targets.known_targets import z_score
 
 
 def attack(probability=0.1, sd=100.0, seed=0, **keys):

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
-from known_targets import z_score
-from small_sequences import run
+from support.runs.configured import component, generator, load
+from support.series.small_sequences import run
+from support.targets.known_targets import z_score
 
 from components.contracts.sequences import Clean
 from components.errors import ConfigMismatchError

@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from configured import generator
 from pydantic import ValidationError
-from small_filters import problem, spoofer, victim
+from support.runs.configured import generator
+from support.small.small_filters import problem, spoofer, victim
 
 from components.series.attackers.shifts import random_signs, within
 from runner.execution.rng import Streams

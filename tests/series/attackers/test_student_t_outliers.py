@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import z_score
+from support.runs.configured import component, load
+from support.targets.known_targets import z_score
 from torch.distributions import StudentT
 
 from components.contracts.sequences import Clean

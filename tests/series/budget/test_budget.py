@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from configured import defaults, load
+from support.runs.configured import defaults, load
 
 from components.contracts.posteriors import Affine, AffineInInputs
 from components.contracts.sequences import Series

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
-from known_targets import z_score
-from small_sequences import run, sequence, system
+from support.runs.configured import component, generator, load
+from support.series.small_sequences import run, sequence, system
+from support.targets.known_targets import z_score
 
 from components.contracts.sequences import Observation
 from components.series.filtering.beta_bootstrap_filter import log_beta_likelihood

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import z_score
-from small_sequences import run, sequence, system
+from support.runs.configured import component, load
+from support.series.small_sequences import run, sequence, system
+from support.targets.known_targets import z_score
 
 from components.errors import NumericalError
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule

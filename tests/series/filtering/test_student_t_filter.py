@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, generator, load
-from known_targets import z_score
 from scipy import stats
-from small_sequences import run, sequence, system
+from support.runs.configured import component, generator, load
+from support.series.small_sequences import run, sequence, system
+from support.targets.known_targets import z_score
 
 from components.contracts.sequences import Observation
 from components.series.filtering.student_t_filter import log_student_t

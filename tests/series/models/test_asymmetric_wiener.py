@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from configured import component, generator, load
-from known_targets import z_score
+from support.runs.configured import component, generator, load
+from support.targets.known_targets import z_score
 
 from components.errors import ConfigMismatchError
 from components.series.models.asymmetric_wiener import log_split_normal

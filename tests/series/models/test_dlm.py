@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from configured import component, generator
-from dense_series import dense
+from support.runs.configured import component, generator
+from support.series.dense_series import dense
 
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component, generator, load
-from recipe import F64, mutated
+from support.runs.configured import component, generator, load
+from support.targets.recipe import F64, mutated
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 

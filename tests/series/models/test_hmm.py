@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError

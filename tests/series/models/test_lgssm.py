@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, generator, load
-from known_targets import z_score
-from small_sequences import run, sequence, system
+from support.runs.configured import component, generator, load
+from support.series.small_sequences import run, sequence, system
+from support.targets.known_targets import z_score
 
 from components.errors import ConfigMismatchError
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from configured import component, generator, load
 from scipy import stats
-from small_sequences import run
+from support.runs.configured import component, generator, load
+from support.series.small_sequences import run
 
 from components.errors import NumericalError
 from components.series.models.matern_sde import robust_moments

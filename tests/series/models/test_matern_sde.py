@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import z_score
-from small_sequences import run
+from support.runs.configured import component, load
+from support.series.small_sequences import run
+from support.targets.known_targets import z_score
 
 from components.errors import ConfigMismatchError
 from components.series.maths.matern_state_space import transition

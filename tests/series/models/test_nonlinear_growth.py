@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import z_score
-from small_sequences import run
+from support.runs.configured import component, load
+from support.series.small_sequences import run
+from support.targets.known_targets import z_score
 
 from components.series.models.nonlinear_growth import GrowthModule, GrowthPriors
 from runner.execution.rng import Streams

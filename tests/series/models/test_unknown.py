@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import generator
-from known_targets import z_score
 from scipy import stats
+from support.runs.configured import generator
+from support.targets.known_targets import z_score
 
 from components.series.models.unknown import (
     HalfNormal,

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
-from known_targets import z_score
-from unknown_scales import exact, generalised, model, repeated, series
+from support.runs.configured import component
+from support.targets.known_targets import z_score
+from support.targets.unknown_scales import exact, generalised, model, repeated, series
 
 from components.errors import NumericalError
 from components.evaluation.checks.filters import inner_filter_checks

@@ -7,10 +7,10 @@ import math
 
 import pytest
 import torch
-from configured import component
-from known_targets import z_score
-from small_sequences import run
-from unknown_scales import exact, generalised, model, repeated, series
+from support.runs.configured import component
+from support.series.small_sequences import run
+from support.targets.known_targets import z_score
+from support.targets.unknown_scales import exact, generalised, model, repeated, series
 
 from components.evaluation.checks.filters import inner_filter_checks
 from components.series.parameters.smc2 import SMC2

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from configured import load
+from support.runs.configured import load
 
 from components.errors import ConfigMismatchError
 from components.series.figures.forecast import forecast

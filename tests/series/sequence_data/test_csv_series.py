@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, defaults, load
+from support.runs.configured import component, defaults, load
 
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError, DamagedFileError, DataUnavailableError

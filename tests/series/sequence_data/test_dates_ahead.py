@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 import torch
-from configured import load
+from support.runs.configured import load
 
 from components.series.calendars.dates_ahead import dates_ahead, find_other_dates
 from runner.errors import ConfigError

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from configured import component, load
-from small_sequences import run
+from support.runs.configured import component, load
+from support.series.small_sequences import run
 
 from components.contracts.roles import Setting
 from components.errors import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import load
-from known_targets import z_score
 from pydantic import ValidationError
+from support.runs.configured import load
+from support.targets.known_targets import z_score
 
 from components.series.scores.filtering import nmse
 

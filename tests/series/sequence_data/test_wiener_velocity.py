@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import z_score
+from support.runs.configured import component, load
+from support.targets.known_targets import z_score
 
 
 def test_wiener_matrices_are_those_of_d_3_3():

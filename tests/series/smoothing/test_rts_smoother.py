@@ -6,8 +6,8 @@ import copy
 
 import pytest
 import torch
-from configured import component, load
-from small_sequences import dense_posterior, gappy, run, sequence, system
+from support.runs.configured import component, load
+from support.series.small_sequences import dense_posterior, gappy, run, sequence, system
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams

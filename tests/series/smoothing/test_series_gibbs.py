@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from configured import component, load
-from known_targets import z_score
+from support.runs.configured import component, load
+from support.targets.known_targets import z_score
 
 from components.contracts.sequences import Series
 from components.errors import NumericalError

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 import torch
-from configured import component
 from scipy import stats
+from support.runs.configured import component
 
 from components.contracts.predictive import GaussianMixture
 from components.metrics import diagnostics

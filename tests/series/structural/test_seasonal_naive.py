@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, load
+from support.runs.configured import component, load
 
 from components.errors import ConfigMismatchError
 from components.series.maths.seasons import seasonal_errors

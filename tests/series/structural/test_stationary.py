@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.series.structural.stationary import coefficients_to_partial, partial_to_coefficients
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from structural_series import F64, TIMES, block, joint, model, problem, some_theta
+from support.series.structural_series import F64, TIMES, block, joint, model, problem, some_theta
 
 from components.errors import ConfigMismatchError
 from components.maths.time_varying import filter_system

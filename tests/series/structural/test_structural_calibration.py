@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from configured import component, generator
-from structural_series import block, problem
+from support.runs.configured import component, generator
+from support.series.structural_series import block, problem
 
 from components.errors import ConfigMismatchError
 from components.evaluation.calibration.quantities import compute_quantities, rank

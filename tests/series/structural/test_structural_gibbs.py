@@ -8,9 +8,9 @@ from dataclasses import is_dataclass
 import numpy as np
 import pytest
 import torch
-from configured import component
-from reference_sweep import Reference
-from structural_series import F64, block, model, problem
+from support.runs.configured import component
+from support.series.structural_series import F64, block, model, problem
+from support.targets.reference_sweep import Reference
 
 from components.errors import NumericalError
 from components.posteriors.inference_data import write

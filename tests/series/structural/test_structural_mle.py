@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from configured import component, generator
-from structural_series import AHEAD, F64, block, model, problem, smooth_states
+from support.runs.configured import component, generator
+from support.series.structural_series import AHEAD, F64, block, model, problem, smooth_states
 
 from components.contracts.roles import FinishedRun
 from components.errors import ConfigMismatchError

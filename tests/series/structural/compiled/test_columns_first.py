@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import torch
-from configured import component, generator
 from scipy import special, stats
-from structural_series import F64, block, joint, model, problem
+from support.runs.configured import component, generator
+from support.series.structural_series import F64, block, joint, model, problem
 
 from components.maths.compiled.loops import compile_loop
 from components.series.structural.compiled import whitening

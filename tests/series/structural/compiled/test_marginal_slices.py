@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from configured import component, generator
 from scipy import stats
-from structural_series import F64, block, model, problem
+from support.runs.configured import component, generator
+from support.series.structural_series import F64, block, model, problem
 
 from components.maths.time_varying import filter_system
 from components.series.structural.structural_gibbs import learn_directions

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from structural_series import F64, block, joint, model, problem, some_theta
+from support.series.structural_series import F64, block, joint, model, problem, some_theta
 
 from components.series.structural.compiled.simulation_smoother import (
     StateRandomNumbers,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from configured import generator
 from scipy import special
+from support.runs.configured import generator
 
 from components.maths.compiled.loops import compile_loop
 from components.series.structural.compiled import spike_slab

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from configured import component
 from scipy.stats import chisquare, ks_2samp
+from support.runs.configured import component
 from torch import Tensor
 
 from components.inference.log_joint import log_joint

@@ -4,8 +4,8 @@ checks say of them."""
 from __future__ import annotations
 
 import torch
-from configured import component, generator
-from small_problems import classes
+from support.runs.configured import component, generator
+from support.small.small_problems import classes
 
 from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical

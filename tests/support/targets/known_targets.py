@@ -6,7 +6,7 @@ import math
 from typing import Self
 
 import torch
-from configured import component
+from support.runs.configured import component
 from torch import Tensor
 
 from runner.execution.rng import Streams

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component
-from known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
+from support.runs.configured import component
+from support.targets.known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
 from torch import Tensor
 
 from components.errors import NumericalError

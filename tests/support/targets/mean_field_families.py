@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 
 from components.contracts.problems import Batch, Rows
 from components.problems.supervised import Supervised

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.series.sequence import LinearGaussianSystem, Sequence
 

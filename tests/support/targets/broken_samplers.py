@@ -7,7 +7,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from configured import component
+from support.runs.configured import component
 
 BARKER = '''
 import torch

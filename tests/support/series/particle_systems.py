@@ -4,7 +4,7 @@ particles."""
 from __future__ import annotations
 
 import torch
-from known_targets import F64
+from support.targets.known_targets import F64
 from torch import Tensor
 
 APART = 1000.0

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component
-from known_targets import F64, GammaTarget, correlated
+from support.runs.configured import component
+from support.targets.known_targets import F64, GammaTarget, correlated
 from torch import Tensor
 
 from components.contracts.roles import Setting

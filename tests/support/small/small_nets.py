@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from configured import generator
-from small_problems import classes, component, resumed, tensors, train
+from support.runs.configured import generator
+from support.small.small_problems import classes, component, resumed, tensors, train
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised

@@ -19,7 +19,7 @@ from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
 from runner.execution.rng import Streams
 
-CONF = Path(__file__).parent.parent / "conf"
+CONF = Path(__file__).parents[3] / "conf"
 
 
 def generator(seed: int = 0) -> torch.Generator:

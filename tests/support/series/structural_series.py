@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 from torch import Tensor
 
 from components.contracts.structural import Design

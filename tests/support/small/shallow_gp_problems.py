@@ -4,7 +4,7 @@ gradients are checked."""
 from __future__ import annotations
 
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.contracts.problems import Batch
 from components.models.shallow_gp.labels import group_by_task

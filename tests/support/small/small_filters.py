@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import torch
-from configured import component, generator
-from small_sequences import sequence, system
+from support.runs.configured import component, generator
+from support.series.small_sequences import sequence, system
 
 from components.evaluation.replayed import (
     PosteriorProvenance,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
-from configured import component
+from support.runs.configured import component
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component, generator, repeatable
+from support.runs.configured import component, generator, repeatable
 from torch import Tensor
 
 from components.contracts.problems import Rows

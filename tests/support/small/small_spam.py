@@ -7,7 +7,7 @@ import itertools
 import math
 
 import torch
-from configured import component, generator
+from support.runs.configured import component, generator
 
 from components.contracts.problems import Batch
 from components.posteriors.fitted import FittedEstimator

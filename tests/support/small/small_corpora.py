@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import torch
-from configured import component, load
+from support.runs.configured import component, load
 from torch import Tensor
 
 from components.contracts.problems import Counts

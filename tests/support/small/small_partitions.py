@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from configured import generator
+from support.runs.configured import generator
 
 from components.maths.exponential.normal_wishart import NormalWishart
 

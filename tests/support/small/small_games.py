@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from configured import component
 from scipy.optimize import linprog
+from support.runs.configured import component
 from torch import Tensor
 
 from components.contracts.games import Move, Seat, Turn

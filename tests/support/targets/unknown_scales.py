@@ -7,9 +7,9 @@ import math
 from dataclasses import replace
 
 import torch
-from configured import component, load
 from scipy import stats
-from small_sequences import run
+from support.runs.configured import component, load
+from support.series.small_sequences import run
 from torch import Tensor
 
 from components.series.models.lgssm import NoiseScales

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from configured import component, defaults
+from support.runs.configured import component, defaults
 from torch import Tensor
 
 from runner.compose.build import build_component

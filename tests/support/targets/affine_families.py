@@ -4,8 +4,8 @@ step finds."""
 from __future__ import annotations
 
 import torch
-from configured import component
-from known_targets import GaussianTarget
+from support.runs.configured import component
+from support.targets.known_targets import GaussianTarget
 from torch import Tensor, nn
 
 from runner.execution.rng import Streams

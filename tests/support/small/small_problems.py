@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from configured import component as component
-from configured import generator
+from support.runs.configured import component as component
+from support.runs.configured import generator
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
