@@ -1,21 +1,18 @@
 """What an input can be: boxes and words move inputs back, measure perturbations and draw them at
 random."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 from support.small.small_problems import classes
 from support.small.small_spam import words
 
 from components.attackers.input_space import BoxSpace, WordSpace, input_space, require_norm
 from components.errors import ConfigMismatchError
 
-F64 = torch.float64
 CORNERS = torch.tensor(list(itertools.product((0.0, 2.0), repeat=3)), dtype=F64)
 
 
@@ -42,12 +39,12 @@ def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(directi
     space, x, y = input_space(problem), problem.test.x, problem.test.y
     moved = space.perturb_at_random(x, y, 2.0, direction, generator(0))
     size = space.size(x, moved, direction)
-    assert bool((size[y[:, 0] == 0] == 0).all())
+    assert (size[y[:, 0] == 0] == 0).all()
     room = (x == 0).sum(1) if direction == "insertion" else torch.full_like(size, 6)
     assert torch.equal(size[y[:, 0] == 1], room.clamp_max(2)[y[:, 0] == 1])
     assert torch.equal(space.clip(moved), moved)
     if direction == "insertion":
-        assert bool((moved >= x).all())
+        assert (moved >= x).all()
 
 
 def test_training_sizes_in_other_units_are_refused():

@@ -1,8 +1,6 @@
 """Targets: named by the labels of the data, checked before training, and counted for what they
 are."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component, generator, threat
@@ -76,7 +74,7 @@ def test_a_target_that_is_no_class_is_refused_before_the_training(make_job, over
 
 
 def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
-    g = torch.Generator().manual_seed(0)
+    g = generator()
     lines = ["a,b,kind"]
     for row in torch.rand(60, 2, generator=g).tolist():
         lines.append(f"{row[0]:.4f},{row[1]:.4f},{['ash', 'birch', 'cedar'][int(3 * row[0])]}")

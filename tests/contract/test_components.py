@@ -1,8 +1,6 @@
 """Every component keeps the house's contract: name = YAML = file, defaults in YAML alone, a source,
 resumable steps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """docs/contracts.md says what the protocols say."""
 
-from __future__ import annotations
-
 from scripts.contracts_page import PAGE, page
 
 

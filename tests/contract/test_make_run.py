@@ -1,7 +1,5 @@
 """``make run``: what a newcomer sees, and that the main job's checks can be made."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

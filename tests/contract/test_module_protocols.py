@@ -1,8 +1,6 @@
 """A module's parameters and buffers are members of the protocols that ask for them, on every
 Python: from 3.12 on ``isinstance`` does not call ``__getattr__``."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """docs/study_keys.md says what the models of a study say."""
 
-from __future__ import annotations
-
 import yaml
 
 from runner.study.definition import StudyDefinition

@@ -1,7 +1,5 @@
 """A trace holds what was added, as a list of tensors would, in memory of the order of its rows."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

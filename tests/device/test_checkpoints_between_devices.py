@@ -1,8 +1,6 @@
 """A run that is stopped on one device and resumed on another ends with the numbers of a run that
 was never stopped: the stand-in's generators have the states of the CPU's."""
 
-from __future__ import annotations
-
 import pytest
 from device.devices import draw_strictly, every_run, list_differences
 

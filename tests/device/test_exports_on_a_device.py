@@ -1,8 +1,6 @@
 """A model that was trained on one device predicts on another, and on its own, what the CPU's
 predicts."""
 
-from __future__ import annotations
-
 import pytest
 from device.devices import compare_exports
 from support.runs.exported_families import FAMILIES

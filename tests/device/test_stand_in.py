@@ -11,7 +11,7 @@ import pytest
 import torch
 from device import stand_in
 from device.devices import LeftOutError, draw_strictly, every_run, score, short_run
-from support.runs.configured import generator
+from support.runs.configured import draw_normal
 
 from runner.compose import devices
 from runner.errors import ConfigError
@@ -86,7 +86,7 @@ def test_gradients_are_those_of_the_cpu(device):
 
 
 def test_vectors_of_a_decomposition_have_other_signs_than_the_cpus(device):
-    x = torch.randn(4, 4, generator=generator(0), dtype=torch.float64)
+    x = draw_normal(4, 4)
     U, s, Vh = torch.linalg.svd(x.to(device))
     assert torch.allclose(((U * s) @ Vh).cpu(), x)
     assert torch.allclose(U.cpu(), -torch.linalg.svd(x)[0])

@@ -1,8 +1,6 @@
 """A step of training makes the CPU wait for a GPU at most once, for a check that numbers are
 finite."""
 
-from __future__ import annotations
-
 import pytest
 from device import stand_in
 

@@ -1,7 +1,5 @@
 """The site as it is built: crawled from disk, and opened in Chromium from disk."""
 
-from __future__ import annotations
-
 import html
 import os
 import re

@@ -1,7 +1,5 @@
 """Pages of calibration are what their kept ranks give."""
 
-from __future__ import annotations
-
 import pytest
 
 from runner.disk.yaml_limits import read_yaml

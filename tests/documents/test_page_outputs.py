@@ -1,7 +1,5 @@
 """Outputs, tables and figures that README and docs/methods print are those of the program."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

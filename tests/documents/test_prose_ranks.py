@@ -1,7 +1,5 @@
 """Mean ranks, and scores of settings chosen by other scores, in the prose of docs/results."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Results that guides and tutorials quote are in an output that the page prints."""
 
-from __future__ import annotations
-
 import pytest
 
 from scripts.prose.quoted import DOCS, find_unprinted, list_guides

@@ -1,7 +1,5 @@
 """The site: links of its pages, pages made from components, menu, formulas and the crawl."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

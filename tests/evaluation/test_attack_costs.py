@@ -1,7 +1,5 @@
 """Costs of an attack: rows that the victim predicts for it, and rows of gradients."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component, threat

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, generator, threat
+from support.runs.configured import F64, component, generator, threat
 from support.small.small_problems import classes, train
 from support.small.small_spam import fitted, neighbours, rows, words
+from torch.testing import assert_close
 
 from components.attackers.norms import NORMS
 from components.contracts.capabilities.margins import MarginBounds
@@ -26,13 +27,13 @@ def network(problem, seed=0, scale=1.5, model="mlp", **keys):
     """A network with random weights, its biases too."""
     built = component("model", model, **keys).build(problem, Streams(seed))
     g = generator(seed)
-    noise = torch.randn(built.theta.shape, generator=g, dtype=torch.float64).to(built.theta)
+    noise = torch.randn(built.theta.shape, generator=g, dtype=F64).to(built.theta)
     with torch.no_grad():
         built.theta.mul_(scale).add_(0.3 * noise)
     return built.requires_grad_(False)
 
 
-def images(dtype=torch.float64):
+def images(dtype=F64):
     problem = classes(n=12, n_inputs=24, dtype=dtype)
     return replace(problem, image_shape=(6, 4))
 
@@ -41,7 +42,7 @@ def points(inputs: Perturbations, n=300) -> torch.Tensor:
     """Corners, and points inside, of what an attack may make of the rows [n, B, D]."""
     g = generator(1)
     if inputs.norm is None:
-        u = torch.rand(n, *inputs.x.shape, generator=g, dtype=torch.float64)
+        u = torch.rand(n, *inputs.x.shape, generator=g, dtype=F64)
         u[: n // 2] = u[: n // 2].round()
         return inputs.x + inputs.low + u * (inputs.high - inputs.low)
     norm = NORMS[inputs.norm]
@@ -71,7 +72,7 @@ def test_no_sampled_margin_is_below_its_bound(activation, measure):
     assert ((bound.low[0] <= f) & (f <= bound.high[0])).all()
     clean = margins(net(inputs.x), y)
     tight = net.margin_bounds(None, y, perturbations(problem, y, measure, 0.0)).lower[0]
-    torch.testing.assert_close(tight, clean, rtol=1e-6, atol=1e-6)
+    assert_close(tight, clean, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -91,7 +92,7 @@ def test_no_sampled_margin_of_a_convolutional_network_is_below_its_bound(
     seen = margins(net(points(inputs).flatten(0, 1)).unflatten(0, (300, -1)), y).amin(0)
     assert (seen >= bound).all()
     tight = net.margin_bounds(None, y, perturbations(problem, y, measure, 0.0)).lower[0]
-    torch.testing.assert_close(tight, margins(net(inputs.x), y), rtol=1e-6, atol=1e-6)
+    assert_close(tight, margins(net(inputs.x), y), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -171,7 +172,7 @@ def test_a_linear_network_has_its_exact_margins(measure):
             ]
         )
         every = margins(net((inputs.x + corners).flatten(0, 1)).unflatten(0, (16, -1)), y)
-        torch.testing.assert_close(bound, every.amin(0), rtol=1e-9, atol=1e-6)
+        assert_close(bound, every.amin(0), rtol=1e-9, atol=1e-6)
 
 
 def test_a_tiny_network_by_a_grid():
@@ -181,7 +182,7 @@ def test_a_tiny_network_by_a_grid():
     y = problem.test.y
     model = network(problem, widths=[5])
     thetas = torch.stack([network(problem, seed, widths=[5]).theta for seed in range(3)])
-    side = torch.linspace(-1, 1, 21, dtype=torch.float64)
+    side = torch.linspace(-1, 1, 21, dtype=F64)
     grid = torch.stack(torch.meshgrid(side, side, indexing="ij"), -1).flatten(0, 1)
     for posterior in (PointEstimate(model), Particles(model, thetas)):
         for eps in (0.002, 0.05, 0.2):
@@ -225,9 +226,9 @@ def test_mixtures_literally():
     g = generator(0)
 
     def u(*shape):
-        return torch.rand(*shape, generator=g, dtype=torch.float64)
+        return torch.rand(*shape, generator=g, dtype=F64)
 
-    centre = 3 * torch.randn(4, 200, 1, 3, generator=g, dtype=torch.float64)
+    centre = 3 * torch.randn(4, 200, 1, 3, generator=g, dtype=F64)
     centre[..., 0] += 1.5
     radius = 0.7 * u(4, 200, 1, 3)
     low, high = centre - radius, centre + radius
@@ -247,7 +248,7 @@ def test_mixtures_literally():
     exact = MarginBounds((centre[..., :1] - centre).where(m < 99, m), centre, centre, 0.0)
     p = centre.softmax(-1)
     found = exact.probability_differences()[..., 1:]
-    torch.testing.assert_close(found, (p[..., :1] - p)[..., 1:])
+    assert_close(found, (p[..., :1] - p)[..., 1:])
 
 
 @pytest.mark.parametrize("direction", ["insertion", "flip"])

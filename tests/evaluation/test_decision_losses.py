@@ -8,8 +8,9 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 from support.small import small_problems
+from torch.testing import assert_close
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.errors import ConfigMismatchError
@@ -17,7 +18,6 @@ from components.evaluation.decision import DecisionKeys, add_decision, decide, s
 from components.posteriors.decisions import ToleranceLoss
 from runner.errors import ConfigError
 
-F64 = torch.float64
 COSTS = [[0.0, 1.0], [10.0, 0.0], [0.4, 0.4]]  # the third action asks somebody
 
 
@@ -79,8 +79,8 @@ def test_no_action_on_a_grid_is_expected_to_cost_less(loss):
     tolerance = 0.01 if loss == "tolerance" else 1e-4  # the step of a 0-1 loss between two s
     assert (decided.expected <= best + tolerance).all()
     assert (decided.expected >= best - 0.02).all()  # the grid is as near
-    torch.testing.assert_close(decided.realised, literal_loss(loss, decided.action, y))
-    torch.testing.assert_close(decided.plain, literal_loss(loss, predictive.mean, y))
+    assert_close(decided.realised, literal_loss(loss, decided.action, y))
+    assert_close(decided.plain, literal_loss(loss, predictive.mean, y))
     out = scores(keys(loss), predictive, y, mask, ["a", "b"])
     by_task = [float(decided.realised[mask[:, t], t].mean()) for t in range(2)]
     assert [out["decision_loss/a"], out["decision_loss/b"]] == pytest.approx(by_task)

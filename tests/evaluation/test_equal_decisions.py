@@ -75,7 +75,7 @@ def check_equal(name, norm, scales, dtypes, keys, n_test=200):
     curves = {(c, t): curve(name, norm, c, t, keys, n_test) for c in scales for t in dtypes}
     accuracies = torch.tensor([rows for rows, _ in curves.values()], dtype=F64)
     spread = accuracies.amax(0) - accuracies.amin(0)
-    assert float(spread.max()) <= 0.01 + 1e-9, {key: rows for key, (rows, _) in curves.items()}
+    assert spread.max() <= 0.01 + 1e-9, {key: rows for key, (rows, _) in curves.items()}
     assert not any(failed for _, failed in curves.values()), {
         key: failed for key, (_, failed) in curves.items()
     }

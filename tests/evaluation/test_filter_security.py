@@ -1,12 +1,11 @@
 """The security evaluation of filters: what it reports, and that its checks find what is wrong with
 an attack."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
 import torch
+from support.runs.configured import F64
 from support.series.small_sequences import run
 from support.small.small_filters import problem, spoofer, victim
 from support.targets.known_targets import z_score
@@ -18,7 +17,6 @@ from components.metrics.names import score_names
 from components.series.attackers.spoofing import Spoofing
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 THREAT = Threat("l2", (0.0, 1.0, 3.0, 9.0))
 
 
@@ -72,7 +70,7 @@ def test_a_robust_filter_does_not_double_where_the_kalman_filter_does():
         particles=200,
     )
     assert kalman.scores["robust_rmse"].mean() > 2 * robust.scores["robust_rmse"].mean()
-    assert float(kalman.scores["doubled"].mean()) > float(robust.scores["doubled"].mean())
+    assert kalman.scores["doubled"].mean() > robust.scores["doubled"].mean()
 
 
 class BeyondBudget(Spoofing):

@@ -1,8 +1,6 @@
 """What InferenceData says of labels, beside the densities evaluated literally, and what ArviZ makes
 of it."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import replace
@@ -11,6 +9,8 @@ import arviz_stats
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
+from support.runs.configured import F64
 from support.series.structural_series import TIMES, model, problem, some_theta
 from torch import nn
 
@@ -29,7 +29,6 @@ from components.series.structural.structural_posterior import StructuralDraws
 from runner import run
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 N, SIGMA = 30, 0.5
 
 
@@ -83,7 +82,7 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
     literal = -0.5 * ((y[:, 0].numpy() - mu) / SIGMA) ** 2 - math.log(
         SIGMA * math.sqrt(2 * math.pi)
     )
-    np.testing.assert_allclose(tree["log_likelihood"]["y"].values, literal, rtol=1e-12)
+    assert_allclose(tree["log_likelihood"]["y"].values, literal, rtol=1e-12)
     np.testing.assert_array_equal(tree["observed_data"]["y"].values, y[:, 0].numpy())
     assert tree["log_likelihood"]["y"].dims == ("chain", "draw", "row")
     left_out = []
@@ -98,10 +97,10 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
         )
     found = arviz_stats.loo(tree, pointwise=True)
     assert float(found.elpd) == pytest.approx(sum(left_out), abs=0.05)
-    np.testing.assert_allclose(found.elpd_i.values, left_out, atol=0.03)
+    assert_allclose(found.elpd_i.values, left_out, atol=0.03)
     predictive = tree["posterior_predictive"]["y"].values
-    np.testing.assert_allclose(predictive.mean((0, 1)), (X @ mean).numpy(), atol=0.06)
-    np.testing.assert_allclose(
+    assert_allclose(predictive.mean((0, 1)), (X @ mean).numpy(), atol=0.06)
+    assert_allclose(
         predictive.var((0, 1)), ((X @ covariance) * X).sum(1).numpy() + SIGMA**2, rtol=0.12
     )
     worse = inference_groups(data, draws_of(mean + 1, covariance, n=5_000), Streams(0))
@@ -149,7 +148,7 @@ def test_labels_that_are_missing_are_left_out_and_classes_are_counted():
         )
         / 4000
     )
-    np.testing.assert_allclose(shares, expected, atol=0.04)
+    assert_allclose(shares, expected, atol=0.04)
 
 
 def test_weighted_draws_are_drawn_anew():
@@ -162,7 +161,7 @@ def test_weighted_draws_are_drawn_anew():
     tree = inference_groups(data, weighted, Streams(0))
     assert dict(tree["posterior"].sizes) == {"chain": 1, "draw": 20000}
     assert "sample_stats" not in tree.children
-    assert float(tree["posterior"]["a"].var()) == pytest.approx(float(covariance[0, 0]), rel=0.1)
+    assert tree["posterior"]["a"].var() == pytest.approx(float(covariance[0, 0]), rel=0.1)
 
 
 def test_parts_of_a_structural_series_add_up_to_its_likelihood():
@@ -174,13 +173,11 @@ def test_parts_of_a_structural_series_add_up_to_its_likelihood():
                             contributions=contributions)  # fmt: skip
     tree = inference_groups(data, draws, Streams(0))
     said = tree["log_likelihood"]["y"]
-    np.testing.assert_allclose(
-        said.sum("time").values.ravel(), draws.log_likelihood(data.series), rtol=1e-9
-    )
+    assert_allclose(said.sum("time").values.ravel(), draws.log_likelihood(data.series), rtol=1e-9)
     assert (
         said.sizes["time"]
         == len(tree["observed_data"]["y"])
-        == int(built.design(data.series).seen.sum())
+        == built.design(data.series).seen.sum()
     )
     student = replace(draws, precisions=0.5 + torch.rand(2, 30, TIMES, dtype=F64))
     told = (
@@ -188,7 +185,7 @@ def test_parts_of_a_structural_series_add_up_to_its_likelihood():
         .sum("time")
         .values.ravel()
     )
-    np.testing.assert_allclose(told, student.log_likelihood(data.series), rtol=1e-9)
+    assert_allclose(told, student.log_likelihood(data.series), rtol=1e-9)
     assert arviz_stats.loo(tree).n_data_points == said.sizes["time"]
 
 
@@ -224,13 +221,13 @@ def test_networks_are_known_by_what_they_say():
     data = regression()
     weights = torch.linspace(-1, 1, 30, dtype=F64)
     tree = inference_groups(data, Networks(tuple(Net(w) for w in weights)), Streams(0))
-    np.testing.assert_allclose(
+    assert_allclose(
         tree["posterior"]["f"].values[0], weights[:, None].numpy() * data.train.x[:, 0].numpy()
     )
     last = -0.5 * ((data.train.y - data.train.x)[:, 0] / SIGMA) ** 2 - math.log(
         SIGMA * math.sqrt(2 * math.pi)
     )
-    np.testing.assert_allclose(tree["log_likelihood"]["y"].values[0, -1], last)
+    assert_allclose(tree["log_likelihood"]["y"].values[0, -1], last)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert arviz_stats.loo(tree).n_data_points == N
@@ -268,7 +265,7 @@ def test_rows_without_labels():
     theta = torch.randn(1, 40, 1, dtype=F64)
     tree = inference_groups(data, Draws(theta, theta[:, 0], ["mean"], Mean()), Streams(0))
     literal = -0.5 * (np.arange(4) - theta[0].numpy()) ** 2 - 0.5 * math.log(2 * math.pi)
-    np.testing.assert_allclose(tree["log_likelihood"]["x"].values[0], literal)
+    assert_allclose(tree["log_likelihood"]["x"].values[0], literal)
     assert tree["observed_data"]["x"].values.tolist() == [0, 1, 2, 3]
 
 

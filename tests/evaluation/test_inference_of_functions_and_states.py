@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from numpy.testing import assert_allclose
+from support.runs.configured import F64
 from support.small.shallow_gp_problems import problem, scatter_parameters, streams
 from torch import Tensor
 
@@ -34,8 +36,6 @@ from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
 from runner import CONF
 from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 def built(name, data, **changes):
@@ -65,7 +65,7 @@ def test_leave_one_out_of_an_exact_gaussian_process():
         for t in range(3)
         for row in data.train.mask[:, t].nonzero()[:, 0].tolist()
     ]
-    np.testing.assert_allclose([by_label[name] for name in names], left_out, atol=0.15)
+    assert_allclose([by_label[name] for name in names], left_out, atol=0.15)
 
 
 @pytest.mark.parametrize(("name", "changes"), [
@@ -108,7 +108,7 @@ def test_what_is_given_of_classes():
                           torch.Generator().manual_seed(0))  # fmt: skip
     assert isinstance(classes, Categorical)
     assert classes.logits.shape == (50, 1, 1, 2)
-    assert 0.5 < float(classes.logits.std()) < 1.5
+    assert 0.5 < classes.logits.std() < 1.5
     # Of two components, halves: moments [2, T, B, 1]
     two = predictive_at_draws(GaussianLabels(1, 0.1, mean), torch.tensor([-5.0, 5.0], dtype=F64).view(2, 1, 1, 1),
                       torch.zeros(2, 1, 1, 1, dtype=F64), 10, torch.Generator())  # fmt: skip
@@ -163,12 +163,8 @@ def test_leave_one_out_of_a_filter_is_its_evidence(monkeypatch):
     assert tree["posterior"]["x"].dims == ("chain", "draw", "time", "state")
     assert tree["posterior"]["x"].shape == (1, 20_000, 50, 1)
     assert tree["posterior"]["x"].coords["state"].values.tolist() == ["level"]
-    np.testing.assert_allclose(
-        tree["posterior"]["x"].mean(("chain", "draw")), posterior.mean[0], atol=0.03
-    )
-    np.testing.assert_allclose(
-        tree["posterior"]["x"].var(("chain", "draw")), posterior.variance[0], rtol=0.1
-    )
+    assert_allclose(tree["posterior"]["x"].mean(("chain", "draw")), posterior.mean[0], atol=0.03)
+    assert_allclose(tree["posterior"]["x"].var(("chain", "draw")), posterior.variance[0], rtol=0.1)
     seen = tree["observed_data"]["y"].coords["seen"].values.tolist()
     assert seen == [t for t in range(1, 51) if t != 8]
     np.testing.assert_array_equal(
@@ -179,14 +175,14 @@ def test_leave_one_out_of_a_filter_is_its_evidence(monkeypatch):
         * ((tree["observed_data"]["y"].values[0] - tree["posterior"]["x"].values[0, :, 0, 0]) / 2)
         ** 2
     )
-    np.testing.assert_allclose(
+    assert_allclose(
         tree["log_likelihood"]["y"].values[0, :, 0], first - math.log(2 * math.sqrt(2 * math.pi))
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = arviz_stats.loo(tree, pointwise=True)
     assert float(found.elpd) == pytest.approx(sum(said), abs=0.5)
-    np.testing.assert_allclose(found.elpd_i, said, atol=0.1)
+    assert_allclose(found.elpd_i, said, atol=0.1)
 
 
 def test_a_rough_or_another_likelihood_is_told_and_left_out():

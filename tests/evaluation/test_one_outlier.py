@@ -1,7 +1,5 @@
 """One outlier between two recorded times: the check of the weights finds it."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component

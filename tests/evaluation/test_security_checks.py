@@ -1,8 +1,6 @@
 """The sanity checks of a security evaluation: they pass on an honest victim, and each fails on one
 that deserves it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -104,7 +102,7 @@ def test_the_worst_case_by_counting(rough):
         attacked = attacker.perturb(Attacked(model, problem.bounds), x, y, rng, row["eps"])
         for z in (noise, attacked):
             right &= (model.predict(z, generator()).probs.argmax(-1) == y)[:, 0]
-        assert row["worst_case_accuracy"] == float(right.double().mean())
+        assert row["worst_case_accuracy"] == right.double().mean()
         assert row["worst_case_accuracy"] <= min(row["accuracy"], row["random_accuracy"])
     now = rows["worst_case_accuracy"] < rows[["accuracy", "random_accuracy"]].min(axis=1) - 0.1
     assert bool(now.iloc[-1]) == rough

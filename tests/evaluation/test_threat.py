@@ -1,8 +1,6 @@
 """Norm and sizes belong to the run: written beside an attacker's keys, checked there, and no part
 of the attacker."""
 
-from __future__ import annotations
-
 import pytest
 from support.runs.configured import component
 

@@ -1,7 +1,5 @@
 """Predictions that are not numbers have no class: in scores, under attack, in votes and frames."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Figures of attacked classifiers: examples that the attack breaks, and the curve."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 import torch

@@ -1,11 +1,10 @@
 """The classic picture: contours that hold the mass they say, and standard deviations that are those
 of the densities."""
 
-from __future__ import annotations
-
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, draw_normal, load
 from support.targets.mean_field_families import made, rows
+from torch.testing import assert_close
 
 from components.figures.variational.beside_exact import (
     beside_exact,
@@ -20,21 +19,17 @@ from runner.execution.rng import Streams
 
 def test_levels_and_spreads_of_a_gaussian():
     """A plane normal holds the share 1 − e^−d of its mass where log p is above its peak less d."""
-    theta = torch.randn(500, 2, generator=generator(0), dtype=torch.float64) * 0.3
+    theta = draw_normal(500, 2) * 0.3
 
     def exact(points):
         return -0.5 * points.square().sum(1)
 
     _, points = plane(theta, exact)
-    assert float(points.max()) > 4  # wider than the draws
+    assert points.max() > 4  # wider than the draws
     value = exact(points)
-    shares = 1 - torch.exp(torch.tensor(levels(value), dtype=torch.float64))
-    torch.testing.assert_close(
-        shares, torch.tensor([0.95, 0.75, 0.5, 0.25], dtype=torch.float64), atol=0.01, rtol=0
-    )
-    torch.testing.assert_close(
-        spread(value, points), torch.ones(2, dtype=torch.float64), atol=2e-3, rtol=0
-    )
+    shares = 1 - torch.exp(torch.tensor(levels(value), dtype=F64))
+    assert_close(shares, torch.tensor([0.95, 0.75, 0.5, 0.25], dtype=F64), atol=0.01, rtol=0)
+    assert_close(spread(value, points), torch.ones(2, dtype=F64), atol=2e-3, rtol=0)
 
 
 def test_of_rows_and_of_a_density():

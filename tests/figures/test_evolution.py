@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 from components.figures.samples.evolution import evolution
 from components.figures.style import PALETTE
@@ -27,7 +28,7 @@ def test_a_line_for_each_replicate_and_one_for_the_exact_value():
     figure = evolution(table(), {"mean": 1.5})
     left, right = figure.axes
     assert [len(ax.lines) for ax in (left, right)] == [5, 4]
-    np.testing.assert_allclose(left.lines[1].get_xydata(), [[t, 10 + 1 / t] for t in (10, 20, 30)])
+    assert_allclose(left.lines[1].get_xydata(), [[t, 10 + 1 / t] for t in (10, 20, 30)])
     assert list(left.lines[4].get_ydata()) == [1.5, 1.5]
     assert left.lines[0].get_color() == left.lines[1].get_color() != left.lines[2].get_color()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
@@ -64,7 +65,7 @@ def test_a_band_holds_the_central_part_of_the_replicates_around_their_mean():
         many, {"reward": 2.0}, "episode", band=True, words={"reward": "mean reward"}, known="value"
     )
     (ax,) = figure.axes
-    np.testing.assert_allclose([line.get_xydata() for line in ax.lines[:2]], [
+    assert_allclose([line.get_xydata() for line in ax.lines[:2]], [
         [[t, 2 * t + i] for t in steps] for i in range(2)
     ])  # fmt: skip
     corners = {(x, round(y, 9)) for x, y in ax.collections[0].get_paths()[0].vertices}

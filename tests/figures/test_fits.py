@@ -12,6 +12,7 @@ import torch
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
 from sklearn.metrics import roc_auc_score
+from support.runs.configured import F64
 from support.small.small_problems import classes, component, real
 
 from components.contracts.predictive import Categorical, GaussianMixture
@@ -24,14 +25,14 @@ from components.figures.supervised.roc import roc
 from components.figures.supervised.toy_fit import toy_fit
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
+SETTING = Setting(Path("nowhere"), torch.device("cpu"), F64, 1)
 
 
 class Constant:
     """The same normal at every input."""
 
     def __init__(self, mean: list[float], sd: float):
-        self.mean, self.sd = torch.tensor(mean, dtype=torch.float64), sd
+        self.mean, self.sd = torch.tensor(mean, dtype=F64), sd
 
     def predict(self, x, generator):
         mu = self.mean.expand(1, x.shape[0], -1)
@@ -53,13 +54,13 @@ class Scores:
 def test_quantiles_invert_the_distribution_function():
     g = torch.Generator().manual_seed(0)
     mixture = GaussianMixture(
-        3 * torch.randn(5, 4, 2, generator=g, dtype=torch.float64),
-        torch.rand(5, 4, 2, generator=g, dtype=torch.float64) + 0.01,
+        3 * torch.randn(5, 4, 2, generator=g, dtype=F64),
+        torch.rand(5, 4, 2, generator=g, dtype=F64) + 0.01,
     )
     for level in (0.01, 0.05, 0.5, 0.95):
         assert torch.allclose(
             mixture.cdf(mixture.quantile(level)),
-            torch.tensor(level, dtype=torch.float64),
+            torch.tensor(level, dtype=F64),
             atol=1e-9,
         )
     one = GaussianMixture(mixture.mu[:1], mixture.v[:1])
@@ -96,8 +97,8 @@ def test_predictions_colour_what_the_interval_misses():
         ax = figure.axes[t]
         inside, outside = (c for c in ax.collections if isinstance(c, PathCollection))
         covered = problem.test.y[:, t].abs() <= 1.6448536 * 0.3
-        assert len(inside.get_offsets()) == int(covered.sum())
-        assert len(outside.get_offsets()) == int((~covered).sum())
+        assert len(inside.get_offsets()) == covered.sum()
+        assert len(outside.get_offsets()) == (~covered).sum()
         assert tuple(inside.get_facecolor()[0]) == to_rgba(PALETTE[0])
         assert tuple(outside.get_facecolor()[0]) == to_rgba(PALETTE[1])
         bars = next(c for c in ax.collections if isinstance(c, LineCollection)).get_segments()
@@ -133,8 +134,8 @@ def test_scores_in_titles_of_predictions_are_those_of_the_run():
 
 def test_predictions_are_drawn_in_the_unit_of_the_labels():
     problem = real(n=30)
-    problem.y_mean = torch.tensor([5.0, 6.0], dtype=torch.float64)
-    problem.y_std = torch.tensor([2.0, 3.0], dtype=torch.float64)
+    problem.y_mean = torch.tensor([5.0, 6.0], dtype=F64)
+    problem.y_std = torch.tensor([2.0, 3.0], dtype=F64)
     posterior = Constant([0.0, 0.0], 0.3)
     for unit, label, scale in (("N m", "true label (N m)", 3.0), ("", "(standardised)", 1.0)):
         problem.label_unit = unit
@@ -161,8 +162,8 @@ def test_calibration_says_how_many_rows_it_is_of():
 
 
 def test_coverage_of_a_calibrated_normal_is_the_diagonal():
-    inside = torch.linspace(0.0005, 0.9995, 1000, dtype=torch.float64)
-    levels = torch.linspace(0, 1, 11, dtype=torch.float64)
+    inside = torch.linspace(0.0005, 0.9995, 1000, dtype=F64)
+    levels = torch.linspace(0, 1, 11, dtype=F64)
     assert torch.allclose(coverage_curve(inside, levels), levels, atol=1e-12)
 
 
@@ -173,15 +174,13 @@ def test_calibration_of_real_labels_counts_what_is_inside():
     for t in range(2):
         levels, fraction = figure.axes[0].lines[t].get_data()
         for level, found in zip(levels[:-1], fraction[:-1], strict=True):
-            half = 0.5 * float(
-                torch.special.ndtri(torch.tensor((1 + level) / 2, dtype=torch.float64))
-            )
+            half = 0.5 * float(torch.special.ndtri(torch.tensor((1 + level) / 2, dtype=F64)))
             assert found == pytest.approx(float((y[:, t].abs() <= half).double().mean()))
         assert fraction[-1] == 1
 
 
 def test_reliability_bin_by_bin():
-    p = torch.tensor([0.05, 0.12, 0.18, 0.95, 1.0], dtype=torch.float64)
+    p = torch.tensor([0.05, 0.12, 0.18, 0.95, 1.0], dtype=F64)
     happened = torch.tensor([False, False, True, True, True])
     mean, frequency, count = reliability_curve(p, happened, 10)
     assert mean.tolist() == pytest.approx([0.05, 0.15, 0.975])
@@ -192,9 +191,7 @@ def test_reliability_bin_by_bin():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_calibration_of_classes_reports_the_ece_of_the_score(n_classes):
     problem = classes(n_classes=n_classes, n_tasks=2)
-    logits = torch.randn(
-        60, 2, n_classes, generator=torch.Generator().manual_seed(0), dtype=torch.float64
-    )
+    logits = torch.randn(60, 2, n_classes, generator=torch.Generator().manual_seed(0), dtype=F64)
 
     class Table:
         def predict(self, x, generator):
@@ -209,7 +206,7 @@ def test_calibration_of_classes_reports_the_ece_of_the_score(n_classes):
 
 def test_roc_has_one_curve_per_task_and_its_area():
     problem = classes(n_classes=2, n_tasks=2)
-    logits = torch.randn(60, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    logits = torch.randn(60, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
     figure = roc(problem, Scores(problem.test.x, logits), Streams(0))["roc"]
     curves = figure.axes[0].lines[1:]  # the first is the diagonal
     assert len(curves) == 2

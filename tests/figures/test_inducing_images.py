@@ -1,7 +1,5 @@
 """Inducing images: which ones are shown, before and after."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

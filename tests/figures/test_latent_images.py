@@ -1,14 +1,13 @@
 """Figures of generative models of images: what is drawn where, and nothing where it makes no
 sense."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component
+from numpy.testing import assert_allclose
+from support.runs.configured import F64, component
 from support.small.unlabelled_problems import real_rows
 
 from components.figures.latent.latent_images import (
@@ -50,8 +49,8 @@ def test_reconstructions_lie_under_their_images(problem):
     seen, again = (ax.images[0].get_array()[:2, :2] for ax in figure.axes[:2])
     with torch.no_grad():
         decoded = made.module.decode(made.module.encode(problem.test)[0])[0]
-    np.testing.assert_allclose(seen.filled().ravel(), problem.test.x[0])
-    np.testing.assert_allclose(again.filled().ravel(), decoded)
+    assert_allclose(seen.filled().ravel(), problem.test.x[0])
+    assert_allclose(again.filled().ravel(), decoded)
     few = replace(problem, test=problem.test.part(slice(0, 3), 1.0))
     assert len(reconstructions(few, made, Streams(0))["reconstructions"].axes) == 2
 
@@ -60,14 +59,14 @@ def test_the_plane_has_its_corners_where_they_belong(problem):
     made = posterior(problem)
     figure = latent_plane(problem, made, Streams(0))["latent_plane"]
     plane, scatter = figure.axes
-    low = float(torch.special.ndtri(torch.tensor(0.5 / 15, dtype=torch.float64)))
+    low = float(torch.special.ndtri(torch.tensor(0.5 / 15, dtype=F64)))
     with torch.no_grad():
         top_left, bottom_right = made.module.decode(
-            torch.tensor([[low, -low], [-low, low]], dtype=torch.float64)
+            torch.tensor([[low, -low], [-low, low]], dtype=F64)
         )
     image = plane.images[0].get_array()
-    np.testing.assert_allclose(image[:2, :2].filled().ravel(), top_left)
-    np.testing.assert_allclose(image[-2:, -2:].filled().ravel(), bottom_right)
+    assert_allclose(image[:2, :2].filled().ravel(), top_left)
+    assert_allclose(image[-2:, -2:].filled().ravel(), bottom_right)
     assert len(scatter.collections) == 3
     assert sum(len(points.get_offsets()) for points in scatter.collections) == 30
 

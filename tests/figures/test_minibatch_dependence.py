@@ -1,7 +1,5 @@
 """Figure 4.1: coefficients of minibatches against exact slopes, and the gradients behind them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import generator, load
+from support.runs.configured import F64, draw_normal, generator, load
 from support.small.small_problems import real
 
 from components.contracts.predictive import GaussianMixture
@@ -19,8 +19,6 @@ from components.metrics.diagnostics import e_bfmi
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 
-F64 = torch.float64
-
 
 class Plain:
     def constrain(self, theta):
@@ -32,7 +30,7 @@ class Plain:
 
 
 def sample(chains: int = 4, n: int = 60, size: int = 3, named: bool = True, **more) -> Draws:
-    theta = torch.randn(chains, n, size, generator=generator(0), dtype=F64)
+    theta = draw_normal(chains, n, size)
     return Draws(
         theta,
         torch.zeros(chains, size),
@@ -128,7 +126,7 @@ def test_weighted_draws_are_resampled():
 
 def test_exact_moments_are_drawn_where_the_problem_knows_them():
     problem, _ = load("mixture_of_gaussians_2d")
-    theta = torch.randn(4, 30, 2, dtype=F64, generator=generator(0))
+    theta = draw_normal(4, 30, 2)
     lines = trace(problem, Draws(theta, theta[:, 0]))["trace"].axes[1].get_lines()
     assert lines[-1].get_label() == "exact"
     assert trace(None, sample())["trace"].axes[1].get_lines()[-1].get_label() == "all chains"
@@ -136,7 +134,7 @@ def test_exact_moments_are_drawn_where_the_problem_knows_them():
 
 def test_both_kinds_of_problems_draw_them():
     density, _ = load("mixture_of_gaussians_2d")
-    theta = torch.randn(4, 30, 2, dtype=F64, generator=generator(0))
+    theta = draw_normal(4, 30, 2)
     usual = {"trace", "ranks", "pairs", "autocorrelation"}
     assert usual <= set(density.draw(Draws(theta, theta[:, 0], ["x1", "x2"]), Streams(0)))
     problem = real()

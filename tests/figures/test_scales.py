@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal
 
 from components.figures.attacked.error_curve import error_curve_figure
 from components.figures.style import LINES, new_figure
@@ -17,8 +17,6 @@ from components.games.figures.rewards import reward_curves
 from components.series.figures.advertising.budget import MOST_WEEKS, budget_figure
 from components.series.figures.coverage import FEWEST, _window_coverage, coverage
 
-F64 = torch.float64
-
 
 def trajectories(replicates: int, names=("x", "v")) -> SimpleNamespace:
     truth = torch.zeros(1, 60, len(names), dtype=F64)
@@ -27,7 +25,7 @@ def trajectories(replicates: int, names=("x", "v")) -> SimpleNamespace:
 
 
 def smoothed(replicates: int) -> SimpleNamespace:
-    mean = torch.randn(replicates, 60, 2, generator=generator(0), dtype=F64)
+    mean = draw_normal(replicates, 60, 2)
     return SimpleNamespace(mean=mean, lower=mean - 1, upper=mean + 1)
 
 

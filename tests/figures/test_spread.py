@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 from components.series.figures.spread import spread
 
@@ -29,8 +30,8 @@ def test_quartiles_median_level_and_mark():
     assert (top.get_yscale(), bottom.get_yscale()) == ("log", "linear")
     own = drawn[(drawn["metric"] == "nmse") & (drawn["method"] == "β = 0.1")]["value"]
     lines = [np.asarray(c.get_segments()[0]) for c in top.collections if hasattr(c, "get_segments")]
-    np.testing.assert_allclose(lines[1], [[1, own.quantile(0.25)], [1, own.quantile(0.75)]])
-    np.testing.assert_allclose(top.lines[1].get_xydata(), [[1, own.median()]])
+    assert_allclose(lines[1], [[1, own.quantile(0.25)], [1, own.quantile(0.75)]])
+    assert_allclose(top.lines[1].get_xydata(), [[1, own.median()]])
     assert list(top.lines[2].get_xdata()) == [1, 1]  # the mark
     assert list(bottom.lines[-1].get_ydata()) == [0.9, 0.9]
     assert [t.get_text() for t in bottom.get_xticklabels()] == ["BPF", "β = 0.1"]

@@ -1,7 +1,5 @@
 """Axes of time have dates where the data have them, and vertical axes have units."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 import torch
 from matplotlib.dates import ConciseDateFormatter, num2date
 from matplotlib.ticker import MaxNLocator
-from support.runs.configured import load
+from support.runs.configured import F64, load
 
 from components.contracts.predictive import GaussianMixture
 from components.errors import SimulatedDataWarning
@@ -29,7 +27,7 @@ UNITS = {
 @pytest.mark.parametrize(("name", "keys"), UNITS)
 def test_forecasts_have_dates_and_units(name, keys):
     problem, _ = load(name, n_train=20, n_ahead=4, **dict(keys))
-    zero = torch.zeros(1, 4, 1, dtype=torch.float64)
+    zero = torch.zeros(1, 4, 1, dtype=F64)
     label = problem.value_label
     found = GaussianMixture(zero, zero + 1)
     seen, future = problem.observations[0, :, 0], problem.future[0, :, 0]

@@ -1,8 +1,6 @@
 """A run that is stopped on a GPU and resumed there ends bit-identical to one that was never
 stopped; resumed on the CPU, or the other way round, it ends and records that its streams moved."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from device.devices import draw_strictly, every_run

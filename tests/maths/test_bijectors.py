@@ -1,14 +1,11 @@
 """Bijectors: what they promise of x, their inverses, and log |det ∂x/∂θ| by autograd."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal
 
 from components.maths.bijectors import POSITIVE, Interval, LowerBounded, Ordered, Simplex
 
-F64 = torch.float64
 BIJECTORS = {
     "positive": POSITIVE,
     "above another": LowerBounded(torch.tensor([0.3, -2.0, 5.0], dtype=F64)),
@@ -27,7 +24,7 @@ def bijector(request):
 
 @pytest.fixture
 def theta():
-    return 1.5 * torch.randn(20, 3, generator=generator(0), dtype=F64)
+    return 1.5 * draw_normal(20, 3)
 
 
 def test_log_jacobian_is_that_of_autograd(bijector, theta):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
 
 from components.maths.divergences.binomial_bound import lower_bound, upper_bound
@@ -13,8 +14,8 @@ def test_tails_have_the_error_as_their_probability(n, error):
     """P(K ≥ k | p̲) = error = P(K ≤ k | p̄), by the binomial law itself."""
     k = np.arange(n + 1)
     low, high = lower_bound(k, n, error), upper_bound(k, n, error)
-    np.testing.assert_allclose(stats.binom.sf(k - 1, n, low)[1:], error, rtol=1e-9)
-    np.testing.assert_allclose(stats.binom.cdf(k, n, high)[:-1], error, rtol=1e-9)
+    assert_allclose(stats.binom.sf(k - 1, n, low)[1:], error, rtol=1e-9)
+    assert_allclose(stats.binom.cdf(k, n, high)[:-1], error, rtol=1e-9)
     assert (low[0], high[-1]) == (0, 1)
     assert low[-1] == pytest.approx(error ** (1 / n))
 
@@ -31,4 +32,4 @@ def test_the_lower_bound_exceeds_the_truth_in_no_more_than_its_share(p):
     assert share <= error + 4 * np.sqrt(error * (1 - error) / 20_000)
     # the bound on the other side would be a lower one almost never
     if 0.03 <= p <= 0.8:
-        assert float((upper_bound(draws, n, error) > p).mean()) > 0.9
+        assert (upper_bound(draws, n, error) > p).mean() > 0.9

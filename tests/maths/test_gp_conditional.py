@@ -1,14 +1,13 @@
 """The whitened batched conditional against eqs. (3.5) to (3.9) with loops, unwhitened, and the
 exact GP."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal, generator
 from torch.distributions import MultivariateNormal, kl_divergence
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
@@ -22,7 +21,7 @@ def drawn(G=2, Q=2, M=4, N=5, D=3, common=True, ard=True):
     g = generator(1)
 
     def normal(*shape):
-        return torch.randn(*shape, generator=g, dtype=torch.float64)
+        return torch.randn(*shape, generator=g, dtype=F64)
 
     x = normal(N, D) if common else normal(G, N, D)
     C = normal(G, Q, M, M).tril()
@@ -86,9 +85,7 @@ def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
 def test_divergence_is_the_last_sums_of_equation_3_12(Q):
     x, Z, lengthscale, m, C = drawn(Q=Q)
     _, _, told = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", JITTER)
-    prior = MultivariateNormal(
-        torch.zeros(4, dtype=torch.float64), torch.eye(4, dtype=torch.float64)
-    )
+    prior = MultivariateNormal(torch.zeros(4, dtype=F64), torch.eye(4, dtype=F64))
     exact = kl_divergence(MultivariateNormal(m, covariance_matrix=C @ C.mT), prior).sum()
     assert float(told.kl) == pytest.approx(float(exact), rel=1e-10)
 
@@ -127,7 +124,7 @@ def test_many_inducing_inputs_give_what_autograd_gives(Q, common, ard):
     mean, variance, told = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", 1e-3)
     ours = mean, variance, told.kl
     theirs = unwhitened(*inputs, "matern52", 1e-3)
-    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+    assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
     weights = [torch.cos(torch.arange(v.numel(), dtype=v.dtype)).view_as(v) for v in ours]
 
     def gradients(values):
@@ -136,13 +133,13 @@ def test_many_inducing_inputs_give_what_autograd_gives(Q, common, ard):
 
     for a, b in zip(gradients(ours), gradients(theirs), strict=True):
         a, b = (v.tril() if v.dim() == 4 else v for v in (a, b))  # C is lower triangular
-        torch.testing.assert_close(a, b, rtol=1e-7, atol=1e-7)
+        assert_close(a, b, rtol=1e-7, atol=1e-7)
 
 
 def test_prior_q_gives_prior_marginals():
     """q(v) = N(0, I) is the prior: mean 0 and variance 1 everywhere."""
     x, Z, lengthscale, m, C = drawn()
-    eye = torch.eye(4, dtype=torch.float64).expand_as(C).contiguous()
+    eye = torch.eye(4, dtype=F64).expand_as(C).contiguous()
     mean, variance, _ = sparse_conditional(x, Z, lengthscale**-2, 0 * m, eye, "matern52", JITTER)
     assert mean.abs().max() == 0
     assert torch.allclose(variance, torch.ones_like(variance), atol=1e-12)
@@ -150,16 +147,16 @@ def test_prior_q_gives_prior_marginals():
 
 def test_inducing_at_the_data_with_the_exact_posterior_is_the_exact_gp():
     g = generator(0)
-    X = torch.randn(8, 2, generator=g, dtype=torch.float64)
-    y = torch.randn(8, generator=g, dtype=torch.float64)
-    new = torch.randn(5, 2, generator=g, dtype=torch.float64)
+    X = torch.randn(8, 2, generator=g, dtype=F64)
+    y = torch.randn(8, generator=g, dtype=F64)
+    new = torch.randn(5, 2, generator=g, dtype=F64)
     one, length, s2 = (
-        torch.ones((), dtype=torch.float64),
-        torch.full((1,), 1.3, dtype=torch.float64),
+        torch.ones((), dtype=F64),
+        torch.full((1,), 1.3, dtype=F64),
         0.2,
     )
     K = kernel(X, X, length, one, "matern52")
-    eye = torch.eye(8, dtype=torch.float64)
+    eye = torch.eye(8, dtype=F64)
     inverse = torch.linalg.inv(K + s2 * eye)
     L = torch.linalg.cholesky(K + 1e-12 * eye)
     Linv = torch.linalg.inv(L)
@@ -196,9 +193,9 @@ def test_float32_agrees_with_float64():
 
 
 def test_jitter_is_raised_as_far_as_needed_and_reported():
-    good = torch.eye(3, dtype=torch.float64).expand(2, 3, 3)
+    good = torch.eye(3, dtype=F64).expand(2, 3, 3)
     assert jittered_cholesky(good, 1e-6)[1] == 1e-6
-    singular = torch.ones(2, 3, 3, dtype=torch.float64) - 3e-5 * torch.eye(3, dtype=torch.float64)
+    singular = torch.ones(2, 3, 3, dtype=F64) - 3e-5 * torch.eye(3, dtype=F64)
     L, used = jittered_cholesky(singular, 1e-6)
     assert used == pytest.approx(1e-4)
     assert torch.allclose(L @ L.mT, singular + 1e-4 * torch.eye(3), atol=1e-12)
@@ -215,7 +212,7 @@ def test_hopeless_matrices_name_quantity_and_key():
 
 
 def test_triangular_inverse():
-    L = torch.randn(2, 4, 4, generator=generator(0), dtype=torch.float64).tril() + 3 * torch.eye(4)
+    L = draw_normal(2, 4, 4).tril() + 3 * torch.eye(4)
     assert torch.allclose(
-        triangular_inverse(L) @ L, torch.eye(4, dtype=torch.float64).expand(2, 4, 4), atol=1e-12
+        triangular_inverse(L) @ L, torch.eye(4, dtype=F64).expand(2, 4, 4), atol=1e-12
     )

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from components.errors import NumericalError
@@ -16,16 +16,14 @@ from components.maths.divergences.gaussian_kl import kl_diagonal, kl_gaussian, k
 
 def drawn(*lead: int, M: int = 4, seed: int = 0):
     g = generator(seed)
-    m = torch.randn(*lead, M, generator=g, dtype=torch.float64)
-    below = 0.3 * torch.randn(*lead, M, M, generator=g, dtype=torch.float64).tril(-1)
-    return m, below + torch.diag_embed(0.5 + torch.rand(*lead, M, generator=g, dtype=torch.float64))
+    m = torch.randn(*lead, M, generator=g, dtype=F64)
+    below = 0.3 * torch.randn(*lead, M, M, generator=g, dtype=F64).tril(-1)
+    return m, below + torch.diag_embed(0.5 + torch.rand(*lead, M, generator=g, dtype=F64))
 
 
 def test_whitened_kl():
     m, C = drawn(2, 3)
-    prior = MultivariateNormal(
-        torch.zeros(4, dtype=torch.float64), torch.eye(4, dtype=torch.float64)
-    )
+    prior = MultivariateNormal(torch.zeros(4, dtype=F64), torch.eye(4, dtype=F64))
     exact = kl_divergence(MultivariateNormal(m, scale_tril=C), prior).sum()
     assert kl_whitened(m, C) == pytest.approx(float(exact), rel=1e-12)
     # the sign of a diagonal element leaves S, and so the divergence, as they were
@@ -75,19 +73,19 @@ def test_one_full_step_reaches_a_conjugate_posterior():
     m, C = drawn()
     g = generator(2)
     A, y, s2 = (
-        torch.randn(7, 4, generator=g, dtype=torch.float64),
-        torch.randn(7, generator=g, dtype=torch.float64),
+        torch.randn(7, 4, generator=g, dtype=F64),
+        torch.randn(7, generator=g, dtype=F64),
         0.3,
     )
     m, C = torch.nn.Parameter(m), torch.nn.Parameter(C)
     conjugate(m, C, A, y, s2).backward()
     C.grad.tril_()
     natural_step(m, C, 1.0)
-    S = torch.linalg.inv(torch.eye(4, dtype=torch.float64) + A.T @ A / s2)
+    S = torch.linalg.inv(torch.eye(4, dtype=F64) + A.T @ A / s2)
     assert torch.allclose(C @ C.T, S, atol=1e-10)
     assert torch.allclose(m, S @ A.T @ y / s2, atol=1e-10)
     evidence = MultivariateNormal(
-        torch.zeros(7, dtype=torch.float64), A @ A.T + s2 * torch.eye(7, dtype=torch.float64)
+        torch.zeros(7, dtype=F64), A @ A.T + s2 * torch.eye(7, dtype=F64)
     ).log_prob(y)
     assert -float(conjugate(m, C, A, y, s2).detach()) == pytest.approx(float(evidence), rel=1e-10)
 

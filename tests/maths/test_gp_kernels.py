@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal, generator
 
 from components.maths.kernels import correlation, kernel, prior_variance
 
@@ -28,10 +28,10 @@ def literal_kappa(r2: float, shape: str) -> float:
 
 def drawn(ard: bool, G=2, N=4, M=3, D=3):
     g = generator(0)
-    x = torch.randn(G, N, D, generator=g, dtype=torch.float64)
-    z = torch.randn(G, M, D, generator=g, dtype=torch.float64)
-    lengthscale = 0.5 + torch.rand(G, D if ard else 1, generator=g, dtype=torch.float64)
-    return x, z, lengthscale, torch.tensor([0.7, 2.5], dtype=torch.float64)
+    x = torch.randn(G, N, D, generator=g, dtype=F64)
+    z = torch.randn(G, M, D, generator=g, dtype=F64)
+    lengthscale = 0.5 + torch.rand(G, D if ard else 1, generator=g, dtype=F64)
+    return x, z, lengthscale, torch.tensor([0.7, 2.5], dtype=F64)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -58,7 +58,7 @@ def test_kernel_gradients(shape, ard):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("dtype", [F64, torch.float32])
 def test_coinciding_points_have_finite_zero_gradients(shape, dtype):
     x = torch.randn(5, 2, generator=generator(0), dtype=dtype)
     z = x.clone().requires_grad_()
@@ -75,7 +75,7 @@ def test_coinciding_points_have_finite_zero_gradients(shape, dtype):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_slopes_are_derivatives(shape):
-    r2 = torch.linspace(0.01, 9, 50, dtype=torch.float64)
+    r2 = torch.linspace(0.01, 9, 50, dtype=F64)
     h = 1e-6
     _, slope = correlation(r2.clone(), shape)
     up, down = correlation(r2 + h, shape)[0], correlation(r2 - h, shape)[0]
@@ -85,7 +85,7 @@ def test_slopes_are_derivatives(shape):
 
 def test_smoothness_orders_the_family():
     """Near 0 a rougher kernel has fallen further: κ_1/2 < κ_3/2 < κ_5/2 < κ_∞."""
-    values = [float(correlation(torch.tensor([0.04], dtype=torch.float64), s)[0]) for s in SHAPES]
+    values = [float(correlation(torch.tensor([0.04], dtype=F64), s)[0]) for s in SHAPES]
     assert values == sorted(values)
 
 
@@ -130,8 +130,8 @@ def test_arc_cosine_is_the_covariance_of_a_wide_network():
     """E[Θ(w·ξ) (w·ξ)ⁿ Θ(w·ξ') (w·ξ')ⁿ] of w ~ N(0, I) is k_n/2 (Cho and Saul 2009, eq. 1); three
     Monte-Carlo standard errors."""
     x, z, _, _ = drawn(ard=True)
-    one = torch.ones(1, dtype=torch.float64)
-    w = torch.randn(200_000, 3, generator=generator(2), dtype=torch.float64)
+    one = torch.ones(1, dtype=F64)
+    w = draw_normal(200_000, 3, seed=2)
     for n in (0, 1, 2):
         left, right = ((w @ p[0, 0]) for p in (x, z))
         units = [torch.where(u > 0, u**n, 0.0) for u in (left, right)]
@@ -152,7 +152,7 @@ def test_prior_variance_is_the_diagonal(shape):
     x, _, lengthscale, _ = drawn(ard=True)
     if shape != "arc_cosine0":  # the angle of 0 with 0 is not defined
         x[0, 0] = 0
-    unit = torch.ones(2, dtype=torch.float64)
+    unit = torch.ones(2, dtype=F64)
     x.requires_grad_()
     diagonal = kernel(x, x, lengthscale, unit, shape).diagonal(dim1=-2, dim2=-1)
     ours = prior_variance(x, lengthscale**-2, shape)

@@ -8,13 +8,13 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal, generator
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import james_stein, least_squares, ridge, ridge_risk
 
-F64 = torch.float64
 N, D, NOISE = 12, 4, 0.7
 
 
@@ -52,7 +52,7 @@ def test_log_likelihood_and_its_maximum():
         # "∝ −‖y − Xθ‖²": differences are those of the squares over 2σ²
         squares = (y - X @ other).square().sum() - (y - X @ fit.beta).square().sum()
         assert best - value == pytest.approx(float(squares) / (2 * NOISE), rel=1e-6, abs=1e-12)
-    torch.testing.assert_close(fit.beta, torch.linalg.inv(X.T @ X) @ X.T @ y)
+    assert_close(fit.beta, torch.linalg.inv(X.T @ X) @ X.T @ y)
 
 
 def test_ellipsoid_is_the_printed_one():
@@ -68,7 +68,7 @@ def test_ellipsoid_is_the_printed_one():
 
 def repeated(known, n=40_000, rows=N):
     X, _, beta = regression(rows=rows)
-    e = NOISE**0.5 * torch.randn(n, rows, generator=generator(2), dtype=F64)
+    e = NOISE**0.5 * draw_normal(n, rows, seed=2)
     return least_squares(X, X @ beta + e, known), beta
 
 
@@ -78,11 +78,11 @@ def test_sampling_distribution_of_the_estimate():
     n = len(fit.beta)
     covariance = NOISE * torch.linalg.inv(fit.gram)
     z = (fit.beta.mean(0) - beta) / (covariance.diagonal() / n).sqrt()
-    assert float(z.abs().max()) < 4
+    assert z.abs().max() < 4
     centred = fit.beta - beta
     products = centred[:, :, None] * centred[:, None]
     z = (products.mean(0) - covariance) / (products.std(0) / n**0.5)
-    assert float(z.abs().max()) < 4
+    assert z.abs().max() < 4
 
 
 def coverage_z(fit, beta, level, radius):
@@ -117,14 +117,12 @@ def test_james_stein_as_printed():
             literal = b - (D - 2) * NOISE * pull / float(
                 b @ fit.gram @ torch.linalg.inv(Q) @ fit.gram @ b
             )
-            torch.testing.assert_close(ours, literal)
+            assert_close(ours, literal)
             if Q is fit.gram:
-                torch.testing.assert_close(
-                    literal, b * (1 - (D - 2) * NOISE / float(b @ fit.gram @ b))
-                )
+                assert_close(literal, b * (1 - (D - 2) * NOISE / float(b @ fit.gram @ b)))
     plus = james_stein(fit, fit.gram, True)
     factor = (1 - (D - 2) * NOISE / ((fit.beta @ fit.gram) * fit.beta).sum(1)).clamp_min(0)
-    torch.testing.assert_close(plus, factor[:, None] * fit.beta)
+    assert_close(plus, factor[:, None] * fit.beta)
 
 
 def stein_identity_z(fit, beta, Q, estimate):
@@ -176,8 +174,8 @@ def test_ridge_is_penalised_least_squares_and_a_posterior_mean():
     X, y, _ = regression()
     penalty = torch.tensor([0.5, 1.0, 2.0, 0.1], dtype=F64)
     ours = ridge(least_squares(X, y, NOISE), penalty)
-    torch.testing.assert_close(ours, torch.linalg.inv(X.T @ X + penalty.diag()) @ X.T @ y)
-    torch.testing.assert_close(ours, coefficients(X, y, penalty).m)
+    assert_close(ours, torch.linalg.inv(X.T @ X + penalty.diag()) @ X.T @ y)
+    assert_close(ours, coefficients(X, y, penalty).m)
 
     def cost(b):
         return float((y - X @ b).square().sum() + (penalty * b * b).sum())
@@ -222,19 +220,15 @@ def test_james_stein_with_unknown_variance_is_that_of_james_and_stein(positive):
     """(1 − (D − 2)/(N − D + 2) rss/β̂ᵀGβ̂) β̂ for Q = G: James & Stein (1961), section 2, data set
     by data set."""
     g = generator(3)
-    X = torch.randn(14, 5, generator=g, dtype=torch.float64)
-    y = 0.4 * (X @ torch.ones(5, dtype=torch.float64)) + torch.randn(
-        200, 14, generator=g, dtype=torch.float64
-    )
+    X = torch.randn(14, 5, generator=g, dtype=F64)
+    y = 0.4 * (X @ torch.ones(5, dtype=F64)) + torch.randn(200, 14, generator=g, dtype=F64)
     fit = least_squares(X, y)
     found, factors = james_stein(fit, fit.gram, positive), []
     for r in range(200):
         beta = torch.linalg.lstsq(X, y[r]).solution
         rss = float((y[r] - X @ beta).square().sum())
         factors.append(1 - (5 - 2) / (14 - 5 + 2) * rss / float((X @ beta).square().sum()))
-        torch.testing.assert_close(
-            found[r], (max(factors[-1], 0.0) if positive else factors[-1]) * beta
-        )
+        assert_close(found[r], (max(factors[-1], 0.0) if positive else factors[-1]) * beta)
     assert min(factors) < 0 < max(factors)
 
 
@@ -242,8 +236,8 @@ def test_james_stein_with_unknown_variance_has_the_least_risk_of_its_kind():
     """At β = 0 the risk of 1 − k rss/β̂ᵀGβ̂ is least at k = (D − 2)/(N − D + 2), by more than its
     error."""
     g = generator(4)
-    X = torch.randn(12, 6, generator=g, dtype=torch.float64)
-    fit = least_squares(X, torch.randn(20_000, 12, generator=g, dtype=torch.float64))
+    X = torch.randn(12, 6, generator=g, dtype=F64)
+    fit = least_squares(X, torch.randn(20_000, 12, generator=g, dtype=F64))
     size = (fit.beta @ fit.gram * fit.beta).sum(-1)
     k = 4 / (12 - 6 + 2)
 
@@ -251,7 +245,7 @@ def test_james_stein_with_unknown_variance_has_the_least_risk_of_its_kind():
         return (1 - k * fit.rss / size).square() * size
 
     ours = james_stein(fit, fit.gram, False)
-    torch.testing.assert_close((ours @ fit.gram * ours).sum(-1), risk(k))
+    assert_close((ours @ fit.gram * ours).sum(-1), risk(k))
     for other in (0.5 * k, 1.5 * k):
         worse = risk(other) - risk(k)
         assert float(worse.mean() / worse.std() * 20_000**0.5) > 4

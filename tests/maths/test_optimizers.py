@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 from torch import nn
 
 from components.maths.optimizers import SGD, Adadelta, AdaGrad, Adam
@@ -43,7 +43,7 @@ def move(optimizer, at: list[nn.Parameter], steps: range) -> None:
         optimizer.step()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("name", PAIRS)
 def test_steps_and_states_are_torchs(name, dtype):
     ours, theirs = (parameters(dtype) for _ in range(2))
@@ -58,7 +58,7 @@ def test_steps_and_states_are_torchs(name, dtype):
         assert all(key in memory for key, value in expected[i].items() if value is not None)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_state_of_torchs_is_taken_over(name, dtype):
     ours, theirs = (parameters(dtype) for _ in range(2))

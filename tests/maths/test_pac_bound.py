@@ -18,8 +18,6 @@ from components.inference.variational.pac_bayes import divergence, gibbs_risk
 from components.maths.divergences.pac_bound import binary_kl, gibbs_risk_bound, invert_kl
 from runner.execution.rng import Streams
 
-F64 = torch.float64
-
 
 @pytest.mark.parametrize("q", [0.0, 0.05, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("nats", [1e-3, 0.1, 2.0])

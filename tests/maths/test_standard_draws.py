@@ -1,7 +1,5 @@
 """Standard numbers are those of torch, for every shape, a single number too."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import generator

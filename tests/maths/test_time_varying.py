@@ -1,7 +1,5 @@
 """The filter of time-varying systems with missing observations."""
 
-from __future__ import annotations
-
 import torch
 from support.series.structural_series import F64, block, model, problem, some_theta
 

@@ -1,10 +1,9 @@
 """Products and inverses by blocks against whole ones."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal
+from torch.testing import assert_close
 
 from components.maths.cholesky import (
     HALF_OF_L_U,
@@ -24,7 +23,7 @@ SIZES = [5, 64, 71, 100]  # the first is not cut
 
 
 def normal(*shape):
-    return torch.randn(*shape, generator=generator(1), dtype=torch.float64)
+    return draw_normal(*shape, seed=1)
 
 
 def lower(n):
@@ -35,13 +34,13 @@ def lower(n):
 def test_products_by_blocks_are_whole_products(n):
     L, X, wide = lower(n), normal(3, n, n), normal(3, n, n + 9)
     assert is_cut(L) == (n >= 64)
-    torch.testing.assert_close(block_product(L, wide, L_X), L @ wide)
-    torch.testing.assert_close(block_product(L.mT, wide, U_X), L.mT @ wide)
-    torch.testing.assert_close(block_product(L.mT, L, U_L), L.mT @ L)
+    assert_close(block_product(L, wide, L_X), L @ wide)
+    assert_close(block_product(L.mT, wide, U_X), L.mT @ wide)
+    assert_close(block_product(L.mT, L, U_L), L.mT @ L)
     # what is not written holds anything
-    torch.testing.assert_close(block_product(L, L, L_L).tril(), L @ L)
-    torch.testing.assert_close(block_product(X, X, HALF_OF_X_Y).tril(), (X @ X).tril())
-    torch.testing.assert_close(block_product(X, L, HALF_OF_X_L).tril(), (X @ L).tril())
+    assert_close(block_product(L, L, L_L).tril(), L @ L)
+    assert_close(block_product(X, X, HALF_OF_X_Y).tril(), (X @ X).tril())
+    assert_close(block_product(X, L, HALF_OF_X_L).tril(), (X @ L).tril())
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -52,20 +51,20 @@ def test_blocks_that_are_not_needed_are_not_read(n):
     half = n // 2 // 8 * 8
     if is_cut(L):
         spoilt[:, :half, half:] = torch.nan
-    torch.testing.assert_close(block_product(L.mT, spoilt, U_L), L.mT @ L)
-    torch.testing.assert_close(block_product(spoilt, L, L_X), L @ L)
+    assert_close(block_product(L.mT, spoilt, U_L), L.mT @ L)
+    assert_close(block_product(spoilt, L, L_X), L @ L)
 
 
 @pytest.mark.parametrize("n", SIZES)
 def test_symmetric_products_are_whole_products(n):
     L, X, weight = lower(n), normal(3, n, n + 5), normal(3, 1, n + 5)
-    torch.testing.assert_close(symmetric_product(L, L.mT, HALF_OF_L_U), L @ L.mT)
-    torch.testing.assert_close(symmetric_product(X * weight, X.mT), (X * weight) @ X.mT)
+    assert_close(symmetric_product(L, L.mT, HALF_OF_L_U), L @ L.mT)
+    assert_close(symmetric_product(X * weight, X.mT), (X * weight) @ X.mT)
 
 
 @pytest.mark.parametrize("n", SIZES)
 def test_inverse_by_blocks_is_the_inverse(n):
-    L = lower(n) / n**0.5 + 2 * torch.eye(n, dtype=torch.float64)
+    L = lower(n) / n**0.5 + 2 * torch.eye(n, dtype=F64)
     inverse = inverse_of_lower(L)
-    torch.testing.assert_close(inverse @ L, torch.eye(n, dtype=torch.float64).expand_as(L))
+    assert_close(inverse @ L, torch.eye(n, dtype=F64).expand_as(L))
     assert not inverse.triu(1).any()

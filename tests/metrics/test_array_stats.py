@@ -1,7 +1,5 @@
 """ArviZ's array functions come without xarray and Matplotlib, and leave ArviZ importable."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

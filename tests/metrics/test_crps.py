@@ -3,12 +3,11 @@ there are many pairs."""
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
+from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture
 from components.metrics.crps import crps
-
-F64 = torch.float64
 
 
 def mixture(n, rows=3, seed=0):
@@ -47,14 +46,14 @@ def test_it_is_the_closed_form_over_all_pairs_written_out():
         )
         / 36
     )
-    torch.testing.assert_close(crps(said, y), first - 0.5 * pairs)
+    assert_close(crps(said, y), first - 0.5 * pairs)
 
 
 def test_some_of_the_pairs_stand_for_all_where_there_are_too_many():
     said, y = mixture(400, rows=5)
     exact, some = crps(said, y), crps(said, y, pairs=400 * 10 * 20)  # 20 distances of 200
     assert not torch.equal(exact, some)
-    torch.testing.assert_close(some, exact, rtol=0, atol=0.03)
+    assert_close(some, exact, rtol=0, atol=0.03)
 
 
 def test_a_forecast_that_is_right_scores_best_on_average():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import norm, rankdata
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 
 from components.errors import IncompleteResultWarning
 from components.metrics.diagnostics import (
@@ -32,7 +32,7 @@ from components.posteriors.draws import Draws
 def autoregression(rho: float, chains: int, draws: int, dims: int, seed: int = 0) -> torch.Tensor:
     """Stationary Gaussian AR(1) chains of unit variance, [C, N, P]."""
     g = generator(seed)
-    noise = torch.randn(draws, chains, dims, generator=g, dtype=torch.float64)
+    noise = torch.randn(draws, chains, dims, generator=g, dtype=F64)
     x, out = noise[0], []
     for z in noise:
         x = rho * x + (1 - rho**2) ** 0.5 * z
@@ -64,7 +64,7 @@ def test_ess_of_an_autoregression(rho):
     exact = 16_000 * (1 - rho) / (1 + rho)
     # Averaged over 20 independent coordinates; negative correlations are truncated late by Geyer's
     # rule.
-    assert float(bulk_ess(x).mean()) == pytest.approx(exact, rel=0.07)
+    assert bulk_ess(x).mean() == pytest.approx(exact, rel=0.07)
 
 
 @pytest.mark.parametrize("draws", [50, 51])
@@ -140,7 +140,7 @@ def test_tail_ess_is_that_of_the_quantiles_indicators(rho):
             break
         tau += 2 * (multivariate_normal.cdf([q, q], cov=[[1, r], [r, 1]]) - 0.05**2) / (0.05 * 0.95)
     # the smaller of two, hence below
-    assert float(tail_ess(x).mean()) == pytest.approx(16_000 / tau, rel=0.12)
+    assert tail_ess(x).mean() == pytest.approx(16_000 / tau, rel=0.12)
 
 
 # from −0.54 on ArviZ's bound ESS ≤ CN log₁₀ CN holds
@@ -148,22 +148,22 @@ def test_tail_ess_is_that_of_the_quantiles_indicators(rho):
 def test_mcse_is_the_spread_of_repeated_estimates(rho):
     # 400 repetitions of a run of two chains
     many = autoregression(rho, chains=2, draws=1000, dims=400, seed=5)
-    assert float(mcse_mean(many).mean()) == pytest.approx(float(many.mean((0, 1)).std()), rel=0.12)
+    assert mcse_mean(many).mean() == pytest.approx(float(many.mean((0, 1)).std()), rel=0.12)
 
 
 def test_e_bfmi_literally():
     g = generator(2)
-    energy = torch.randn(3, 50, generator=g, dtype=torch.float64).cumsum(1)
+    energy = torch.randn(3, 50, generator=g, dtype=F64).cumsum(1)
     for chain, got in zip(energy.tolist(), e_bfmi(energy).tolist(), strict=True):
         mean = sum(chain) / len(chain)
         moves = sum((b - a) ** 2 for a, b in pairwise(chain))
         assert got == pytest.approx(moves / sum((e - mean) ** 2 for e in chain), rel=1e-12)
-    independent = torch.randn(2, 20_000, generator=g, dtype=torch.float64)
+    independent = torch.randn(2, 20_000, generator=g, dtype=F64)
     assert e_bfmi(independent).tolist() == pytest.approx([2.0, 2.0], rel=0.03)
 
 
 def test_weight_ess_literally():
-    log_w = torch.tensor([[0.0, -1.0], [2.0, -torch.inf]], dtype=torch.float64)
+    log_w = torch.tensor([[0.0, -1.0], [2.0, -torch.inf]], dtype=F64)
     w = [1.0, math.exp(-1), math.exp(2), 0.0]
     assert weight_ess(log_w + 700) == pytest.approx(sum(w) ** 2 / sum(v**2 for v in w), rel=1e-12)
     assert weight_ess(torch.zeros(5, 20)) == pytest.approx(100)
@@ -172,7 +172,7 @@ def test_weight_ess_literally():
 @pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
 def test_pareto_k_of_pareto_weights(k):
     g = generator(4)
-    u = torch.rand(40, 10_000, generator=g, dtype=torch.float64)
+    u = torch.rand(40, 10_000, generator=g, dtype=F64)
     found = torch.tensor([pareto_k(-k * row.log()) for row in u])  # P(w > v) = v^(−1/k)
     expected = (300 * k + 10 * 0.5) / 310  # 300 weights of the tail, and a prior at ½ worth ten
     assert abs(float((found.mean() - expected) / (found.std() / 40**0.5))) < 4
@@ -200,8 +200,8 @@ def test_what_a_sampler_says_is_summarised():
     assert list(worst) == ["ess", "ess_tail", "rhat", "divergences", "acceptance", "e_bfmi"]
     assert worst["divergences"] == 1
     assert worst["acceptance"] == pytest.approx(0.7)
-    assert worst["ess"] == float(each["ess"].min())
-    assert worst["rhat"] == float(each["rhat"].max())
+    assert worst["ess"] == each["ess"].min()
+    assert worst["rhat"] == each["rhat"].max()
     assert {len(v) for v in each.values()} == {3}
 
 
@@ -224,7 +224,7 @@ def test_a_single_chain_has_no_rhat_and_no_draws_have_nothing():
 
 
 def test_weighted_draws_have_their_own_diagnostics():
-    worst, _ = convergence(sample(100, log_weights=torch.randn(4, 100, dtype=torch.float64)))
+    worst, _ = convergence(sample(100, log_weights=torch.randn(4, 100, dtype=F64)))
     assert list(worst) == ["weight_ess", "log_relative_variance", "pareto_k"]
     with pytest.warns(
         IncompleteResultWarning, match=f"pareto_k: 8 weights are too few, {FEWEST_WEIGHTS} needed"

@@ -1,13 +1,11 @@
 """Nearest-neighbour entropies against literal distances and closed forms, and the divergence that
 densities score by them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import generator, load
+from support.runs.configured import F64, draw_normal, generator, load
 from support.targets.sampler_gate import sampled
 from torch.distributions import MultivariateNormal
 
@@ -16,11 +14,9 @@ from components.metrics.draws_entropy import entropy
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 
-F64 = torch.float64
-
 
 def test_it_is_the_literal_sum():
-    x = torch.randn(7, 2, generator=generator(0), dtype=F64)
+    x = draw_normal(7, 2)
     logs = 0.0
     for i in range(7):
         others = sorted(float((x[i] - x[j]).norm()) for j in range(7) if j != i)
@@ -100,7 +96,7 @@ def test_few_distinct_draws_leave_it_out_with_a_line():
         assert "kl" not in scored(problem, torch.zeros(2, 10, 2, dtype=F64))
     with pytest.raises(ValueError, match="3-th neighbours of 1 distinct draws"):
         entropy(torch.zeros(5, 2))
-    draws = torch.randn(2, 50, 2, generator=generator(0), dtype=F64)
+    draws = draw_normal(2, 50, 2)
     whole = problem.log_density
     problem.log_density = lambda theta: torch.where(theta[:, 0] > 0, whole(theta), -torch.inf)
     assert scored(problem, draws)["kl"] == math.inf

@@ -1,12 +1,10 @@
 """Scores of forecasts against integrals, definitions and numbers worked out by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics.crps import crps
@@ -16,8 +14,6 @@ from components.series.scores.forecasts import (
     of_numbers,
     score_class_forecasts,
 )
-
-F64 = torch.float64
 
 
 @pytest.mark.parametrize("sds", [[1.0], [0.3, 2.0], [0.01, 100.0], [1.0, 1.1, 0.2]])

@@ -1,8 +1,6 @@
 """What a posterior predicts at the test inputs is computed once for each evaluation, and never kept
 over training."""
 
-from __future__ import annotations
-
 import torch
 from support.small.small_problems import classes
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, draw_normal, load
 
 from components.evaluation.checks.mixing import draws_checks
 from components.inference.chains import init_chains
@@ -20,7 +20,7 @@ CHAINS, GROUPS, N = 256, 8, 4
 
 def draws(shift: float, grouped: bool = True) -> Draws:
     """Exact draws of N(0, I_2), each superchain moved by its own multiple of a shift."""
-    z = torch.randn(CHAINS, N, 2, generator=generator(0), dtype=torch.float64)
+    z = draw_normal(CHAINS, N, 2)
     places = torch.arange(GROUPS).repeat_interleave(CHAINS // GROUPS).double()
     z[..., 0] += shift * places[:, None]
     start = z[:, 0].view(GROUPS, -1, 2)[:, :1].expand(GROUPS, CHAINS // GROUPS, 2).reshape(-1, 2)

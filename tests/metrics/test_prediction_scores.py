@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics import classification, regression
 from components.metrics.crps import crps
 
-F64 = torch.float64
 TASKS = ["a", "b"]
 
 

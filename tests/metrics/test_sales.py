@@ -1,17 +1,14 @@
 """Scores of sales, written out."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
+from support.runs.configured import F64
 
 from components.contracts.posteriors import ForecastMoments
 from components.contracts.predictive import GaussianMixture
 from components.series.scores.sales import mape, score_intervention, score_sales_forecast
-
-F64 = torch.float64
 
 
 def test_mape_as_printed():

@@ -1,7 +1,5 @@
 """Every score has its place in the table of directions, and printed tables agree with it."""
 
-from __future__ import annotations
-
 from components.metrics.names import PROBLEMS, SCORES, base_name, better
 
 

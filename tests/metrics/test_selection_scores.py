@@ -1,7 +1,5 @@
 """Shares of columns that were found, and kept, by hand."""
 
-from __future__ import annotations
-
 from components.series.forecasting import score_selection
 
 

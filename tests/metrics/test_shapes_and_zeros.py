@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from support.runs.configured import F64
 
 from components.contracts.checks import check_same_shape, check_shape
 from components.contracts.predictive import Categorical, GaussianMixture
@@ -15,8 +16,6 @@ from components.metrics import classification, regression
 from components.metrics.undefined import stack_scores
 from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity, perplexity
 from components.series.scores import filtering, forecasts
-
-F64 = torch.float64
 
 
 def law(*shape: int) -> GaussianMixture:

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal, generator
+from torch.testing import assert_close
 
 from components.metrics.stein_discrepancy import ksd_squared, stein_kernel
-
-F64 = torch.float64
 
 
 def score(x: torch.Tensor) -> torch.Tensor:
@@ -30,7 +29,7 @@ def literal(x: torch.Tensor, y: torch.Tensor) -> float:
 
 @pytest.fixture
 def x():
-    return 3 * torch.randn(7, 3, generator=generator(0), dtype=F64) + 5
+    return 3 * draw_normal(7, 3) + 5
 
 
 @pytest.fixture
@@ -39,9 +38,7 @@ def matrix(x):
 
 
 def test_the_kernel_is_its_definition(x, matrix):
-    torch.testing.assert_close(
-        stein_kernel(x, score(x), x, score(x)), matrix, rtol=1e-10, atol=1e-10
-    )
+    assert_close(stein_kernel(x, score(x), x, score(x)), matrix, rtol=1e-10, atol=1e-10)
 
 
 def test_u_and_v_statistics(x, matrix, monkeypatch):
@@ -61,9 +58,7 @@ def test_u_and_v_statistics(x, matrix, monkeypatch):
 
 def test_far_from_the_origin_nothing_is_lost(x):
     far = x + 1e7
-    torch.testing.assert_close(
-        ksd_squared(far, -(x - 5)), ksd_squared(x, -(x - 5)), rtol=1e-6, atol=0
-    )
+    assert_close(ksd_squared(far, -(x - 5)), ksd_squared(x, -(x - 5)), rtol=1e-6, atol=0)
 
 
 def test_exact_draws_have_mean_zero_and_wrong_ones_do_not():

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 import xarray
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import inference_data, write
@@ -19,8 +19,8 @@ from components.posteriors.inference_data import inference_data, write
 def sample() -> Draws:
     """Three chains of a scalar and a vector, with energies."""
     g = generator(0)
-    theta = torch.randn(3, 60, 3, generator=g, dtype=torch.float64)
-    energy = torch.randn(3, 60, generator=g, dtype=torch.float64)
+    theta = torch.randn(3, 60, 3, generator=g, dtype=F64)
+    energy = torch.randn(3, 60, generator=g, dtype=F64)
     stats = {"energy": energy, "diverging": energy > 2}
     return Draws(theta, theta[:, 0], ["mu", "theta[1]", "theta[2]"], stats=stats)
 

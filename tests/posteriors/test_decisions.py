@@ -7,13 +7,11 @@ import itertools
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal, generator
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.posteriors import decisions as d
 from components.posteriors.draws import Draws
-
-F64 = torch.float64
 
 
 def lopsided(n: int = 20, columns: int = 2, seed: int = 0) -> d.Samples:
@@ -107,7 +105,7 @@ def test_densest_interval_is_a_level_set_of_a_gaussian():
 
 
 def test_classification_with_costs_by_enumeration():
-    logits = torch.randn(4, 6, 1, 3, generator=generator(0), dtype=F64)
+    logits = draw_normal(4, 6, 1, 3)
     belief = Categorical(logits)
     # the last: "ask somebody"
     cost = torch.tensor([[0, 1, 5], [2, 0, 1], [1, 3, 0], [0.6, 0.6, 0.6]], dtype=F64)
@@ -153,7 +151,7 @@ def test_bayes_rule_minimises_the_expected_utility_over_rules():
 
 
 def test_draws_are_asked_in_their_own_units_and_with_their_weights():
-    theta = torch.randn(2, 5, 1, generator=generator(0), dtype=F64)
+    theta = draw_normal(2, 5, 1)
 
     class Positive:
         def constrain(self, theta):

@@ -1,14 +1,12 @@
 """Effects of regressors in the units of their columns, and what is said of a single draw."""
 
-from __future__ import annotations
-
 import math
 import warnings
 
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, generator, load
 
 from components.datasets.own.column_effects import per_unit_scores
 from components.metrics.structural.coefficients import coefficient_table, effect_scores
@@ -22,15 +20,10 @@ def sales(tmp_path, change=lambda rows: rows, **keys):
     """60 weeks: a level of 200, 40 more in five weeks of holidays, 2 less for each unit of
     price."""
     g = generator(1)
-    holiday = torch.zeros(60, dtype=torch.float64)
+    holiday = torch.zeros(60, dtype=F64)
     holiday[torch.tensor([5, 17, 28, 40, 51])] = 1
-    price = 100 + 5 * torch.randn(60, generator=g, dtype=torch.float64)
-    y = (
-        200
-        + 40 * holiday
-        - 2 * (price - 100)
-        + 0.1 * torch.randn(60, generator=g, dtype=torch.float64)
-    )
+    price = 100 + 5 * torch.randn(60, generator=g, dtype=F64)
+    y = 200 + 40 * holiday - 2 * (price - 100) + 0.1 * torch.randn(60, generator=g, dtype=F64)
     rows = [
         [f"{v}" for v in row]
         for row in torch.stack([y, holiday, price, 1.8 * price + 32], 1).tolist()
@@ -82,7 +75,7 @@ def test_table_and_scores_agree_on_draws(tmp_path):
     posterior = fitted(sales(tmp_path), steps=2)
     g = generator(0)
     theta = posterior.draws + 0.1 * torch.randn(
-        2, 300, posterior.draws.shape[2], generator=g, dtype=torch.float64
+        2, 300, posterior.draws.shape[2], generator=g, dtype=F64
     )
     from dataclasses import replace
 
@@ -101,7 +94,7 @@ def test_table_and_scores_agree_on_draws(tmp_path):
             assert table.loc[name, column] == pytest.approx(scores[f"{score}/{name}"], rel=1e-12)
         draws = theta[..., many.names.index(name)].flatten()
         inside = (draws >= table.loc[name, "lower95"]) & (draws <= table.loc[name, "upper95"])
-        assert float(inside.double().mean()) == pytest.approx(0.95, abs=0.01)
+        assert inside.double().mean() == pytest.approx(0.95, abs=0.01)
 
 
 def test_a_missing_regressor_is_counted_by_its_column(tmp_path):

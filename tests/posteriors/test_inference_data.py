@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 import torch
 import xarray
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal
 
 from components.errors import IncompleteResultWarning
 from components.metrics.diagnostics import bulk_ess
 from components.posteriors import inference_data
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import write
-
-F64 = torch.float64
 
 
 class Exponentiated:
@@ -28,7 +26,7 @@ class Exponentiated:
 
 
 def draws(names: list[str], n: int = 20, size: int | None = None, **more) -> Draws:
-    theta = torch.randn(3, n, len(names) or size, generator=generator(0), dtype=F64)
+    theta = draw_normal(3, n, len(names) or size)
     return Draws(theta, torch.zeros(3, theta.shape[2]), names, Exponentiated(), **more)
 
 
@@ -132,7 +130,7 @@ def test_no_draws_write_nothing_and_few_are_no_trouble(tmp_path):
 
 
 def test_the_file_is_the_tree_that_arviz_makes(tmp_path):
-    chains_draws = torch.randn(3, 20, generator=generator(1), dtype=F64)
+    chains_draws = draw_normal(3, 20, seed=1)
     stats = {
         "diverging": chains_draws > 1,
         "energy": chains_draws,

@@ -1,13 +1,11 @@
 """Forecasts of structural series against the dense Gaussian of what is seen and what follows."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import draw_uniform, generator
 from support.series.structural_series import (
     AHEAD,
     F64,
@@ -18,6 +16,7 @@ from support.series.structural_series import (
     problem,
     some_theta,
 )
+from torch.testing import assert_close
 
 from components.metrics.structural.coefficients import coefficient_table, parameter_rhats
 from components.series.structural.structural_posterior import StructuralDraws
@@ -150,7 +149,7 @@ def test_inputs_act_as_the_affine_form_says(name):
     assert torch.allclose(
         found.mean + torch.einsum("shji,ji->sh", found.effect, plan), expected, rtol=1e-9
     )
-    assert bool((found.effect[:, 0, 1:] == 0).all())  # eq. (1.4): u_{T+1} acts from y_{T+2} on
+    assert (found.effect[:, 0, 1:] == 0).all()  # eq. (1.4): u_{T+1} acts from y_{T+2} on
 
 
 def alike(draws, n):
@@ -188,7 +187,7 @@ def test_heavy_tails_weigh_what_came():
     """Given the precisions errors are Gaussian; an error yet to come has the law of t, whatever
     went before."""
     data, built, theta, draws = posterior("states", errors="student_t", nu=4.0)
-    lam = 0.5 + torch.rand(1, 2, TIMES, generator=generator(0), dtype=F64)
+    lam = 0.5 + draw_uniform(1, 2, TIMES)
     drawn, design = replace(draws, precisions=lam), built.design(data.series, 1)
     system = built.system(theta, design)
     # without an error of its own at T + 1
@@ -212,8 +211,8 @@ def test_parts_and_residuals():
 
     assert [part.name for part in draws.components] == ["level", "goodwill", "regression"]
     level = draws.contributions.flatten(0, 1)[:, :, 0]
-    torch.testing.assert_close(draws.components[0].lower, level.quantile(0.025, dim=0))
-    torch.testing.assert_close(draws.components[0].upper, level.quantile(0.975, dim=0))
+    assert_close(draws.components[0].lower, level.quantile(0.025, dim=0))
+    assert_close(draws.components[0].upper, level.quantile(0.975, dim=0))
     assert draws.residuals.isnan().nonzero().flatten().tolist() == [5]
     assert draws.inclusion == {"tv": 1.0, "web": 1.0, "a": 1.0, "b": 1.0}
 
@@ -260,7 +259,7 @@ def test_the_table_of_coefficients_has_a_line_each():
     assert abs(table.loc["a", "rhat"] - 1) < 0.02
     assert (
         table.loc["tv", "long_run_lower95"]
-        < float(many.long_run["tv"].median())
+        < many.long_run["tv"].median()
         < table.loc["tv", "long_run_upper95"]
     )
     assert parameter_rhats(many)["tv"] == table.loc["tv", "rhat"]

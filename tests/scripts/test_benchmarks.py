@@ -1,7 +1,5 @@
 """The harness of the benchmarks, and every benchmark at tiny sizes."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """A benchmark whose peer is not installed: one line that names the target, and ``make bench`` goes
 on."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A state-space model that does not fit a sequence is refused before any work."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.series.small_sequences import sequence, system

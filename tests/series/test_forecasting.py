@@ -1,18 +1,14 @@
 """Forecasts of held-back observations: what is asked of a posterior, and what is said of its
 answers."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, generator, load
 
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 def of_series(name, model, draws=3, **keys):
@@ -40,7 +36,7 @@ def test_forecasts_from_before_are_factors_of_the_likelihood(name, model):
     each = found.log_prob(y.long() if name == "alternating" else y)
     whole = problem.series._replace(y=torch.cat([problem.observations, problem.future], 1))
     expected = posterior.log_likelihood(whole) - posterior.log_likelihood(problem.series)
-    assert float(each.sum()) == pytest.approx(float(expected), rel=1e-8)
+    assert each.sum() == pytest.approx(float(expected), rel=1e-8)
 
 
 def test_scores_are_of_what_no_method_sees():

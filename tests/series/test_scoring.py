@@ -1,11 +1,10 @@
 """Scores of one-step predictions against literal formulas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 from support.runs.configured import generator
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.series.scoring import PredictionScore
@@ -36,7 +35,7 @@ def test_each_replicate_on_its_own_observations(series, weights):
     y, predicted = series
     found = PredictionScore(weights=weights)(y, predicted)
     expected = [literal(y[r].numpy(), predicted[r].numpy(), weights) for r in range(R)]
-    torch.testing.assert_close(found, torch.tensor(expected).double())
+    assert_close(found, torch.tensor(expected).double())
 
 
 def test_weights_of_opposite_sign_are_told_apart(series):
@@ -52,14 +51,14 @@ def test_all_replicates_on_one_sequence(series):
     one = y[1] + 1
     found = PredictionScore(against=one, weights="inverse_median")(y, predicted)
     expected = [literal(one.numpy(), predicted[r].numpy(), "inverse_median") for r in range(R)]
-    torch.testing.assert_close(found, torch.tensor(expected).double())
+    assert_close(found, torch.tensor(expected).double())
 
 
 def test_late_predictions_are_held_against_the_observation_before(series):
     y, predicted = series
     found = PredictionScore(late=True)(y, predicted)
     expected = [literal(y[r, :-1].numpy(), predicted[r, 1:].numpy(), "equal") for r in range(R)]
-    torch.testing.assert_close(found, torch.tensor(expected).double())
+    assert_close(found, torch.tensor(expected).double())
     assert PredictionScore(late=True)(y, predicted[:, :1]) is None
 
 

@@ -1,8 +1,6 @@
 """What a sequence shows: observations one by one, which come to an end, or the whole series, which
 does not."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component, load

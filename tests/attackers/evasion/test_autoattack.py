@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import linprog, minimize
-from support.runs.configured import component, generator
-from support.small.small_victims import F64, Softmax, images
+from support.runs.configured import component, draw_normal, draw_uniform, generator
+from support.small.small_victims import Softmax, images
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.attackers.criteria import TOWARDS, certainty
@@ -34,7 +35,7 @@ class Planes:
     """A linear classifier of three classes."""
 
     def __init__(self, inputs: int = 6):
-        self.w = torch.randn(inputs, 3, generator=generator(2), dtype=F64)
+        self.w = draw_normal(inputs, 3, seed=2)
         self.b = -0.5 * self.w.sum(0)
 
     def predict(self, x, g):
@@ -92,14 +93,14 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
                 eta_before, peak_before, gains, before = eta, peak, 0, k
                 if stuck:
                     eta, here, value, halvings = eta / 2, best, peak, halvings + 1
-        torch.testing.assert_close(ours[b], best)
+        assert_close(ours[b], best)
     assert halvings > 0
 
 
 def test_the_targeted_ratio_is_its_equation():
     """(z_y − z_t)/(z_π1 − (z_π3 + z_π4)/2), Croce and Hein (2020), eq. (7), for one network's
     logits of any scale."""
-    z = torch.randn(20, 6, generator=generator(), dtype=F64)
+    z = draw_normal(20, 6)
     y, t = (torch.randint(6, (20, 1), generator=generator(s)) for s in (1, 2))
     for scale in (1.0, 1e6):
         ours = TOWARDS["dlr"](Categorical(scale * z[None, :, None]), y, t)
@@ -121,23 +122,23 @@ def test_a_climb_towards_a_class_follows_its_gradient():
         (literal,) = torch.autograd.grad(value(model.predict(z, generator()), y, other).sum(), z)
         ours = Attacked(model).answer(x, y, generator(), name, towards=other).gradient
         unit = [g / g.norm(dim=1, keepdim=True) for g in (ours, literal)]
-        torch.testing.assert_close(*unit)
+        assert_close(*unit)
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("bounds", [None, UNIT])
 def test_projections_on_planes_are_those_of_a_solver(norm, bounds):
-    x = torch.rand(8, 5, generator=generator(), dtype=F64)
-    w = torch.randn(8, 5, generator=generator(1), dtype=F64)
+    x = draw_uniform(8, 5)
+    w = draw_normal(8, 5, seed=1)
     w[0, 2] = 0
-    b = -(w * torch.rand(8, 5, generator=generator(4), dtype=F64)).sum(1)
+    b = -(w * draw_uniform(8, 5, seed=4)).sum(1)
     z = project_to_plane(x, w, b, bounds, norm)
-    torch.testing.assert_close((w * z).sum(1), -b)
+    assert_close((w * z).sum(1), -b)
     length = NORMS[norm].size(z - x)
     if bounds is None:
-        torch.testing.assert_close(length, ((w * x).sum(1) + b).abs() / w.norm(p=DUAL[norm], dim=1))
+        assert_close(length, ((w * x).sum(1) + b).abs() / w.norm(p=DUAL[norm], dim=1))
         return
-    assert 0 <= float(z.min()) <= float(z.max()) <= 1
+    assert 0 <= z.min() <= z.max() <= 1
     for i in range(len(x)):
         at, normal, offset = x[i].numpy(), w[i].numpy(), float(b[i])
         if norm == "l2":
@@ -164,13 +165,13 @@ def test_projections_on_planes_are_those_of_a_solver(norm, bounds):
 @pytest.mark.parametrize("norm", NORMS)
 def test_fab_finds_the_distance_to_the_planes_of_a_linear_classifier(norm):
     model = Planes()
-    x = torch.rand(20, 6, generator=generator(), dtype=F64)
+    x = draw_uniform(20, 6)
     y = model.predict(x, generator()).guess
     attacker = component(
         "attacker", "fab", norm=norm, steps=20, final_steps=12, overshoot=1.001, backward=0.95
     )
     nearest, length = attacker.search(Attacked(model), x, y, generator(), math.inf)
-    assert bool(Attacked(model).broken(nearest, y, generator()).all())
+    assert Attacked(model).broken(nearest, y, generator()).all()
     f = x @ model.w + model.b
     for i in range(len(x)):
         label = int(y[i])

@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import draw_normal, generator
 from support.small.small_victims import F64, Softmax, images
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.attackers.criteria import (
@@ -25,7 +26,7 @@ from components.errors import ConfigMismatchError
 def test_the_difference_of_logits_ratio_is_its_equation():
     """DLR(x, y) = −(z_y − max_{i≠y} z_i)/(z_π1 − z_π3), Croce and Hein (2020), eq. (6), of one
     network's own logits."""
-    logits = torch.randn(30, 5, generator=generator(), dtype=F64)
+    logits = draw_normal(30, 5)
     y = torch.randint(5, (30, 1), generator=generator(1))
     ours = CRITERIA["dlr"](Categorical(logits[None, :, None]), y)
     for row, label, value in zip(logits.tolist(), y[:, 0].tolist(), ours.tolist(), strict=True):
@@ -35,16 +36,16 @@ def test_the_difference_of_logits_ratio_is_its_equation():
 
 
 def test_the_ratio_knows_neither_shift_nor_scale_of_the_logits():
-    logits = torch.randn(8, 4, generator=generator(2), dtype=F64)
+    logits = draw_normal(8, 4, seed=2)
     y = torch.randint(4, (8, 1), generator=generator(3))
     plain, other = (
         CRITERIA["dlr"](Categorical(f[None, :, None]), y) for f in (logits, 50 * logits - 3)
     )
-    torch.testing.assert_close(plain, other)
+    assert_close(plain, other)
 
 
 def test_labels_of_several_tasks_and_missing_ones():
-    logits = torch.randn(1, 6, 2, 4, generator=generator(4), dtype=F64)
+    logits = draw_normal(1, 6, 2, 4, seed=4)
     y = torch.randint(4, (6, 2), generator=generator(5))
     y[0, 1] = y[1, 0] = -1
     y[2] = -1
@@ -59,9 +60,7 @@ def test_labels_of_several_tasks_and_missing_ones():
         assert torch.equal(both[3:], torch.minimum(*alone)[3:])
     log_p = logits[0].log_softmax(-1)  # [B, T, C]
     told = [sum(float(log_p[b, t, y[b, t]]) for t in (0, 1) if y[b, t] >= 0) for b in range(6)]
-    torch.testing.assert_close(
-        log_likelihood(Categorical(logits), y), torch.tensor(told, dtype=F64)
-    )
+    assert_close(log_likelihood(Categorical(logits), y), torch.tensor(told, dtype=F64))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -81,9 +80,7 @@ def test_a_step_follows_the_gradient_of_its_criterion(criterion):
     (gradient,) = torch.autograd.grad(
         CRITERIA[criterion](model.predict(z, generator()), y).sum(), z
     )
-    torch.testing.assert_close(
-        ours, (x - 0.1 * gradient / gradient.norm(dim=1, keepdim=True)).clamp(0, 1)
-    )
+    assert_close(ours, (x - 0.1 * gradient / gradient.norm(dim=1, keepdim=True)).clamp(0, 1))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -98,13 +95,13 @@ def test_every_criterion_breaks_and_reaches_targets_and_restarts_help(criterion)
         )
         return victim.broken(moved, y, generator())
 
-    assert float(broken().double().mean()) > 0.3
+    assert broken().double().mean() > 0.3
     once, often = (broken(random_start=True, restarts=n) for n in (1, 3))
-    assert bool((often >= once).all())
+    assert (often >= once).all()
     towards = ascend(
         victim, x, y, generator(), 1.0, Ascent("linf", 40, 0.1, target=2, criterion=criterion)
     )
-    assert float((model.predict(towards, generator()).probs.argmax(-1) == 2).double().mean()) > 0.7
+    assert (model.predict(towards, generator()).probs.argmax(-1) == 2).double().mean() > 0.7
 
 
 class Confident:
@@ -127,11 +124,11 @@ def test_a_confident_network_hides_from_no_criterion(scale, norm):
     y = torch.zeros(50, 1, dtype=torch.long)
     model = Confident(scale)
     victim = Attacked(model, (0.0, 1.0))
-    assert float(log_likelihood(model.predict(x, generator()), y).abs().max()) == 0
+    assert log_likelihood(model.predict(x, generator()), y).abs().max() == 0
     for name in CRITERIA:
         how = Ascent(norm, 20, 0.25, criterion=name)
         moved = ascend(victim, x, y, generator(), {"linf": 0.5, "l2": 1.0}[norm], how)
-        assert bool(victim.broken(moved, y, generator()).all()), name
+        assert victim.broken(moved, y, generator()).all(), name
 
 
 def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where_one_minus_p_has_none():
@@ -139,7 +136,7 @@ def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where
     mixtures, tasks and missing labels."""
     kinds = itertools.product((1.0, 40.0, 1e6), (torch.float32, F64), ("linf", "l1"))
     for scale, dtype, norm in kinds:
-        logits = scale * torch.randn(2, 30, 2, 5, generator=generator(1), dtype=F64)
+        logits = scale * draw_normal(2, 30, 2, 5, seed=1)
         logits = logits[:1] if scale > 1 else logits
         y = torch.randint(5, (30, 2), generator=generator(2))
         # right labels are the ones whose 1 - p has no digits
@@ -149,12 +146,12 @@ def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where
         rounded = certainty(Categorical(logits), y) > 16
         if norm == "linf":
             factor = torch.where(rounded, factor.clamp_max(1.0), 1.0)
-        assert scale == 1 or 0 < int(rounded.sum()) < 30
+        assert scale == 1 or 0 < rounded.sum() < 30
         leaf = (logits * factor[:, None, None]).requires_grad_(True)
         (exact,) = torch.autograd.grad(log_likelihood(Categorical(leaf), y).sum(), leaf)
         ours = log_likelihood_logit_gradient(Categorical(logits.to(dtype)), y, norm).double()
         size = exact.abs().amax((0, 2, 3), keepdim=True).clamp_min(1e-300)
-        torch.testing.assert_close(
+        assert_close(
             ours / size, exact / size, rtol=0, atol=1e-2 if dtype == torch.float32 else 1e-6
         )
 
@@ -172,7 +169,7 @@ def test_the_slope_reaches_members_that_are_surer_than_their_ensemble():
     assert 1e-3 < float(sure / unsure) < 1
     alike = torch.tensor([[12.0, 0.0], [15.0, 0.0]], dtype=F64)[:, None, None].requires_grad_(True)
     (exact,) = torch.autograd.grad(log_likelihood(Categorical(alike), y).sum(), alike)
-    torch.testing.assert_close(slopes(alike.detach()), exact[:, 0, 0, 0], rtol=1e-4, atol=0)
+    assert_close(slopes(alike.detach()), exact[:, 0, 0, 0], rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
@@ -184,22 +181,22 @@ def test_the_slope_is_independent_of_the_scale_of_confident_logits(norm):
         first, other = (
             log_likelihood_logit_gradient(Categorical(c * logits), y, norm) for c in (1e3, 1e6)
         )
-        torch.testing.assert_close(first, other, rtol=1e-4, atol=0)
-        assert bool((first.abs().amax(-1) > 0).all())
+        assert_close(first, other, rtol=1e-4, atol=0)
+        assert (first.abs().amax(-1) > 0).all()
     equal = log_likelihood_logit_gradient(Categorical(torch.ones(1, 1, 1, 4)), y[:1], norm)
-    assert bool(equal.isfinite().all())
+    assert equal.isfinite().all()
 
 
 def test_certainty_orders_as_log_p_does_and_tells_apart_what_is_certain():
-    logits = 4 * torch.randn(3, 40, 2, 4, generator=generator(5), dtype=F64)
+    logits = 4 * draw_normal(3, 40, 2, 4, seed=5)
     y = torch.randint(4, (40, 2), generator=generator(6))
     y[::4, 1] = -1
     predictive = Categorical(logits)
-    torch.testing.assert_close(certainty(predictive, y), -(-log_likelihood(predictive, y)).log())
+    assert_close(certainty(predictive, y), -(-log_likelihood(predictive, y)).log())
     sure = Categorical(torch.tensor([[200.0, 0.0], [300.0, 0.0], [1e7, 0.0]])[None, :, None])
     zeros = torch.zeros(3, 1, dtype=torch.long)
     assert log_likelihood(sure, zeros).tolist() == [0, 0, 0]
-    torch.testing.assert_close(certainty(sure, zeros), torch.tensor([200.0, 300.0, 1e7]))
+    assert_close(certainty(sure, zeros), torch.tensor([200.0, 300.0, 1e7]))
 
 
 def test_two_classes_have_no_third():

@@ -1,15 +1,14 @@
 """The loop and the three norms of gradient attacks, against slow searches and the equations written
 out."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, draw_normal, draw_uniform, generator
 from support.small.small_victims import F64, Softmax, images
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.attackers.evasion.loop import Ascent, ascend
@@ -33,9 +32,9 @@ def test_starts_fill_the_ball_and_stay_inside(norm):
 @pytest.mark.parametrize("norm", NORMS)
 def test_projection_is_the_nearest_point_of_the_ball(norm):
     hooks, eps = NORMS[norm], 0.5
-    delta = torch.randn(12, 4, generator=generator(3), dtype=F64)
+    delta = draw_normal(12, 4, seed=3)
     inside = 0.1 * delta / delta.abs().sum(1, keepdim=True)
-    torch.testing.assert_close(hooks.project(inside, eps), inside)
+    assert_close(hooks.project(inside, eps), inside)
     projected = hooks.project(delta, eps)
     assert hooks.size(projected).max() <= eps + 1e-12
     # z* is the projection of z exactly when (z − z*)·(v − z*) ≤ 0 for every v of the ball (the ball
@@ -50,24 +49,22 @@ def test_projection_is_the_nearest_point_of_the_ball(norm):
         ]
     )
     for row, ours in zip(delta, projected, strict=True):
-        assert float(((ball - ours) @ (row - ours)).max()) <= 1e-12
+        assert ((ball - ours) @ (row - ours)).max() <= 1e-12
 
 
 @pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
 def test_the_box_is_the_ball_of_linf_inside_the_bounds(bounds):
-    origin, moved = torch.rand(2, 6, 4, generator=generator(3), dtype=F64)
+    origin, moved = draw_uniform(2, 6, 4, seed=3)
     rows, moved = torch.tensor([0, 2, 5]), 3 * moved - 1
     box, ball = room("linf", origin, 0.2, bounds), Ball(NORMS["linf"], origin, 0.2, bounds)
-    torch.testing.assert_close(box.hold(moved.clone()), ball.hold(moved.clone()))
-    torch.testing.assert_close(box.of(rows).hold(moved[rows]), ball.of(rows).hold(moved[rows]))
+    assert_close(box.hold(moved.clone()), ball.hold(moved.clone()))
+    assert_close(box.of(rows).hold(moved[rows]), ball.of(rows).hold(moved[rows]))
     literal = origin + (moved - origin).clamp(-0.2, 0.2)
-    torch.testing.assert_close(
-        box.hold(moved.clone()), literal if bounds is None else literal.clamp(*bounds)
-    )
+    assert_close(box.hold(moved.clone()), literal if bounds is None else literal.clamp(*bounds))
 
 
 def test_the_steepest_direction_of_l2_and_linf_gains_most():
-    gradient = torch.randn(5, 4, generator=generator(4), dtype=F64)
+    gradient = draw_normal(5, 4, seed=4)
     assert torch.allclose(
         (NORMS["linf"].steepest(gradient) * gradient).sum(1), gradient.abs().sum(1)
     )
@@ -92,7 +89,7 @@ def test_pgd_is_its_equation_written_out():
             (gradient,) = torch.autograd.grad(log_prob, z)
             moved = literal[b] - alpha * gradient[0].sign()
             literal[b] = torch.minimum(torch.maximum(moved, x[b] - eps), x[b] + eps).clamp(0, 1)
-    torch.testing.assert_close(ours, literal)
+    assert_close(ours, literal)
 
 
 def test_momentum_is_its_equation_written_out():
@@ -108,7 +105,7 @@ def test_momentum_is_its_equation_written_out():
         m = mu * m + gradient / gradient.abs().sum(1, keepdim=True)
         delta = literal + 0.4 * eps * m / m.norm(dim=1, keepdim=True) - x
         literal = x + delta * (eps / delta.norm(dim=1, keepdim=True)).clamp_max(1)
-    torch.testing.assert_close(ours, literal)
+    assert_close(ours, literal)
 
 
 def test_fgsm_is_one_step_of_bim():
@@ -134,7 +131,7 @@ def test_attacks_stay_in_the_ball_and_the_bounds_and_lower_accuracy(name, norm):
     assert NORMS[norm].size(moved - x).max() <= eps * (1 + 1e-9)
     assert moved.min() >= 0
     assert moved.max() <= 1
-    assert float(Attacked(model).broken(moved, y, generator()).double().mean()) > 0.2
+    assert Attacked(model).broken(moved, y, generator()).double().mean() > 0.2
 
 
 def test_stopping_early_breaks_the_same_images_for_less():
@@ -149,7 +146,7 @@ def test_stopping_early_breaks_the_same_images_for_less():
         )
         calls.append(model.calls)
         outcome.append(victim.broken(moved, y, generator()))
-    assert bool((outcome[0] >= outcome[1]).all())  # whoever stops at once cannot walk out again
+    assert (outcome[0] >= outcome[1]).all()  # whoever stops at once cannot walk out again
     assert calls[0] < 0.8 * calls[1]
 
 
@@ -174,7 +171,7 @@ def test_a_broken_row_is_never_traded_for_one_that_is_not():
         many = Ascent("linf", 6, 0.3, random_start=True, restarts=4, stop_when_broken=stop)
         one = victim.broken(ascend(victim, x, y, generator(seed), 0.15, few), y, generator())
         four = victim.broken(ascend(victim, x, y, generator(seed), 0.15, many), y, generator())
-        assert bool((four >= one).all())
+        assert (four >= one).all()
 
 
 def test_no_row_stops_where_predictions_are_random():

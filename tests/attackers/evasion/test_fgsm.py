@@ -5,6 +5,7 @@ import torch
 from pydantic import ValidationError
 from support.runs.configured import component, generator, threat
 from support.small.small_problems import classes, train
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from runner.execution.rng import Streams
@@ -56,12 +57,10 @@ def test_linear_classifier_loses_epsilon_times_the_l1_norm():
 
     ((w, _),) = victim.posterior.network.layers(victim.posterior.network.theta)
     fall = 0.1 * (w[0] - w[1]).abs().sum()
-    torch.testing.assert_close(margin(x) - margin(attacked), fall.expand(len(x)))
+    assert_close(margin(x) - margin(attacked), fall.expand(len(x)))
     g = generator(0)
     others = 0.2 * torch.rand(200, *x.shape, generator=g, dtype=x.dtype) - 0.1
-    assert (
-        float(torch.stack([margin(x) - margin(x + d) for d in others]).max()) <= float(fall) + 1e-12
-    )
+    assert torch.stack([margin(x) - margin(x + d) for d in others]).max() <= float(fall) + 1e-12
 
 
 @pytest.mark.parametrize("inference", ["map", "mc_dropout", "mean_field_vi"])
@@ -72,9 +71,9 @@ def test_norm_bounds_and_effect(inference):
     before = victim.answer(x, y, rng.at("evaluation", 0)).objective.mean()
     for eps in (0.0, 0.05, 0.3):
         attacked = FGSM.perturb(victim, x, y, rng, eps)
-        assert float((attacked - x).abs().max()) <= eps + 1e-12
-        assert float(attacked.min()) >= 0
-        assert float(attacked.max()) <= 1
+        assert (attacked - x).abs().max() <= eps + 1e-12
+        assert attacked.min() >= 0
+        assert attacked.max() <= 1
         after = victim.answer(attacked, y, rng.at("evaluation", 0)).objective.mean()
         assert torch.equal(attacked, x) if eps == 0 else after < before
         before = after if eps else before
@@ -89,7 +88,7 @@ def test_bayesian_gradient_is_that_of_the_mean_probability():
     logits = victim.posterior.predict(x, generator(1)).logits
     probability = logits.softmax(-1).mean(0).gather(-1, y[..., None])[..., 0]
     (expected,) = torch.autograd.grad(probability.log().sum(), x)
-    torch.testing.assert_close(victim.input_gradient(x, y, generator(1)), expected)
+    assert_close(victim.input_gradient(x, y, generator(1)), expected)
 
 
 def test_only_the_input_gets_a_gradient_and_missing_labels_do_not_count():

@@ -1,17 +1,16 @@
 """The gradient of a victim in its inputs: written out where a posterior offers it, in fewer digits
 where asked for."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import warnings
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, draw_normal, generator
 from support.small.small_problems import classes, train
 from support.small.small_victims import F64, Softmax, images
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked, _zero_nonfinite_rows
 from components.attackers.criteria import CRITERIA
@@ -35,7 +34,7 @@ def network(problem, **changes):
 def posteriors(problem, activation="tanh", widths=(6, 1, 5)):
     """A victim of each kind, and how many rows of x are a block of it."""
     own = [network(problem, activation=activation, widths=list(widths)) for _ in range(2)]
-    theta = torch.randn(3, own[0].dim, generator=generator(), dtype=F64)
+    theta = draw_normal(3, own[0].dim)
     own[1].theta.data = theta[2].clone()
     biases = component("model", "mlp", widths=list(widths), activation=activation, biases="point")
     draws = Draws(theta[None], theta[:1], model=own[0])
@@ -65,8 +64,8 @@ def test_the_gradient_written_out_is_that_of_a_graph(activation, criterion):
             (literal,) = torch.autograd.grad(objective.sum(), at)
             before = x.clone()
             ours = Attacked(posterior).answer(x, y, generator(), criterion)
-            torch.testing.assert_close(ours.gradient, literal, rtol=1e-10, atol=1e-10)
-            torch.testing.assert_close(ours.objective, objective.detach(), rtol=1e-10, atol=1e-10)
+            assert_close(ours.gradient, literal, rtol=1e-10, atol=1e-10)
+            assert_close(ours.objective, objective.detach(), rtol=1e-10, atol=1e-10)
             assert torch.equal(
                 Attacked(posterior).input_gradient(x, y, generator(), criterion), ours.gradient
             )
@@ -83,7 +82,7 @@ def test_rows_may_follow_criteria_of_their_own():
         victim.input_gradient(x, y, generator(), c) for c in ("margin", "cross_entropy")
     )
     mixed = victim.input_gradient(x, y, generator(), "margin", where)
-    torch.testing.assert_close(mixed, torch.where(where[:, None], margin, likelihood))
+    assert_close(mixed, torch.where(where[:, None], margin, likelihood))
 
 
 def test_a_whole_attack_is_the_same_with_a_graph():
@@ -130,8 +129,8 @@ def test_strided_convolutions_written_out_are_those_of_a_graph(activation, image
         (literal,) = torch.autograd.grad(log_prob.sum(), at)
         before = x.clone()
         ours = Attacked(posterior).answer(x, y, generator())
-        torch.testing.assert_close(ours.gradient, literal, rtol=1e-10, atol=1e-10)
-        torch.testing.assert_close(ours.objective, log_prob.detach(), rtol=1e-10, atol=1e-10)
+        assert_close(ours.gradient, literal, rtol=1e-10, atol=1e-10)
+        assert_close(ours.objective, log_prob.detach(), rtol=1e-10, atol=1e-10)
         assert torch.equal(x, before)
     several = model.theta.detach().repeat(2, 1)
     assert model.reverse_with_weights(several, x) is None  # one network after the other
@@ -145,7 +144,7 @@ def test_slopes_that_are_no_numbers_are_zero_and_found():
     kept, finite = _zero_nonfinite_rows(slopes)
     assert finite.tolist() == [True, False, False, False]
     assert kept.isfinite().all()
-    assert int(kept.sum()) == 3 + 2 + 1 + 2
+    assert kept.sum() == 3 + 2 + 1 + 2
     large = torch.full((2, 3), torch.finfo(torch.float32).max)  # finite, though the sum is not
     kept, finite = _zero_nonfinite_rows(large)
     assert finite.all()
@@ -158,7 +157,7 @@ def test_pooled_convolutions_and_weighted_draws_are_followed_along_a_graph():
     cnn = component("model", "cnn", channels=[2], widths=[4]).build(problem, Streams(0))
     assert PointEstimate(cnn).reverse(problem.test.x, generator()) is None
     plain = network(problem)
-    theta = torch.randn(1, 4, plain.dim, generator=generator(), dtype=F64)
+    theta = draw_normal(1, 4, plain.dim)
     weighted = Draws(theta, theta[:, 0], model=plain, log_weights=torch.zeros(1, 4, dtype=F64))
     assert weighted.reverse(problem.test.x, generator()) is None
     for posterior in (PointEstimate(cnn), weighted):
@@ -209,7 +208,7 @@ def test_rounded_gradients_are_those_of_a_copy_in_that_format(trained):
     # bfloat16 keeps 8 binary digits: sums of a few dozen products are right to a few per cent of
     # the largest slope.
     assert float((one - other).abs().max() / one.abs().max()) < 0.05
-    assert float((one.sign() == other.sign()).double().mean()) > 0.95
+    assert (one.sign() == other.sign()).double().mean() > 0.95
     assert rounded.posterior is posterior  # as it was
 
 
@@ -248,7 +247,7 @@ def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(trained
                 "linf", 20, 0.125, random_start=True, restarts=restarts, precision=precision
             )
             moved = ascend(victim, x, y, generator(1), 0.2, how)
-            assert float((moved - x).abs().max()) <= 0.2 + 1e-6
+            assert (moved - x).abs().max() <= 0.2 + 1e-6
             left[precision, restarts] = float(
                 (~victim.broken(moved, y, generator())).double().mean()
             )

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, draw_normal, generator
 from support.small.small_victims import F64, Softmax, images
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.attackers.criteria import margins
@@ -57,8 +58,8 @@ def test_attacks_stay_in_the_ball_and_the_bounds_and_repeat_themselves(name, key
     attacker = component("attacker", name, **keys)
     eps = SIZES[attacker.measure()]
     moved = attacker.perturb(Attacked(model, UNIT), x, y, rng(), eps)
-    assert bool(moved.isfinite().all())
-    assert float(NORMS[attacker.measure()].size(moved - x).max()) <= eps * (1 + 1e-9)
+    assert moved.isfinite().all()
+    assert NORMS[attacker.measure()].size(moved - x).max() <= eps * (1 + 1e-9)
     assert moved.min() >= 0
     assert moved.max() <= 1
     assert torch.equal(moved, attacker.perturb(Attacked(model, UNIT), x, y, rng(), eps))
@@ -71,7 +72,7 @@ def test_missing_labels_and_no_rows_do_no_harm(name, keys):
     x, y = images(model, 6)
     y[:3] = -1
     attacker = component("attacker", name, **keys)
-    assert bool(attacker.perturb(Attacked(model, UNIT), x, y, rng(), 0.2).isfinite().all())
+    assert attacker.perturb(Attacked(model, UNIT), x, y, rng(), 0.2).isfinite().all()
     assert len(attacker.perturb(Attacked(model, UNIT), x[:0], y[:0], rng(), 0.2)) == 0
 
 
@@ -89,7 +90,7 @@ def test_margins_are_those_of_the_logits():
 
 
 def test_margins_of_several_tasks_are_the_smallest_of_the_labels_seen():
-    logits = torch.randn(1, 4, 2, 3, generator=generator(), dtype=F64)
+    logits = draw_normal(1, 4, 2, 3)
     y = torch.tensor([[0, 1], [-1, 2], [1, -1], [-1, -1]])
     found = margins(Categorical(logits), y)
     for b in range(4):
@@ -132,7 +133,7 @@ def test_deepfool_is_its_algorithm_written_out(norm):
                             (gap / float(w.abs().sum()), gap / float(w.abs().sum()) * w.sign())
                         )
             total = total + min(steps, key=lambda s: s[0])[1]
-        torch.testing.assert_close(ours[b], x[b] + 1.02 * total)
+        assert_close(ours[b], x[b] + 1.02 * total)
 
 
 def test_deepfool_finds_the_exact_distance_to_the_planes_of_a_linear_classifier():
@@ -146,7 +147,7 @@ def test_deepfool_finds_the_exact_distance_to_the_planes_of_a_linear_classifier(
         moved = component("attacker", "deepfool", norm=norm, overshoot=1e-4).perturb(
             Attacked(model), x, y, rng(), 1e6
         )
-        assert bool(broken(model, moved, y).all())
+        assert broken(model, moved, y).all()
         for b in range(20):
             label = int(y[b])
             dual = {"l2": 2, "linf": 1}[norm]
@@ -180,7 +181,7 @@ def test_one_step_of_carlini_and_wagner_written_out(kappa):
         rest = f.scatter(1, y, -torch.inf).amax(1)
         ((moved - x).square().sum() + 0.7 * (own - rest).clamp_min(-kappa).sum()).backward()
         adam.step()
-    torch.testing.assert_close(last, (w.detach().tanh() + 1) / 2)
+    assert_close(last, (w.detach().tanh() + 1) / 2)
 
 
 @pytest.mark.parametrize("target", [None, 1])
@@ -205,12 +206,12 @@ def test_success_of_carlini_and_wagner_is_by_a_margin_of_kappa(target):
         )
         found, length[kappa], _ = attacker._descend(*descent)
         won = length[kappa].isfinite()
-        assert int(won.sum()) > 20
+        assert won.sum() > 20
         margin = margins(model.predict(found[won], generator()), labels[won])
         margin = margin if target is None else -margin
-        assert float(margin.max()) <= -kappa
+        assert margin.max() <= -kappa
     both = length[0.0].isfinite() & length[0.6].isfinite()
-    assert float((length[0.6] - length[0.0])[both].mean()) > 0.01
+    assert (length[0.6] - length[0.0])[both].mean() > 0.01
 
 
 def test_the_search_over_the_price_of_carlini_and_wagner_written_out():
@@ -239,7 +240,7 @@ def test_the_search_over_the_price_of_carlini_and_wagner_written_out():
                 best = last[0] if shortest == float("inf") else best
             shortest = min(shortest, float(length))
             c = 10 * c if high == float("inf") else (low + high) / 2
-        torch.testing.assert_close(ours[b], x[b] + eps * (best - x[b]) / (best - x[b]).norm())
+        assert_close(ours[b], x[b] + eps * (best - x[b]) / (best - x[b]).norm())
     assert 0 < failed < 5 * len(x)
 
 
@@ -266,10 +267,10 @@ def test_the_search_of_carlini_and_wagner_comes_near_the_shortest_perturbation()
         low = torch.where(now.isfinite(), low, torch.maximum(low, c))
         c = torch.where(high.isinf(), 10 * c, (low + high) / 2)
         length = torch.minimum(length, now)
-    assert bool((length >= exact.norm(dim=1) * (1 - 1e-6)).all())
-    assert float((length / exact.norm(dim=1)).mean()) < 1.05
+    assert (length >= exact.norm(dim=1) * (1 - 1e-6)).all()
+    assert (length / exact.norm(dim=1)).mean() < 1.05
     inside = attacker.perturb(Attacked(model), x, y, rng(), 1.05 * float(length.median()))
-    assert bool((broken(model, inside, y) >= (length <= 1.05 * length.median())).all())
+    assert (broken(model, inside, y) >= (length <= 1.05 * length.median())).all()
 
 
 def test_langevin_steps_written_out():
@@ -280,8 +281,8 @@ def test_langevin_steps_written_out():
     ours = attacker.perturb(Attacked(model, UNIT), x, y, rng(3), eps)
     g = generator(3)
     number, alpha, margin = attacker.draw(x, g, eps)
-    assert bool(margin.any())
-    assert not bool(margin.all())
+    assert margin.any()
+    assert not margin.all()
     at = x.clone()
     for t in range(int(number.max())):
         z = torch.randn(x.shape, generator=g, dtype=F64)
@@ -298,7 +299,7 @@ def test_langevin_steps_written_out():
             a = float(alpha[b])
             moved = at[b] - a * gradient[0].sign() + (2 * a * 0.01) ** 0.5 * z[b]
             at[b] = torch.minimum(torch.maximum(moved, x[b] - eps), x[b] + eps).clamp(0, 1)
-    torch.testing.assert_close(ours, at)
+    assert_close(ours, at)
 
 
 def test_what_langevin_samples_are_uncertain_about_has_the_moments_of_its_laws():
@@ -308,7 +309,7 @@ def test_what_langevin_samples_are_uncertain_about_has_the_moments_of_its_laws()
     n, eps = 20_000, 0.5
     number, alpha, margin = attacker.draw(torch.zeros(n, 1, dtype=F64), generator(), eps)
     beta = alpha / (0.4 * eps)
-    assert float(beta.max()) <= 1
+    assert beta.max() <= 1
     a, b = 2.0, 3.0
     variance = a * b / ((a + b) ** 2 * (a + b + 1))
     for values, mean, var in [
@@ -316,8 +317,8 @@ def test_what_langevin_samples_are_uncertain_about_has_the_moments_of_its_laws()
         (beta, a / (a + b), variance),
         (margin.double(), 0.3, 0.21),
     ]:
-        assert float(values.mean()) == pytest.approx(mean, abs=4 * (var / n) ** 0.5)
-        assert float(values.var()) == pytest.approx(var, rel=0.05)
+        assert values.mean() == pytest.approx(mean, abs=4 * (var / n) ** 0.5)
+        assert values.var() == pytest.approx(var, rel=0.05)
 
 
 def test_without_a_projection_langevin_samples_leave_the_ball():
@@ -359,7 +360,7 @@ def test_squares_change_one_window_at_a_time_and_keep_only_what_helps(shape):
     for candidate in asked[1:]:
         delta = candidate - x
         border = (delta.abs() - eps).abs() < 1e-12
-        assert bool((border | (candidate == 0) | (candidate == 1)).all())
+        assert (border | (candidate == 0) | (candidate == 1)).all()
     best, value = asked[1], values[1]
     for query, (candidate, now) in enumerate(zip(asked[2:], values[2:], strict=True), start=1):
         changed = ((candidate - best).abs() > 1e-12).reshape(shape if shape else (1, 1, 16))
@@ -367,13 +368,13 @@ def test_squares_change_one_window_at_a_time_and_keep_only_what_helps(shape):
         where = grid.nonzero()
         h, w = _window(0.5 * 0.5 ** _count_halvings(query, 40), *grid.shape)
         if len(where):
-            assert bool((where.amax(0) - where.amin(0) < torch.tensor([h, w])).all())
+            assert (where.amax(0) - where.amin(0) < torch.tensor([h, w])).all()
         if now < value:
             best, value = candidate, now
     assert torch.equal(moved, best)
     if shape is None or len(shape) == 2:
         stripes = (asked[1] - x).reshape(shape or (1, 16))
-        assert bool((stripes.sign() == stripes[:1].sign()).all())
+        assert (stripes.sign() == stripes[:1].sign()).all()
 
 
 def test_the_squares_shrink_by_the_printed_schedule():
@@ -395,7 +396,7 @@ def test_a_broken_row_is_left_alone():
             component("attacker", name).perturb(Attacked(model, UNIT), x, wrong, rng(), 0.2), x
         )
     moved = component("attacker", "cw").perturb(Attacked(model, UNIT), x, wrong, rng(), 0.5)
-    torch.testing.assert_close(moved, x, atol=1e-5, rtol=0)
+    assert_close(moved, x, atol=1e-5, rtol=0)
 
 
 def test_who_knows_more_breaks_more():

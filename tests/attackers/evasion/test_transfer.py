@@ -1,8 +1,6 @@
 """Grey box: the surrogate is trained apart, the attack on it is carried over, and is weaker than a
 white box."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -157,7 +155,7 @@ def test_a_defence_may_train_against_it(victim):
     threatened = replace(problem, attacker=transfer())
     rng = Streams(0)
     attacked = TrainingThreat(threatened, 0.1, rng).attack(posterior, problem.train, rng)
-    assert 0 < float((attacked - problem.train.x).abs().max()) <= 0.1 + 1e-9
+    assert 0 < (attacked - problem.train.x).abs().max() <= 0.1 + 1e-9
 
 
 def test_mistakes_are_one_clear_line(victim):

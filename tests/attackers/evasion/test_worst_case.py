@@ -1,8 +1,6 @@
 """Several attacks in one evaluation: each row keeps the strongest, each member's column is what it
 gives alone."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from pydantic import ValidationError

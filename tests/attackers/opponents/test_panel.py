@@ -1,21 +1,20 @@
 """A panel of opponents: replicate r meets member r mod M, and nobody else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.small.small_games import play
+from torch.testing import assert_close
 
 from components.contracts.games import Move, Turn
 from components.contracts.roles import Setting
 from runner.execution.rng import Streams
 
 R = 6
-SETTING = Setting(Path(), torch.device("cpu"), torch.float64, R)
+SETTING = Setting(Path(), torch.device("cpu"), F64, R)
 
 
 def matrix_game(attacker):
@@ -30,7 +29,7 @@ def values_of(game):
 
 def random_moves(n, generator):
     """Moves of the prisoner's dilemma with memory: s, a, b, r, r_hers and s_next [R]."""
-    pays = torch.tensor([[5.0, 0.0], [6.0, 1.0]], dtype=torch.float64)  # of (own, other)
+    pays = torch.tensor([[5.0, 0.0], [6.0, 1.0]], dtype=F64)  # of (own, other)
     s = torch.full((R,), 4)
     for _ in range(n):
         a, b = torch.randint(2, (2, R), generator=generator)
@@ -70,8 +69,8 @@ def test_members_learn_from_their_replicates_only(agent):
     for s in range(5):
         states = torch.full((R,), s)
         inside, outside = alone.policy_in(both[1], states, 0), alone.policy_in(one, states, 0)
-        torch.testing.assert_close(inside[own], outside[own], rtol=0, atol=0)
-        torch.testing.assert_close(inside[~own], before[~own], rtol=0, atol=0)
+        assert_close(inside[own], outside[own], rtol=0, atol=0)
+        assert_close(inside[~own], before[~own], rtol=0, atol=0)
     moved = alone.policy_in(one, torch.zeros(R).long(), 0)
     assert not torch.equal(moved[own], before[own])
 

@@ -1,14 +1,12 @@
 """Opponents who never learn, who know everything, and who are decision makers themselves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 import torch
 from pydantic import ValidationError
 from scipy.optimize import linprog
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator
 from support.small.small_games import friend_or_foe, greedy, invert, play, three_states
 
 from components.contracts.games import Move, Seat, Turn
@@ -17,11 +15,11 @@ from components.errors import ConfigMismatchError, DataUnavailableError
 from components.games.opponents.oracle import best_response
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 30)
+SETTING = Setting(Path(), torch.device("cpu"), F64, 30)
 
 
 def seat(own=2, hers=2, replicates=5, environment=None):
-    return Seat(replicates, own, (hers,), 2, 1, torch.device("cpu"), torch.float64, environment)
+    return Seat(replicates, own, (hers,), 2, 1, torch.device("cpu"), F64, environment)
 
 
 def moved(a, **changes):
@@ -54,9 +52,7 @@ def test_a_fixed_policy_is_what_it_says(plays, own, share):
     player, rng = component("attacker", "fixed_policy", plays=plays), Streams(0)
     state = player.reset(seat(own, replicates=20_000), rng)
     found = torch.bincount(player.act(state, turn(), rng), minlength=own) / 20_000
-    torch.testing.assert_close(
-        found.double(), torch.tensor(share, dtype=torch.float64), atol=0.015, rtol=0
-    )
+    torch.testing.assert_close(found.double(), torch.tensor(share, dtype=F64), atol=0.015, rtol=0)
 
 
 def test_probabilities_of_a_fixed_policy_fit():
@@ -129,12 +125,12 @@ def test_the_oracle_answers_best_on_matrix_games():
     g = generator(0)
     for _ in range(20):
         world = three_states(6, 1).environment
-        policy = torch.rand(6, 3, 2, generator=g, dtype=torch.float64)
+        policy = torch.rand(6, 3, 2, generator=g, dtype=F64)
         policy = policy / policy.sum(-1, keepdim=True)
         q = best_response(world, policy, 0.0)
         for r in range(6):
             for s in range(3):
-                assert float(q[r, s].max()) == pytest.approx(
+                assert q[r, s].max() == pytest.approx(
                     exploited(world.reward_b[s, :, :, 0].numpy(), policy[r, s].numpy())
                 )
 
@@ -144,7 +140,7 @@ def test_the_oracle_looks_ahead():
     is another."""
     world, policy, gamma = (
         three_states(2, 1).environment,
-        torch.full((2, 3, 2), 0.5, dtype=torch.float64),
+        torch.full((2, 3, 2), 0.5, dtype=F64),
         0.9,
     )
     q = best_response(world, policy, gamma)
@@ -174,7 +170,7 @@ def test_the_oracle_exploits_a_pure_policy_and_needs_to_know_it():
     state = player.reset(room.seat(0, None, 2), Streams(0))
 
     def first_box(s):
-        return torch.tensor([[1.0, 0.0]], dtype=torch.float64).expand(len(s), -1)
+        return torch.tensor([[1.0, 0.0]], dtype=F64).expand(len(s), -1)
 
     assert player.act(state, turn(policy=first_box), Streams(0)).tolist() == [1] * 5
     with pytest.raises(ConfigMismatchError, match="needs her policy"):
@@ -191,14 +187,8 @@ def test_a_learner_is_the_decision_maker_on_the_other_side():
     room.attacker = component("attacker", "learner", agent=agent)
     state, _ = play(room, component("inference", "q_learning", epsilon=1.0))
     mine = Streams(0)
-    mine_u = [
-        torch.rand(3, 1, generator=mine.noise, dtype=torch.float64)[:, 0].tolist()
-        for _ in range(40)
-    ]
-    his = [
-        torch.rand(3, 1, generator=mine.attack, dtype=torch.float64)[:, 0].tolist()
-        for _ in range(40)
-    ]
+    mine_u = [torch.rand(3, 1, generator=mine.noise, dtype=F64)[:, 0].tolist() for _ in range(40)]
+    his = [torch.rand(3, 1, generator=mine.attack, dtype=F64)[:, 0].tolist() for _ in range(40)]
     for i in range(3):
         q = [0.0, 0.0]
         for t in range(40):

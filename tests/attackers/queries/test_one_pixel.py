@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, draw_uniform, generator
 from support.small.small_victims import F64, Softmax
 
 from components.attackers.attacked import Attacked
@@ -51,7 +51,7 @@ def test_it_finds_what_enumeration_finds(pixels, eps):
     """f_c − f_y is linear in a pixel: rows are broken exactly where some pixels at some end of their range break them, and the
     others have the least log p(y|x') of all."""
     model = Linear()
-    x = torch.rand(25, 6, generator=generator(1), dtype=F64)
+    x = draw_uniform(25, 6, seed=1)
     y = model.predict(x, None).guess
     attack = component("attacker", "one_pixel", pixels=pixels, population=80, generations=40)
     moved = attack.perturb(victim(model), x, y, Streams(0), eps)
@@ -72,7 +72,7 @@ def test_it_finds_what_enumeration_finds(pixels, eps):
 
 def test_a_target_is_reached_where_some_pixel_reaches_it():
     model = Linear()
-    x = torch.rand(25, 6, generator=generator(1), dtype=F64)
+    x = draw_uniform(25, 6, seed=1)
     attack = component("attacker", "one_pixel", population=80, generations=40, target=1)
     y = model.predict(x, None).guess
     moved = attack.perturb(victim(model), x, y, Streams(0), 1.0)
@@ -89,7 +89,7 @@ def test_a_target_is_reached_where_some_pixel_reaches_it():
 
 def test_pixels_are_painted_literally():
     """Three channels: floor(row), floor(column), a value each, within ε of the pixel's own."""
-    x = torch.rand(2, 3 * 2 * 4, generator=generator(), dtype=F64)
+    x = draw_uniform(2, 3 * 2 * 4)
     members = torch.tensor([[[[1.7, 3.2, 0.9, -0.4, 0.5]]], [[[0.0, 0.5, 2.0, 0.1, 0.3]]]]).double()
     moved = paint(x, members, Image(3, 2, 4, UNIT), 0.25)[:, 0].view(2, 3, 2, 4)
     expected = x.view(2, 3, 2, 4).clone()
@@ -112,7 +112,7 @@ def test_parents_are_three_different_members_all_equally_often():
 
 def test_rows_that_are_broken_already_are_asked_about_no_more():
     model = Softmax()
-    x = torch.rand(4, 6, generator=generator(1), dtype=F64)
+    x = draw_uniform(4, 6, seed=1)
     y = (model.predict(x, generator()).guess + 1) % 3
     model.calls = 0
     attack = component("attacker", "one_pixel", population=50, generations=9)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component, threat
+from support.runs.configured import F64, component, threat
 from support.small.small_spam import fitted, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
@@ -78,7 +78,7 @@ def test_greedy_changes_of_naive_bayes_are_the_exact_ones_and_never_worse_than_f
 def test_a_confident_victim_is_attacked_where_probabilities_are_rounded_to_one():
     problem = words(n_words=8)
     posterior = fitted(problem)
-    posterior.fitted["log_class"] = torch.tensor([-60.0, 0.0], dtype=torch.float64)
+    posterior.fitted["log_class"] = torch.tensor([-60.0, 0.0], dtype=F64)
     x, y = problem.test.x[:10], torch.ones(10, 1, dtype=torch.long)
     attacked = component("attacker", "word_flip").perturb(Attacked(posterior), x, y, Streams(0), 1)
     for row, sent in zip(rows(x), rows(attacked), strict=True):
@@ -130,10 +130,7 @@ def test_dalvi_is_for_naive_bayes():
 def test_beta_has_the_mean_and_the_variance_asked_for(share):
     for r in (1e-6, 0.2, 0.5, 0.7, 0.999):
         d1, d2 = (
-            float(d)
-            for d in beta_parameters(
-                torch.tensor(math.log(r / (1 - r)), dtype=torch.float64), share
-            )
+            float(d) for d in beta_parameters(torch.tensor(math.log(r / (1 - r)), dtype=F64), share)
         )
         largest = min(r**2 * (1 - r) / (1 + r), r * (1 - r) ** 2 / (2 - r))
         assert d1 / (d1 + d2) == pytest.approx(r, rel=1e-9)
@@ -143,18 +140,17 @@ def test_beta_has_the_mean_and_the_variance_asked_for(share):
         assert min(d1, d2) >= 1 - 1e-9
     for value in (-80.0, 80.0):  # r = 2e-35 and 1 − 2e-35
         assert all(
-            torch.isfinite(d)
-            for d in beta_parameters(torch.tensor(value, dtype=torch.float64), share)
+            torch.isfinite(d) for d in beta_parameters(torch.tensor(value, dtype=F64), share)
         )
 
 
 def test_beliefs_are_beta_draws():
     r, n = 0.3, 40_000
-    odds = torch.tensor([math.log(r / (1 - r))], dtype=torch.float64)
+    odds = torch.tensor([math.log(r / (1 - r))], dtype=F64)
     p = torch.sigmoid(random_beliefs(odds, 0.5, n, torch.Generator().manual_seed(0)))
     variance = 0.5 * r**2 * (1 - r) / (1 + r)
     assert abs(float(p.mean()) - r) < 4 * math.sqrt(variance / n)
-    assert float(p.var()) == pytest.approx(variance, rel=0.04)
+    assert p.var() == pytest.approx(variance, rel=0.04)
 
 
 def alone(odds, which, n):
@@ -171,7 +167,7 @@ def test_frequencies_count_3_12_literally_and_converge():
     K Bernoulli trials."""
     from scipy.stats import beta
 
-    odds = torch.tensor([[-1.0, -0.4, 0.3, torch.inf]], dtype=torch.float64)
+    odds = torch.tensor([[-1.0, -0.4, 0.3, torch.inf]], dtype=F64)
     d1, d2 = beta_parameters(odds[0, :3], 0.8)
     grid = (np.arange(4_000) + 0.5) / 4_000
     laws = [beta(float(a), float(b)) for a, b in zip(d1, d2, strict=True)]
@@ -182,7 +178,7 @@ def test_frequencies_count_3_12_literally_and_converge():
     assert sum(exact) == pytest.approx(1, abs=1e-5)
     for n in (100, 10_000):
         found = attack_frequencies(odds, 0.8, n, torch.Generator().manual_seed(1))[0]
-        assert float(found.sum()) == pytest.approx(1)
+        assert found.sum() == pytest.approx(1)
         assert float(found[3]) == 0
         for p, value in zip(exact, found[:3].tolist(), strict=True):
             assert abs(value - p) < 4 * math.sqrt(p * (1 - p) / n)
@@ -198,7 +194,7 @@ def test_the_frequency_of_one_candidate_has_the_law_of_all():
     """Of twenty candidates, some of them none: against the frequencies that draw them all, in
     standard errors."""
     g, n = torch.Generator().manual_seed(0), 20_000
-    odds = torch.randn(4, 20, generator=g, dtype=torch.float64)
+    odds = torch.randn(4, 20, generator=g, dtype=F64)
     odds[1, 5:] = torch.inf
     odds[2, 1:] = torch.inf  # nothing else to send
     all_of_them = attack_frequencies(odds, 0.5, n, g)
@@ -206,7 +202,7 @@ def test_the_frequency_of_one_candidate_has_the_law_of_all():
         found = estimate_frequency(torch.tensor([which, which, 0, which]), odds, 0.5, n, g)
         expected = all_of_them[range(4), [which, which, 0, which]]
         error = (2 * expected * (1 - expected) / n).sqrt() + 1e-12
-        assert float(((found - expected).abs() / error).max()) < 4
+        assert ((found - expected).abs() / error).max() < 4
     assert float(found[2]) == 1
     sure = estimate_frequency(odds.argmin(1), odds, 0.0, n, g)
     assert sure.tolist() == [1, 1, 1, 1]

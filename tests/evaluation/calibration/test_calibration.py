@@ -1,13 +1,11 @@
 """Simulation-based calibration: ranks of the exact posterior are uniform, those of planted faults are
 not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 
 from components.errors import ConfigMismatchError
 from components.evaluation.calibration.quantities import compute_quantities, rank, thin
@@ -36,7 +34,7 @@ def line():
 def exact_draws(model, problem, n, generator):
     """Independent draws of the conjugate posterior [1, n, P]."""
     posterior = model.coefficients(problem.train)
-    z = torch.randn(n, len(posterior.m), generator=generator, dtype=torch.float64)
+    z = torch.randn(n, len(posterior.m), generator=generator, dtype=F64)
     theta = posterior.m + torch.linalg.solve_triangular(posterior.L.T, z.T, upper=True).T
     return Draws(theta[None], theta[:1], list(model.names), model)
 

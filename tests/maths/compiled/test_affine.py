@@ -6,6 +6,7 @@ import pytest
 import torch
 from support.runs.configured import generator
 from torch.nn import functional as F
+from torch.testing import assert_close
 
 from components.maths.compiled import affine as module
 from components.maths.compiled.affine import affine
@@ -37,20 +38,20 @@ def test_matrices_of_any_strides_are_multiplied(of_x, of_weight):
     x, weight = LAYOUTS[of_x](B, D), LAYOUTS[of_weight](H, D)
     for bias in (None, draw(H), draw(1).expand(H), draw(2 * H)[::2]):
         exact = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
-        torch.testing.assert_close(affine(x, weight, bias).double(), exact, atol=3e-5, rtol=0)
+        assert_close(affine(x, weight, bias).double(), exact, atol=3e-5, rtol=0)
 
 
 @pytest.mark.parametrize("shape", [(D,), (1, D), (0, D), (2, 3, B, D)])
 def test_inputs_have_any_number_of_rows_and_of_dimensions(shape):
     x, weight, bias = draw(*shape), draw(H, D), draw(H)
-    torch.testing.assert_close(affine(x, weight, bias), F.linear(x, weight, bias))
+    assert_close(affine(x, weight, bias), F.linear(x, weight, bias))
 
 
 def test_numbers_that_are_not_finite_stay_what_they_are():
     x = draw(B, D)
     x[0, 0], x[1, 1] = torch.nan, torch.inf
     weight = draw(H, D)
-    torch.testing.assert_close(affine(x, weight), F.linear(x, weight), equal_nan=True)
+    assert_close(affine(x, weight), F.linear(x, weight), equal_nan=True)
 
 
 @pytest.mark.parametrize("shape", [(B, D), (2, 3, D)])
@@ -61,7 +62,7 @@ def test_first_and_second_derivatives_are_those_of_torch(shape):
         first = torch.autograd.grad(way(*given).sin().sum(), given, create_graph=True)
         second = torch.autograd.grad(sum(g.square().sum() for g in first), given)
         found.append([*first, *second])
-    torch.testing.assert_close(*found, atol=1e-3, rtol=1e-4)
+    assert_close(*found, atol=1e-3, rtol=1e-4)
 
 
 def test_a_derivative_that_nobody_asks_for_is_not_taken(monkeypatch):
@@ -82,9 +83,9 @@ def test_a_derivative_that_nobody_asks_for_is_not_taken(monkeypatch):
 def test_maps_and_forward_derivatives_of_functions_go_through():
     x, weight = draw(B, D), draw(H, D)
     expected = F.linear(x, weight)
-    torch.testing.assert_close(torch.func.vmap(lambda row: affine(row, weight))(x), expected)
+    assert_close(torch.func.vmap(lambda row: affine(row, weight))(x), expected)
     slope = torch.func.jvp(lambda x: affine(x, weight), (x,), (x,))[1]
-    torch.testing.assert_close(slope, expected)
+    assert_close(slope, expected)
 
 
 def test_other_types_are_torchs():

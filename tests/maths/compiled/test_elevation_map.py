@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_uniform
 
 from components.maths.compiled import terrain
 from components.maths.compiled.elevation_map import elevation
@@ -41,7 +41,7 @@ def literal(a: float, b: float, dem: str) -> float:
 
 def flights(dtype: torch.dtype) -> torch.Tensor:
     """States over all of the ground that the released trajectory crosses."""
-    x = torch.rand(3, 200, 6, generator=generator(1), dtype=torch.float64)
+    x = draw_uniform(3, 200, 6, seed=1)
     x[..., 0] = -8e3 + 2.2e4 * x[..., 0]
     x[..., 1] = 4e3 + 2e4 * x[..., 1]
     return x.to(dtype)
@@ -52,12 +52,12 @@ def expected(x: torch.Tensor, dem: str) -> torch.Tensor:
         [z - literal(a, b, dem), math.hypot(a - TAKEOFF[0], b - TAKEOFF[1])]
         for a, b, z, *_ in x.double().flatten(0, 1).tolist()
     ]
-    return torch.tensor(rows, dtype=torch.float64).view(*x.shape[:2], 2)
+    return torch.tensor(rows, dtype=F64).view(*x.shape[:2], 2)
 
 
 @pytest.mark.parametrize("dem", MAPS)
 def test_elevation_is_the_printed_formula(dem):
-    x = flights(torch.float64)
+    x = flights(F64)
     heights = x[..., 2] - elevation(x[..., 0], x[..., 1], dem)
     torch.testing.assert_close(heights, expected(x, dem)[..., 0], rtol=0, atol=1e-8)
 
@@ -71,7 +71,7 @@ def test_float32_is_good_to_five_centimetres(dem):
 
 @pytest.mark.parametrize("dem", MAPS)
 def test_the_compiled_loop_sees_the_same(dem):
-    for dtype, height, distance in ((torch.float64, 1e-6, 1e-9), (torch.float32, 0.05, 0.01)):
+    for dtype, height, distance in ((F64, 1e-6, 1e-9), (torch.float32, 0.05, 0.01)):
         x = flights(dtype)
         seen = terrain.height_and_distance(x, TAKEOFF, dem)
         error = (seen.double() - expected(x, dem)).abs().amax((0, 1))

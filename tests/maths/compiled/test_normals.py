@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from support.runs.configured import F64
 
 from components.maths.compiled import functions
 from components.maths.compiled.normals import BLOCK, standard_normals, uniforms
@@ -35,7 +36,7 @@ def test_split_mix_is_the_published_one():
 def test_numbers_are_box_and_mullers_of_the_hashed_counter(n):
     generator = torch.Generator().manual_seed(3)
     seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
-    z = standard_normals((n,), generator.manual_seed(3), torch.float64)
+    z = standard_normals((n,), generator.manual_seed(3), F64)
     half, expected = (n + 1) // 2, np.empty(n + 1)
     for i in range(half):
         u, v = (split_mix((seed + (2 * i + k) * 0x9E3779B97F4A7C15) & MASK) >> 11 for k in (0, 1))
@@ -46,7 +47,7 @@ def test_numbers_are_box_and_mullers_of_the_hashed_counter(n):
 
 def test_law_is_standard_normal_and_calls_are_independent():
     generator, n = torch.Generator().manual_seed(0), 400_000
-    z, later = (standard_normals((n,), generator, torch.float64).numpy() for _ in range(2))
+    z, later = (standard_normals((n,), generator, F64).numpy() for _ in range(2))
     assert stats.kstest(z, "norm").pvalue > 1e-3
     for power, moment, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
         assert abs((z**power).mean() - moment) < 4.5 * math.sqrt(variance / n), power
@@ -75,7 +76,7 @@ def test_uniforms_are_the_hashed_counter():
 
 def test_both_types_have_the_same_numbers_and_a_generator_repeats_itself():
     generator = torch.Generator().manual_seed(5)
-    exact = standard_normal((4, 33), generator, torch.zeros(1, dtype=torch.float64))
+    exact = standard_normal((4, 33), generator, torch.zeros(1, dtype=F64))
     rough = standard_normal((4, 33), generator.manual_seed(5), torch.zeros(1, dtype=torch.float32))
     assert exact.shape == (4, 33)
     assert torch.equal(exact.float(), rough)

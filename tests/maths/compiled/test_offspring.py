@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 
 from components.maths.compiled.offspring import count_points_below
 from components.maths.particles import resampling
@@ -11,9 +11,7 @@ from components.maths.particles import resampling
 def sparse_weights(r: int, n: int) -> torch.Tensor:
     """Some zero, the last ones among them, most nearly so."""
     g = generator(n)
-    w = torch.rand(r, n, generator=g, dtype=torch.float64) ** 8 * (
-        torch.rand(r, n, generator=g) < 0.7
-    )
+    w = torch.rand(r, n, generator=g, dtype=F64) ** 8 * (torch.rand(r, n, generator=g) < 0.7)
     w[:, 0] += 1e-3
     w[:, n - n // 10 :] = 0
     return w
@@ -24,7 +22,7 @@ def sparse_weights(r: int, n: int) -> torch.Tensor:
 def test_no_point_is_lost_at_the_ends(u, fast, monkeypatch):
     monkeypatch.setattr(resampling.loops, "is_on_cpu", lambda x: fast)
     w = sparse_weights(6, 1000)
-    counts = resampling.systematic_counts(w, torch.full((6,), u, dtype=torch.float64))
+    counts = resampling.systematic_counts(w, torch.full((6,), u, dtype=F64))
     assert (counts.sum(1) == 1000).all()
     assert (counts[w == 0] == 0).all()
 
@@ -43,8 +41,8 @@ def test_particles_are_repeated_however_they_lie_in_memory(size):
 
 def test_places_are_those_of_a_search():
     g = generator(0)
-    points = torch.rand(7, 41, generator=g, dtype=torch.float64).sort(1).values
-    edges = torch.rand(7, 40, generator=g, dtype=torch.float64).sort(1).values
+    points = torch.rand(7, 41, generator=g, dtype=F64).sort(1).values
+    edges = torch.rand(7, 40, generator=g, dtype=F64).sort(1).values
     edges[:, 3] = edges[:, 4] = points[:, 5]  # an edge on a point, twice
     edges = edges.sort(1).values
     edges[0] = 0.0

@@ -1,14 +1,12 @@
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 
 from components.maths.compiled import weighing
 
-TYPES = [torch.float32, torch.float64]
+TYPES = [torch.float32, F64]
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -27,7 +25,7 @@ def test_weights_are_exponentials(dtype, spread):
 
 
 def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
-    log_w = torch.zeros(5, 20, dtype=torch.float64)
+    log_w = torch.zeros(5, 20, dtype=F64)
     log_w[0, 3] = -math.inf
     log_w[1, 3] = -709.0
     log_w[2, 3] = math.nan
@@ -44,8 +42,8 @@ def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
 @pytest.mark.parametrize("size", [1, 4])
 def test_moments_are_those_of_weighted_particles(dtype, size):
     g = generator(1)
-    x = (1e3 + 0.1 * torch.randn(3, 500, size, generator=g, dtype=torch.float64)).to(dtype)
-    w, sums = weighing.weights(torch.randn(3, 500, generator=g, dtype=torch.float64))
+    x = (1e3 + 0.1 * torch.randn(3, 500, size, generator=g, dtype=F64)).to(dtype)
+    w, sums = weighing.weights(torch.randn(3, 500, generator=g, dtype=F64))
     mean, variance = weighing.moments(x, w, sums)
     p = (w / w.sum(1, keepdim=True)).unsqueeze(2)
     exact = (p * x.double()).sum(1)

@@ -7,7 +7,8 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal, draw_uniform, generator
+from torch.testing import assert_close
 
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import (
@@ -33,7 +34,7 @@ def literal_counts(w: torch.Tensor, u: float) -> list[int]:
 
 def weights(r: int, n: int, seed: int = 0, spread: float = 1.5) -> torch.Tensor:
     g = generator(seed)
-    return (spread * torch.randn(r, n, generator=g, dtype=torch.float64)).softmax(1)
+    return (spread * torch.randn(r, n, generator=g, dtype=F64)).softmax(1)
 
 
 def bias_z(counts: torch.Tensor, w: torch.Tensor) -> float:
@@ -51,7 +52,7 @@ def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
             "components.maths.particles.resampling.loops.is_on_cpu", lambda x: False
         )
     w = weights(5, 13)
-    u = torch.rand(5, generator=generator(3), dtype=torch.float64)
+    u = draw_uniform(5, seed=3)
     fast = systematic_counts(w, u)
     for r in range(5):
         assert fast[r].tolist() == literal_counts(w[r], float(u[r]))
@@ -59,7 +60,7 @@ def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
 
 def test_counts_are_the_expected_number_rounded_up_or_down_and_add_up():
     w = weights(50, 200, spread=3)
-    counts = systematic_counts(w, torch.rand(50, generator=generator(1), dtype=torch.float64))
+    counts = systematic_counts(w, draw_uniform(50, seed=1))
     expected = 200 * w
     assert (counts.sum(1) == 200).all()
     assert (counts >= torch.floor(expected - 1e-9)).all()
@@ -70,13 +71,13 @@ def test_counts_are_unbiased_and_a_fixed_offset_is_not():
     w = weights(1, 20)[0]
     g = generator(0)
     many = w.expand(DRAWS, -1)
-    u = torch.rand(DRAWS, generator=g, dtype=torch.float64)
+    u = torch.rand(DRAWS, generator=g, dtype=F64)
     assert bias_z(systematic_counts(many, u), w) < 4
     # Mutant: the same offset for every draw, half of the interval never used.
     assert bias_z(systematic_counts(many, 0.5 * u), w) > 20
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
 def test_many_particles_add_up_in_either_precision(dtype):
     w = weights(2, 100_000, spread=2).to(dtype)
     counts = systematic_counts(w, torch.tensor([0.0, 0.999999]))
@@ -85,10 +86,10 @@ def test_many_particles_add_up_in_either_precision(dtype):
 
 
 def test_zero_weights_have_no_offspring_and_a_single_one_has_all():
-    w = torch.zeros(2, 6, dtype=torch.float64)
+    w = torch.zeros(2, 6, dtype=F64)
     w[0, 2] = 1.0
     w[1, [0, 5]] = 0.5
-    counts = systematic_counts(w, torch.tensor([0.0, 0.0], dtype=torch.float64))
+    counts = systematic_counts(w, torch.tensor([0.0, 0.0], dtype=F64))
     assert counts.tolist() == [[0, 0, 6, 0, 0, 0], [3, 0, 0, 0, 0, 3]]
 
 
@@ -108,7 +109,7 @@ def test_offspring_of_every_scheme_are_drawn_without_bias(scheme, n):
     assert (counts.sum(1) == n).all()
     assert (counts >= 0).all()
     counts = counts.double()
-    assert bool(((counts.mean(0) - n * w[0]).abs() < 4 * counts.std(0) / DRAWS**0.5 + 1e-12).all())
+    assert ((counts.mean(0) - n * w[0]).abs() < 4 * counts.std(0) / DRAWS**0.5 + 1e-12).all()
 
 
 def test_counts_have_the_covariances_of_their_schemes():
@@ -120,13 +121,13 @@ def test_counts_have_the_covariances_of_their_schemes():
     k, q = rest.sum(), rest / rest.sum()
     for scheme, points, p in (("multinomial", 6, w[0]), ("residual", k, q)):
         exact = points * (torch.diag(p) - torch.outer(p, p))
-        torch.testing.assert_close(torch.cov(seen[scheme].T), exact, rtol=0, atol=0.03)
+        assert_close(torch.cov(seen[scheme].T), exact, rtol=0, atol=0.03)
     for scheme in ("systematic", "ssp"):
-        assert bool(((seen[scheme] - expected).abs() < 1).all()), scheme
-        torch.testing.assert_close(seen[scheme].var(0), rest * (1 - rest), rtol=0, atol=0.01)
+        assert ((seen[scheme] - expected).abs() < 1).all(), scheme
+        assert_close(seen[scheme].var(0), rest * (1 - rest), rtol=0, atol=0.01)
     apart = torch.cov(seen["ssp"].T).triu(1)
-    assert float(apart.max()) < 0.005
-    assert float(apart.sum()) < -0.3
+    assert apart.max() < 0.005
+    assert apart.sum() < -0.3
     # each is better than independent draws
     for scheme in ("residual", "stratified", "systematic", "ssp"):
         assert seen[scheme].var(0).sum() < 0.6 * seen["multinomial"].var(0).sum()
@@ -135,7 +136,7 @@ def test_counts_have_the_covariances_of_their_schemes():
 def test_stratified_counts_are_those_of_the_literal_strata():
     w, u = (
         weights(4, 11),
-        torch.rand(4, 11, generator=generator(3), dtype=torch.float64),
+        draw_uniform(4, 11, seed=3),
     )
     fast = stratified_counts(w, u)
     for r in range(4):
@@ -149,11 +150,11 @@ def test_stratified_counts_are_those_of_the_literal_strata():
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_scheme_keeps_zero_weights_childless_and_equal_ones_in_their_places(scheme):
-    w = torch.zeros(3, 8, dtype=torch.float64)
+    w = torch.zeros(3, 8, dtype=F64)
     w[0, 2], w[1, [0, 7]], w[2] = 1.0, 0.5, 1 / 8
     counts = offspring(scheme, w, generator(0))
     assert counts[0].tolist() == [0, 0, 8, 0, 0, 0, 0, 0]
-    assert int(counts[1, 1:7].sum()) == 0
+    assert counts[1, 1:7].sum() == 0
     assert counts.sum(1).tolist() == [8, 8, 8]
     if scheme in ("residual", "systematic", "ssp", "stratified"):
         assert counts[1].tolist() == [4, 0, 0, 0, 0, 0, 0, 4]
@@ -173,14 +174,14 @@ def test_effective_sample_size_of_equal_and_of_single_weights():
 
 
 def test_quantiles_are_numpys():
-    x = torch.randn(3, 41, 2, generator=generator(0), dtype=torch.float64)
+    x = draw_normal(3, 41, 2)
     for p, q in zip(
         (0.0, 0.05, 0.5, 0.95, 1.0), quantiles(x, (0.0, 0.05, 0.5, 0.95, 1.0)), strict=True
     ):
         np.testing.assert_allclose(q.numpy(), np.quantile(x.numpy(), p, axis=1), rtol=1e-13)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("n", [399, 400, 1000, 3001])
 def test_quantiles_of_the_tails_are_those_of_a_whole_sort(n, dtype):
     """Ordered as particles are after they were resampled, with many equal, all equal, rough and
@@ -212,4 +213,4 @@ def test_quantiles_of_the_tails_are_those_of_a_whole_sort(n, dtype):
                 torch.from_numpy(low), torch.from_numpy(high), place - math.floor(place)
             )
             for got in (alone, with_other):
-                torch.testing.assert_close(got, exact, rtol=0, atol=0, equal_nan=True)
+                assert_close(got, exact, rtol=0, atol=0, equal_nan=True)

@@ -1,11 +1,10 @@
 """Amortisation and approximation gaps of a linear auto-encoder, where both are known."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component, generator, load
 from support.small.unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
+from torch.testing import assert_close
 
 from components.metrics.evidence.best_q import fit_q
 from components.metrics.evidence.held_out import LatentEvidence
@@ -53,10 +52,8 @@ def test_the_best_q_is_the_mean_field_optimum():
     (up,) = module.generative.network.layers
     pull = (rows.x - up.bias) @ up.weight / module.generative.log_noise.exp()
     exact = torch.linalg.solve(precision, pull.detach().T).T
-    torch.testing.assert_close(found_m, exact, atol=0.04, rtol=0)
-    torch.testing.assert_close(
-        found_s, precision.diagonal().rsqrt().expand_as(found_s), atol=0.04, rtol=0
-    )
+    assert_close(found_m, exact, atol=0.04, rtol=0)
+    assert_close(found_s, precision.diagonal().rsqrt().expand_as(found_s), atol=0.04, rtol=0)
 
 
 def test_gaps_of_an_auto_encoder_of_digits():

@@ -8,8 +8,9 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.small.unlabelled_problems import log_evidence, ppca, real_rows
+from torch.testing import assert_close
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
@@ -47,14 +48,14 @@ def test_the_fit_of_a_normal_posterior_is_that_posterior(problem):
         m, s = exact.encode(problem.test)
         far = m + 3.0
     mean, factor = proposal.fit(target_of(module, problem.test), far)
-    torch.testing.assert_close(mean, m, rtol=0, atol=1e-8)
-    torch.testing.assert_close(factor @ factor.mT, s.square().diag_embed(), rtol=1e-8, atol=1e-10)
+    assert_close(mean, m, rtol=0, atol=1e-8)
+    assert_close(factor @ factor.mT, s.square().diag_embed(), rtol=1e-8, atol=1e-10)
 
 
 def test_curvatures_are_no_less_than_those_of_the_prior():
-    hessian = torch.diag(torch.tensor([-4.0, 0.5, -0.2], dtype=torch.float64))[None]
+    hessian = torch.diag(torch.tensor([-4.0, 0.5, -0.2], dtype=F64))[None]
     curvature, directions = proposal.bent(hessian)
-    torch.testing.assert_close(
+    assert_close(
         directions @ (curvature[..., None] * directions.mT),
         torch.diag(torch.tensor([4.0, 1, 1]).double())[None],
     )
@@ -62,14 +63,14 @@ def test_curvatures_are_no_less_than_those_of_the_prior():
 
 def test_a_fit_climbs_a_target_that_is_not_normal():
     module = component("model", "vae", latent_dim=3, widths=[8]).build(binary(), Streams(1))
-    rows, start = binary().test, torch.zeros(N, 3, dtype=torch.float64)
+    rows, start = binary().test, torch.zeros(N, 3, dtype=F64)
     target = target_of(module, rows)
     with torch.no_grad():
         for p in module.generative.network.parameters():
             p.mul_(4)
     mean, factor = proposal.fit(target, start)
-    assert bool((target(mean[None]) >= target(start[None])).all())
-    assert bool((torch.linalg.svdvals(factor) <= 1 + 1e-9).all())
+    assert (target(mean[None]) >= target(start[None])).all()
+    assert (torch.linalg.svdvals(factor) <= 1 + 1e-9).all()
 
 
 def binary() -> Unlabelled:
@@ -84,13 +85,13 @@ def binary() -> Unlabelled:
 
 def test_row_gaussians_are_those_of_torch():
     g = torch.Generator().manual_seed(0)
-    factor = torch.randn(5, 3, 3, generator=g, dtype=torch.float64) + 2 * torch.eye(3)
+    factor = torch.randn(5, 3, 3, generator=g, dtype=F64) + 2 * torch.eye(3)
     mean, z = torch.randn(5, 3, generator=g).double(), torch.randn(7, 5, 3, generator=g).double()
     law = torch.distributions.MultivariateNormal(mean, factor @ factor.mT)
-    torch.testing.assert_close(proposal.RowGaussians(mean, factor).log_prob(z), law.log_prob(z))
-    noise = torch.randn(100_000, 1, 3, generator=g, dtype=torch.float64)
+    assert_close(proposal.RowGaussians(mean, factor).log_prob(z), law.log_prob(z))
+    noise = torch.randn(100_000, 1, 3, generator=g, dtype=F64)
     moved = proposal.RowGaussians(mean[:1], factor[:1]).apply_noise(noise)[:, 0]
-    torch.testing.assert_close(moved.T.cov(), (factor @ factor.mT)[0], rtol=0.03, atol=0.05)
+    assert_close(moved.T.cov(), (factor @ factor.mT)[0], rtol=0.03, atol=0.05)
 
 
 @pytest.mark.parametrize("samples", [1, 7])
@@ -117,15 +118,15 @@ def test_log_weights_are_a_literal_sum(problem):
     normal = torch.distributions.MultivariateNormal
     counts, parts = [28, 10, 2], proposal.components(target, m, s)
     laws = [normal(part.mean, part.factor @ part.factor.mT) for part in parts]
-    torch.testing.assert_close(laws[1].covariance_matrix, (1.44 * s.square()).diag_embed())
-    torch.testing.assert_close(
+    assert_close(laws[1].covariance_matrix, (1.44 * s.square()).diag_embed())
+    assert_close(
         laws[2].log_prob(m), normal(torch.zeros(2).double(), torch.eye(2).double()).log_prob(m)
     )
-    noise = torch.randn(40, N, 2, generator=Streams(3).noise, dtype=torch.float64)
+    noise = torch.randn(40, N, 2, generator=Streams(3).noise, dtype=F64)
     own = zip(parts, noise.split(counts), strict=True)
     z = torch.cat([part.apply_noise(some) for part, some in own])
     q = sum(n / 40 * law.log_prob(z).exp() for n, law in zip(counts, laws, strict=True))
-    torch.testing.assert_close(w, module.log_joint(problem.test, z) - q.log(), rtol=1e-8, atol=1e-8)
+    assert_close(w, module.log_joint(problem.test, z) - q.log(), rtol=1e-8, atol=1e-8)
 
 
 # ---- annealed importance sampling
@@ -146,14 +147,14 @@ def test_annealed_weights_are_unbiased_whatever_the_schedule(temperatures):
     few = real_rows(n=4)
     module = ppca(few, exact_guide=True)
     (up,) = module.generative.network.layers
-    noise = torch.randn(4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    noise = torch.randn(4, 4, generator=torch.Generator().manual_seed(1), dtype=F64)
     rows = Rows(up.bias.detach() + 0.5 * noise, 1.0)
     exact = log_evidence(module, rows.x)
-    like = torch.zeros(4, 2, dtype=torch.float64)
+    like = torch.zeros(4, 2, dtype=F64)
     w, _ = annealed.annealed_log_weights(
         target_of(module, rows), like, temperatures, 4_000, Streams(0).noise
     )
-    assert float((w - exact).exp().std()) > 0.15, "a test of something"
+    assert (w - exact).exp().std() > 0.15, "a test of something"
     assert abs(z_of(w, exact)) < 4
 
 
@@ -162,13 +163,13 @@ def test_step_sizes_of_the_run_that_counts_were_learnt_before_it(problem):
     run of fixed steps."""
     target, like = (
         target_of(ppca(problem, exact_guide=True), problem.test),
-        torch.zeros(N, 2, dtype=torch.float64),
+        torch.zeros(N, 2, dtype=F64),
     )
     g, betas = Streams(0).noise, annealed.schedule(5)
     _, sizes, rates = annealed.anneal(target, like, 2, betas, None, g)
     for t in range(4):
         up = torch.where(rates[t] > 0.65, 1.05, 1 / 1.05)
-        torch.testing.assert_close(sizes[t + 1], sizes[t] * up.double())
+        assert_close(sizes[t + 1], sizes[t] * up.double())
     w, used, _ = annealed.anneal(target, like, 8, betas, sizes, g)
     assert torch.equal(used, sizes)
     assert torch.equal(annealed.annealed_log_weights(target, like, 5, 8, Streams(0).noise)[0], w)
@@ -179,14 +180,14 @@ def test_many_temperatures_find_the_likelihood(problem):
     exact = log_evidence(module, problem.test.x)
     w, rate = annealed.annealed_log_weights(
         target_of(module, problem.test),
-        torch.zeros(N, 2, dtype=torch.float64),
+        torch.zeros(N, 2, dtype=F64),
         60,
         200,
         Streams(0).noise,
     )
-    torch.testing.assert_close(log_mean_exp(w), exact, rtol=0, atol=0.15)
-    assert float((log_mean_exp(w) - exact).mean().abs()) < 0.04
-    assert float(rate.mean()) > 0.5
+    assert_close(log_mean_exp(w), exact, rtol=0, atol=0.15)
+    assert (log_mean_exp(w) - exact).mean().abs() < 0.04
+    assert rate.mean() > 0.5
 
 
 def test_a_transition_leaves_its_target_in_place():
@@ -199,16 +200,16 @@ def test_a_transition_leaves_its_target_in_place():
 
     sd = (beta / v + (1 - beta)) ** -0.5
     g = Streams(0).noise
-    z = sd * torch.randn(200_000, 1, 1, generator=g, dtype=torch.float64)
-    eps = torch.full((1,), 1.7 * sd, dtype=torch.float64)
+    z = sd * torch.randn(200_000, 1, 1, generator=g, dtype=F64)
+    eps = torch.full((1,), 1.7 * sd, dtype=F64)
     for _ in range(3):
         z, there, rate = transition(
             partial(annealed.annealed_log_density, target, beta), z, eps[:, None], 10, g
         )
-    torch.testing.assert_close(there, target(z))
-    assert float(rate.mean()) < 0.9
-    assert float(z.mean()) == pytest.approx(0, abs=4 * sd / 200_000**0.5)
-    assert float(z.var()) == pytest.approx(sd**2, rel=4 * (2 / 200_000) ** 0.5)
+    assert_close(there, target(z))
+    assert rate.mean() < 0.9
+    assert z.mean() == pytest.approx(0, abs=4 * sd / 200_000**0.5)
+    assert z.var() == pytest.approx(sd**2, rel=4 * (2 / 200_000) ** 0.5)
 
 
 # ---- scores

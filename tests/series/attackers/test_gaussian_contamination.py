@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.targets.known_targets import z_score
 
 
@@ -56,7 +54,7 @@ def test_mixture_is_the_law_of_the_corrupted_noise():
     _, hit = attack(probability=0.3, sd=4.0, replicates=100, n_steps=300)
     noise = (hit.observations - hit.states @ hit.system.H.T).flatten(0, 1)
     weights, covariances = hit.attacker.mixture(hit.system.Sigma)
-    assert float(weights.sum()) == 1
+    assert weights.sum() == 1
     second = (weights.view(2, 1, 1) * covariances).sum(0).diagonal()
     assert z_score(noise**2, second).abs().max() < 4
     fourth = (weights.view(2, 1) * 3 * covariances.diagonal(dim1=1, dim2=2) ** 2).sum(0)
@@ -64,10 +62,10 @@ def test_mixture_is_the_law_of_the_corrupted_noise():
 
 
 def test_the_wide_component_has_the_clean_noise_too():
-    Sigma = torch.tensor([[0.5, 0.2], [0.2, 0.9]], dtype=torch.float64)
+    Sigma = torch.tensor([[0.5, 0.2], [0.2, 0.9]], dtype=F64)
     weights, covariances = component(
         "attacker", "gaussian_contamination", probability=0.3, sd=2.0
     ).mixture(Sigma)
     assert weights.tolist() == pytest.approx([0.7, 0.3])
     assert torch.equal(covariances[0], Sigma)
-    torch.testing.assert_close(covariances[1], Sigma + 4.0 * torch.eye(2, dtype=torch.float64))
+    torch.testing.assert_close(covariances[1], Sigma + 4.0 * torch.eye(2, dtype=F64))

@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, generator, load
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
 
@@ -67,7 +65,7 @@ def test_a_missing_observation_stays_missing():
 def dense(epsilon, Sigma, rate, scale):
     """(1 − p_c) N(ε | 0, Σ) + p_c ∫ Exp(ξ) N(ε | 0, ξ² Σ) dξ, by sums over ξ on a fine grid in log
     ξ."""
-    log_xi = torch.linspace(-60, 12, 200_001, dtype=torch.float64)
+    log_xi = torch.linspace(-60, 12, 200_001, dtype=F64)
     xi = log_xi.exp()
     weight = (-xi / scale).exp() / scale * xi * (log_xi[1] - log_xi[0])
     r2 = float(epsilon @ torch.linalg.solve(Sigma, epsilon))
@@ -79,29 +77,25 @@ def dense(epsilon, Sigma, rate, scale):
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_its_law_is_the_integral_over_every_factor(d):
     g = generator(d)
-    root = torch.randn(d, d, generator=g, dtype=torch.float64)
-    Sigma = root @ root.T + 0.1 * torch.eye(d, dtype=torch.float64)
+    root = torch.randn(d, d, generator=g, dtype=F64)
+    Sigma = root @ root.T + 0.1 * torch.eye(d, dtype=F64)
     for rate, scale in ((0.1, 1000.0), (0.7, 5.0), (1.0, 0.3)):
         attacker = component(
             "attacker", "multiplicative_exponential", probability=rate, scale=scale
         )
         for size in (1e-3, 0.3, 4.0, 300.0):
-            epsilon = size * torch.randn(d, generator=g, dtype=torch.float64)
+            epsilon = size * torch.randn(d, generator=g, dtype=F64)
             got = float(attacker.log_noise_density(epsilon, Sigma))
             expected = dense(epsilon, Sigma, rate, scale)
             if expected > 1e-280:
                 assert got == pytest.approx(math.log(expected), abs=1e-8)
-    assert math.isfinite(
-        float(attacker.log_noise_density(torch.zeros(d, dtype=torch.float64), Sigma))
-    )
-    assert math.isfinite(
-        float(attacker.log_noise_density(torch.full((d,), 1e6, dtype=torch.float64), Sigma))
-    )
+    assert math.isfinite(float(attacker.log_noise_density(torch.zeros(d, dtype=F64), Sigma)))
+    assert math.isfinite(float(attacker.log_noise_density(torch.full((d,), 1e6, dtype=F64), Sigma)))
 
 
 def test_its_law_adds_up_to_one_and_is_that_of_what_it_does():
     clean, hit = attacked(probability=0.4, scale=7.0)
-    z = torch.linspace(-60, 8, 200_001, dtype=torch.float64).exp()
+    z = torch.linspace(-60, 8, 200_001, dtype=F64).exp()
     Sigma = clean.system.Sigma[:1, :1]
     density = hit.attacker.log_noise_density(z.unsqueeze(-1), Sigma).exp()
     mass = torch.cumulative_trapezoid(2 * density * z, dx=68 / 200_000)

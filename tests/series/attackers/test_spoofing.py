@@ -1,21 +1,19 @@
 """The adversary against brute force, and held to his budget."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal, generator
 from support.small.small_filters import problem, spoofer, victim
+from torch.testing import assert_close
 
 from components.series.attackers.shifts import random_signs, within
 from runner.execution.rng import Streams
 
 RNG = Streams(7)
-F64 = torch.float64
 
 
 class OnlyErrors:
@@ -43,9 +41,9 @@ def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error
     v, g = victim(p, error=error), generator(0)
     u, way = (torch.randn(p.observations.shape, generator=g, dtype=F64) for _ in range(2))
     found, slope = v.gradient(u)
-    torch.testing.assert_close(found, v.error(u))
+    assert_close(found, v.error(u))
     h = 1e-5
-    torch.testing.assert_close(
+    assert_close(
         (slope * way).sum((1, 2)),
         (v.error(u + h * way) - v.error(u - h * way)) / (2 * h),
         rtol=1e-6,
@@ -57,21 +55,19 @@ def test_the_error_is_the_mean_square_over_times_and_states():
     p = problem(8, 2)
     mean = victim(p).filter(torch.zeros_like(p.observations)).mean
     literal = ((p.states - mean) ** 2).mean((1, 2))
-    torch.testing.assert_close(victim(p).error(torch.zeros_like(p.observations)), literal)
+    assert_close(victim(p).error(torch.zeros_like(p.observations)), literal)
     square = (p.states**2).mean(1)
     nmse = (((p.states - mean) ** 2).mean(1) / square).mean(1)
-    torch.testing.assert_close(
-        victim(p, error="nmse").error(torch.zeros_like(p.observations)), nmse
-    )
+    assert_close(victim(p, error="nmse").error(torch.zeros_like(p.observations)), nmse)
 
 
 def test_shifts_are_in_units_of_the_noise():
     p = problem(4, 2)
     v = victim(p)
-    u = torch.randn(p.observations.shape, generator=generator(2), dtype=F64)
+    u = draw_normal(*p.observations.shape, seed=2)
     delta = v.shift(u) - p.observations
     length = torch.einsum("rti,ij,rtj->rt", delta, torch.linalg.inv(p.system.Sigma), delta).sqrt()
-    torch.testing.assert_close(length, u.norm(dim=-1))
+    assert_close(length, u.norm(dim=-1))
 
 
 def test_a_single_shift_is_as_bad_as_the_worst_of_a_fine_grid():
@@ -98,10 +94,10 @@ def test_he_keeps_to_his_budget_and_to_his_times(access):
     p.observations[1, 3:9] = math.nan
     v, attacker = victim(p), spoofer(access=access, steps=4, queries=12, probability=0.3)
     struck, found = attacker.struck(v, RNG), None
-    assert 0 < float(struck.double().mean()) < 0.6
+    assert 0 < struck.double().mean() < 0.6
     for eps in (0.5, 2.0, 8.0):
         found = attacker.shift(v, RNG, eps, found)
-        assert float(found.norm(dim=-1).max()) <= eps * (1 + 1e-12)
+        assert found.norm(dim=-1).max() <= eps * (1 + 1e-12)
         assert not found[~struck].any()
         assert not found[p.missing].any()
     assert torch.equal(v.shift(found).isnan(), p.observations.isnan())
@@ -159,7 +155,7 @@ def test_the_worst_times_are_those_of_the_steepest_gradient():
 def test_random_signs_spend_the_whole_budget():
     struck = torch.rand(5, 40, generator=generator(0)) < 0.5
     u = random_signs(struck, 3, 2.0, generator(1), torch.zeros(1, dtype=F64))
-    torch.testing.assert_close(u.norm(dim=-1), 2.0 * struck.double())
+    assert_close(u.norm(dim=-1), 2.0 * struck.double())
     assert abs(float(u.sign().sum()) / float(struck.sum() * 3)) < 0.2
 
 
@@ -173,11 +169,11 @@ def test_a_shorter_window_follows_errors_back_through_fewer_times():
     whole, parts = victim(p), victim(p, window=4)
     u = torch.zeros_like(p.observations)
     (error, slope), (same, cut) = whole.gradient(u), parts.gradient(u)
-    torch.testing.assert_close(error, same)
-    torch.testing.assert_close(slope[:, 8:], cut[:, 8:])  # the last window has nothing behind it
+    assert_close(error, same)
+    assert_close(slope[:, 8:], cut[:, 8:])  # the last window has nothing behind it
     assert not torch.allclose(slope[:, :4], cut[:, :4])
     ahead = dataclasses.replace(
         whole,
         problem=dataclasses.replace(p, states=p.states[:, :4], observations=p.observations[:, :4]),
     )
-    torch.testing.assert_close(ahead.gradient(u[:, :4])[1] * 4 / 12, cut[:, :4])
+    assert_close(ahead.gradient(u[:, :4])[1] * 4 / 12, cut[:, :4])

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import defaults, load
+from support.runs.configured import F64, defaults, load
 
 from components.contracts.posteriors import Affine, AffineInInputs
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.evaluation.run_checks import interval_checks
-
-F64 = torch.float64
 
 
 @dataclass

@@ -4,9 +4,10 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, draw_normal, generator, load
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
 from components.series.filtering.beta_bootstrap_filter import log_beta_likelihood
@@ -16,9 +17,9 @@ from runner.execution.rng import Streams
 
 
 def scalar(sigma2: float) -> LinearGaussianSystem:
-    one = torch.ones(1, 1, dtype=torch.float64)
+    one = torch.ones(1, 1, dtype=F64)
     return LinearGaussianSystem(
-        one, 0.5 * one, 1.5 * one, sigma2 * one, torch.zeros(1, dtype=torch.float64), one
+        one, 0.5 * one, 1.5 * one, sigma2 * one, torch.zeros(1, dtype=F64), one
     )
 
 
@@ -29,22 +30,22 @@ def normal_density(y: torch.Tensor, mean: torch.Tensor, covariance: torch.Tensor
 @pytest.mark.parametrize("power", [1.0, 1.05, 1.5, 2.0])
 def test_power_integral_is_that_of_quadrature(power):
     s = system()
-    x = torch.randn(3, dtype=torch.float64, generator=generator(0))
-    grid = torch.linspace(-14, 14, 701, dtype=torch.float64)
+    x = draw_normal(3)
+    grid = torch.linspace(-14, 14, 701, dtype=F64)
     y = torch.cartesian_prod(grid, grid) + s.H @ x
     quadrature = normal_density(y, s.H @ x, s.Sigma).pow(power).sum() * (grid[1] - grid[0]) ** 2
     got = LinearGaussianModule(s).log_power_integral(x.view(1, 1, 3), 1, power).exp()
-    torch.testing.assert_close(got, quadrature, rtol=1e-8, atol=0)
+    assert_close(got, quadrature, rtol=1e-8, atol=0)
 
 
 @pytest.mark.parametrize("beta", [0.01, 0.1, 0.5, 1.0])
 def test_beta_likelihood_is_equation_6_6(beta):
     s, r, n = system(), 2, 5
     g = generator(0)
-    x = torch.randn(r, n, 3, dtype=torch.float64, generator=g)
-    y = 3 * torch.randn(r, 2, dtype=torch.float64, generator=g)
+    x = torch.randn(r, n, 3, dtype=F64, generator=g)
+    y = 3 * torch.randn(r, 2, dtype=F64, generator=g)
     got = log_beta_likelihood(LinearGaussianModule(s), Observation(1, y), x, beta)
-    grid = torch.linspace(-14, 14, 401, dtype=torch.float64)
+    grid = torch.linspace(-14, 14, 401, dtype=F64)
     for i in range(r):
         for j in range(n):
             mean = s.H @ x[i, j]
@@ -52,9 +53,7 @@ def test_beta_likelihood_is_equation_6_6(beta):
             integral = (everywhere ** (beta + 1)).sum() * (grid[1] - grid[0]) ** 2
             # log of eq. (6.6)
             printed = normal_density(y[i], mean, s.Sigma) ** beta / beta - integral / (beta + 1)
-            torch.testing.assert_close(
-                got[i, j] + 1 / beta - 1 / (beta + 1), printed, rtol=1e-8, atol=1e-10
-            )
+            assert_close(got[i, j] + 1 / beta - 1 / (beta + 1), printed, rtol=1e-8, atol=1e-10)
 
 
 def test_beta_to_zero_is_the_bootstrap_filter():
@@ -77,8 +76,8 @@ def test_beta_to_zero_is_the_bootstrap_filter():
         problem,
         Streams(9),
     )
-    torch.testing.assert_close(near.mean, exact.mean, rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(near.log_normaliser, exact.log_normaliser, rtol=1e-5, atol=1e-4)
+    assert_close(near.mean, exact.mean, rtol=1e-6, atol=1e-6)
+    assert_close(near.log_normaliser, exact.log_normaliser, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.5])
@@ -88,7 +87,7 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(beta):
     problem.observations[:] = 2.5
     inference = component("inference", "beta_bootstrap_filter", particles=2000, beta=beta)
     got = run(inference, LinearGaussianModule(s), problem, Streams(4))
-    x = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
+    x = torch.linspace(-12, 12, 20_001, dtype=F64)
     prior = torch.exp(-0.5 * x**2 / 1.5)  # x_1 ~ N(0, 1 + 0.5)
     g = torch.exp(-0.5 * (2.5 - 1.5 * x) ** 2 / 0.4) / math.sqrt(2 * math.pi * 0.4)
     # eq. (6.5); the integral of (6.6) is the same for every x

@@ -1,13 +1,12 @@
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
@@ -81,9 +80,9 @@ def test_one_step_predictions_are_means_under_the_weights_of_before(missing):
         state, _ = inference.step(state, batch, rng)
         for r in range(4):
             literal = sum(log_w[r, n].exp() * (model.H @ now[r, n]) for n in range(30))
-            torch.testing.assert_close(inference.posterior(state).predicted[r, t - 1], literal)
+            assert_close(inference.posterior(state).predicted[r, t - 1], literal)
             if t > 1 and not (missing and t == 2):
-                assert float((literal - now[r].mean(0) @ model.H.T).abs().max()) > 1e-3
+                assert (literal - now[r].mean(0) @ model.H.T).abs().max() > 1e-3
 
 
 def test_a_filter_without_its_weights_is_not_kalman():
@@ -151,7 +150,7 @@ def test_oracle_without_an_attacker_is_the_gaussian_model_and_with_one_the_liter
     oracle = component("model", "contaminated_ssm")
     plain = component("model", "linear_gaussian_ssm").build(problem, rng)
     x, y = plain.init((2, 7), rng.init), problem.observations[:, 0]
-    torch.testing.assert_close(
+    assert_close(
         oracle.build(problem, rng).log_observation(y, x, 1), plain.log_observation(y, x, 1)
     )
     attacked = problem.attack(
@@ -161,6 +160,6 @@ def test_oracle_without_an_attacker_is_the_gaussian_model_and_with_one_the_liter
     for r in range(2):
         for n in range(7):
             d = torch.distributions.MultivariateNormal
-            narrow = d(x[r, n, :2], torch.eye(2, dtype=torch.float64)).log_prob(y[r]).exp()
-            wide = d(x[r, n, :2], 26 * torch.eye(2, dtype=torch.float64)).log_prob(y[r]).exp()
-            torch.testing.assert_close(got[r, n], (0.8 * narrow + 0.2 * wide).log())
+            narrow = d(x[r, n, :2], torch.eye(2, dtype=F64)).log_prob(y[r]).exp()
+            wide = d(x[r, n, :2], 26 * torch.eye(2, dtype=F64)).log_prob(y[r]).exp()
+            assert_close(got[r, n], (0.8 * narrow + 0.2 * wide).log())

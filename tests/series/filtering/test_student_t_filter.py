@@ -1,13 +1,12 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, generator, load
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
 from components.series.filtering.student_t_filter import log_student_t
@@ -17,11 +16,11 @@ from runner.execution.rng import Streams
 
 def drawn(s):
     g = generator(0)
-    x = torch.randn(2, 6, 3, dtype=torch.float64, generator=g)
+    x = torch.randn(2, 6, 3, dtype=F64, generator=g)
     return (
         LinearGaussianModule(s),
         x,
-        Observation(1, 4 * torch.randn(2, 2, dtype=torch.float64, generator=g)),
+        Observation(1, 4 * torch.randn(2, 2, dtype=F64, generator=g)),
     )
 
 
@@ -29,22 +28,22 @@ def drawn(s):
 def test_densities_are_scipys(df):
     """One t for each coordinate of y where Σ is diagonal; the multivariate t; and a scale of its
     own."""
-    diagonal = torch.diag(torch.tensor([4.0, 0.25], dtype=torch.float64))
+    diagonal = torch.diag(torch.tensor([4.0, 0.25], dtype=F64))
     for s in (replace(system(), Sigma=diagonal), system()):
         model, x, batch = drawn(s)
         gaps = batch.y[:, None] - x @ s.H.T
         joint = stats.multivariate_t(shape=s.Sigma.numpy(), df=df).logpdf(gaps.numpy())
         got = log_student_t(model, batch, x, df, joint=True, scale=None)
-        torch.testing.assert_close(got, torch.from_numpy(joint))
+        assert_close(got, torch.from_numpy(joint))
         own = stats.t(df, scale=20.0).logpdf(gaps.numpy()).sum(-1)
-        torch.testing.assert_close(
+        assert_close(
             log_student_t(model, batch, x, df, joint=False, scale=20.0), torch.from_numpy(own)
         )
     model, x, batch = drawn(replace(system(), Sigma=diagonal))
     apart = (
         stats.t(df, scale=[2.0, 0.5]).logpdf((batch.y[:, None] - x @ system().H.T).numpy()).sum(-1)
     )
-    torch.testing.assert_close(
+    assert_close(
         log_student_t(model, batch, x, df, joint=False, scale=None), torch.from_numpy(apart)
     )
 
@@ -59,12 +58,12 @@ def test_many_degrees_of_freedom_are_the_bootstrap_filter(joint):
     )
     near = component("inference", "student_t_filter", particles=50, df=1e9, joint=joint)
     got = run(near, model, problem, Streams(9))
-    torch.testing.assert_close(got.mean, exact.mean, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-5, atol=1e-4)
+    assert_close(got.mean, exact.mean, rtol=1e-5, atol=1e-5)
+    assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-5, atol=1e-4)
 
 
 def test_posterior_of_one_step_is_that_of_quadrature():
-    one = torch.ones(1, 1, dtype=torch.float64)
+    one = torch.ones(1, 1, dtype=F64)
     s = replace(system(), A=one, Q=0.5 * one, H=1.5 * one, Sigma=0.4 * one, m0=one[0] * 0, P0=one)
     problem = sequence(s, 1, replicates=80)
     problem.observations[:] = 4.0
@@ -74,7 +73,7 @@ def test_posterior_of_one_step_is_that_of_quadrature():
         problem,
         Streams(4),
     )
-    x = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
+    x = torch.linspace(-12, 12, 20_001, dtype=F64)
     w = torch.exp(-0.5 * x**2 / 1.5) * torch.from_numpy(
         stats.t(1, scale=0.4**0.5).pdf((4.0 - 1.5 * x).numpy())
     )

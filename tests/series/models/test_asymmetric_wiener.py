@@ -1,18 +1,15 @@
 """The split normal noise of (6.19): simulated, evaluated and integrated."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, draw_normal, generator, load
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.series.models.asymmetric_wiener import log_split_normal
-
-F64 = torch.float64
 
 
 def built(**keys):
@@ -41,14 +38,14 @@ def test_states_are_those_of_the_symmetric_model():
     skewed, _ = load("asymmetric_wiener", replicates=3, n_steps=20)
     plain, _ = load("wiener_velocity", replicates=1, n_steps=20)
     assert torch.equal(skewed.states, plain.states)
-    torch.testing.assert_close(skewed.means, skewed.states @ skewed.system.H.T)
+    assert_close(skewed.means, skewed.states @ skewed.system.H.T)
     assert skewed.system.Sigma.tolist() == [[1, 0], [0, 1]]
 
 
 def test_observation_density_is_the_product_printed():
     _, model = built()
     y = torch.tensor([[3.0, -0.5], [0.0, 7.0]], dtype=F64)
-    x = torch.randn(2, 3, 4, generator=generator(0), dtype=F64)
+    x = draw_normal(2, 3, 4)
     found = model.log_observation(y, x, 1)
     for r in range(2):
         for n in range(3):
@@ -63,8 +60,8 @@ def test_observation_density_is_the_product_printed():
 def test_each_half_has_half_of_the_mass():
     z = torch.linspace(-80, 80, 1_600_001, dtype=F64)
     g = log_split_normal(z, 1.0, 10.0).exp() * (z[1] - z[0])
-    assert float(g[z <= 0].sum()) == pytest.approx(0.5, abs=1e-4)
-    assert float(g[z > 0].sum()) == pytest.approx(0.5, abs=1e-4)
+    assert g[z <= 0].sum() == pytest.approx(0.5, abs=1e-4)
+    assert g[z > 0].sum() == pytest.approx(0.5, abs=1e-4)
 
 
 @pytest.mark.parametrize("power", [1.0, 1.05, 1.1, 1.2, 1.8])
@@ -89,7 +86,7 @@ def test_the_bound_is_reached():
     assert float(model.log_observation(just_below, x, 1)) == pytest.approx(
         model.log_observation_bound(1), abs=1e-9
     )
-    noise = 20 * torch.randn(2, 2, generator=generator(1), dtype=F64)
+    noise = 20 * draw_normal(2, 2, seed=1)
     assert (
         model.log_observation(problem.means[:, 0] + noise, x.expand(2, 3, 4), 1)
         <= model.log_observation_bound(1)
@@ -100,7 +97,7 @@ def test_with_equal_scales_it_is_the_normal():
     problem, model = built(below=3.0, above=3.0)
     x, y = problem.states[:, :4].expand(2, -1, -1), problem.observations[:, 0]
     normal = torch.distributions.Normal(x[..., :2], 3.0).log_prob(y.unsqueeze(1)).sum(-1)
-    torch.testing.assert_close(model.log_observation(y, x, 1), normal)
+    assert_close(model.log_observation(y, x, 1), normal)
     exact = 0.5 * (1 - 1.3) * 2 * math.log(2 * math.pi * 9) - math.log(1.3)
     assert float(model.log_power_integral(x, 1, 1.3)) == pytest.approx(exact, abs=1e-9)
 
@@ -111,7 +108,7 @@ def test_dynamics_are_those_of_the_linear_model():
     linear = model.dynamics
     g, h = (generator(3) for _ in range(2))
     assert torch.equal(model.transition(x, 1, g), linear.transition(x, 1, h))
-    torch.testing.assert_close(model.transition_mean(x, 1), x @ problem.system.A.T)
+    assert_close(model.transition_mean(x, 1), x @ problem.system.A.T)
     assert torch.equal(model.log_transition(x, x, 1), linear.log_transition(x, x, 1))
 
 

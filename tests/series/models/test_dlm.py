@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, draw_normal, generator
 from support.series.dense_series import dense
 
 from components.contracts.sequences import Series
@@ -39,7 +39,7 @@ def built(trend, period, y=None, **keys):
 
 def series(*missing: int) -> Series:
     g = generator(3)
-    y = torch.randn(T, generator=g, dtype=torch.float64).cumsum(0)
+    y = torch.randn(T, generator=g, dtype=F64).cumsum(0)
     y[list(missing)] = math.nan
     return Series(y.view(1, -1, 1))
 
@@ -64,9 +64,7 @@ def exact(model, theta, seen, horizon=0):
 @pytest.mark.parametrize(("trend", "period"), KINDS)
 def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, missing):
     model, seen = built(trend, period), series(*missing)
-    theta = model.medians + 0.7 * torch.randn(
-        3, model.dim, generator=generator(0), dtype=torch.float64
-    )
+    theta = model.medians + 0.7 * draw_normal(3, model.dim)
     found, by_filter = model.log_likelihood(theta, seen), model._filter(theta, seen)[0]
     ahead = model.forecast(theta, seen, 15)
     assert found.shape == (3, 1)
@@ -82,13 +80,12 @@ def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, 
 def test_season_has_the_order_that_is_printed():
     """2.B.1: ones below the diagonal and in the upper right corner; twelve times around is once."""
     G = cycle(12)
-    printed = torch.diag(torch.ones(11, dtype=torch.float64), -1)
+    printed = torch.diag(torch.ones(11, dtype=F64), -1)
     printed[0, 11] = 1
     assert torch.equal(G, printed)
-    assert torch.equal(torch.linalg.matrix_power(G, 12), torch.eye(12, dtype=torch.float64))
+    assert torch.equal(torch.linalg.matrix_power(G, 12), torch.eye(12, dtype=F64))
     assert not any(
-        torch.equal(torch.linalg.matrix_power(G, k), torch.eye(12, dtype=torch.float64))
-        for k in range(1, 12)
+        torch.equal(torch.linalg.matrix_power(G, k), torch.eye(12, dtype=F64)) for k in range(1, 12)
     )
 
 
@@ -102,22 +99,22 @@ def test_trend_is_level_plus_slope():
 def test_a_season_that_repeats_is_forecast():
     """An exact season of period 12 on a line, with hardly any noise, goes on; one of period 2 could
     not."""
-    t = torch.arange(1, 73, dtype=torch.float64)
+    t = torch.arange(1, 73, dtype=F64)
     y = 0.1 * t + torch.sin(2 * math.pi * t / 12)
     model = built("linear", 12, y[:60])
-    theta = torch.full((1, 4), math.log(1e-3), dtype=torch.float64)
+    theta = torch.full((1, 4), math.log(1e-3), dtype=F64)
     found = model.forecast(theta, Series(y[:60].view(1, -1, 1)), 12).mu[0, :, 0]
     assert (found - y[60:]).abs().max() < 0.05
 
 
 def test_known_first_state():
     """s_0 = 0: z_0 = 0, so that x_1 of the autoregression is N(3 · 1 + ½, 9 σ²_tr + σ²_em)."""
-    model = built("autoregressive", None, torch.tensor([2.0], dtype=torch.float64), initial_sd=0.0)
-    theta = torch.tensor([[0.7, 0.4]], dtype=torch.float64).log()
+    model = built("autoregressive", None, torch.tensor([2.0], dtype=F64), initial_sd=0.0)
+    theta = torch.tensor([[0.7, 0.4]], dtype=F64).log()
     exact = torch.distributions.Normal(3.5, math.sqrt(9 * 0.4**2 + 0.7**2)).log_prob(
         torch.tensor(2.0)
     )
-    found = model.log_likelihood(theta, Series(torch.tensor([[[2.0]]], dtype=torch.float64)))
+    found = model.log_likelihood(theta, Series(torch.tensor([[[2.0]]], dtype=F64)))
     assert float(found) == pytest.approx(float(exact), abs=1e-6)
 
 
@@ -182,12 +179,12 @@ def test_prior_has_the_jacobian():
 def test_starts_at_medians():
     model = built("linear", 12, start="median")
     start = model.sample_start(3, generator(0))
-    assert torch.allclose(start, torch.full((3, 4), math.log(0.1), dtype=torch.float64))
+    assert torch.allclose(start, torch.full((3, 4), math.log(0.1), dtype=F64))
     assert model.names == ["observation_sd", "level_sd", "slope_sd", "seasonal_sd"]
 
 
 def test_nothing_seen_has_no_likelihood():
-    model, seen = built("linear", 12), Series(torch.full((1, 4, 1), math.nan, dtype=torch.float64))
+    model, seen = built("linear", 12), Series(torch.full((1, 4, 1), math.nan, dtype=F64))
     assert model.log_likelihood(model.sample_prior(2, generator(0)), seen).tolist() == [[0], [0]]
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, draw_normal, load
 from support.targets.recipe import F64, mutated
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
+from torch.testing import assert_close
 
 from components.contracts.sequences import Series
 from components.series.forecast_data.kink import kink
@@ -65,18 +66,18 @@ def chain(a: float, b: float, times: int) -> tuple[Tensor, Tensor]:
 
 def test_the_density_of_states_is_that_of_a_linear_model_of_unknown_coefficients():
     model = build()
-    x = torch.randn(4, 4, generator=generator(1), dtype=F64)
+    x = draw_normal(4, 4, seed=1)
     a, b, w = quadrature(70)[..., None, None].unbind(1)
     steps = Normal(a * x[:, :-1] + b, SCALES["transition_sd"]).log_prob(x[:, 1:]).sum(2)
     total = (w[..., 0] * steps.exp()).sum(0) * Normal(0.0, FIRST).log_prob(x[:, 0]).exp()
     theta = theta_of(model, x)
     scales = super(type(model), model).log_prior(theta[:, : model.n_scales])
-    torch.testing.assert_close(model.log_prior(theta) - scales, total.log(), rtol=1e-6, atol=1e-6)
+    assert_close(model.log_prior(theta) - scales, total.log(), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", ["squared_exponential", "matern32", "linear"])
 def test_it_is_the_product_of_one_step_predictions(kernel):
-    x = torch.randn(3, 6, generator=generator(2), dtype=F64)
+    x = draw_normal(3, 6, seed=2)
     whole = build(torch.zeros(5, dtype=F64), kernel)
     total = Normal(0.0, FIRST).log_prob(x[:, 0])
     for t in range(1, 6):
@@ -91,7 +92,7 @@ def test_it_is_the_product_of_one_step_predictions(kernel):
         total += Normal(mean, (variance + SCALES["transition_sd"] ** 2).sqrt()).log_prob(x[:, t])
     theta = theta_of(whole, x)
     scales = super(type(whole), whole).log_prior(theta[:, : whole.n_scales])
-    torch.testing.assert_close(whole.log_prior(theta) - scales, total, rtol=1e-7, atol=1e-7)
+    assert_close(whole.log_prior(theta) - scales, total, rtol=1e-7, atol=1e-7)
 
 
 @cache
@@ -145,7 +146,7 @@ def test_a_mutant_has_another_evidence_or_other_states(mutant):
 def test_forecasts_of_a_linear_kernel_are_in_closed_form():
     """E[f(x)] = â m + b̂, E[f(x)²] by the covariance of (a, b); updated by what came, then ahead."""
     model = build()
-    x = torch.randn(2, 4, generator=generator(3), dtype=F64)
+    x = draw_normal(2, 4, seed=3)
     further = torch.tensor([0.3, math.nan, -0.2], dtype=F64)
     series = Series(torch.cat([Y, further]).view(1, -1, 1))
     found = model.forecast(theta_of(model, x), series, 2)
@@ -165,7 +166,7 @@ def test_forecasts_of_a_linear_kernel_are_in_closed_form():
                 gain = v / (v + r)
                 m, v = m + gain * (y - m), (1 - gain) * v
         got = torch.stack([found.mu[k, :, 0], found.v[k, :, 0]], 1)
-        torch.testing.assert_close(got, torch.tensor(out[-2:], dtype=F64), rtol=1e-6, atol=1e-8)
+        assert_close(got, torch.tensor(out[-2:], dtype=F64), rtol=1e-6, atol=1e-8)
 
 
 def test_a_missing_observation_is_skipped_and_starts_are_near_the_others():
@@ -178,14 +179,14 @@ def test_a_missing_observation_is_skipped_and_starts_are_near_the_others():
     x = start[:, model.n_scales :]
     sd = model.by_name(start[:, : model.n_scales])["observation_sd"]
     expected = sum(Normal(x[:, t], sd).log_prob(y[t - 1]) for t in (1, 3))
-    torch.testing.assert_close(value, expected)
+    assert_close(value, expected)
 
 
 def test_kink_is_scored_by_the_truth_of_f_and_of_the_states():
     problem, rng = load("kink", n_steps=14, n_ahead=4)
     assert float(kink(torch.tensor(0.0))) == pytest.approx(0.8 - 0.3)
     noise = problem.path[1:] - kink(problem.path[:-1])
-    assert float(noise.std()) == pytest.approx(0.05, rel=0.6)
+    assert noise.std() == pytest.approx(0.05, rel=0.6)
     model = component("model", "gp_ssm").build(problem, rng)
     method = component("inference", "hmc", chains=2, warmup=2)
     state = method.init(model, problem, rng)

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator
 
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError
@@ -20,7 +20,7 @@ S, C = 3, 4
 
 
 def model(a: float = 0.7, b: float = 1.3) -> HiddenMarkovModule:
-    return HiddenMarkovModule(S, C, a, b, torch.zeros(1, dtype=torch.float64))
+    return HiddenMarkovModule(S, C, a, b, torch.zeros(1, dtype=F64))
 
 
 def thetas(n: int = 4) -> torch.Tensor:
@@ -28,7 +28,7 @@ def thetas(n: int = 4) -> torch.Tensor:
 
 
 def series(*x: float) -> Series:
-    return Series(torch.tensor(x, dtype=torch.float64).view(1, -1, 1))
+    return Series(torch.tensor(x, dtype=F64).view(1, -1, 1))
 
 
 def by_paths(values: torch.Tensor, x: list[float]) -> float:
@@ -54,7 +54,7 @@ def test_likelihood_is_the_sum_over_paths(x):
     found = model().log_likelihood(theta, series(*x))
     assert found.shape == (4, 1)
     exact = [math.log(by_paths(values, x)) for values in model().constrain(theta)]
-    assert torch.allclose(found[:, 0], torch.tensor(exact, dtype=torch.float64), atol=1e-12)
+    assert torch.allclose(found[:, 0], torch.tensor(exact, dtype=F64), atol=1e-12)
 
 
 def test_forecast_is_a_ratio_of_sums_over_paths():
@@ -70,12 +70,8 @@ def test_forecast_is_a_ratio_of_sums_over_paths():
 def test_rows_are_probabilities_and_have_names():
     values = model().constrain(thetas())
     assert len(model().names) == values.shape[1] == S * S + S * C
-    assert torch.allclose(
-        values[:, : S * S].view(-1, S, S).sum(-1), torch.ones(4, S, dtype=torch.float64)
-    )
-    assert torch.allclose(
-        values[:, S * S :].view(-1, S, C).sum(-1), torch.ones(4, S, dtype=torch.float64)
-    )
+    assert torch.allclose(values[:, : S * S].view(-1, S, S).sum(-1), torch.ones(4, S, dtype=F64))
+    assert torch.allclose(values[:, S * S :].view(-1, S, C).sum(-1), torch.ones(4, S, dtype=F64))
 
 
 def test_prior_has_the_jacobian():
@@ -94,11 +90,11 @@ def test_prior_has_the_jacobian():
         A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
         for row in A:
             exact = exact + torch.distributions.Dirichlet(
-                torch.full((S,), 0.7, dtype=torch.float64)
+                torch.full((S,), 0.7, dtype=F64)
             ).log_prob(row)
         for row in B:
             exact = exact + torch.distributions.Dirichlet(
-                torch.full((C,), 1.3, dtype=torch.float64)
+                torch.full((C,), 1.3, dtype=F64)
             ).log_prob(row)
         assert float(found) == pytest.approx(float(exact), rel=1e-9)
 
@@ -109,10 +105,10 @@ def test_draws_of_the_prior_are_dirichlet():
     variance = (1 / S) * (1 - 1 / S) / (S * 0.7 + 1)
     assert torch.allclose(
         A.mean(0),
-        torch.full((S,), 1 / S, dtype=torch.float64),
+        torch.full((S,), 1 / S, dtype=F64),
         atol=4 * math.sqrt(variance / 12000),
     )
-    assert torch.allclose(A.var(0), torch.full((S,), variance, dtype=torch.float64), rtol=0.05)
+    assert torch.allclose(A.var(0), torch.full((S,), variance, dtype=F64), rtol=0.05)
 
 
 def test_gradient_by_differences():
@@ -128,7 +124,7 @@ def test_long_series_neither_underflow_nor_differ_from_step_by_step():
     found = model().log_likelihood(theta, series(*x.double().tolist()))[:, 0]
     for values, value in zip(model().constrain(theta), found, strict=True):
         A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
-        alpha, total = torch.full((S,), 1 / S, dtype=torch.float64), 0.0
+        alpha, total = torch.full((S,), 1 / S, dtype=F64), 0.0
         for t in range(700):
             alpha = (alpha if t == 0 else alpha @ A) * B[:, x[t]]
             total += math.log(float(alpha.sum()))
@@ -137,7 +133,7 @@ def test_long_series_neither_underflow_nor_differ_from_step_by_step():
 
 
 def test_log_dirichlet_in_the_corner():
-    log_x = torch.tensor([-800.0, 0.0], dtype=torch.float64)  # exp underflows
+    log_x = torch.tensor([-800.0, 0.0], dtype=F64)  # exp underflows
     assert float(log_dirichlet(log_x, 2.0)) == pytest.approx(math.log(6) - 800)
 
 

@@ -1,12 +1,11 @@
 """Linear Gaussian series and models of any matrices, and several models of them at once."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, generator, load
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
@@ -113,7 +112,7 @@ def several():
     """Three models at once whose noises have scales of their own, and each of them alone."""
     problem = sequence(system(), 5, 3)
     module = built(problem, unknown=SCALES)
-    theta = torch.tensor([[-0.5, 0.2], [0.3, -0.4], [0.8, 0.9]], dtype=torch.float64)
+    theta = torch.tensor([[-0.5, 0.2], [0.3, -0.4], [0.8, 0.9]], dtype=F64)
     alone = []
     for sd in theta.exp():
         s = system()
@@ -126,7 +125,7 @@ def several():
 def test_several_models_at_once_are_each_of_them_alone():
     problem, module, theta, alone = several()
     g = generator(0)
-    x, before = torch.randn(2, 3, 7, 3, generator=g, dtype=torch.float64)
+    x, before = torch.randn(2, 3, 7, 3, generator=g, dtype=F64)
     y = problem.observations[:, 0]
     together = module.at(theta)
     for k, one in enumerate(alone):
@@ -137,15 +136,15 @@ def test_several_models_at_once_are_each_of_them_alone():
             lambda m, r: m.log_proposal(x[r], y[r], before[r], 1),
             lambda m, r: m.log_predictive(y[r], before[r], 1),
         ):
-            torch.testing.assert_close(ask(together, slice(None))[rows], ask(one, rows))
+            assert_close(ask(together, slice(None))[rows], ask(one, rows))
         integral = together.log_power_integral(x, 1, 1.2).expand(3, 7)
-        torch.testing.assert_close(integral[k], one.log_power_integral(x, 1, 1.2).expand(7))
+        assert_close(integral[k], one.log_power_integral(x, 1, 1.2).expand(7))
         for draw in (
             lambda m, g: m.transition(x, 1, g),
             lambda m, g: m.propose(y, before, 1, g),
         ):
             drawn = [draw(m, generator(5)) for m in (together, one)]
-            torch.testing.assert_close(drawn[0][k], drawn[1][k])
+            assert_close(drawn[0][k], drawn[1][k])
     bounds = [one.log_observation_bound(1) for one in alone]
     assert together.log_observation_bound(1) == pytest.approx(max(bounds))
 
@@ -155,16 +154,16 @@ def test_kalman_filters_of_several_models_at_once():
     got = run(component("inference", "kalman"), module.at(theta), problem, Streams(0))
     for k, one in enumerate(alone):
         expected = run(component("inference", "kalman"), one, problem, Streams(0))
-        torch.testing.assert_close(got.log_normaliser[k], expected.log_normaliser[k])
-        torch.testing.assert_close(got.variance[k], expected.variance[k])
+        assert_close(got.log_normaliser[k], expected.log_normaliser[k])
+        assert_close(got.variance[k], expected.variance[k])
 
 
 def test_a_model_with_unknown_scales_stands_for_the_centres_of_its_priors():
     problem, module, _, _ = several()
     assert module.parameter_names == ["observation_sd", "state_sd"]
-    assert float(module.Sigma.diagonal().mean().sqrt()) == pytest.approx(0.67449, rel=1e-4)
-    assert float(module.Q.diagonal().mean().sqrt()) == pytest.approx(0.4)
-    torch.testing.assert_close(module.Q / module.Q[0, 0], system().Q / system().Q[0, 0])
+    assert module.Sigma.diagonal().mean().sqrt() == pytest.approx(0.67449, rel=1e-4)
+    assert module.Q.diagonal().mean().sqrt() == pytest.approx(0.4)
+    assert_close(module.Q / module.Q[0, 0], system().Q / system().Q[0, 0])
     assert "parameterised" not in component("model", "linear_gaussian_ssm").capabilities()
     known = problem.system.parameters
     assert known["observation_sd"] == pytest.approx(float(system().Sigma.diagonal().mean().sqrt()))

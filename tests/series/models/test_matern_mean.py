@@ -1,7 +1,5 @@
 """Mean and robust moments of the Matérn process, against the dense Gaussian process."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +8,7 @@ import torch
 from scipy import stats
 from support.runs.configured import component, generator, load
 from support.series.small_sequences import run
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.series.models.matern_sde import robust_moments
@@ -35,8 +34,8 @@ def test_a_mean_moves_the_exact_smoother_and_nothing_else(name):
         for m, p in ((model, moved), (plain, centred))
     )
     e = torch.tensor([MEAN, 0.0, 0.0]).to(got.mean)
-    torch.testing.assert_close(got.mean - e, expected.mean, rtol=1e-9, atol=1e-7)
-    torch.testing.assert_close(got.variance, expected.variance)
+    assert_close(got.mean - e, expected.mean, rtol=1e-9, atol=1e-7)
+    assert_close(got.variance, expected.variance)
 
 
 @pytest.mark.parametrize("name", ["bootstrap_filter", "guided_filter", "auxiliary_filter"])
@@ -57,7 +56,7 @@ def test_log_densities_of_the_proposal_and_the_transition_agree_by_bayes():
     y = moved.observations[:, 0]
     left = model.log_transition(after, x, 1) + model.log_observation(y, after, 1)
     right = model.log_proposal(after, y, x, 1) + model.log_predictive(y, x, 1)
-    torch.testing.assert_close(left, right, rtol=1e-8, atol=1e-6)
+    assert_close(left, right, rtol=1e-8, atol=1e-6)
 
 
 def test_robust_moments_are_those_of_scipy_and_ignore_outliers():
@@ -76,8 +75,8 @@ def test_learnt_moments_are_those_of_the_model():
     moved, _, _, _ = shifted()
     centre, variance = robust_moments(moved.observations)
     model = component("model", "matern_sde", mean="median", variance="mad").build(moved, None)
-    torch.testing.assert_close(model.m0, torch.tensor([centre, 0.0, 0.0]).to(model.m0))
-    torch.testing.assert_close(model.P0[0, 0], torch.tensor(variance).to(model.P0))
+    assert_close(model.m0, torch.tensor([centre, 0.0, 0.0]).to(model.m0))
+    assert_close(model.P0[0, 0], torch.tensor(variance).to(model.P0))
 
 
 def test_observations_without_a_spread_have_no_learnt_variance():

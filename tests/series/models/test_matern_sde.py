@@ -7,9 +7,10 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.series.maths.matern_state_space import transition
@@ -33,12 +34,8 @@ def literal(ell: float, s2: float):
     """F and P∞ of D.3.6, −κ in both corners."""
     lam = math.sqrt(5) / ell
     kappa = s2 * lam**2 / 3
-    F = torch.tensor(
-        [[0, 1, 0], [0, 0, 1], [-(lam**3), -3 * lam**2, -3 * lam]], dtype=torch.float64
-    )
-    P = torch.tensor(
-        [[s2, 0, -kappa], [0, kappa, 0], [-kappa, 0, s2 * lam**4]], dtype=torch.float64
-    )
+    F = torch.tensor([[0, 1, 0], [0, 0, 1], [-(lam**3), -3 * lam**2, -3 * lam]], dtype=F64)
+    P = torch.tensor([[s2, 0, -kappa], [0, kappa, 0], [-kappa, 0, s2 * lam**4]], dtype=F64)
     return F, P
 
 
@@ -47,13 +44,11 @@ def test_matrices_are_those_of_d_3_6():
     A, Q, stationary = transition(2.5, 0.03, 32.0, 0.005)
     scale = P.diagonal().sqrt()
     expected = torch.linalg.matrix_exp(0.005 * F)
-    torch.testing.assert_close(
+    assert_close(
         A * scale / scale[:, None], expected * scale / scale[:, None], rtol=1e-11, atol=1e-12
     )
     for got, printed in ((stationary, P), (Q, P - expected @ P @ expected.T)):
-        torch.testing.assert_close(
-            got / scale.outer(scale), printed / scale.outer(scale), rtol=0, atol=1e-12
-        )
+        assert_close(got / scale.outer(scale), printed / scale.outer(scale), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("smoothness", SMOOTH)
@@ -61,9 +56,7 @@ def test_matrices_are_those_of_d_3_6():
 def test_q_keeps_the_process_stationary_and_has_a_factor(smoothness, step):
     A, Q, P = transition(smoothness, 0.03, 2.0, step)
     scale = P.diagonal().sqrt()
-    torch.testing.assert_close(
-        (A @ P @ A.T + Q) / scale.outer(scale), P / scale.outer(scale), rtol=0, atol=1e-13
-    )
+    assert_close((A @ P @ A.T + Q) / scale.outer(scale), P / scale.outer(scale), rtol=0, atol=1e-13)
     assert not torch.linalg.cholesky_ex(Q).info
     assert not torch.linalg.cholesky_ex(Q.float()).info
 
@@ -73,31 +66,27 @@ def test_two_short_steps_are_a_long_one():
     long, wide, _ = transition(2.5, 0.03, 2.0, 0.02)  # the difference
     for _ in range(2):
         A, Q = A @ A, A @ Q @ A.T + Q
-    torch.testing.assert_close(A, long, rtol=1e-10, atol=0)
-    torch.testing.assert_close(Q, wide, rtol=1e-10, atol=0)
+    assert_close(A, long, rtol=1e-10, atol=0)
+    assert_close(Q, wide, rtol=1e-10, atol=0)
 
 
 @pytest.mark.parametrize("smoothness", SMOOTH)
 def test_covariance_between_times_is_the_kernel(smoothness):
     A, _, P = transition(smoothness, 0.3, 1.7, 0.1)
-    K = kernel(torch.arange(8, dtype=torch.float64) * 0.1, smoothness, 0.3, 1.7)
+    K = kernel(torch.arange(8, dtype=F64) * 0.1, smoothness, 0.3, 1.7)
     got = torch.stack([(torch.linalg.matrix_power(A, k) @ P)[0, 0] for k in range(8)])
-    torch.testing.assert_close(got, K[:, 0], rtol=1e-12, atol=1e-14)
+    assert_close(got, K[:, 0], rtol=1e-12, atol=1e-14)
 
 
 def exact(problem: Sequence, keys: dict, r: int):
     """Log evidence of what replicate r has seen, and mean and variance of f at all times, by the
     dense Gaussian process."""
     y, there = problem.observations[r, :, 0], ~problem.missing[r]
-    tau = torch.arange(1, len(y) + 1, dtype=torch.float64) * keys["step"]
+    tau = torch.arange(1, len(y) + 1, dtype=F64) * keys["step"]
     K = kernel(tau, keys["smoothness"], keys["lengthscale"], keys["variance"])
-    noisy = K[there][:, there] + keys["noise_variance"] * torch.eye(
-        int(there.sum()), dtype=torch.float64
-    )
+    noisy = K[there][:, there] + keys["noise_variance"] * torch.eye(int(there.sum()), dtype=F64)
     gain = torch.linalg.solve(noisy, K[there]).T
-    law = torch.distributions.MultivariateNormal(
-        torch.zeros(len(noisy), dtype=torch.float64), noisy
-    )
+    law = torch.distributions.MultivariateNormal(torch.zeros(len(noisy), dtype=F64), noisy)
     return law.log_prob(y[there]), gain @ y[there], (K - gain @ K[there]).diagonal()
 
 
@@ -120,9 +109,9 @@ def test_evidence_is_that_of_the_exact_gaussian_process(smoothness, missing):
     found = run(component("inference", "kalman"), model, problem, Streams(0))
     for r in range(2):
         log_evidence, mean, variance = exact(problem, keys, r)
-        torch.testing.assert_close(found.log_normaliser[r], log_evidence, rtol=1e-10, atol=1e-8)
-        torch.testing.assert_close(found.mean[r, -1, 0], mean[-1], rtol=1e-8, atol=1e-8)
-        torch.testing.assert_close(found.variance[r, -1, 0], variance[-1], rtol=1e-8, atol=1e-8)
+        assert_close(found.log_normaliser[r], log_evidence, rtol=1e-10, atol=1e-8)
+        assert_close(found.mean[r, -1, 0], mean[-1], rtol=1e-8, atol=1e-8)
+        assert_close(found.variance[r, -1, 0], variance[-1], rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("smoothness", SMOOTH)
@@ -132,14 +121,14 @@ def test_smoothed_process_is_the_exact_gaussian_process(smoothness, missing):
     found = run(component("inference", "rts_smoother"), model, problem, Streams(0))
     for r in range(2):
         _, mean, variance = exact(problem, keys, r)
-        torch.testing.assert_close(found.mean[r, :, 0], mean, rtol=1e-8, atol=1e-8)
-        torch.testing.assert_close(found.variance[r, :, 0], variance, rtol=1e-8, atol=1e-8)
+        assert_close(found.mean[r, :, 0], mean, rtol=1e-8, atol=1e-8)
+        assert_close(found.variance[r, :, 0], variance, rtol=1e-8, atol=1e-8)
 
 
 def test_simulated_process_has_the_covariance_of_the_kernel():
     # [S, T]
     f = torch.stack([load("matern_sde", seed, n_steps=9)[0].states[0, :, 0] for seed in range(400)])
-    K = kernel(torch.arange(9, dtype=torch.float64) * 0.005, 2.5, 0.03, 32.0)
+    K = kernel(torch.arange(9, dtype=F64) * 0.005, 2.5, 0.03, 32.0)
     assert z_score(f.unsqueeze(2) * f.unsqueeze(1), K).abs().max() < 4.5
 
 
@@ -154,7 +143,7 @@ def test_only_what_has_a_name_is_scored():
     expected = (problem.states - found.mean[..., :1]).square().sum(
         (1, 2)
     ) / problem.states.square().sum((1, 2))
-    torch.testing.assert_close(scores["nmse"], expected)
+    assert_close(scores["nmse"], expected)
     assert set(problem.draw(found, rng)) == {"states", "coverage"}
 
 

@@ -6,9 +6,10 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.series.models.nonlinear_growth import GrowthModule, GrowthPriors
 from runner.execution.rng import Streams
@@ -32,7 +33,7 @@ def series():
 
 def exact_log_evidence(y: list[float]) -> float:
     """log ∫ p(x_0) ∏ p(x_t | x_{t−1}) p(y_t | x_t) dx on a grid of x."""
-    x = torch.linspace(-60, 60, 2401, dtype=torch.float64)
+    x = torch.linspace(-60, 60, 2401, dtype=F64)
     dx = x[1] - x[0]
     density, total = Normal(0.0, math.sqrt(5)).log_prob(x).exp(), 0.0
     for t, value in enumerate(y, 1):
@@ -90,15 +91,13 @@ def test_series_follow_the_equations():
 
 def test_densities_and_moments_are_literal():
     module = model(load("nonlinear_growth", n_steps=4)[0])
-    x = torch.linspace(-9, 9, 7, dtype=torch.float64).view(1, 7, 1)
+    x = torch.linspace(-9, 9, 7, dtype=F64).view(1, 7, 1)
     before, t = x.flip(1) + 0.3, 3
     mean = before / 2 + 25 * before / (1 + before**2) + 8 * math.cos(1.2 * t)
-    torch.testing.assert_close(module.transition_mean(before, t), mean)
-    torch.testing.assert_close(
-        module.log_transition(x, before, t), Normal(mean, 10**0.5).log_prob(x)[..., 0]
-    )
-    y = torch.tensor([[1.7]], dtype=torch.float64)
-    torch.testing.assert_close(
+    assert_close(module.transition_mean(before, t), mean)
+    assert_close(module.log_transition(x, before, t), Normal(mean, 10**0.5).log_prob(x)[..., 0])
+    y = torch.tensor([[1.7]], dtype=F64)
+    assert_close(
         module.log_observation(y, x, t), Normal(x**2 / 20, 1.0).log_prob(y.view(1, 1, 1))[..., 0]
     )
     assert module.log_observation_bound(t) == pytest.approx(-0.5 * math.log(2 * math.pi))
@@ -109,11 +108,9 @@ def test_densities_and_moments_are_literal():
         (1,),
         (1, 1),
     )
-    grid = torch.linspace(-30, 30, 30_001, dtype=torch.float64)
+    grid = torch.linspace(-30, 30, 30_001, dtype=F64)
     density = Normal(2.0, 1.0).log_prob(grid).mul(1.3).exp().sum() * (grid[1] - grid[0])
-    torch.testing.assert_close(
-        module.log_power_integral(x, t, 1.3).exp(), density, rtol=1e-8, atol=0
-    )
+    assert_close(module.log_power_integral(x, t, 1.3).exp(), density, rtol=1e-8, atol=0)
 
 
 def test_several_models_at_once_have_their_own_scales():
@@ -121,18 +118,18 @@ def test_several_models_at_once_have_their_own_scales():
     problem, _ = load("nonlinear_growth", n_steps=4, replicates=2)
     module = model(problem, state_sd=law, observation_sd=law)
     assert float(module.Q) == pytest.approx(4)
-    theta = torch.tensor([[0.1, -0.2], [0.5, 0.7]], dtype=torch.float64)
-    together, x = module.at(theta), torch.randn(2, 6, 1, dtype=torch.float64)
+    theta = torch.tensor([[0.1, -0.2], [0.5, 0.7]], dtype=F64)
+    together, x = module.at(theta), torch.randn(2, 6, 1, dtype=F64)
     for k, (s, o) in enumerate(theta.exp()):
         alone, rows = GrowthModule(0.0, 5.0, s, o), slice(k, k + 1)
         y = problem.observations[:, 0]
-        torch.testing.assert_close(
+        assert_close(
             together.log_observation(y, x, 1)[rows], alone.log_observation(y[rows], x[rows], 1)
         )
-        torch.testing.assert_close(
+        assert_close(
             together.log_transition(x, x + 1, 2)[rows], alone.log_transition(x, x + 1, 2)[rows]
         )
-        torch.testing.assert_close(
+        assert_close(
             together.log_power_integral(x, 1, 1.5).expand(2, 6)[k],
             alone.log_power_integral(x, 1, 1.5).expand(6),
         )

@@ -1,7 +1,5 @@
 """∫ g^a by quadrature against closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

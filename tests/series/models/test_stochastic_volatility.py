@@ -6,9 +6,10 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, generator, load
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.series.models.stochastic_volatility import VolatilityModule
 from runner.execution.rng import Streams
@@ -31,7 +32,7 @@ def exact_log_evidence(y: list[float]) -> float:
     deviations either way."""
     mu, phi, sigma = KEYS["mu"], KEYS["phi"], KEYS["sigma"]
     sd = sigma / math.sqrt(1 - phi**2)
-    x = torch.linspace(mu - 10 * sd, mu + 10 * sd, 1501, dtype=torch.float64)
+    x = torch.linspace(mu - 10 * sd, mu + 10 * sd, 1501, dtype=F64)
     dx = x[1] - x[0]
 
     def normal(value, mean, s):
@@ -41,9 +42,7 @@ def exact_log_evidence(y: list[float]) -> float:
     density, log_evidence = normal(x, mu, sd), 0.0
     for value in y:
         density = (
-            (move @ density)
-            * dx
-            * normal(torch.tensor(value, dtype=torch.float64), 0.0, torch.exp(x / 2))
+            (move @ density) * dx * normal(torch.tensor(value, dtype=F64), 0.0, torch.exp(x / 2))
         )
         total = float(density.sum() * dx)
         density, log_evidence = density / total, log_evidence + math.log(total)
@@ -88,26 +87,26 @@ def test_a_broken_weight_is_biased(broken):
 def test_moves_are_drawn_from_the_density_that_is_evaluated():
     _, model = series()
     g = generator(0)
-    before = torch.full((1, 200_000, 1), 0.7, dtype=torch.float64)
+    before = torch.full((1, 200_000, 1), 0.7, dtype=F64)
     after = model.transition(before, 1, g)
     mean, sd = KEYS["mu"] + KEYS["phi"] * (0.7 - KEYS["mu"]), KEYS["sigma"]
     assert abs(z_score(after.flatten(), mean)) < 4
-    assert float(after.std()) == pytest.approx(sd, rel=0.01)
+    assert after.std() == pytest.approx(sd, rel=0.01)
     literal = torch.distributions.Normal(mean, sd).log_prob(after).squeeze(-1)
-    torch.testing.assert_close(model.log_transition(after, before, 1), literal)
+    assert_close(model.log_transition(after, before, 1), literal)
     start = model.init((1, 200_000), g).flatten()
     assert abs(z_score(start, KEYS["mu"])) < 4
-    assert float(start.std()) == pytest.approx(sd / math.sqrt(1 - KEYS["phi"] ** 2), rel=0.01)
+    assert start.std() == pytest.approx(sd / math.sqrt(1 - KEYS["phi"] ** 2), rel=0.01)
 
 
 @pytest.mark.parametrize("power", [1.0, 1.05, 1.5, 2.0])
 def test_power_integral_is_that_of_quadrature(power):
     _, model = series()
-    x = torch.tensor([[[-1.0], [0.3], [1.2]]], dtype=torch.float64)
-    y = torch.linspace(-40, 40, 40_001, dtype=torch.float64)
+    x = torch.tensor([[[-1.0], [0.3], [1.2]]], dtype=F64)
+    y = torch.linspace(-40, 40, 40_001, dtype=F64)
     # [y, 3]
     density = model.log_observation(y.view(-1, 1), x.expand(len(y), -1, -1), 1).mul(power).exp()
-    torch.testing.assert_close(
+    assert_close(
         model.log_power_integral(x, 1, power)[0].exp(),
         density.sum(0) * (y[1] - y[0]),
         rtol=1e-8,

@@ -1,13 +1,12 @@
 """Priors of unknown parameters against numerical integration, in the coordinates that samplers move
 in."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.series.models.unknown import (
     HalfNormal,
@@ -30,7 +29,7 @@ LAWS = {
 
 def unknowns(*laws):
     held = UnknownParameters()
-    held.declare({f"p{j}": law for j, law in enumerate(laws)}, torch.empty(0, dtype=torch.float64))
+    held.declare({f"p{j}": law for j, law in enumerate(laws)}, torch.empty(0, dtype=F64))
     return held
 
 
@@ -38,13 +37,13 @@ def unknowns(*laws):
 def test_the_density_of_theta_is_that_of_the_parameter_times_the_jacobian(name):
     law, reference = LAWS[name]
     held = unknowns(law)
-    theta = torch.linspace(-20, 20, 40_001, dtype=torch.float64).unsqueeze(1)
+    theta = torch.linspace(-20, 20, 40_001, dtype=F64).unsqueeze(1)
     density, x = held.log_prior(theta).exp(), held.constrain(theta)[:, 0]
     step = float(theta[1] - theta[0])
     assert float(density.sum() * step) == pytest.approx(1, abs=1e-6)
     assert float((density * x).sum() * step) == pytest.approx(reference.mean(), abs=1e-5)
     inside = x[16_000:22_001]
-    torch.testing.assert_close(law.log_density(inside), torch.from_numpy(reference.logpdf(inside)))
+    assert_close(law.log_density(inside), torch.from_numpy(reference.logpdf(inside)))
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -54,7 +53,7 @@ def test_draws_are_from_the_density(name):
     x = unknowns(law).constrain(theta)[:, 0]
     assert abs(z_score(x, float(reference.mean()))) < 4
     assert abs(z_score((x - float(reference.mean())).square(), float(reference.var()))) < 4
-    torch.testing.assert_close(law.inverse(x), theta[:, 0])
+    assert_close(law.inverse(x), theta[:, 0])
 
 
 def test_parameters_are_independent_and_have_names():
@@ -65,5 +64,5 @@ def test_parameters_are_independent_and_have_names():
         unknowns(LAWS[n][0]).log_prior(theta[:, j : j + 1])
         for j, n in enumerate(["normal", "beta"])
     )
-    torch.testing.assert_close(held.log_prior(theta), each)
+    assert_close(held.log_prior(theta), each)
     assert list(held.by_name(theta)) == held.parameter_names == ["p0", "p1"]

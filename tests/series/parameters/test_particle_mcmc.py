@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.targets.known_targets import z_score
 from support.targets.unknown_scales import exact, generalised, model, repeated, series
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.evaluation.checks.filters import inner_filter_checks
@@ -116,18 +117,16 @@ def test_trajectories_are_draws_of_the_smoothing_distribution():
     problem = series(1, n_steps=6)
     many = repeated(problem, 3000)
     built = model(problem)
-    of = built.at(torch.tensor([[0.1, -0.6]], dtype=torch.float64).expand(3000, -1))
+    of = built.at(torch.tensor([[0.1, -0.6]], dtype=F64).expand(3000, -1))
     rng = Streams(0)
     passes = passing(component("inference", "bootstrap_filter", particles=150), of, many, 6, rng)
     path = trajectories(of, [state.weighted for state in passes], rng.noise)[..., 0]
     v, q = torch.tensor([0.1, -0.6]).mul(2).exp().tolist()
-    precision = torch.zeros(7, 7, dtype=torch.float64)  # of x_0 … x_6
+    precision = torch.zeros(7, 7, dtype=F64)  # of x_0 … x_6
     precision[0, 0] = 1 / float(built.P0)
-    shift = torch.zeros(7, dtype=torch.float64)
+    shift = torch.zeros(7, dtype=F64)
     for t in range(6):
-        precision[t : t + 2, t : t + 2] += (
-            torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64) / q
-        )
+        precision[t : t + 2, t : t + 2] += torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=F64) / q
         if not (y := problem.observations[0, t, 0]).isnan():
             precision[t + 1, t + 1] += 1 / v
             shift[t + 1] += y / v
@@ -139,7 +138,7 @@ def test_trajectories_are_draws_of_the_smoothing_distribution():
     ).abs().max() < 0.08  # 150 particles are biased by some of their own variance
     assert (path.std(0) / sd[1:] - 1).abs().max() < 0.06
     lagged = ((path[:, :-1] - mean[1:-1]) * (path[:, 1:] - mean[2:])).mean(0)
-    torch.testing.assert_close(lagged, covariance.diagonal(1)[1:], rtol=0.12, atol=0.0)
+    assert_close(lagged, covariance.diagonal(1)[1:], rtol=0.12, atol=0.0)
 
 
 def test_a_step_in_which_a_filter_fails_is_rejected():
@@ -162,7 +161,7 @@ def test_collapsed_filters_of_draws_fail_a_check(outlier, passed):
     found = sampled(problem, method(50, 2, 0), 6).parameters
     ess = found.stats["filter_ess"]
     assert ess.shape == found.draws.shape[:2]
-    assert bool(((ess >= 1 - 1e-9) & (ess <= 50 + 1e-9)).all())
+    assert ((ess >= 1 - 1e-9) & (ess <= 50 + 1e-9)).all()
     (check,) = inner_filter_checks(found)
     assert check.passed is passed
     assert inner_filter_checks(Draws(found.draws, found.start)) == []
@@ -185,7 +184,7 @@ def test_draws_are_kept_after_warm_up_and_scored():
         "coverage90/observation_sd",
     } <= set(scores)
     assert all(value.shape == (3,) for value in scores.values())
-    torch.testing.assert_close(scores["error/state_sd"], (scores["mean/state_sd"] - 0.4).abs())
+    assert_close(scores["error/state_sd"], (scores["mean/state_sd"] - 0.4).abs())
 
 
 @pytest.mark.parametrize(

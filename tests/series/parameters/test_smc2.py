@@ -7,10 +7,11 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
 from support.targets.unknown_scales import exact, generalised, model, repeated, series
+from torch.testing import assert_close
 
 from components.evaluation.checks.filters import inner_filter_checks
 from components.series.parameters.smc2 import SMC2
@@ -104,8 +105,8 @@ def weighed(rejuvenate_below: float = 0.0):
 def test_weights_and_evidence_are_those_of_the_filters_while_nothing_is_resampled():
     _, state, _ = weighed()
     log_z = state.log_z.view(2, 40)
-    torch.testing.assert_close(state.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
-    torch.testing.assert_close(state.log_w, log_z.log_softmax(1))
+    assert_close(state.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
+    assert_close(state.log_w, log_z.log_softmax(1))
 
 
 def test_rejuvenated_sets_weigh_the_same_and_others_stay():
@@ -117,9 +118,7 @@ def test_rejuvenated_sets_weigh_the_same_and_others_stay():
     }
     after, share = inference._rejuvenate(state, torch.tensor([1]), 6, rng)
     assert 0 < share < 1
-    torch.testing.assert_close(
-        after.log_w[1], torch.full((40,), -math.log(40), dtype=torch.float64)
-    )
+    assert_close(after.log_w[1], torch.full((40,), -math.log(40), dtype=F64))
     assert torch.equal(after.log_w[0], before["log_w"][0])
     for name in ("theta", "log_z", "x", "log_wx"):
         assert torch.equal(vars(after)[name][:40], before[name][:40]), name
@@ -144,8 +143,8 @@ def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
     assert after.x.shape[1] == 2 * 15
     log_z = after.log_z.view(2, 40)
     assert not torch.isclose(log_z, before.view(2, 40)).any()
-    torch.testing.assert_close(after.log_w, log_z.log_softmax(1))
-    torch.testing.assert_close(after.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
+    assert_close(after.log_w, log_z.log_softmax(1))
+    assert_close(after.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
 
 
 def test_filters_are_doubled_and_all_stays_exact():
@@ -217,7 +216,7 @@ def test_scores_hold_what_is_learnt_and_no_convergence_of_chains():
     } <= set(scores)
     assert not {"rhat", "ess"} & set(scores)
     first, _ = moments(found, 0.0)
-    torch.testing.assert_close(scores["mean/observation_sd"], first[:, 0])
+    assert_close(scores["mean/observation_sd"], first[:, 0])
     assert found.parameters.select_replicate(1).draws.shape == (1, 30, 2)
 
 
@@ -227,7 +226,7 @@ def test_collapsed_filters_of_sets_fail_a_check(outlier, passed):
     problem.observations[:, 2] += outlier
     found = run(method(sets=30), model(problem), problem, Streams(0)).parameters
     assert found.stats["filter_ess"].shape == (2, 30)
-    assert bool((found.stats["filter_ess"] >= 1 - 1e-9).all())
+    assert (found.stats["filter_ess"] >= 1 - 1e-9).all()
     (check,) = inner_filter_checks(found)
     assert check.passed is passed
 

@@ -1,8 +1,6 @@
 """Dates as strangers write them: read, filled and drawn by one calendar, or refused with the form
 that would do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,7 +80,7 @@ def test_dates_are_read_and_stand_on_the_axis(tmp_path, dates, steps, first, las
 def test_gaps_have_the_names_of_their_neighbours(tmp_path, dates, gaps, filled):
     problem = problem_of(tmp_path, dates, gaps=gaps)
     assert [date for date in problem.dates if date not in dates] == filled
-    assert int(problem.missing.sum()) == len(filled)
+    assert problem.missing.sum() == len(filled)
     assert (np.diff(axis_times(problem.dates, 0, len(problem.dates))) > np.timedelta64(0)).all()
 
 

@@ -1,13 +1,11 @@
 """Columns of a CSV file as a series, and every way in which the file can be wrong, in one line."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import component, defaults, load
+from support.runs.configured import F64, component, defaults, load
 
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError, DamagedFileError, DataUnavailableError
@@ -30,7 +28,7 @@ def test_columns_missing_cells_and_truth():
         n_steps=5,
     )
     expected = torch.tensor(
-        [[5.2, 2.5], [math.nan, 2.1], [6.3, 1.9], [41.0, 2.2], [5.9, math.nan]], dtype=torch.float64
+        [[5.2, 2.5], [math.nan, 2.1], [6.3, 1.9], [41.0, 2.2], [5.9, math.nan]], dtype=F64
     )
     for r in range(2):
         torch.testing.assert_close(problem.observations[r], expected, equal_nan=True)
@@ -46,7 +44,7 @@ def test_the_name_changes_with_the_content(tmp_path):
         (tmp_path / "mine.csv").write_text(content)
         dataset = component("dataset", "csv_series", path="mine.csv")
         names.add(dataset.identity(tmp_path, True))
-        setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
+        setting = Setting(tmp_path, torch.device("cpu"), F64, 1, offline=True)
         assert dataset.load(None, setting).name in names
     assert len(names) == 2
     assert all(name.startswith("csv_series-mine-") for name in names)
@@ -322,4 +320,4 @@ def test_steps_of_months_years_and_hours(tmp_path, dates, filled):
     problem = told(tmp_path, text, date="d", gaps="allow")
     assert [date for date in problem.dates if date not in dates] == filled
     assert list(problem.dates) == sorted(problem.dates)
-    assert int(problem.missing.sum()) == len(filled)
+    assert problem.missing.sum() == len(filled)

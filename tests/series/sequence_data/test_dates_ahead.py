@@ -1,7 +1,5 @@
 """Dates that follow a series, and rows of other dates."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 import torch

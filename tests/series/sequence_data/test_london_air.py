@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.series.small_sequences import run
+from torch.testing import assert_close
 
 from components.contracts.roles import Setting
 from components.errors import (
@@ -93,9 +94,9 @@ def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
     error = (problem.means[0] - found.signal.mean).square().sum(
         (1, 2)
     ) / problem.means.square().sum()
-    torch.testing.assert_close(scores["nmse"], error)
+    assert_close(scores["nmse"], error)
     inside = (found.signal.lower <= problem.means) & (problem.means <= found.signal.upper)
-    torch.testing.assert_close(scores["coverage90"], inside.double().mean((1, 2)))
+    assert_close(scores["coverage90"], inside.double().mean((1, 2)))
     assert scores["missing"].tolist() == [1, 1, 1]
     assert set(problem.draw(found, rng)) == {"signal", "effective_size"}
     # Times at which the truth is not known do not count.
@@ -104,8 +105,8 @@ def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
     early = (problem.means[0, :5] - found.signal.mean[:, :5]).square().sum((1, 2)) / problem.means[
         0, :5
     ].square().sum()
-    torch.testing.assert_close(part["nmse"], early)
-    torch.testing.assert_close(part["coverage90"], inside[:, :5].double().mean((1, 2)))
+    assert_close(part["nmse"], early)
+    assert_close(part["coverage90"], inside[:, :5].double().mean((1, 2)))
 
 
 def test_the_interval_is_of_new_observations_and_not_of_the_signal():
@@ -146,9 +147,7 @@ def test_without_the_file_a_simulated_network_takes_its_place_or_none():
     assert problem.name == "london_air-sim"
     dataset = component("dataset", "london_air", offline="error")
     with pytest.raises(DataUnavailableError, match="no address offers it"):
-        dataset.load(
-            Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True)
-        )
+        dataset.load(Streams(0), Setting(Path(), torch.device("cpu"), F64, 1, offline=True))
     assert simulated_network().values.shape == (8760, 24)
 
 

@@ -1,12 +1,11 @@
 """States of each replicate: ``states: own`` of the simulated sequences."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import load
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.series.scores.filtering import nmse
 
@@ -45,11 +44,11 @@ def test_means_belong_to_the_states_of_their_replicate(name):
     x = problem.states
     if name == "tan":
         x0 = x.new_tensor([-7.5e3, 5e3])
-        torch.testing.assert_close(problem.means[..., 1], (x[..., :2] - x0).norm(dim=-1))
+        assert_close(problem.means[..., 1], (x[..., :2] - x0).norm(dim=-1))
     else:
-        torch.testing.assert_close(problem.means, x[..., :2])
+        assert_close(problem.means, x[..., :2])
     by_hand = ((x - 1.0) ** 2).sum(1) / (x**2).sum(1)
-    torch.testing.assert_close(nmse(x, torch.ones_like(x)), by_hand)
+    assert_close(nmse(x, torch.ones_like(x)), by_hand)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,11 +1,10 @@
 """The tracked vehicle against literal formulas."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 
 def test_wiener_matrices_are_those_of_d_3_3():
@@ -13,10 +12,10 @@ def test_wiener_matrices_are_those_of_d_3_3():
     A = [[1, 0, d, 0], [0, 1, 0, d], [0, 0, 1, 0], [0, 0, 0, 1]]
     a, b = d**3 / 3, d**2 / 2
     Q = [[a, 0, b, 0], [0, a, 0, b], [b, 0, d, 0], [0, b, 0, d]]
-    assert torch.equal(system.A, torch.tensor(A, dtype=torch.float64))
-    torch.testing.assert_close(system.Q, torch.tensor(Q, dtype=torch.float64))
+    assert torch.equal(system.A, torch.tensor(A, dtype=F64))
+    assert_close(system.Q, torch.tensor(Q, dtype=F64))
     assert system.H.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
-    assert torch.equal(system.Sigma, torch.eye(2, dtype=torch.float64))
+    assert torch.equal(system.Sigma, torch.eye(2, dtype=F64))
     assert system.m0.tolist() == [140, 140, 50, 0]
 
 
@@ -25,15 +24,13 @@ def test_wiener_noise_is_the_integral_of_what_drives_the_velocity(delta):
     """Q = ∫₀^Δ e^{Fs} G Gᵀ e^{Fᵀs} ds and A = e^{FΔ} of dx = F x dt + G dW, by the midpoint
     rule."""
     system = component("dataset", "wiener_velocity", delta=delta).system()
-    F = torch.zeros(4, 4, dtype=torch.float64)
+    F = torch.zeros(4, 4, dtype=F64)
     F[0, 2] = F[1, 3] = 1.0
-    G = torch.eye(4, dtype=torch.float64)[:, 2:]
-    times = (torch.arange(2000, dtype=torch.float64) + 0.5) * (delta / 2000)
+    G = torch.eye(4, dtype=F64)[:, 2:]
+    times = (torch.arange(2000, dtype=F64) + 0.5) * (delta / 2000)
     pushed = torch.linalg.matrix_exp(times[:, None, None] * F) @ G
-    torch.testing.assert_close(
-        system.Q, (pushed @ pushed.mT).sum(0) * delta / 2000, rtol=1e-6, atol=1e-9
-    )
-    torch.testing.assert_close(system.A, torch.linalg.matrix_exp(delta * F))
+    assert_close(system.Q, (pushed @ pushed.mT).sum(0) * delta / 2000, rtol=1e-6, atol=1e-9)
+    assert_close(system.A, torch.linalg.matrix_exp(delta * F))
 
 
 def test_wiener_noise_has_the_covariances_asked_for():

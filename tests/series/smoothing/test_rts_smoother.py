@@ -1,13 +1,12 @@
 """The Rauch-Tung-Striebel smoothers against the dense joint posterior."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
 import torch
 from support.runs.configured import component, load
 from support.series.small_sequences import dense_posterior, gappy, run, sequence, system
+from torch.testing import assert_close
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams
@@ -25,11 +24,9 @@ def test_smoother_is_the_joint_gaussian_conditioned_on_all_that_was_seen(name, a
     for r in range(2):
         mean, covariance = dense_posterior(problem, r)
         variance = covariance.diagonal().view(T, DX)
-        torch.testing.assert_close(found.mean[r], mean, rtol=1e-9, atol=1e-10)
-        torch.testing.assert_close(found.variance[r], variance, rtol=1e-9, atol=1e-10)
-        torch.testing.assert_close(
-            found.upper[r], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6
-        )
+        assert_close(found.mean[r], mean, rtol=1e-9, atol=1e-10)
+        assert_close(found.variance[r], variance, rtol=1e-9, atol=1e-10)
+        assert_close(found.upper[r], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6)
 
 
 def test_theorem_8_2_literally():
@@ -49,10 +46,8 @@ def test_theorem_8_2_literally():
         prior_m, prior_P = s.A @ m[k], s.A @ P[k] @ s.A.T + s.Q
         G = P[k] @ s.A.T @ torch.linalg.inv(prior_P)
         mean, covariance = m[k] + G @ (mean - prior_m), P[k] + G @ (covariance - prior_P) @ G.T
-        torch.testing.assert_close(found.mean[0, k], mean, rtol=1e-10, atol=1e-12)
-        torch.testing.assert_close(
-            found.variance[0, k], covariance.diagonal(), rtol=1e-10, atol=1e-12
-        )
+        assert_close(found.mean[0, k], mean, rtol=1e-10, atol=1e-12)
+        assert_close(found.variance[0, k], covariance.diagonal(), rtol=1e-10, atol=1e-12)
 
 
 def test_a_posterior_on_the_way_is_given_what_was_seen_so_far():
@@ -65,7 +60,7 @@ def test_a_posterior_on_the_way_is_given_what_was_seen_so_far():
         assert smoother.posterior(state).mean.shape == (1, t, DX)
     begun = sequence(problem.system, T, 1)
     begun.observations = begun.observations[:, :4]
-    torch.testing.assert_close(smoother.posterior(state).mean[0], dense_posterior(begun, 0)[0])
+    assert_close(smoother.posterior(state).mean[0], dense_posterior(begun, 0)[0])
 
 
 def test_it_is_the_same_bits_however_often_it_was_asked():
@@ -112,5 +107,5 @@ def test_extended_smoother_of_a_nonlinear_model_is_algorithm_9_1():
         G = P[k] * F / prior
         moved = model.transition_mean(m[k].view(1, 1, 1), k + 2)[0, 0, 0]
         mean, variance = m[k] + G * (mean - moved), P[k] + G * (variance - prior) * G
-        torch.testing.assert_close(found.mean[0, k, 0], mean)
-        torch.testing.assert_close(found.variance[0, k, 0], variance)
+        assert_close(found.mean[0, k, 0], mean)
+        assert_close(found.variance[0, k, 0], variance)

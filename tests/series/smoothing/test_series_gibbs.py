@@ -6,8 +6,9 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.contracts.sequences import Series
 from components.errors import NumericalError
@@ -150,16 +151,10 @@ def test_summaries_are_those_of_the_smoother():
             model.prior.initial_sd**2,
         )
         sd = variance[1:].sqrt()
-        torch.testing.assert_close(posterior.mean[r, :, 0].float(), mean[1:], atol=0.1, rtol=0)
-        torch.testing.assert_close(
-            posterior.variance[r, :, 0].sqrt().float(), sd, atol=0.05, rtol=0
-        )
-        torch.testing.assert_close(
-            posterior.upper[r, :, 0].float(), mean[1:] + 1.645 * sd, atol=0.12, rtol=0
-        )
-        torch.testing.assert_close(
-            posterior.lower[r, :, 0].float(), mean[1:] - 1.645 * sd, atol=0.12, rtol=0
-        )
+        assert_close(posterior.mean[r, :, 0].float(), mean[1:], atol=0.1, rtol=0)
+        assert_close(posterior.variance[r, :, 0].sqrt().float(), sd, atol=0.05, rtol=0)
+        assert_close(posterior.upper[r, :, 0].float(), mean[1:] + 1.645 * sd, atol=0.12, rtol=0)
+        assert_close(posterior.lower[r, :, 0].float(), mean[1:] - 1.645 * sd, atol=0.12, rtol=0)
 
 
 def test_variances_are_drawn_from_their_inverse_gammas():
@@ -170,14 +165,14 @@ def test_variances_are_drawn_from_their_inverse_gammas():
         next(iter(problem.batches("series", Streams(0), 0, 1))),
         torch.Generator().manual_seed(0),
     )
-    states = torch.randn(2, 1, 13, 1, generator=g, dtype=torch.float64).expand(-1, 40_000, -1, -1)
-    theta = torch.ones(2, 40_000, 2, dtype=torch.float64)
+    states = torch.randn(2, 1, 13, 1, generator=g, dtype=F64).expand(-1, 40_000, -1, -1)
+    theta = torch.ones(2, 40_000, 2, dtype=F64)
     drawn = model.draw_parameters(series, states, theta, g)
     for r in range(2):
         level, there = states[r, 0, :, 0], ~problem.missing[r]
         residuals = (problem.observations[r, :, 0] - level[1:])[there]
-        a = torch.tensor([5.0 + int(there.sum()) / 2, 6.0 + 12 / 2], dtype=torch.float64)
-        b = torch.tensor([2.0, 0.7], dtype=torch.float64)
+        a = torch.tensor([5.0 + int(there.sum()) / 2, 6.0 + 12 / 2], dtype=F64)
+        b = torch.tensor([2.0, 0.7], dtype=F64)
         b = b + torch.stack([residuals.square().sum(), level.diff().square().sum()]) / 2
         assert z_score(drawn[r], b / (a - 1)).abs().max() < 4
         assert z_score(1 / drawn[r], a / b).abs().max() < 4
@@ -185,7 +180,7 @@ def test_variances_are_drawn_from_their_inverse_gammas():
 
 def exact_means(y: list[float], model: LocalLevelConditionals) -> torch.Tensor:
     """E[log σ²_ε | y], E[log σ²_η | y] on a grid of the two logarithms."""
-    grid = torch.linspace(-6, 4, 301, dtype=torch.float64)
+    grid = torch.linspace(-6, 4, 301, dtype=F64)
     log_v, log_q = torch.meshgrid(grid, grid, indexing="ij")
     log_p = log_evidence(
         y, log_v.exp(), log_q.exp(), model.prior.initial_mean, model.prior.initial_sd**2
@@ -232,10 +227,10 @@ def test_draws_are_kept_after_burn_in_and_before_it_nothing_is_scored():
     assert len(state.kept) == 5
     scores = problem.score(posterior, Streams(0))
     kept = state.kept.stack_rows(2)  # [R, C, N, P]
-    torch.testing.assert_close(scores["mean/level_variance"], kept[..., 1].mean((1, 2)))
+    assert_close(scores["mean/level_variance"], kept[..., 1].mean((1, 2)))
     assert {"nmse", "coverage90", "ess", "rhat", "missing", "nmse/level"} <= set(scores)
     assert all(value.shape == (3,) for value in scores.values())
-    torch.testing.assert_close(posterior.parameters.select_replicate(1).values, kept[1])
+    assert_close(posterior.parameters.select_replicate(1).values, kept[1])
     assert set(problem.draw(posterior, Streams(0))) == {"states", "coverage"}
 
 

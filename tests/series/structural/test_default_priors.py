@@ -2,8 +2,6 @@
 statsmodels, on series that no suite of the arena has: six that statsmodels ships, and twenty that
 are simulated, with twenty futures each.  ``pytest -m slow -s`` prints the ratios."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

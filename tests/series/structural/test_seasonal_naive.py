@@ -1,7 +1,5 @@
 """The seasonal naive forecast, and errors over its own, by loops over the months."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,14 +1,10 @@
 """Stationary autoregressions: the map of partial autocorrelations, its inverse, and the roots."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_normal, draw_uniform
 
 from components.series.structural.stationary import coefficients_to_partial, partial_to_coefficients
-
-F64 = torch.float64
 
 
 def test_there_and_back():
@@ -20,14 +16,14 @@ def test_there_and_back():
 def test_partial_autocorrelations_within_one_are_stationarity():
     """All roots of z^p − φ_1 z^(p−1) − … − φ_p lie inside the circle where all r lie within (−1,
     1), and nowhere else."""
-    phi = torch.rand(400, 3, generator=generator(0), dtype=F64) * 4 - 2
+    phi = draw_uniform(400, 3) * 4 - 2
 
     found = (coefficients_to_partial(phi).abs() < 1).all(1)
 
     roots = [np.abs(np.roots([1.0, *(-row).tolist()])).max() < 1 for row in phi]
     assert found.tolist() == roots
     assert 10 < sum(roots) < 390
-    r = torch.tanh(torch.randn(50, 3, generator=generator(1), dtype=F64))
+    r = torch.tanh(draw_normal(50, 3, seed=1))
     assert all(
         np.abs(np.roots([1.0, *(-row).tolist()])).max() < 1 for row in partial_to_coefficients(r)
     )

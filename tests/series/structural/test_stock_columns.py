@@ -1,20 +1,16 @@
 """Stocks against their recursion, and the compiled loops against tensors."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, draw_uniform
 
 from components.maths.compiled import loops
 from components.series.structural import stock_columns as stocks
 from components.series.structural.compiled import stocks as compiled
 
-F64 = torch.float64
-
 
 def flows(n, k=2):
-    return torch.rand(n, k, generator=generator(n), dtype=F64)
+    return draw_uniform(n, k, seed=n)
 
 
 def tensors(monkeypatch):
@@ -51,5 +47,5 @@ def test_a_stock_with_a_limit_grows_as_vidale_and_wolfe_have_it(monkeypatch):
     assert torch.allclose(slow, fast, rtol=1e-12)
     (slope,) = torch.autograd.grad(slow.sum(), kept)
     step = stocks.accumulate_stock(u, kept.detach() + 1e-6, limits) - slow.detach()
-    assert float(slope.sum()) == pytest.approx(float(step.sum()) / 1e-6, rel=1e-4)
-    assert float(fast[0, :, 0].max()) < 1 / 0.4
+    assert slope.sum() == pytest.approx(float(step.sum()) / 1e-6, rel=1e-4)
+    assert fast[0, :, 0].max() < 1 / 0.4

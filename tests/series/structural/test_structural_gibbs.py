@@ -1,8 +1,6 @@
 """The Gibbs sampler of structural series: compiled sweeps are those of a reference, and it ends
 where it would have ended."""
 
-from __future__ import annotations
-
 from dataclasses import is_dataclass
 
 import numpy as np
@@ -130,7 +128,7 @@ def test_what_blocks_add_is_the_series_less_its_noise():
     seen = ~data.observations[0, :, 0].isnan()
     left = (data.observations[0, :, 0] - posterior.contributions.sum(-1))[..., seen]
     sigma = posterior.draws[..., 0]
-    assert float((left.square().mean(-1).sqrt() / sigma).mean()) == pytest.approx(1.0, abs=0.15)
+    assert (left.square().mean(-1).sqrt() / sigma).mean() == pytest.approx(1.0, abs=0.15)
     assert posterior.labels == ["level", "goodwill", "regression"]
 
 
@@ -155,8 +153,8 @@ def test_chains_start_apart_and_within_their_limits():
     _, _, _, state = setup("trend and seasons", chains=50)
     assert torch.equal(state.begun[:, :4], state.place.sigma)
     limits = torch.tensor([scale.upper for scale in state.model.structure.scales], dtype=F64)
-    assert bool((state.begun[:, :4] <= limits).all())
-    assert float(state.begun[:, 1].log().std()) == pytest.approx(1.0, abs=0.3)
+    assert (state.begun[:, :4] <= limits).all()
+    assert state.begun[:, 1].log().std() == pytest.approx(1.0, abs=0.3)
 
 
 def test_certain_columns_are_always_in():
@@ -166,8 +164,8 @@ def test_certain_columns_are_always_in():
     gibbs = component("inference", "structural_gibbs", burn_in=1, chains=2)
     state = go(data, rng, gibbs, gibbs.init(model(*parts, of=data), data, rng), 0, 20)
     found = gibbs.posterior(state)
-    assert bool((found.draws[..., 2] != 0).all())
-    assert not bool((found.draws[..., 3] != 0).any())
+    assert (found.draws[..., 2] != 0).all()
+    assert not (found.draws[..., 3] != 0).any()
 
 
 def test_what_is_not_finite_is_trouble(monkeypatch):

@@ -1,12 +1,10 @@
 """Maximum likelihood of structural series against statsmodels, and against any other parameters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, draw_normal
 from support.series.structural_series import AHEAD, F64, block, model, problem, smooth_states
 
 from components.contracts.roles import FinishedRun
@@ -76,7 +74,7 @@ def test_coordinates_keep_parameters_where_they_may_lie():
     design = built.design(data.series)
     coordinates = Coordinates.of(built.structure, design)
     z = coordinates.start(design, torch.zeros(len(built.structure.scales), dtype=F64))
-    z = z + 3 * torch.randn(len(z), generator=generator(0), dtype=F64)
+    z = z + 3 * draw_normal(len(z))
 
     theta = dict(zip(built.structure.names, coordinates.theta(z)[0].tolist(), strict=True))
 

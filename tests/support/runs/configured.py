@@ -20,11 +20,22 @@ from runner.compose.overrides import compose
 from runner.execution.rng import Streams
 
 CONF = Path(__file__).parents[3] / "conf"
+F64 = torch.float64
 
 
 def generator(seed: int = 0) -> torch.Generator:
     """Random numbers of a test."""
     return torch.Generator().manual_seed(seed)
+
+
+def draw_normal(*shape: int, seed: int = 0) -> torch.Tensor:
+    """Standard normal numbers [*shape] in float64."""
+    return torch.randn(shape, generator=generator(seed), dtype=F64)
+
+
+def draw_uniform(*shape: int, seed: int = 0) -> torch.Tensor:
+    """Uniform numbers on [0, 1) [*shape] in float64."""
+    return torch.rand(shape, generator=generator(seed), dtype=F64)
 
 
 def defaults(role: str, name: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 
 from components.series.sequence import LinearGaussianSystem, Sequence
 
@@ -15,12 +15,12 @@ def system(seed: int = 0) -> LinearGaussianSystem:
     g = generator(seed)
 
     def spd(d: int) -> torch.Tensor:
-        b = torch.randn(d, d, generator=g, dtype=torch.float64)
-        return b @ b.T / d + 0.3 * torch.eye(d, dtype=torch.float64)
+        b = torch.randn(d, d, generator=g, dtype=F64)
+        return b @ b.T / d + 0.3 * torch.eye(d, dtype=F64)
 
-    turn = torch.linalg.qr(torch.randn(3, 3, generator=g, dtype=torch.float64))[0]
-    mean = torch.randn(3, generator=g, dtype=torch.float64)
-    H = torch.randn(2, 3, generator=g, dtype=torch.float64)
+    turn = torch.linalg.qr(torch.randn(3, 3, generator=g, dtype=F64))[0]
+    mean = torch.randn(3, generator=g, dtype=F64)
+    H = torch.randn(2, 3, generator=g, dtype=F64)
     return LinearGaussianSystem(0.9 * turn, spd(3), H, spd(2), mean, spd(3))
 
 
@@ -31,7 +31,7 @@ def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 
 
     def normal(covariance: torch.Tensor) -> torch.Tensor:
         return torch.linalg.cholesky(covariance) @ torch.randn(
-            len(covariance), generator=g, dtype=torch.float64
+            len(covariance), generator=g, dtype=F64
         )
 
     x, states, seen = s.m0 + normal(s.P0), [], []
@@ -80,13 +80,13 @@ def dense_posterior(problem: Sequence, r: int) -> tuple[torch.Tensor, torch.Tens
     Its precision is written down term by term: −2 log p(x_0:T, y) is a sum of squares in x_0:T."""
     s, y, missing = problem.system, problem.observations[r], problem.missing[r]
     T, dx = len(y), len(s.m0)
-    precision = torch.zeros((T + 1) * dx, (T + 1) * dx, dtype=torch.float64)
-    shift = torch.zeros((T + 1) * dx, dtype=torch.float64)
+    precision = torch.zeros((T + 1) * dx, (T + 1) * dx, dtype=F64)
+    shift = torch.zeros((T + 1) * dx, dtype=F64)
     precision[:dx, :dx] += torch.linalg.inv(s.P0)
     shift[:dx] += torch.linalg.solve(s.P0, s.m0)
     inverse_Q, inverse_S = torch.linalg.inv(s.Q), torch.linalg.inv(s.Sigma)
     for t in range(T):
-        move = torch.cat([-s.A, torch.eye(dx, dtype=torch.float64)], 1)  # x_{t+1} − A x_t
+        move = torch.cat([-s.A, torch.eye(dx, dtype=F64)], 1)  # x_{t+1} − A x_t
         both = slice(t * dx, (t + 2) * dx)
         precision[both, both] += move.T @ inverse_Q @ move
         if not missing[t]:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator
 from torch import Tensor
 
 from components.contracts.structural import Design
@@ -16,7 +16,6 @@ from components.series.sequence import Sequence
 from components.series.structural.structural import SumOfBlocks
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 TIMES, AHEAD = 24, 6
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
@@ -47,14 +47,14 @@ def of_class(c: int) -> Batch:
 def by_quadrature(module) -> torch.Tensor:
     """log p(x|y = c) = log ∫ p(x|z, c) N(z|0, 1) dz of one latent dimension, on a fine grid [N,
     C]."""
-    grid = torch.linspace(-9, 9, 4_001, dtype=torch.float64)
+    grid = torch.linspace(-9, 9, 4_001, dtype=F64)
     prior = -0.5 * grid.square() - 0.5 * math.log(2 * math.pi) + math.log(18 / 4_000)
     z = grid[:, None, None].expand(-1, N, 1)
     with torch.no_grad():
         up, out = module.generative.network.layers
         found = []
         for c in range(C):
-            y = torch.zeros(C, dtype=torch.float64)
+            y = torch.zeros(C, dtype=F64)
             y[c] = 1
             given = torch.cat([z, y.expand(*z.shape[:2], C)], -1)
             p = torch.sigmoid(torch.relu(given @ up.weight.T + up.bias) @ out.weight.T + out.bias)

@@ -4,15 +4,13 @@ gradients are checked."""
 from __future__ import annotations
 
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 
 from components.contracts.problems import Batch
 from components.models.shallow_gp.labels import group_by_task
 from components.models.shallow_gp.sparse import SparseGP
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 def problem(

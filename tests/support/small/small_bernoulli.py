@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.runs.configured import component, generator, repeatable
+from support.runs.configured import F64, component, generator, repeatable
 from torch import Tensor
 
 from components.contracts.problems import Rows
@@ -28,7 +28,7 @@ UNITS, VALUES = 3, 4
 def binary_rows(n: int = 2, values: int = VALUES, seed: int = 0) -> Unlabelled:
     """Binary rows; held out are the same again."""
     x = torch.bernoulli(
-        torch.full((n, values), 0.5, dtype=torch.float64),
+        torch.full((n, values), 0.5, dtype=F64),
         generator=generator(seed),
     )
     return Unlabelled("coins", "binary", Rows(x, 1.0), Rows(x, 1.0), None)
@@ -44,15 +44,13 @@ def small_dvae(
     g = generator(seed + 1)
     with torch.no_grad():
         for parameter in module.parameters():
-            parameter.copy_(0.8 * torch.randn(parameter.shape, generator=g, dtype=torch.float64))
+            parameter.copy_(0.8 * torch.randn(parameter.shape, generator=g, dtype=F64))
     return module
 
 
 def every_z(layers: int = 2, units: int = UNITS) -> tuple[Tensor, ...]:
     """All values of z, layer by layer: [2^(layers · units), 1, units] each."""
-    values = torch.tensor(
-        list(itertools.product([0.0, 1.0], repeat=layers * units)), dtype=torch.float64
-    )
+    values = torch.tensor(list(itertools.product([0.0, 1.0], repeat=layers * units)), dtype=F64)
     return values[:, None].split(units, -1)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from torch import Tensor
 
 from components.contracts.problems import Counts
@@ -31,7 +31,7 @@ def corpus(
     batch_size: int | None = None,
     test: Sequence = TINY,
 ) -> Corpus:
-    like, generator = torch.zeros((), dtype=torch.float64), torch.Generator().manual_seed(0)
+    like, generator = torch.zeros((), dtype=F64), torch.Generator().manual_seed(0)
     vocabulary = [f"w{j}" for j in range(n_words)]
     return Corpus("tiny", documents(rows), documents(test), vocabulary, like, generator, batch_size)
 
@@ -63,7 +63,7 @@ def log_urns(
     """log p(y, z), word by word: each is drawn from the urns that those before it have filled."""
     by_doc: Counter = Counter()
     by_topic: Counter = Counter()
-    total = torch.zeros((), dtype=torch.float64)
+    total = torch.zeros((), dtype=F64)
     for w, d, k in zip(words, docs, z, strict=True):
         in_doc = sum(by_doc[d, j] for j in range(len(alpha)))
         in_topic = sum(by_topic[k, v] for v in range(len(eta)))

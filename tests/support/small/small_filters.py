@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, draw_normal
 from support.series.small_sequences import sequence, system
 
 from components.evaluation.replayed import (
@@ -21,7 +20,7 @@ from runner.execution.rng import Streams
 def problem(length: int = 12, replicates: int = 3, seed: int = 0) -> Sequence:
     """A linear Gaussian sequence with noise of its own in every replicate."""
     p = sequence(system(seed), length, replicates)
-    noise = torch.randn(p.observations.shape, generator=generator(seed + 5), dtype=torch.float64)
+    noise = draw_normal(*p.observations.shape, seed=seed + 5)
     return dataclasses.replace(p, observations=p.observations + 0.3 * noise)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from scipy.optimize import linprog
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from torch import Tensor
 
 from components.contracts.games import Move, Seat, Turn
@@ -31,15 +31,15 @@ class Stationary(Opponent[Tensor]):
         return torch.zeros(seat.replicates, dtype=seat.dtype)
 
     def act(self, state: Tensor, turn: Turn, rng) -> Tensor:
-        u = torch.rand(len(state), 1, generator=rng.attack, dtype=torch.float64)
-        return (u >= torch.tensor(self.p, dtype=torch.float64).cumsum(0)[:-1]).sum(-1)
+        u = torch.rand(len(state), 1, generator=rng.attack, dtype=F64)
+        return (u >= torch.tensor(self.p, dtype=F64).cumsum(0)[:-1]).sum(-1)
 
     def observe(self, state: Tensor, move: Move) -> Tensor:
         return state
 
 
 def friend_or_foe(replicates: int, episodes: int, seed: int = 0, beta: float = 0.7) -> Game:
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
+    setting = Setting(Path(), torch.device("cpu"), F64, replicates)
     game = component("dataset", "friend_or_foe", episodes=episodes).load(Streams(seed), setting)
     game.attacker = component("attacker", "exponential_smoother", beta=beta)
     return game
@@ -50,11 +50,11 @@ def three_states(replicates: int, episodes: int) -> Game:
     generator = torch.Generator().manual_seed(3)
     shape = (3, 2, 3)
     environment = TableEnvironment(
-        reward_a=torch.randn(shape, generator=generator, dtype=torch.float64),
-        reward_b=torch.randn(shape, generator=generator, dtype=torch.float64).unsqueeze(-1),
+        reward_a=torch.randn(shape, generator=generator, dtype=F64),
+        reward_b=torch.randn(shape, generator=generator, dtype=F64).unsqueeze(-1),
         transition=torch.randint(0, 3, shape, generator=generator),
         n_threats=(3,),
-        touches=torch.zeros(3, 2, 1, dtype=torch.float64),
+        touches=torch.zeros(3, 2, 1, dtype=F64),
     )
     return Game(
         name="three-states",
@@ -72,8 +72,8 @@ def matrix_game(
 ) -> Game:
     """One bimatrix again and again, zero-sum unless r_b [A, B] is given, against an opponent or a
     decision maker by name."""
-    hers = torch.as_tensor(r_a, dtype=torch.float64)
-    his = -hers if r_b is None else torch.as_tensor(r_b, dtype=torch.float64)
+    hers = torch.as_tensor(r_a, dtype=F64)
+    his = -hers if r_b is None else torch.as_tensor(r_b, dtype=F64)
     return Game(
         name="matrix-game",
         environment=repeat_game(hers, his.unsqueeze(-1), (hers.shape[1],), 0),
@@ -166,7 +166,7 @@ def draws(game: Game, seed: int = 0):
     the same seed."""
     rng = Streams(seed)
     mine = [
-        torch.rand(game.replicates, 1, generator=rng.noise, dtype=torch.float64)[:, 0]
+        torch.rand(game.replicates, 1, generator=rng.noise, dtype=F64)[:, 0]
         for _ in range(game.episodes)
     ]
     nothing = torch.zeros(game.replicates)

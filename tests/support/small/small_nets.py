@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 from support.small.small_problems import classes, component, resumed, tensors, train
 
 from components.contracts.problems import Batch
@@ -18,13 +18,13 @@ SMALL_LSTM = component("model", "lstm", words=3, units=4)
 SMALL_TRANSFORMER = component("model", "text_transformer", words=4, hidden=3)
 
 
-def images(n=24, batch_size=8, seed=0, dtype=torch.float64) -> Supervised:
+def images(n=24, batch_size=8, seed=0, dtype=F64) -> Supervised:
     """Three classes of 8 × 8 pixels."""
     problem = classes(n=n, n_inputs=64, batch_size=batch_size, seed=seed, dtype=dtype)
     return replace(problem, image_shape=(8, 8))
 
 
-def texts(n=24, length=7, words=9, batch_size=8, seed=0, dtype=torch.float64) -> Supervised:
+def texts(n=24, length=7, words=9, batch_size=8, seed=0, dtype=F64) -> Supervised:
     """Two classes of texts of 1 … ``length`` words; word 2 and its like are of class 0."""
     g = generator(seed)
     x = torch.randint(1, words, (2 * n, length), generator=g)

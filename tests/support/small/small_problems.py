@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from support.runs.configured import F64, generator
 from support.runs.configured import component as component
-from support.runs.configured import generator
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
@@ -17,7 +17,7 @@ from runner.execution.rng import Streams
 
 
 def real(
-    n=40, n_inputs=3, n_tasks=2, batch_size=None, seed=0, missing=0.4, dtype=torch.float64
+    n=40, n_inputs=3, n_tasks=2, batch_size=None, seed=0, missing=0.4, dtype=F64
 ) -> Supervised:
     """Noisy sines of random directions; missing labels are NaN, every row keeps at least one."""
     g = generator(seed)
@@ -41,7 +41,7 @@ def classes(
     batch_size=None,
     seed=0,
     bounds=(0.0, 1.0),
-    dtype=torch.float64,
+    dtype=F64,
 ) -> Supervised:
     """Classes by the largest of noisy linear scores of uniform inputs in [0, 1]; two tasks miss
     some labels."""

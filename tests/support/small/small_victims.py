@@ -4,7 +4,7 @@ checks say of them."""
 from __future__ import annotations
 
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, draw_normal, draw_uniform, generator
 from support.small.small_problems import classes
 
 from components.attackers.attacked import Attacked
@@ -12,8 +12,6 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.evaluation.security.victim_checks import victim_checks
 from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 class Softmax:
@@ -39,7 +37,7 @@ class Softmax:
 
 def images(victim: Softmax, n: int = 40, seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
     """Inputs in [0, 1] and the labels that the victim gives them."""
-    x = torch.rand(n, victim.w.shape[1], generator=generator(seed), dtype=F64)
+    x = draw_uniform(n, victim.w.shape[1], seed=seed)
     return x, victim.predict(x, generator()).probs.argmax(-1)
 
 
@@ -78,8 +76,6 @@ class Spoilt:
         elif self.how == "silent":
             f = f.detach() + 0 * f
         elif self.how == "random":  # a gradient of another function
-            other = torch.sin(
-                40 * x @ torch.randn(x.shape[1], f.shape[-1], generator=generator(1), dtype=F64)
-            )[None, :, None]
+            other = torch.sin(40 * x @ draw_normal(x.shape[1], f.shape[-1], seed=1))[None, :, None]
             f = f.detach() + other - other.detach()
         return Categorical(f)

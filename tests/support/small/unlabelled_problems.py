@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
@@ -24,9 +24,7 @@ def real_rows(
     """Rows of normal values that two factors correlate."""
     g = torch.Generator().manual_seed(seed)
     mix = torch.cat([torch.randn(D, values, generator=g), 0.4 * torch.eye(values)]).double()
-    train, test = (
-        0.5 + torch.randn(n, D + values, generator=g, dtype=torch.float64) @ mix for _ in range(2)
-    )
+    train, test = (0.5 + torch.randn(n, D + values, generator=g, dtype=F64) @ mix for _ in range(2))
     return Unlabelled("normal", "real", Rows(train, 1.0), Rows(test, 1.0), batch_size)
 
 
@@ -41,10 +39,10 @@ def ppca(problem: Unlabelled, exact_guide: bool, seed: int = 0) -> AutoEncoder:
     )
     g = torch.Generator().manual_seed(seed)
     values = problem.train.x.shape[1]
-    W = torch.linalg.qr(torch.randn(values, D, generator=g, dtype=torch.float64))[0] * torch.tensor(
+    W = torch.linalg.qr(torch.randn(values, D, generator=g, dtype=F64))[0] * torch.tensor(
         [1.5, 0.7]
     )
-    b = torch.randn(values, generator=g, dtype=torch.float64)
+    b = torch.randn(values, generator=g, dtype=F64)
     M = (W.T @ W).diagonal() + NOISE  # [D]
     (up,), (down,) = module.generative.network.layers, module.guide.network.layers
     with torch.no_grad():
@@ -53,9 +51,7 @@ def ppca(problem: Unlabelled, exact_guide: bool, seed: int = 0) -> AutoEncoder:
         down.weight.copy_(torch.cat([W.T / M[:, None], torch.zeros(D, values)]))
         down.bias.copy_(torch.cat([-(W.T @ b) / M, 0.5 * (NOISE / M).log()]))
         if not exact_guide:
-            down.weight.add_(
-                0.03 * torch.randn(down.weight.shape, generator=g, dtype=torch.float64)
-            )
+            down.weight.add_(0.03 * torch.randn(down.weight.shape, generator=g, dtype=F64))
             down.bias.add_(0.3)
     return module
 
@@ -89,7 +85,7 @@ def urn(
 ) -> tuple[Unlabelled, Tensor]:
     """Rows of 0 to 9 words drawn from one urn, and the urn's probabilities [V]."""
     g = torch.Generator().manual_seed(seed)
-    p = torch.rand(n_words, generator=g, dtype=torch.float64)
+    p = torch.rand(n_words, generator=g, dtype=F64)
     p = p / p.sum()
 
     def rows() -> Words:

@@ -4,13 +4,12 @@ step finds."""
 from __future__ import annotations
 
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.targets.known_targets import GaussianTarget
 from torch import Tensor, nn
 
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 WEIGHT = torch.tensor([[0.9, 0.2], [-0.4, 0.7]], dtype=F64)
 BIAS = torch.tensor([0.3, -0.5], dtype=F64)
 STD = torch.tensor([0.6, 0.8], dtype=F64)

@@ -11,6 +11,7 @@ import torch
 from support.runs.configured import component
 from support.targets.known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
 from torch import Tensor
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from runner.execution.rng import Streams
@@ -133,12 +134,10 @@ def check_warm_up(name: str, warmup: int, steps: int, acceptance: float) -> Any:
     assert all(
         torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:]
     )
-    torch.testing.assert_close(
-        state.proposal.moments["covariance"], target.covariance, rtol=0.2, atol=0.02
-    )
+    assert_close(state.proposal.moments["covariance"], target.covariance, rtol=0.2, atol=0.02)
     draws = method.posterior(state)
-    assert float(draws.stats["acceptance_rate"].mean()) == pytest.approx(acceptance, abs=0.03)
-    torch.testing.assert_close(draws.stats["lp"].flatten(), target.log_prior(draws.flat))
+    assert draws.stats["acceptance_rate"].mean() == pytest.approx(acceptance, abs=0.03)
+    assert_close(draws.stats["lp"].flatten(), target.log_prior(draws.flat))
     return draws
 
 

@@ -6,12 +6,10 @@ import math
 from typing import Self
 
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from torch import Tensor
 
 from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 class GaussianTarget:

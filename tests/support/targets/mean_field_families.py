@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator
 
 from components.contracts.problems import Batch, Rows
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 GRID = 401
 
 

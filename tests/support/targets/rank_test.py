@@ -19,13 +19,12 @@ from typing import Any
 
 import torch
 from scipy.stats import chisquare, ks_2samp
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from torch import Tensor
 
 from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 Statistics = Callable[[Any, Tensor, Any], Tensor]  # (model, θ [R, P], batch) -> [R, S]
 
 

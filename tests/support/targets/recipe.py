@@ -10,12 +10,12 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
+from support.runs.configured import F64
 from torch import Tensor
 from torch.autograd.functional import jacobian
 
 from components import registry
 
-F64 = torch.float64
 Energy = Callable[[Tensor], Tensor]  # z [n] -> []
 Matrix = Callable[[Tensor], Tensor]  # z [n] -> [n, n]
 

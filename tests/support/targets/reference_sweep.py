@@ -1,8 +1,6 @@
 """A Gibbs sweep of one chain, with dense matrices and from the same random numbers as the compiled
 one."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

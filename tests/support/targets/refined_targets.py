@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 
 import torch
-from support.runs.configured import component, defaults
+from support.runs.configured import F64, component, defaults
 from torch import Tensor
 
 from runner.compose.build import build_component
 from runner.compose.parts import expand_component
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 MEAN = torch.tensor([0.5, -1.0], dtype=F64)
 PRECISION = torch.tensor([[2.0, 0.6], [0.6, 1.5]], dtype=F64)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 from scipy import stats
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.series.small_sequences import run
 from torch import Tensor
 
@@ -46,7 +46,7 @@ def model(problem: Sequence, both: bool = True):
 def prior(name: str, points: int) -> tuple[Tensor, Tensor, float]:
     """Values of a scale at the middle of cells, their log prior density, and the size of a cell."""
     median, spread = PRIORS[name]
-    edges = torch.linspace(0, median * math.exp(4 * spread), points + 1, dtype=torch.float64)
+    edges = torch.linspace(0, median * math.exp(4 * spread), points + 1, dtype=F64)
     x = (edges[1:] + edges[:-1]) / 2
     return (
         x,
@@ -78,7 +78,7 @@ def generalised(problem: Sequence, beta: float, integral: bool = True) -> tuple[
     last term left out where asked."""
     system = problem.system
     s, total, _ = prior("observation_sd", 80)
-    x = torch.linspace(-14, 14, 561, dtype=torch.float64)
+    x = torch.linspace(-14, 14, 561, dtype=F64)
     dx = float(x[1] - x[0])
     normal = torch.distributions.Normal
     move = normal(x[None, :], float(system.Q) ** 0.5).log_prob(x[:, None]).exp() * dx  # [to, from]
@@ -90,7 +90,7 @@ def generalised(problem: Sequence, beta: float, integral: bool = True) -> tuple[
             log_g = normal(x[None, :], s[:, None]).log_prob(value)
             log_G = (beta * log_g).exp() / beta
             if integral:
-                y = torch.linspace(-60, 60, 6001, dtype=torch.float64)
+                y = torch.linspace(-60, 60, 6001, dtype=F64)
                 power = ((1 + beta) * normal(0.0, s[:, None]).log_prob(y)).exp().sum(1) * (
                     y[1] - y[0]
                 )

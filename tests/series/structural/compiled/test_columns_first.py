@@ -1,14 +1,12 @@
 """Columns drawn with the states summed out: against the dense Gaussian, all models enumerated."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
 import numpy as np
 import torch
 from scipy import special, stats
-from support.runs.configured import component, generator
+from support.runs.configured import component, draw_normal
 from support.series.structural_series import F64, block, joint, model, problem
 
 from components.maths.compiled.loops import compile_loop
@@ -53,7 +51,7 @@ def test_what_the_filter_leaves_has_the_likelihood_of_the_dense_gaussian():
     left = torch.from_numpy(work.white)
     seen = sweeps.design.seen
     law, _, _ = joint(system, 0)
-    some = torch.randn(5, 4, generator=generator(1), dtype=F64)
+    some = draw_normal(5, 4, seed=1)
     own = -0.5 * (left[:, 4] - some @ left[:, :4].T).square().sum(1)
     mean = law.mean[seen]
     cov = law.covariance_matrix[seen][:, seen]

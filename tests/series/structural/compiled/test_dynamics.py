@@ -1,8 +1,6 @@
 """Coefficients of a structural series' own dynamics, and heavy tails, against their exact
 conditionals."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import stats
 

@@ -1,8 +1,6 @@
 """Draws of the states against the dense Gaussian, exactly: a draw is linear in its normal
 numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import special
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 
 from components.maths.compiled.loops import compile_loop
 from components.series.structural.compiled import spike_slab
@@ -60,12 +60,12 @@ draw_all = compile_loop(_draw_all, spike_slab.compilable)
 
 def data(p, seed=0, n=N):
     g = generator(seed)
-    X = torch.randn(n, p, generator=g, dtype=torch.float64)
+    X = torch.randn(n, p, generator=g, dtype=F64)
     X[:, 1:] += 0.7 * X[:, :1]
-    weights = 0.5 + torch.rand(n, generator=g, dtype=torch.float64)
-    beta = torch.zeros(p, dtype=torch.float64)
-    beta[:2] = torch.tensor([0.5, -0.6], dtype=torch.float64)
-    y = X @ beta + torch.randn(n, generator=g, dtype=torch.float64)
+    weights = 0.5 + torch.rand(n, generator=g, dtype=F64)
+    beta = torch.zeros(p, dtype=F64)
+    beta[:2] = torch.tensor([0.5, -0.6], dtype=F64)
+    y = X @ beta + torch.randn(n, generator=g, dtype=F64)
     wX = weights[:, None] * X
     return X.T @ wX, wX.T @ y, (weights * y * y).sum()
 
@@ -74,7 +74,7 @@ def prior(p, pi=None, upper=math.inf):
     A = data(p, seed=5)[0] / N
     omega = 0.3 * (0.5 * A + 0.5 * A.diagonal().diag())
     pi = [0.2 + 0.6 * i / p for i in range(p)] if pi is None else pi
-    return SpikeSlab(torch.tensor(pi, dtype=torch.float64), omega, DF, SQUARES, upper)
+    return SpikeSlab(torch.tensor(pi, dtype=F64), omega, DF, SQUARES, upper)
 
 
 def log_marginal(model, prior, A, b, c):
@@ -194,7 +194,7 @@ def test_chains_have_the_moments_of_the_enumerated_mixture(upper):
     models, weights, means, seconds, variances = enumerated(known, A, b, c)
     gamma, sigma, beta = chains(known, A, b, c, 400, 50, burn_in=30)
     inside = np.array(models, dtype=float)
-    assert float(sigma.max()) <= upper
+    assert sigma.max() <= upper
     assert z_scores(gamma, weights @ inside) < 4
     pairs = (gamma.unsqueeze(-1) & gamma.unsqueeze(-2)).flatten(2)
     assert (
@@ -213,9 +213,9 @@ def test_certain_coefficients_are_in_and_impossible_ones_out():
     known = prior(4, [1.0, 0.0, 0.3, 1.0])
     (A, b, c) = data(4)
     gamma, _, beta = chains(known, A, b, c, 400, 40)
-    assert bool(gamma[..., 0].all())
-    assert bool(gamma[..., 3].all())
-    assert not bool(gamma[..., 1].any())
+    assert gamma[..., 0].all()
+    assert gamma[..., 3].all()
+    assert not gamma[..., 1].any()
     models, weights, means, _, _ = enumerated(known, A, b, c)
     weights = weights * np.array([0.3 if m[2] else 0.7 for m in models])
     assert z_scores(beta, weights / weights.sum() @ means) < 4
@@ -223,15 +223,13 @@ def test_certain_coefficients_are_in_and_impossible_ones_out():
 
 def test_without_columns_the_variance_is_drawn_alone():
     known = SpikeSlab(
-        torch.ones(0, dtype=torch.float64),
-        torch.ones(0, 0, dtype=torch.float64),
+        torch.ones(0, dtype=F64),
+        torch.ones(0, 0, dtype=F64),
         DF,
         SQUARES,
         math.inf,
     )
-    nothing = torch.zeros(0, dtype=torch.float64)
-    _, sigma, beta = chains(
-        known, nothing.diag(), nothing, torch.tensor(10.0, dtype=torch.float64), 400, 40
-    )
+    nothing = torch.zeros(0, dtype=F64)
+    _, sigma, beta = chains(known, nothing.diag(), nothing, torch.tensor(10.0, dtype=F64), 400, 40)
     assert beta.shape == (400, 20, 0)
     assert z_scores(sigma.square(), (SQUARES + 10) / 2 / ((DF + N) / 2 - 1)) < 4

@@ -1,7 +1,5 @@
 """Truncated gamma numbers and variances against their exact law."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import special, stats
