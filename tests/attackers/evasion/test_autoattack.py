@@ -4,14 +4,13 @@ composition."""
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import linprog, minimize
 from support.runs.configured import component, draw_normal, draw_uniform, generator
-from support.small.small_victims import Softmax, images
+from support.small.small_victims import UNIT, find_broken, make_rng, make_victim, perturb
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
@@ -23,12 +22,7 @@ from components.contracts.predictive import Categorical
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
 
-UNIT = (0.0, 1.0)
 DUAL = {"linf": 1, "l2": 2, "l1": math.inf}
-
-
-def rng(seed: int = 0) -> SimpleNamespace:
-    return SimpleNamespace(attack=generator(seed))
 
 
 class Planes:
@@ -50,12 +44,10 @@ def test_checkpoints_are_those_of_a_hundred_steps():
 @pytest.mark.parametrize(("norm", "rho"), [("linf", 0.75), ("l2", 0.75), ("l2", 0.3)])
 def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
     """Algorithm 1 row by row on log p, with its two conditions, from the same random start."""
-    model, eps, steps, alpha = Softmax(), {"linf": 0.15, "l2": 0.4}[norm], 30, 0.75
-    x, y = images(model, 12)
-    attacker = component(
-        "attacker", "apgd", norm=norm, steps=steps, rho=rho, stop_when_broken=False
-    )
-    ours = attacker.perturb(Attacked(model, UNIT), x, y, rng(3), eps)
+    eps, steps, alpha = {"linf": 0.15, "l2": 0.4}[norm], 30, 0.75
+    model, x, y = make_victim(12)
+    keys = {"norm": norm, "steps": steps, "rho": rho, "stop_when_broken": False}
+    ours = perturb("apgd", model, x, y, eps, seed=3, **keys)
     start = NORMS[norm].start(x, eps, generator(3))
     halvings = 0
 
@@ -104,18 +96,13 @@ def test_the_targeted_ratio_is_its_equation():
     y, t = (torch.randint(6, (20, 1), generator=generator(s)) for s in (1, 2))
     for scale in (1.0, 1e6):
         ours = TOWARDS["dlr"](Categorical(scale * z[None, :, None]), y, t)
-        for row, label, target, value in zip(
-            z.tolist(), y[:, 0].tolist(), t[:, 0].tolist(), ours.tolist(), strict=True
-        ):
-            ordered = sorted(row, reverse=True)
-            assert value == pytest.approx(
-                (row[label] - row[target]) / (ordered[0] - (ordered[2] + ordered[3]) / 2)
-            )
+        first, _, third, fourth, *_ = z.sort(1, descending=True)[0].T
+        gap = (z.gather(1, y) - z.gather(1, t))[:, 0]
+        assert_close(ours, gap / (first - (third + fourth) / 2))
 
 
 def test_a_climb_towards_a_class_follows_its_gradient():
-    model = Softmax(classes=5)
-    x, y = images(model, 15)
+    model, x, y = make_victim(15, classes=5)
     other = (y + 1) % 5
     for name, value in TOWARDS.items():
         z = x.clone().requires_grad_(True)
@@ -171,51 +158,41 @@ def test_fab_finds_the_distance_to_the_planes_of_a_linear_classifier(norm):
         "attacker", "fab", norm=norm, steps=20, final_steps=12, overshoot=1.001, backward=0.95
     )
     nearest, length = attacker.search(Attacked(model), x, y, generator(), math.inf)
-    assert Attacked(model).broken(nearest, y, generator()).all()
+    assert find_broken(model, nearest, y).all()
     f = x @ model.w + model.b
-    for i in range(len(x)):
-        label = int(y[i])
-        exact = min(
-            float((f[i, label] - f[i, k]) / (model.w[:, label] - model.w[:, k]).norm(p=DUAL[norm]))
-            for k in range(3)
-            if k != label
-        )
-        assert exact <= float(length[i]) <= 1.01 * exact
+    apart = (model.w.T[y] - model.w.T).norm(p=DUAL[norm], dim=-1)  # [B, C], 0 for the label itself
+    exact = torch.where(apart > 0, (f.gather(1, y) - f) / apart, torch.inf).amin(1)
+    assert ((exact <= length) & (length <= 1.01 * exact)).all()
     half = float(length.median())
-    moved = attacker.perturb(Attacked(model), x, y, rng(), half)
-    assert torch.equal(Attacked(model).broken(moved, y, generator()), length <= half)
+    moved = attacker.perturb(Attacked(model), x, y, make_rng(), half)
+    assert torch.equal(find_broken(model, moved, y), length <= half)
 
 
 def test_auto_pgd_needs_no_step_size():
     """With as many steps it leaves no more rows right than PGD with any of four step sizes, and
     raises the loss further."""
-    model = Softmax(inputs=12, seed=5)
-    x, y = images(model, 150)
-    victim, eps = Attacked(model, UNIT), 0.1
+    model, x, y = make_victim(150, inputs=12, seed=5)
     keys = {"norm": "l2", "steps": 40, "stop_when_broken": False}
-    moved = component("attacker", "apgd", **keys).perturb(victim, x, y, rng(), eps)
+    moved = perturb("apgd", model, x, y, 0.1, **keys)
     for size in (0.01, 0.05, 0.2, 1.0):
-        other = component("attacker", "pgd", step_size=size, **keys).perturb(
-            victim, x, y, rng(), eps
-        )
+        other = perturb("pgd", model, x, y, 0.1, step_size=size, **keys)
         one, two = (certainty(model.predict(z, generator()), y).mean() for z in (moved, other))
-        assert float(one) <= float(two) + 1e-3
+        assert one <= two + 1e-3
 
 
 def test_autoattack_is_its_four_attacks():
     made = prepare(
         *compose(["+experiment=digits_fgsm", "smoke=true", "attacker=autoattack", "tracking=false"])
     )
-    members = made.attacker.members_by_label
-    assert [(m.name, m.measure()) for m in members.values()] == [
-        (n, "linf") for n in ("apgd", "apgd", "fab", "square")
+    expected = [
+        {"name": "apgd", "criterion": "cross_entropy", "n_targets": None, "steps": 100},
+        {"name": "apgd", "criterion": "dlr", "n_targets": 9},
+        {"name": "fab", "n_targets": 9},
+        {"name": "square", "queries": 5000},
     ]
-    first, second, fab, square = members.values()
-    assert (first.criterion, first.n_targets, first.steps) == ("cross_entropy", None, 100)
-    assert (second.criterion, second.n_targets, fab.n_targets, square.queries) == (
-        "dlr",
-        9,
-        9,
-        5000,
-    )
+    members = made.attacker.members_by_label.values()
+    assert {member.measure() for member in members} == {"linf"}
+    for member, keys in zip(members, expected, strict=True):
+        assert dict(member).items() >= keys.items() - {("name", member.name)}
+        assert member.name == keys["name"]
     assert made.attacker.knowledge_used() == "white box"

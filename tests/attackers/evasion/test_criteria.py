@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 import torch
-from support.runs.configured import draw_normal, generator
-from support.small.small_victims import F64, Softmax, images
+from support.runs.configured import F64, draw_normal, generator
+from support.small.small_victims import UNIT, make_victim
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
@@ -29,10 +29,9 @@ def test_the_difference_of_logits_ratio_is_its_equation():
     logits = draw_normal(30, 5)
     y = torch.randint(5, (30, 1), generator=generator(1))
     ours = CRITERIA["dlr"](Categorical(logits[None, :, None]), y)
-    for row, label, value in zip(logits.tolist(), y[:, 0].tolist(), ours.tolist(), strict=True):
-        ordered = sorted(row, reverse=True)
-        others = max(z for i, z in enumerate(row) if i != label)
-        assert value == pytest.approx((row[label] - others) / (ordered[0] - ordered[2]))
+    first, _, third, *_ = logits.sort(1, descending=True)[0].T
+    others = logits.scatter(1, y, -torch.inf).amax(1)
+    assert_close(ours, (logits.gather(1, y)[:, 0] - others) / (first - third))
 
 
 def test_the_ratio_knows_neither_shift_nor_scale_of_the_logits():
@@ -45,37 +44,31 @@ def test_the_ratio_knows_neither_shift_nor_scale_of_the_logits():
 
 
 def test_labels_of_several_tasks_and_missing_ones():
+    """The margin z_y − max_{i≠y} z_i and the ratio are the smallest of the tasks with a label, log p
+    is their sum; rows without a label have 0."""
     logits = draw_normal(1, 6, 2, 4, seed=4)
     y = torch.randint(4, (6, 2), generator=generator(5))
     y[0, 1] = y[1, 0] = -1
     y[2] = -1
-    for name in ("margin", "dlr"):
-        both = CRITERIA[name](Categorical(logits), y)
-        alone = [
-            CRITERIA[name](Categorical(logits[:, :, t : t + 1]), y[:, t : t + 1]) for t in (0, 1)
-        ]
-        assert both[0] == alone[0][0]
-        assert both[1] == alone[1][1]
-        assert both[2] == 0
-        assert torch.equal(both[3:], torch.minimum(*alone)[3:])
-    log_p = logits[0].log_softmax(-1)  # [B, T, C]
-    told = [sum(float(log_p[b, t, y[b, t]]) for t in (0, 1) if y[b, t] >= 0) for b in range(6)]
-    assert_close(log_likelihood(Categorical(logits), y), torch.tensor(told, dtype=F64))
+    index = y.clamp_min(0)[..., None]
+    gaps = logits[0].gather(2, index) - logits[0].scatter(2, index, -torch.inf).amax(2, True)
+    each = {"margin": gaps[..., 0]}
+    tasks = [CRITERIA["dlr"](Categorical(logits[:, :, [t]]), index[:, t]) for t in (0, 1)]
+    each["dlr"] = torch.stack(tasks, 1)
+    for name, values in each.items():
+        smallest = torch.where(y >= 0, values, torch.inf).amin(1)
+        smallest[2] = 0.0
+        assert_close(CRITERIA[name](Categorical(logits), y), smallest)
+    log_p = logits[0].log_softmax(-1).gather(2, index)[..., 0]
+    assert_close(log_likelihood(Categorical(logits), y), torch.where(y >= 0, log_p, 0).sum(1))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_a_step_follows_the_gradient_of_its_criterion(criterion):
-    model = Softmax()
-    x, y = images(model, 20)
-    victim = Attacked(model, (0.0, 1.0))
-    ours = ascend(
-        victim,
-        x,
-        y,
-        generator(),
-        0.1,
-        Ascent("l2", 1, 1.0, criterion=criterion, stop_when_broken=False),
-    )
+    model, x, y = make_victim(20)
+    victim = Attacked(model, UNIT)
+    how = Ascent("l2", 1, 1.0, criterion=criterion, stop_when_broken=False)
+    ours = ascend(victim, x, y, generator(), 0.1, how)
     z = x.clone().requires_grad_(True)
     (gradient,) = torch.autograd.grad(
         CRITERIA[criterion](model.predict(z, generator()), y).sum(), z
@@ -85,9 +78,8 @@ def test_a_step_follows_the_gradient_of_its_criterion(criterion):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_every_criterion_breaks_and_reaches_targets_and_restarts_help(criterion):
-    model = Softmax()
-    x, y = images(model, 60)
-    victim = Attacked(model, (0.0, 1.0))
+    model, x, y = make_victim(60)
+    victim = Attacked(model, UNIT)
 
     def broken(**how):
         moved = ascend(
@@ -123,7 +115,7 @@ def test_a_confident_network_hides_from_no_criterion(scale, norm):
     x = torch.rand(50, 4, generator=generator()) * 0.4 + 0.6  # class 0, far from the boundary
     y = torch.zeros(50, 1, dtype=torch.long)
     model = Confident(scale)
-    victim = Attacked(model, (0.0, 1.0))
+    victim = Attacked(model, UNIT)
     assert log_likelihood(model.predict(x, generator()), y).abs().max() == 0
     for name in CRITERIA:
         how = Ascent(norm, 20, 0.25, criterion=name)
@@ -200,8 +192,7 @@ def test_certainty_orders_as_log_p_does_and_tells_apart_what_is_certain():
 
 
 def test_two_classes_have_no_third():
-    model = Softmax(classes=2)
-    x, y = images(model, 5)
+    model, x, y = make_victim(5, classes=2)
     with pytest.raises(
         ConfigMismatchError, match=r"attacker.criterion: dlr compares .* use margin"
     ):

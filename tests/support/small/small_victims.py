@@ -3,6 +3,8 @@ checks say of them."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import torch
 from support.runs.configured import F64, component, draw_normal, draw_uniform, generator
 from support.small.small_problems import classes
@@ -13,13 +15,18 @@ from components.contracts.problems import Batch
 from components.evaluation.security.victim_checks import victim_checks
 from runner.execution.rng import Streams
 
+UNIT = (0.0, 1.0)
+
 
 class Softmax:
     """A small tanh network with S sets of weights."""
 
-    def __init__(self, draws: int = 1, inputs: int = 6, classes: int = 3, seed: int = 0):
+    def __init__(
+        self, draws: int = 1, inputs: int = 6, classes: int = 3, seed: int = 0, scale: float = 1.0
+    ):
         g = generator(seed)
-        self.w = torch.randn(draws, inputs, 8, generator=g, dtype=F64)
+        # at a small scale units do not saturate inside the ball: gradients lead to the best corner
+        self.w = scale * torch.randn(draws, inputs, 8, generator=g, dtype=F64)
         self.v = torch.randn(draws, 8, classes, generator=g, dtype=F64)
         self.calls = 0
 
@@ -41,10 +48,39 @@ def images(victim: Softmax, n: int = 40, seed: int = 1) -> tuple[torch.Tensor, t
     return x, victim.predict(x, generator()).probs.argmax(-1)
 
 
+def make_victim(n: int = 40, **keys) -> tuple[Softmax, torch.Tensor, torch.Tensor]:
+    """A smooth victim, inputs and the labels that it gives them."""
+    model = Softmax(**keys)
+    return model, *images(model, n)
+
+
+def make_linear() -> Softmax:
+    """A linear victim of 6 inputs: tanh is the identity to 1e-8."""
+    model = Softmax()
+    model.w = 1e-4 * torch.eye(6, 8, dtype=F64)[None]
+    model.v = 1e4 * model.v
+    return model
+
+
+def make_rng(seed: int = 0) -> SimpleNamespace:
+    """The random numbers of an attack and of nothing else."""
+    return SimpleNamespace(attack=generator(seed))
+
+
+def perturb(name: str, model, x, y, eps: float, *, bounds=UNIT, shape=None, seed=0, **keys):
+    """Inputs after an attack, which has the defaults of its YAML but for some keys."""
+    victim = Attacked(model, bounds, image_shape=shape)
+    return component("attacker", name, **keys).perturb(victim, x, y, make_rng(seed), eps)
+
+
+def find_broken(model, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Rows [B] that a victim no longer gives its label."""
+    return Attacked(model).broken(x, y, generator())
+
+
 def honest(inputs: int = 9, n_classes: int = 2) -> tuple:
     """A smooth victim, and a problem whose labels are what it says."""
-    model = Softmax(inputs=inputs, classes=n_classes, seed=4)
-    model.w = 0.5 * model.w
+    model = Softmax(inputs=inputs, classes=n_classes, seed=4, scale=0.5)
     problem = classes(n=150, n_inputs=inputs, n_classes=n_classes)
     test = problem.test
     problem.test = Batch(

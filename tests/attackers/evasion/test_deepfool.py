@@ -1,0 +1,52 @@
+"""DeepFool against its algorithm written out, and exact distances to planes."""
+
+import pytest
+import torch
+from support.runs.configured import generator
+from support.small.small_victims import find_broken, images, make_linear, make_victim, perturb
+from torch.testing import assert_close
+
+from components.attackers.norms import NORMS
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_deepfool_is_its_algorithm_written_out(norm):
+    """Row by row on the logits themselves, without a cap, as the algorithm is printed."""
+    model, x, y = make_victim(15, seed=1)
+    ours = perturb("deepfool", model, x, y, 1e6, bounds=None, norm=norm, steps=20)
+    dual = {"l2": 2, "linf": 1}[norm]
+
+    def logits(z):
+        return model.predict(z[None], generator()).logits[0, 0, 0]
+
+    for b in range(len(x)):
+        total, label = torch.zeros_like(x[b]), int(y[b])
+        for _ in range(20):
+            if int(logits(x[b] + 1.02 * total).argmax()) != label:
+                break
+            at = x[b] + total
+            f, jacobian = logits(at), torch.autograd.functional.jacobian(logits, at)
+            steps = []
+            for k in range(3):
+                if k != label:
+                    w, gap = jacobian[k] - jacobian[label], abs(float(f[k] - f[label]))
+                    length = gap / float(w.norm(p=dual))
+                    direction = w / w.norm() if norm == "l2" else w.sign()
+                    steps.append((length, length * direction))
+            total = total + min(steps, key=lambda step: step[0])[1]
+        assert_close(ours[b], x[b] + 1.02 * total)
+
+
+@pytest.mark.parametrize(("norm", "dual"), [("l2", 2), ("linf", 1)])
+def test_deepfool_finds_exact_distance_to_planes(norm, dual):
+    """The planes of a linear classifier are (f_y − f_k)/‖w_y − w_k‖_dual away."""
+    model = make_linear()
+    x, y = images(model, 20)
+    f = model.predict(x, generator()).logits[0, :, 0]
+    planes = (model.w @ model.v)[0].T  # [C, D]
+    moved = perturb("deepfool", model, x, y, 1e6, bounds=None, norm=norm, overshoot=1e-4)
+    assert find_broken(model, moved, y).all()
+    apart = (planes[y] - planes).norm(p=dual, dim=-1)  # [B, C], 0 for the label itself
+    distance = (f.gather(1, y) - f) / apart
+    exact = torch.where(apart > 0, distance, torch.inf).amin(1)
+    assert_close(NORMS[norm].size(moved - x), exact, rtol=1e-3, atol=0)

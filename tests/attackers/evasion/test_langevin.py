@@ -1,0 +1,73 @@
+"""Langevin samples of attacks: eq. (3.14) written out and the laws of their uncertain numbers."""
+
+import pytest
+import torch
+from support.runs.configured import F64, component, generator
+from support.small.small_victims import UNIT, find_broken, make_rng, make_victim, perturb
+from torch.testing import assert_close
+
+from components.attackers.attacked import Attacked
+
+
+def test_langevin_steps_written_out():
+    """(3.14) row by row, the same uncertain numbers drawn in the same order."""
+    eps = 0.3
+    model, x, y = make_victim(10)
+    attacker = component("attacker", "sgld_attack", steps=4.0, temperature=0.01, margin=0.5)
+    ours = attacker.perturb(Attacked(model, UNIT), x, y, make_rng(3), eps)
+    g = generator(3)
+    number, alpha, margin = attacker.draw(x, g, eps)
+    assert 0 < margin.sum() < 10
+    at = x.clone()
+    for t in range(int(number.max())):
+        z = torch.randn(x.shape, generator=g, dtype=F64)
+        for b in range(len(x)):
+            if t >= number[b]:
+                continue
+            here = at[b : b + 1].clone().requires_grad_(True)
+            log_p = model.predict(here, generator()).logits[0, 0, 0].log_softmax(0)
+            label = int(y[b])
+            objective = log_p[label]
+            if margin[b]:
+                objective = log_p[label] - max(log_p[k] for k in range(3) if k != label)
+            (gradient,) = torch.autograd.grad(objective, here)
+            a = float(alpha[b])
+            moved = at[b] - a * gradient[0].sign() + (2 * a * 0.01) ** 0.5 * z[b]
+            at[b] = moved.clamp(x[b] - eps, x[b] + eps).clamp(0, 1)
+    assert_close(ours, at)
+
+
+def test_uncertain_numbers_have_the_moments_of_their_laws():
+    attacker = component(
+        "attacker", "sgld_attack", steps=6.0, step_size=0.4, beta_a=2.0, beta_b=3.0, margin=0.3
+    )
+    n, eps = 20_000, 0.5
+    number, alpha, margin = attacker.draw(torch.zeros(n, 1, dtype=F64), generator(), eps)
+    beta = alpha / (0.4 * eps)
+    assert beta.max() <= 1
+    a, b = 2.0, 3.0
+    variance = a * b / ((a + b) ** 2 * (a + b + 1))
+    for values, mean, var in [
+        (number, 6.0, 6.0),
+        (beta, a / (a + b), variance),
+        (margin.double(), 0.3, 0.21),
+    ]:
+        assert values.mean() == pytest.approx(mean, abs=4 * (var / n) ** 0.5)
+        assert values.var() == pytest.approx(var, rel=0.05)
+
+
+@pytest.mark.parametrize("project", [True, False])
+def test_only_a_projection_keeps_samples_in_the_ball(project):
+    model, x, y = make_victim()
+    keys = {"temperature": 1.0, "project": project}
+    moved = perturb("sgld_attack", model, x, y, 0.1, bounds=None, **keys)
+    assert ((moved - x).abs().max() <= 0.1 + 1e-12) == project
+
+
+def test_noise_drowns_the_steps_at_the_printed_temperature():
+    model, x, y = make_victim(200, inputs=16, seed=4)
+    shares = []
+    for t in (0.0, 0.001, 1.0):
+        moved = perturb("sgld_attack", model, x, y, 0.1, bounds=None, temperature=t)
+        shares.append(find_broken(model, moved, y).double().mean())
+    assert shares[2] < 0.7 * min(shares[:2])

@@ -1,0 +1,115 @@
+"""Gradients of attacks in bfloat16: a copy in that format, which never decides success."""
+
+import dataclasses
+import warnings
+
+import pytest
+import torch
+from support.runs.configured import component, generator
+from support.small.network_victims import build_network_victims
+from support.small.small_problems import classes, train
+from support.small.small_victims import Softmax
+
+from components.attackers.attacked import Attacked
+from components.attackers.evasion import loop
+from components.attackers.evasion.loop import Ascent, ascend
+from components.contracts.predictive import Categorical
+from components.errors import ConfigMismatchError, QuestionableConfigWarning
+from runner.execution.rng import Streams
+
+
+@pytest.fixture(scope="module")
+def trained():
+    problem = classes(n=200, n_inputs=7, n_classes=3, dtype=torch.float32)
+    model = component("model", "mlp", widths=[32, 16])
+    method = component("inference", "map", lr=0.02)
+    state, _ = train(method, model, problem, 150)
+    return problem, method.posterior(state)
+
+
+def test_rounded_gradients_are_those_of_a_copy_in_that_format(trained):
+    problem, posterior = trained
+    x, y = problem.test.x, problem.test.y
+    exact, rounded = (Attacked(posterior).round_gradient(p) for p in ("full", "bfloat16"))
+    one, other = (v.input_gradient(x, y, generator()) for v in (exact, rounded))
+    assert other.dtype == x.dtype
+    assert not torch.equal(one, other)
+    # bfloat16 keeps 8 binary digits: sums of a few dozen products are right to a few per cent of
+    # the largest slope.
+    assert float((one - other).abs().max() / one.abs().max()) < 0.05
+    assert (one.sign() == other.sign()).double().mean() > 0.95
+    assert rounded.posterior is posterior  # as it was
+
+
+@pytest.mark.parametrize("target", [None, 1])
+def test_a_rounded_gradient_never_decides_success(trained, target):
+    """A copy that lies about every row stops none that the victim itself does not give up, and none
+    is stopped unseen."""
+    problem, posterior = trained
+    x, y = problem.test.x, problem.test.y
+    aim = target is None
+
+    class Liar:
+        """Says of every row what the attack would like to hear, and has the victim's own
+        gradient."""
+
+        def predict(self, z, g):
+            f = posterior.predict(z.to(x.dtype), g).logits
+            liked = (y[: len(z)] + 1) % 3 if aim else torch.full_like(y[: len(z)], target)
+            lie = torch.zeros_like(f).scatter_(-1, liked[None, ..., None], 100.0)
+            return Categorical(f - f.detach() + lie)
+
+    victim = dataclasses.replace(Attacked(posterior, None), shadow=Liar(), precision="bfloat16")
+    labels = y if aim else torch.full_like(y, target)
+    told = victim.answer(x, labels, generator(), aim=aim)
+    assert torch.equal(told.broken, Attacked(posterior).broken(x, labels, generator()))
+
+
+def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(trained):
+    problem, posterior = trained
+    x, y = problem.test.x, problem.test.y
+    victim = Attacked(posterior)
+    left = {}
+    for precision in ("full", "bfloat16"):
+        for restarts in (1, 3):
+            how = Ascent(
+                "linf", 20, 0.125, random_start=True, restarts=restarts, precision=precision
+            )
+            moved = ascend(victim, x, y, generator(1), 0.2, how)
+            assert (moved - x).abs().max() <= 0.2 + 1e-6
+            left[precision, restarts] = float(
+                (~victim.broken(moved, y, generator())).double().mean()
+            )
+    for restarts in (1, 3):
+        assert 0 < left["full", restarts] < 1
+        assert abs(left["full", restarts] - left["bfloat16", restarts]) <= 0.02
+
+
+def test_posteriors_of_networks_have_a_copy_in_the_format_and_others_are_refused():
+    problem = classes(n=40, n_inputs=7, n_classes=4, dtype=torch.float32)
+    x, y = problem.test.x, problem.test.y
+    for posterior, blocks in build_network_victims(classes(n=40, n_inputs=7, n_classes=4)):
+        exact, ours = (
+            Attacked(posterior)
+            .round_gradient(precision)
+            .input_gradient(x.double().repeat(blocks, 1), y.repeat(blocks, 1), generator())
+            for precision in ("full", "bfloat16")
+        )
+        assert (ours - exact).norm() / exact.norm() < 0.05
+    with pytest.raises(
+        ConfigMismatchError,
+        match=r"attacker\.precision=bfloat16: this victim cannot be computed in that format",
+    ):
+        Attacked(Softmax()).round_gradient("bfloat16")
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_where_the_cpu_does_not_multiply_the_format_one_line_says_so(trained, monkeypatch, has):
+    problem, posterior = trained
+    monkeypatch.setattr(loop, "multiplies", lambda precision: has)
+    attacker = component("attacker", "fgsm", precision="bfloat16")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        attacker.perturb(Attacked(posterior), problem.test.x, problem.test.y, Streams(0), 0.1)
+    assert [w.category for w in told] == ([] if has else [QuestionableConfigWarning])
+    assert has or "use attacker.precision=full" in str(told[0].message)
