@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from support.runs.configured import F64
+from scipy.stats import norm
+from support.runs.configured import F64, draw_normal, generator
 from support.series.structural_series import TIMES, model, problem, some_theta
 from torch import nn
+from torch.distributions import Normal
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.problems import Batch, Rows
@@ -52,9 +54,8 @@ class Odds(Line):
 
 
 def regression():
-    g = torch.Generator().manual_seed(0)
-    x = torch.randn(N, 1, generator=g, dtype=F64)
-    y = 0.3 - 0.8 * x + SIGMA * torch.randn(N, 1, generator=g, dtype=F64)
+    x = draw_normal(N, 1)
+    y = 0.3 - 0.8 * x + SIGMA * draw_normal(N, 1, seed=2)
     batch = Batch(x, y, torch.ones(N, 1, dtype=torch.bool), 1.0)
     return Supervised("line", "real", batch, batch.part(slice(0, 2), 1.0), None)
 
@@ -67,7 +68,7 @@ def exact(x, y):
 
 
 def draws_of(mean, covariance, chains=4, n=500):
-    z = torch.randn(chains, n, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
+    z = draw_normal(chains, n, 2, seed=1)
     theta = mean + z @ torch.linalg.cholesky(covariance).T
     return Draws(theta, mean.expand(chains, 2), ["a", "b"], Line(), stats={"lp": theta.sum(2)})
 
@@ -79,9 +80,7 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
     tree = inference_groups(data, draws_of(mean, covariance, n=5_000), Streams(0))
     theta = tree["posterior"]["a"].values, tree["posterior"]["b"].values
     mu = theta[0][..., None] + theta[1][..., None] * x[:, 0].numpy()
-    literal = -0.5 * ((y[:, 0].numpy() - mu) / SIGMA) ** 2 - math.log(
-        SIGMA * math.sqrt(2 * math.pi)
-    )
+    literal = norm.logpdf(y[:, 0].numpy(), mu, SIGMA)
     assert_allclose(tree["log_likelihood"]["y"].values, literal, rtol=1e-12)
     np.testing.assert_array_equal(tree["observed_data"]["y"].values, y[:, 0].numpy())
     assert tree["log_likelihood"]["y"].dims == ("chain", "draw", "row")
@@ -89,12 +88,8 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
     for i in range(N):
         others = torch.arange(N) != i
         m, C, _ = exact(x[others], y[others])
-        variance = X[i] @ C @ X[i] + SIGMA**2
-        left_out.append(
-            float(
-                -0.5 * (torch.log(2 * torch.pi * variance) + (y[i, 0] - X[i] @ m) ** 2 / variance)
-            )
-        )
+        sd = (X[i] @ C @ X[i] + SIGMA**2).sqrt()
+        left_out.append(float(Normal(X[i] @ m, sd).log_prob(y[i, 0])))
     found = arviz_stats.loo(tree, pointwise=True)
     assert float(found.elpd) == pytest.approx(sum(left_out), abs=0.05)
     assert_allclose(found.elpd_i.values, left_out, atol=0.03)
@@ -108,15 +103,14 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
 
 
 def test_labels_that_are_missing_are_left_out_and_classes_are_counted():
-    g = torch.Generator().manual_seed(0)
+    g = generator()
     x, y = torch.randn(5, 1, generator=g, dtype=F64), torch.randint(3, (5, 2), generator=g)
     mask = torch.ones(5, 2, dtype=torch.bool)
     theta = torch.randn(2, 2000, 3, generator=g, dtype=F64)
     draws = Draws(theta, theta[:, 0], [], Odds())
     batch = Batch(x, y, mask, 1.0)
-    data = Supervised(
-        "classes", "classes", batch, batch, None, n_classes=3, task_names=["up", "down"]
-    )
+    tasks = ["up", "down"]
+    data = Supervised("classes", "classes", batch, batch, None, n_classes=3, task_names=tasks)
     whole = inference_groups(data, draws, Streams(0))["log_likelihood"]["y"]
     assert whole.dims == ("chain", "draw", "row", "task")
     assert whole.coords["task"].values.tolist() == ["up", "down"]
@@ -142,13 +136,8 @@ def test_labels_that_are_missing_are_left_out_and_classes_are_counted():
         some["log_likelihood"]["y"].sel(label="4/down"), whole[:, :, 4, 1]
     )
     expected = draws.predictive(draws.flat, x).probs[4, 1]
-    shares = (
-        np.bincount(
-            some["posterior_predictive"]["y"].sel(label="4/down").values.ravel(), minlength=3
-        )
-        / 4000
-    )
-    assert_allclose(shares, expected, atol=0.04)
+    guesses = some["posterior_predictive"]["y"].sel(label="4/down").values.ravel()
+    assert_allclose(np.bincount(guesses, minlength=3) / 4000, expected, atol=0.04)
 
 
 def test_weighted_draws_are_drawn_anew():
@@ -174,19 +163,12 @@ def test_parts_of_a_structural_series_add_up_to_its_likelihood():
     tree = inference_groups(data, draws, Streams(0))
     said = tree["log_likelihood"]["y"]
     assert_allclose(said.sum("time").values.ravel(), draws.log_likelihood(data.series), rtol=1e-9)
-    assert (
-        said.sizes["time"]
-        == len(tree["observed_data"]["y"])
-        == built.design(data.series).seen.sum()
-    )
+    n = int(built.design(data.series).seen.sum())
+    assert said.sizes["time"] == len(tree["observed_data"]["y"]) == n
+    assert arviz_stats.loo(tree).n_data_points == n
     student = replace(draws, precisions=0.5 + torch.rand(2, 30, TIMES, dtype=F64))
-    told = (
-        inference_groups(data, student, Streams(0))["log_likelihood"]["y"]
-        .sum("time")
-        .values.ravel()
-    )
-    assert_allclose(told, student.log_likelihood(data.series), rtol=1e-9)
-    assert arviz_stats.loo(tree).n_data_points == said.sizes["time"]
+    of_student = inference_groups(data, student, Streams(0))["log_likelihood"]["y"].sum("time")
+    assert_allclose(of_student.values.ravel(), student.log_likelihood(data.series), rtol=1e-9)
 
 
 def test_too_many_are_thinned_and_too_few_are_told(monkeypatch):
@@ -224,9 +206,7 @@ def test_networks_are_known_by_what_they_say():
     assert_allclose(
         tree["posterior"]["f"].values[0], weights[:, None].numpy() * data.train.x[:, 0].numpy()
     )
-    last = -0.5 * ((data.train.y - data.train.x)[:, 0] / SIGMA) ** 2 - math.log(
-        SIGMA * math.sqrt(2 * math.pi)
-    )
+    last = Normal(data.train.x, SIGMA).log_prob(data.train.y)[:, 0]
     assert_allclose(tree["log_likelihood"]["y"].values[0, -1], last)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -256,7 +236,7 @@ class Mean:
         return theta[:, 0]
 
     def log_likelihood(self, theta, batch):
-        return torch.distributions.Normal(theta, 1.0).log_prob(batch.x[:, 0])
+        return Normal(theta, 1.0).log_prob(batch.x[:, 0])
 
 
 def test_rows_without_labels():
@@ -264,7 +244,7 @@ def test_rows_without_labels():
     data = Unlabelled("rows", "real", rows, rows, None)
     theta = torch.randn(1, 40, 1, dtype=F64)
     tree = inference_groups(data, Draws(theta, theta[:, 0], ["mean"], Mean()), Streams(0))
-    literal = -0.5 * (np.arange(4) - theta[0].numpy()) ** 2 - 0.5 * math.log(2 * math.pi)
+    literal = norm.logpdf(np.arange(4), theta[0].numpy())
     assert_allclose(tree["log_likelihood"]["x"].values[0], literal)
     assert tree["observed_data"]["x"].values.tolist() == [0, 1, 2, 3]
 

@@ -1,0 +1,142 @@
+"""Checks of chains and weighted draws: R̂, ESS, energy, acceptance, Pareto k."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from support.runs.configured import component, generator
+from support.targets.known_targets import F64
+
+from components.contracts.checks import FINITE
+from components.evaluation.checks.mixing import draws_checks
+from components.evaluation.run_checks import run_checks
+from components.metrics import limits
+from components.metrics.diagnostics import convergence
+from components.posteriors.draws import Draws
+from runner.execution.rng import Streams
+
+WELL = {
+    "rhat": 1.003,
+    "ess": 900.0,
+    "ess_tail": 700.0,
+    "e_bfmi": 0.8,
+    "divergences": 0.0,
+}
+
+
+STUCK = 0.02  # acceptance rate of a chain that hardly moves
+
+
+def draws(
+    n: int = 500, chains: int = 4, replicates: int = 1, energy: bool = True, least: float = 0.8
+) -> Draws:
+    """Draws at zero; the last chain accepts with rate ``least``, the others with 0.8."""
+    rate = torch.full((chains * replicates, n), 0.8)
+    rate[-1] = least
+    stats = {"acceptance_rate": rate} | ({"energy": torch.zeros_like(rate)} if energy else {})
+    zeros = torch.zeros(chains * replicates, n, 2, dtype=F64)
+    return Draws(zeros, zeros[:, 0], stats=stats, replicates=replicates)
+
+
+def verdicts(checks) -> dict[str, bool | None]:
+    return {check.name: check.passed for check in checks}
+
+
+def test_chains_that_mixed_pass_every_check():
+    assert list(verdicts(draws_checks(draws(), WELL)).values()) == [True] * 6
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "failing"),
+    [
+        ("rhat", 1.011, "R̂ is below 1.01"),
+        ("rhat", math.inf, "R̂ is below 1.01"),
+        ("rhat", math.nan, "R̂ is below 1.01"),
+        ("ess", 399.0, "bulk ESS is above 100 a chain"),  # of four chains
+        ("ess_tail", 399.0, "tail ESS is above 100 a chain"),
+        ("e_bfmi", 0.29, "E-BFMI is above 0.3"),
+        ("divergences", 1.0, "no transition diverges"),
+    ],
+)
+@pytest.mark.parametrize("replicates", [1, 3])
+def test_each_check_of_chains_fails_alone(name, value, failing, replicates):
+    scores = {k: v if replicates == 1 else [v] * replicates for k, v in WELL.items()}
+    # the worst replicate decides
+    scores[name] = value if replicates == 1 else [WELL[name], value, WELL[name]]
+    found = verdicts(draws_checks(draws(replicates=replicates), scores))
+    assert [check for check, passed in found.items() if not passed] == [failing]
+
+
+@pytest.mark.parametrize(
+    ("energy", "least", "passed"),
+    [
+        (True, 0.7, True),
+        (True, 0.234, False),
+        (True, STUCK, False),
+        (False, 0.234, True),
+        (False, STUCK, False),
+    ],
+)
+@pytest.mark.parametrize("replicates", [1, 3])
+def test_acceptance_check_takes_the_worst_chain(energy, least, passed, replicates):
+    scores = {name: [value] * replicates for name, value in WELL.items()}
+    checks = draws_checks(
+        draws(chains=16, energy=energy, least=least, replicates=replicates), scores
+    )
+    assert verdicts(checks)["enough proposals are accepted"] is passed
+
+
+def test_too_few_draws_or_chains_are_not_checked():
+    found = draws_checks(draws(n=3, energy=False), {})
+    assert [check.passed for check in found] == [None, None, True]
+    assert "3 draws a chain, 4 needed" in found[0].detail
+    alone = draws_checks(draws(chains=1, energy=False), {"ess": 500.0, "ess_tail": 500.0})
+    assert [check.passed for check in alone] == [None, True, True, True]
+
+
+def test_resting_coordinates_and_the_worst_are_named():
+    g = generator(0)
+    values = torch.randn(4, 400, 6, generator=g, dtype=F64)
+    values[..., 1:5] = 0.0  # a spike that no chain ever leaves
+    values[..., 5] += torch.arange(4.0)[:, None]
+    found = Draws(values, values[:, 0], ["a", "b", "c", "d", "e", "f"])
+    scores, _ = convergence(found)
+    (rhat, bulk, _) = draws_checks(found, scores)
+    assert rhat.passed is False
+    assert "(f), the largest" in rhat.detail
+    assert "at rest (always one value): b, c, d and 1 more" in rhat.detail
+    assert "(f), the smallest" in bulk.detail
+    values[..., 5] = values[..., 0]
+    found = Draws(values, values[:, 0], found.names)
+    assert all(check.passed for check in draws_checks(found, convergence(found)[0]))
+    still = Draws(torch.zeros(4, 400, 1, dtype=F64), torch.zeros(4, 1, dtype=F64), ["a"])
+    failed = draws_checks(still, convergence(still)[0])
+    assert {check.passed for check in failed} == {False}
+    assert "no chain ever moved" in failed[0].detail
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "passed"), [(0.69, 10_000, True), (0.71, 10_000, False), (0.55, 100, False)]
+)
+def test_pareto_k_of_few_weights_has_to_be_smaller(k, n, passed):
+    weighted = Draws(torch.zeros(1, n, 1), torch.zeros(1, 1), log_weights=torch.zeros(1, n))
+    (check,) = draws_checks(weighted, {"pareto_k": k, "weight_ess": 50.0})
+    assert check.passed is passed
+    assert limits.pareto_k(100) == pytest.approx(0.5)
+
+
+def test_svgd_has_no_chains_to_mix():
+    method = component("inference", "svgd")
+    found = run_checks(SimpleNamespace(), draws(), method, None, WELL, [], Streams(0), smoke=False)
+    assert list(verdicts(found)) == [FINITE]
+
+
+def test_a_smoke_run_is_not_judged_by_its_length():
+    method = component("inference", "sgld")
+    found = run_checks(
+        SimpleNamespace(), draws(), method, None, WELL | {"rhat": 3.0}, [], Streams(0), smoke=True
+    )
+    assert [check.passed for check in found] == [True, None]

@@ -1,0 +1,221 @@
+"""Checks of a run: each passes where all is well, fails on what deserves it, and says so where it
+cannot be made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from support.runs.configured import component, generator
+from support.targets.known_targets import F64, GaussianTarget
+
+from components.contracts.checks import FINITE
+from components.contracts.problems import Batch
+from components.contracts.roles import FinishedRun
+from components.evaluation.checks.finite_scores import finite_scores
+from components.evaluation.run_checks import bound_check, run_checks
+from components.inference.gaussian_weights.swag import SwagState
+from components.inference.variational.laboratory.measured import Findings, Measured
+from components.problems.supervised import Supervised
+from runner.execution.execute import run
+from runner.execution.rng import Streams
+from runner.execution.signals import RunPrunedError
+from runner.record.facts import read
+
+
+@pytest.mark.parametrize(
+    ("bound", "noise", "passed"),
+    [
+        (lambda s: -1000 + 500 * s, 1.0, False),  # still on its way
+        (lambda s: -500 - 500 * math.exp(-20 * s), 1.0, True),  # arrived
+        (lambda s: -500.0, 200.0, True),  # nothing but noise
+        (lambda s: 100 * s - 200, 0.0, False),
+    ],
+)
+def test_a_bound_that_still_rises_is_found_out(bound, noise, passed):
+    g = generator(0)
+    values = [[bound(i / 200) + noise * float(torch.randn((), generator=g))] for i in range(200)]
+    assert bound_check(values).passed is passed
+
+
+def test_a_bound_of_few_recorded_values_is_not_checked():
+    check = bound_check([[-1.0]] * 50)
+    assert check.passed is None
+    assert "50 recorded values, 100 needed" in check.detail
+
+
+def labelled(*has: bool, target: str = "real") -> Supervised:
+    """A problem whose tasks a, b, … have test labels, or none."""
+    x, mask = torch.zeros(4, 1, dtype=F64), torch.tensor([has] * 4)
+    y = torch.zeros(4, len(has), dtype=F64 if target == "real" else torch.long)
+    batch = Batch(x, y, mask, 1.0)
+    return Supervised("test", target, batch, batch, None, task_names=list("abc")[: len(has)])
+
+
+HALF, NONE = labelled(True, False), labelled(False, False)
+BY_TASK = {"nlpp": math.nan, "nlpp/a": math.nan, "rmse/a": math.nan, "nlpp/b": math.nan}
+
+
+@pytest.mark.parametrize(
+    ("scores", "problem", "passed", "detail"),
+    [
+        ({"rmse": 1.0, "nlpp": math.inf}, None, False, "nlpp inf"),
+        ({"rmse": [1.0, math.nan]}, None, False, "rmse nan of replicate 2"),
+        ({"rmse": 1.0, "rhat": math.nan, "auc/task": math.nan, "pareto_k": -math.inf}, None, True, ""),
+        # only a task without test labels excuses its scores
+        (BY_TASK, HALF, False, "nlpp nan, nlpp/a nan, rmse/a nan"),
+        ({"nlpp": 1.0, "nlpp/a": 1.0, "nlpp/b": math.nan}, HALF, True,
+         "3 scores; nlpp/b without a value: no test row has a label of the task"),
+        ({"nlpp/b": math.inf}, HALF, False, ""),
+        (BY_TASK, NONE, True, ""),
+        ({"nelbo": math.nan}, NONE, False, ""),
+        # a label that has probability 0 is no divergence; no density of numbers is 0
+        ({"nlpp": math.inf}, labelled(True, target="classes"), True, ""),
+        ({"nlpp": math.nan}, labelled(True, target="classes"), False, ""),
+        ({"nlpp": math.inf}, labelled(True), False, ""),
+        ({"nmse": math.inf, "mape": math.inf}, None, True, ""),
+        ({"nmse": math.nan}, None, False, ""),
+    ],
+)  # fmt: skip
+def test_scores_that_are_not_finite_are_named(scores, problem, passed, detail):
+    check = finite_scores(scores, problem or SimpleNamespace())
+    assert check.passed is passed
+    assert not detail or check.detail == detail
+
+
+@pytest.mark.parametrize(("step", "passed"), [(0.1, True), (1.9, True), (2.1, False)])
+def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
+    method, rng = component("inference", "sgld", step_size=step, chains=3, burn_in=0), Streams(0)
+    target = GaussianTarget(torch.zeros(2, dtype=F64), torch.eye(2, dtype=F64))
+    problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
+    state = method.init(target, None, rng)
+    for _ in range(5):
+        state, _ = method.step(state, None, rng)
+    found = run_checks(problem, None, method, state, {}, [], rng, smoke=False)
+    verdicts = {check.name: check.passed for check in found}
+    assert verdicts == {FINITE: True, "steps are small against the curvature": passed}
+
+
+def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
+    """Half of the weight on one particle, at a time before the stop, is not forgotten by it."""
+    argv = ["+experiment=stochastic_volatility", "dataset.n_steps=40", "replicates=2", "inference.particles=2",
+            "record_every=1", "eval_every=20", "checkpoint_every=10"]  # fmt: skip
+
+    def stop(step, _):
+        raise RunPrunedError(f"at {step}")
+
+    whole = make_job(*argv)
+    run(whole)
+    stopped = make_job(*argv, f"output_dir={tmp_path / 'stopped'}")
+    with pytest.raises(RunPrunedError):
+        run(stopped, stop)
+    run(stopped)
+    checks = [read(job.folder)["checks"] for job in (whole, stopped)]
+    assert checks[0] == checks[1]
+    (found,) = [
+        check
+        for check in checks[0]["0"]
+        if check["check"] == "no particle carries half of the weight"
+    ]
+    assert found["passed"] is False
+    assert "of 40 recorded times, first t = 1" in found["detail"]
+
+
+def test_a_run_records_its_checks_and_changes_no_score(make_job):
+    job = make_job("dataset=gaussian", "model=target_density", "inference=hmc", "steps=40",
+                   "inference.warmup=20")  # fmt: skip
+    _, result = run(job)
+    checks = read(job.folder)["checks"]["0"]
+    assert {check["about"] for check in checks} == {"run"}
+    found = {check["check"]: check["passed"] for check in checks}
+    assert found[FINITE] is True
+    assert found["bulk ESS is above 100 a chain"] is False  # of 20 draws
+    assert not any("check" in name for name in result)
+    table = (job.folder / "tables" / "checks.csv").read_text()
+    assert table.startswith("check,passed,detail\nscores are finite,True")
+
+
+def test_gradients_marked_unbiased_must_have_one_mean():
+    seen = Measured(
+        ["reparam", "vargrad", "gumbel_softmax"], [True, True, False], [0, 10], [], Findings(), None
+    )
+    p = {f"bias_p/{label}/{t}": 0.3 for label in seen.labels for t in seen.at}
+    assert seen.check_bias(p).passed is True
+    # it says so itself
+    assert seen.check_bias(p | {"bias_p/gumbel_softmax/10": 1e-9}).passed is True
+    wrong = seen.check_bias(p | {"bias_p/vargrad/10": [0.5, 1e-5]})
+    assert wrong.passed is False
+    assert wrong.detail == "smallest p 3e-05, corrected for 3: vargrad after 10 steps"
+    # three were looked at
+    assert seen.check_bias(p | {"bias_p/vargrad/10": [0.5, 4e-4]}).passed is True
+    assert seen.check_bias({}).passed is None
+    assert replace(seen, unbiased=[False, True, False]).check_bias(p).passed is None
+
+
+def finished(state=None, trace=()) -> FinishedRun:
+    problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
+    return FinishedRun(problem, None, state, {}, trace, Streams(0))
+
+
+def discriminator(losses):
+    trace = [(t, {"discriminator_loss": loss}) for t, loss in enumerate(losses)]
+    (check,) = component("inference", "avb").checks(finished(trace=trace))
+    return check
+
+
+@pytest.mark.parametrize(
+    ("last", "passed"), [(1.3, True), (0.06, True), (0.04, False), (0.0, False)]
+)
+def test_a_saturated_discriminator_is_told(last, passed):
+    check = discriminator([1.386] * 90 + [last] * 10)
+    assert check.passed is passed
+    assert f"loss {last:.3g} over the last tenth, chance is 1.39" in check.detail
+    assert ("discriminator=none" in check.detail) is not passed
+    beside = discriminator([[1.386, last, 1.2]] * 100)  # one of them is enough
+    assert beside.passed is passed
+    assert "the smallest of 3 replicates" in beside.detail
+
+
+@pytest.mark.parametrize(("proposal", "passed"), [("gaussian", False), ("student_t", True)])
+def test_a_proposal_of_lighter_tails_fails(proposal, passed):
+    class Heavy(GaussianTarget):
+        def log_prior(self, theta):
+            return -3 * (theta.square().sum(1) / 5).log1p()  # Student's t, ν = 5, P = 1
+
+    method = component("inference", "importance_sampling", proposal=proposal)
+    state = method.init(Heavy(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64)), None, Streams(0))
+    for _ in range(100):
+        state, _ = method.step(state, None, Streams(0))
+    (check,) = method.checks(finished(state))
+    assert check.passed is passed
+    assert ("student_t" in check.detail) is not passed
+
+
+@pytest.mark.parametrize(
+    ("points", "passed"),
+    [
+        ([[1.0, 2.0], [1.5, 2.0], [1.2, 2.0]], True),
+        ([[1.0, 2.0]] * 5, False),
+        ([[1.0, 2.0]], False),
+        ([[1.0, 0.0], [1.0, 1e-30], [1.0, 2e-30]], False),
+    ],
+)
+def test_swag_of_zero_variance_fails(points, passed):
+    method = component("inference", "swag")
+    zeros = torch.zeros(2, dtype=F64)
+    state = SwagState(
+        model=None,
+        weights=torch.nn.ParameterDict(),
+        optimizer=None,
+        shown=[],
+        mean=zeros,
+        square=zeros,
+        deviations=zeros.new_zeros(0, 2),
+    )
+    for theta in torch.tensor(points, dtype=F64):
+        state = method.collect(state, theta)
+    (check,) = method.checks(finished(state))
+    assert check.passed is passed

@@ -1,0 +1,109 @@
+"""Certified rows against every mail that could be sent, grids of inputs and adaptive attacks."""
+
+import pytest
+import torch
+from support.runs.configured import F64, component, generator, threat
+from support.small.small_problems import classes, train
+from support.small.small_spam import fitted, neighbours, rows, words
+
+from components.attackers.norms import NORMS
+from components.contracts.capabilities.margins import MarginBounds
+from components.evaluation.security.certificate import certify
+from components.evaluation.security.curves import security_curve
+from components.posteriors.particles import Particles
+from components.posteriors.point_estimate import PointEstimate
+from runner.execution.rng import Streams
+
+
+def network(problem, seed=0, scale=1.5, model="mlp", **keys):
+    """A network with random weights, its biases too."""
+    built = component("model", model, **keys).build(problem, Streams(seed))
+    g = generator(seed)
+    noise = torch.randn(built.theta.shape, generator=g, dtype=F64).to(built.theta)
+    with torch.no_grad():
+        built.theta.mul_(scale).add_(0.3 * noise)
+    return built.requires_grad_(False)
+
+
+def test_a_tiny_network_by_a_grid():
+    """D = 2: no certified row of a network or of a mixture is broken on a grid over its ball, and
+    most rows that nothing on it breaks are certified where the ball is small."""
+    problem = classes(n=60, n_inputs=2, n_classes=3)
+    y = problem.test.y
+    model = network(problem, widths=[5])
+    thetas = torch.stack([network(problem, seed, widths=[5]).theta for seed in range(3)])
+    side = torch.linspace(-1, 1, 21, dtype=F64)
+    grid = torch.stack(torch.meshgrid(side, side, indexing="ij"), -1).flatten(0, 1)
+    for posterior in (PointEstimate(model), Particles(model, thetas)):
+        for eps in (0.002, 0.05, 0.2):
+            x = (problem.test.x + eps * grid[:, None]).clamp(0, 1)
+            answers = posterior.predict(x.flatten(0, 1), Streams(0).evaluation)
+            stands = (answers.guess.unflatten(0, (len(grid), -1)) == y).all(0)
+            found = certify(problem, posterior, y, "linf", eps, Streams(0))
+            assert found.method == "interval bounds"
+            assert not (found.rows & ~stands).any()
+            if eps == 0.002:
+                assert found.rows.sum() >= 0.9 * stands.sum() > 10
+
+
+@pytest.mark.parametrize("direction", ["insertion", "flip"])
+@pytest.mark.parametrize("model", ["naive_bayes", "logistic_lasso", "mlp"])
+def test_words_by_trying_every_mail(model, direction):
+    """Up to two words, and of linear logits for more, exactly the mails are certified that no set of
+    changes breaks; of a network for more words none but these."""
+    problem = words(n=60, n_words=6)
+    y = problem.test.y
+    if model == "mlp":
+        net = network(problem, widths=[6])
+        posterior = Particles(net, torch.stack([net.theta, 0.9 * net.theta]))
+    else:
+        posterior = fitted(problem, model)
+    for eps in (0, 1, 2, 4):
+        stands = []
+        for row, label in zip(rows(problem.test.x), y[:, 0].tolist(), strict=True):
+            every = torch.tensor(neighbours(row, eps, direction) if label else [row]).double()
+            stands.append(
+                bool((posterior.predict(every, Streams(0).evaluation).guess == label).all())
+            )
+        found = certify(problem, posterior, y, direction, eps, Streams(0))
+        if eps > 0:
+            before = certify(problem, posterior, y, direction, eps - 1, Streams(0))
+            again = certify(problem, posterior, y, direction, eps, Streams(0), before)
+            assert torch.equal(again.rows, found.rows)
+        assert found.method == ("enumeration" if eps <= 2 else "interval bounds")
+        if eps <= 2 or model != "mlp":
+            assert found.rows[:, 0].tolist() == stands
+        else:
+            assert not (found.rows[:, 0] & ~torch.tensor(stands)).any()
+
+
+@pytest.mark.parametrize("measure", NORMS)
+def test_no_certified_number_is_above_an_adaptive_one(measure):
+    """The curve of a trained network, an ensemble and adaptive attacks of every norm."""
+    problem = classes(n=120, n_inputs=6)
+    method = component("inference", "deep_ensemble", members=2, lr=0.02)
+    state, rng = train(method, component("model", "mlp", widths=[8]), problem, 120)
+    attack = component("attacker", "apgd", norm=measure, steps=5)
+    sizes = [0.01, 0.05, 0.2]
+    curve = security_curve(problem, method.posterior(state), attack, threat(attack, sizes), rng)
+    table = curve.rows
+    assert (table["certified_accuracy"] <= table["accuracy"]).all()
+    assert (table["certified_accuracy"] <= table["worst_case_accuracy"]).all()
+    gap = table["accuracy"] - table["certified_accuracy"]
+    assert table["certificate_gap"].tolist() == gap.tolist()
+    assert table["certified_accuracy"].iloc[0] == table["accuracy"].iloc[0]
+    assert table["certified_accuracy"].iloc[1] > 0.5
+    assert curve.checks.set_index("check")["passed"]["no certified label is broken"]
+
+
+def test_a_false_certificate_fails_its_check(monkeypatch):
+    problem = classes(n=60, n_inputs=6)
+    method = component("inference", "map", lr=0.02)
+    state, rng = train(method, component("model", "mlp", widths=[8]), problem, 80)
+    attack = component("attacker", "fgsm")
+    monkeypatch.setattr(
+        MarginBounds, "certified", lambda bounds: torch.ones_like(bounds.low[0, ..., 0]).bool()
+    )
+    curve = security_curve(problem, method.posterior(state), attack, threat(attack, [0.2]), rng)
+    assert not curve.checks.set_index("check")["passed"]["no certified label is broken"]
+    assert not curve.verdict
