@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.runs.configured import F64, component
 from support.targets.known_targets import z_score
-from support.targets.unknown_scales import exact, generalised, model, repeated, series
+from support.targets.unknown_scales import build_filter, exact, generalised, model, repeated, series
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -22,14 +22,8 @@ from runner.execution.rng import Streams
 def method(
     particles: int, chains: int, warmup: int, kind=ParticleMCMC, beta: float | None = None, **keys
 ):
-    name, own = (
-        ("bootstrap_filter", {}) if beta is None else ("beta_bootstrap_filter", {"beta": beta})
-    )
-    part = component("inference", name, particles=particles, **own)
-    made = component(
-        "inference", "particle_mcmc", filter=part, chains=chains, warmup=warmup, **keys
-    )
-    return kind(**dict(made))
+    keys |= {"filter": build_filter(particles, beta), "chains": chains, "warmup": warmup}
+    return kind(**dict(component("inference", "particle_mcmc", **keys)))
 
 
 def sampled(problem, inference, steps: int, built=None, seed: int = 2):

@@ -4,30 +4,27 @@ parameters."""
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 from support.runs.configured import F64, component
 from support.series.small_sequences import run
+from support.small.small_problems import resumed, train
 from support.targets.known_targets import z_score
-from support.targets.unknown_scales import exact, generalised, model, repeated, series
+from support.targets.unknown_scales import build_filter, exact, generalised, model, repeated, series
 from torch.testing import assert_close
 
 from components.evaluation.checks.filters import inner_filter_checks
 from components.series.parameters.smc2 import SMC2
-from runner.execution import blocks, checkpoint
+from runner.execution import blocks
 from runner.execution.rng import Streams
 
 
 def method(kind=SMC2, particles: int = 15, beta: float | None = None, **keys):
-    name, own = (
-        ("bootstrap_filter", {}) if beta is None else ("beta_bootstrap_filter", {"beta": beta})
-    )
-    part = component("inference", name, particles=particles, **own)
-    made = component(
-        "inference", "smc2", filter=part, **({"sets": 100, "most_particles": particles} | keys)
-    )
-    return kind(**dict(made))
+    keys = {"sets": 100, "most_particles": particles} | keys
+    part = build_filter(particles, beta)
+    return kind(**dict(component("inference", "smc2", filter=part, **keys)))
 
 
 def moments(found, mean) -> tuple[torch.Tensor, torch.Tensor]:
@@ -111,11 +108,7 @@ def test_weights_and_evidence_are_those_of_the_filters_while_nothing_is_resample
 
 def test_rejuvenated_sets_weigh_the_same_and_others_stay():
     inference, state, rng = weighed()
-    before = {
-        name: value.clone()
-        for name, value in vars(state).items()
-        if isinstance(value, torch.Tensor)
-    }
+    before = {key: x.clone() for key, x in vars(state).items() if isinstance(x, torch.Tensor)}
     after, share = inference._rejuvenate(state, torch.tensor([1]), 6, rng)
     assert 0 < share < 1
     assert_close(after.log_w[1], torch.full((40,), -math.log(40), dtype=F64))
@@ -148,14 +141,10 @@ def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
 
 
 def test_filters_are_doubled_and_all_stays_exact():
-    z = against_exact(
-        SMC2, particles=4, most_particles=16, least_acceptance=1.0, sets=150, rejuvenate_below=0.7
-    )
-    assert z.max() < 4
+    keys = {"particles": 4, "least_acceptance": 1.0}
+    assert against_exact(SMC2, most_particles=16, sets=150, rejuvenate_below=0.7, **keys).max() < 4
     problem = series(2)
-    inference = method(
-        particles=4, most_particles=10, least_acceptance=1.0, rejuvenate_below=1.0, sets=20
-    )
+    inference = method(most_particles=10, rejuvenate_below=1.0, sets=20, **keys)
     rng = Streams(0)
     state, numbers = inference.init(model(problem), problem, rng), []
     for _, batch in problem.batches("observation", rng, 0, 6):
@@ -234,40 +223,13 @@ def test_collapsed_filters_of_sets_fail_a_check(outlier, passed):
 @pytest.mark.parametrize("stopped", [3, 7])
 def test_resumed_is_bit_identical(tmp_path, monkeypatch, stopped):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)
-    keys = {
-        "sets": 20,
-        "rejuvenate_below": 0.9,
-        "particles": 4,
-        "most_particles": 8,
-        "least_acceptance": 0.9,
-    }
-
-    def fresh():
-        problem, rng = series(2), Streams(5)
-        inference = method(**keys)
-        return problem, rng, inference, inference.init(model(problem), problem, rng)
-
-    def go(problem, rng, inference, state, start, stop):
-        for _, batch in problem.batches("observation", rng, start, stop):
-            state, _ = inference.step(state, batch, rng)
-        return state
-
-    problem, rng, inference, state = fresh()
-    whole = inference.posterior(go(problem, rng, inference, state, 0, 10))
-    problem, rng, inference, state = fresh()
-    state = go(problem, rng, inference, state, 0, stopped)
-    checkpoint.save_checkpoint(
-        tmp_path,
-        checkpoint.snapshot(
-            state, rng.state(), {"step": stopped, "replicate": 0, "signature": "s"}
-        ),
-    )
-    problem, rng, inference, state = fresh()
-    facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
-    state, streams = checkpoint.restore(facts, tensors, state)
-    rng.restore(streams)
-    resumed = inference.posterior(go(problem, rng, inference, state, stopped, 10))
+    keys = {"sets": 20, "particles": 4, "most_particles": 8}
+    inference = method(rejuvenate_below=0.9, least_acceptance=0.9, **keys)
+    built = SimpleNamespace(build=lambda problem, rng: model(problem))
+    state, _ = train(inference, built, series(2), 10)
+    again, _ = resumed(inference, built, series(2), 10, stopped, tmp_path)
+    whole, continued = inference.posterior(state), inference.posterior(again)
     for name in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
-        assert torch.equal(vars(whole)[name], vars(resumed)[name]), name
-    assert torch.equal(whole.parameters.draws, resumed.parameters.draws)
-    assert torch.equal(whole.parameters.log_weights, resumed.parameters.log_weights)
+        assert torch.equal(vars(whole)[name], vars(continued)[name]), name
+    assert torch.equal(whole.parameters.draws, continued.parameters.draws)
+    assert torch.equal(whole.parameters.log_weights, continued.parameters.log_weights)

@@ -50,217 +50,70 @@ def test_the_name_changes_with_the_content(tmp_path):
     assert all(name.startswith("csv_series-mine-") for name in names)
 
 
-@pytest.mark.parametrize(
-    ("content", "keys", "error", "said"),
-    [
-        (
-            "y\n1\n",
-            {"columns": ["z"]},
-            ConfigMismatchError,
-            "dataset.columns=z: .*mine.csv has no such column; there are y",
-        ),
-        (
-            "y\n1\n",
-            {"truth": ["z"]},
-            ConfigMismatchError,
-            "dataset.truth=z: .*mine.csv has no such column",
-        ),
-        (
-            "y\n1\n",
-            {"truth": ["y", "y"]},
-            ConfigMismatchError,
-            "dataset.truth: names 2 columns, dataset.columns 1",
-        ),
-        (
-            "y\n1\nbad\n",
-            {},
-            ConfigMismatchError,
-            "line 3: y is 'bad', no number; mend it, or add it to dataset.missing",
-        ),
-        ("y,z\n1,2\n3\n", {}, DamagedFileError, "line 3: 1 cells under 2 names"),
-        (
-            "y\n1\ninf\n",
-            {},
-            ConfigMismatchError,
-            "line 3: y is 'inf', no number; mend it, or add it to dataset.missing",
-        ),
-        ("y\n-Infinity\n", {}, ConfigMismatchError, "line 2: y is '-Infinity', no number"),
-        ("y\n1e999\n", {}, ConfigMismatchError, "line 2: y is '1e999', no number"),
-        (
-            "y,z\n1,2\n",
-            {"truth": ["z"], "missing": ["2"], "columns": ["x"]},
-            ConfigMismatchError,
-            "dataset.columns=x: ",
-        ),
-        ("y,z\n1,inf\n", {"truth": ["z"]}, ConfigMismatchError, "line 2: z is 'inf', no number"),
-        (
-            "",
-            {},
-            DamagedFileError,
-            "dataset.path=.*mine.csv: the file is empty, .* holds nothing; name another",
-        ),
-        (
-            "\n\n",
-            {},
-            DamagedFileError,
-            "dataset.path=.*mine.csv: the file is empty, .* holds nothing",
-        ),
-        (
-            "y\n",
-            {},
-            DamagedFileError,
-            "dataset.path=.*mine.csv: the file is empty, .* holds no line after its names",
-        ),
-        ("y\n1\n", {"skip": 1}, ConfigMismatchError, "has 0 lines after dataset.skip=1"),
-        ("y\n1\n2\n", {"n_steps": 5}, ConfigMismatchError, "dataset.n_steps=5: .* has 2 lines"),
-        ('y\n"1\n', {}, DamagedFileError, "no CSV file"),
-        (b"y\n\xff\xfe\n", {}, ConfigMismatchError, "line 2: y is 'ÿþ', no number"),
-        (
-            "y\n1e200\n3e200\n2e200\n",
-            {},
-            ConfigMismatchError,
-            "y of dataset.columns has values up to 3e.200, .* give .* larger units",
-        ),
-        (
-            "y\n1e-200\n3e-200\n2e-200\n",
-            {},
-            ConfigMismatchError,
-            "y of dataset.columns has .* squares are 0; give .* smaller units",
-        ),
-        (
-            "y\n1\n2\n",
-            {"columns": ["y", "y"]},
-            ConfigMismatchError,
-            "dataset.columns: names y twice; leave one out",
-        ),
-        (
-            "y\nNA\n\nNA\n",
-            {},
-            ConfigMismatchError,
-            "dataset.columns=y: missing at all of the 3 times that are seen",
-        ),
-        (
-            "y\nNA\n1\n",
-            {"n_ahead": 1},
-            ConfigMismatchError,
-            "dataset.columns=y: missing at all of the 1 times that are seen",
-        ),
-        (
-            "y\n1\n2\n",
-            {"n_ahead": 2},
-            ConfigMismatchError,
-            "dataset.n_ahead=2: there are 2 times; leave some to learn from",
-        ),
-        (
-            "y\n1\n2\n",
-            {"regressors": ["z"]},
-            ConfigMismatchError,
-            "dataset.regressors=z: .* has no such column",
-        ),
-        ("y,z\n1,a\n", {"regressors": ["z"]}, ConfigMismatchError, "line 2: z is 'a', no number"),
-        (
-            "y,z\n1,3\n2,3\n3,4\n",
-            {"regressors": ["z"], "n_ahead": 1},
-            ConfigMismatchError,
-            "dataset.regressors=z: always 3 over the 2 times that are seen; leave it out",
-        ),
-        (
-            "y,z\n1,0\n2,0\n",
-            {"inputs": ["z"]},
-            ConfigMismatchError,
-            "dataset.inputs=z: always 0 over the 2 times that are seen",
-        ),
-        (
-            "y,z\n1,0\n2,NA\n3,1\n",
-            {"inputs": ["z"]},
-            ConfigMismatchError,
-            "line 3: z of dataset.inputs is missing; nothing spent is 0",
-        ),
-        (
-            "y,z\n1,0\n2,1\n3,NA\n",
-            {"regressors": ["z"], "n_ahead": 1},
-            ConfigMismatchError,
-            "line 4: z of dataset.regressors is missing; a forecast asks for it",
-        ),
-        (
-            WEEKS.replace("2011-01-17,3,1,4", "2011-01-17,3,NA,4"),
-            {**DATED, "regressors": ["x"], "n_ahead": 2},
-            ConfigMismatchError,
-            "mine.csv, 2011-01-17: x of dataset.regressors is missing; a forecast asks for it",
-        ),
-        (
-            WEEKS,
-            {"date": "day"},
-            ConfigMismatchError,
-            "dataset.date=day: .* has no such column; there are week, y, x, u",
-        ),
-        (
-            WEEKS.replace("2011-01-17", "17 January"),
-            DATED,
-            ConfigMismatchError,
-            "line 4: week '17 January' is no date; write 2011-01-03",
-        ),
-        (
-            WEEKS.replace("2011-01-17", "2011-01-10"),
-            DATED,
-            ConfigMismatchError,
-            "line 4: week 2011-01-10 is there twice; keep one",
-        ),
-        (
-            WEEKS.replace("2011-01-17", "2011-01-09"),
-            DATED,
-            ConfigMismatchError,
-            "line 4: week 2011-01-09 comes after 2011-01-10; sort the lines by week",
-        ),
-        (
-            WEEKS.replace("2011-01-24", "2011-02-14"),
-            DATED,
-            ConfigMismatchError,
-            "line 5: 3 missing between 2011-01-17 and 2011-02-14; add lines, or dataset.gaps=allow",
-        ),
-        (
-            WEEKS.replace("2011-01-24", "2011-01-26"),
-            {**DATED, "gaps": "allow"},
-            ConfigMismatchError,
-            "line 5: week has no equal steps between 2011-01-17 and 2011-01-26; elsewhere 7 days",
-        ),
-        (
-            WEEKS,
-            {**DATED, "n_ahead": "2012-01-01"},
-            ConfigMismatchError,
-            "dataset.n_ahead=2012-01-01: the series is from 2011-01-03 to 2011-01-24; name a date "
-            "between them",
-        ),
-        (
-            WEEKS,
-            {"n_ahead": "2011-01-17"},
-            ConfigMismatchError,
-            "dataset.n_ahead=2011-01-17: a date asks for a column of dates, dataset.date",
-        ),
-        (
-            WEEKS,
-            {"inputs": ["u"], "budget": BUDGET | {"total": 2.0}},
-            ConfigMismatchError,
-            "dataset.budget.total=2: nothing is to be forecast; give dataset.n_ahead",
-        ),
-        (
-            WEEKS,
-            {
-                "inputs": ["u"],
-                "n_ahead": 1,
-                "budget": BUDGET | {"total": 2.0, "weeks": 1, "least": {"u": 3.0}},
-            },
-            ConfigMismatchError,
-            r"dataset.budget.total=2: minimum spends \(least.u\) need 3",
-        ),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(tmp_path, content, keys, error, said):
+DAMAGED = [
+    ("y,z\n1,2\n3\n", {}, "line 3: 1 cells under 2 names"),
+    ("", {}, "dataset.path=.*mine.csv: the file is empty, .* holds nothing; name another"),
+    ("\n\n", {}, "dataset.path=.*mine.csv: the file is empty, .* holds nothing"),
+    ("y\n", {}, "dataset.path=.*mine.csv: the file is empty, .* holds no line after its names"),
+    ('y\n"1\n', {}, "no CSV file"),
+]  # fmt: skip
+MISMATCHES = [
+    ("y\n1\n", {"columns": ["z"]}, "dataset.columns=z: .*mine.csv has no such column; there are y"),
+    ("y\n1\n", {"truth": ["z"]}, "dataset.truth=z: .*mine.csv has no such column"),
+    ("y\n1\n", {"truth": ["y", "y"]}, "dataset.truth: names 2 columns, dataset.columns 1"),
+    ("y\n1\nbad\n", {}, "line 3: y is 'bad', no number; mend it, or add it to dataset.missing"),
+    ("y\n1\ninf\n", {}, "line 3: y is 'inf', no number; mend it, or add it to dataset.missing"),
+    ("y\n-Infinity\n", {}, "line 2: y is '-Infinity', no number"),
+    ("y\n1e999\n", {}, "line 2: y is '1e999', no number"),
+    ("y,z\n1,2\n", {"truth": ["z"], "missing": ["2"], "columns": ["x"]}, "dataset.columns=x: "),
+    ("y,z\n1,inf\n", {"truth": ["z"]}, "line 2: z is 'inf', no number"),
+    ("y\n1\n", {"skip": 1}, "has 0 lines after dataset.skip=1"),
+    ("y\n1\n2\n", {"n_steps": 5}, "dataset.n_steps=5: .* has 2 lines"),
+    (b"y\n\xff\xfe\n", {}, "line 2: y is 'ÿþ', no number"),
+    ("y\n1e200\n3e200\n2e200\n", {}, "y of dataset.columns has values up to 3e.200, .* give .* larger units"),
+    ("y\n1e-200\n3e-200\n2e-200\n", {}, "y of dataset.columns has .* squares are 0; give .* smaller units"),
+    ("y\n1\n2\n", {"columns": ["y", "y"]}, "dataset.columns: names y twice; leave one out"),
+    ("y\nNA\n\nNA\n", {}, "dataset.columns=y: missing at all of the 3 times that are seen"),
+    ("y\nNA\n1\n", {"n_ahead": 1}, "dataset.columns=y: missing at all of the 1 times that are seen"),
+    ("y\n1\n2\n", {"n_ahead": 2}, "dataset.n_ahead=2: there are 2 times; leave some to learn from"),
+    ("y\n1\n2\n", {"regressors": ["z"]}, "dataset.regressors=z: .* has no such column"),
+    ("y,z\n1,a\n", {"regressors": ["z"]}, "line 2: z is 'a', no number"),
+    ("y,z\n1,3\n2,3\n3,4\n", {"regressors": ["z"], "n_ahead": 1},
+     "dataset.regressors=z: always 3 over the 2 times that are seen; leave it out"),
+    ("y,z\n1,0\n2,0\n", {"inputs": ["z"]}, "dataset.inputs=z: always 0 over the 2 times that are seen"),
+    ("y,z\n1,0\n2,NA\n3,1\n", {"inputs": ["z"]}, "line 3: z of dataset.inputs is missing; nothing spent is 0"),
+    ("y,z\n1,0\n2,1\n3,NA\n", {"regressors": ["z"], "n_ahead": 1},
+     "line 4: z of dataset.regressors is missing; a forecast asks for it"),
+    (WEEKS.replace("2011-01-17,3,1,4", "2011-01-17,3,NA,4"), {**DATED, "regressors": ["x"], "n_ahead": 2},
+     "mine.csv, 2011-01-17: x of dataset.regressors is missing; a forecast asks for it"),
+    (WEEKS, {"date": "day"}, "dataset.date=day: .* has no such column; there are week, y, x, u"),
+    (WEEKS.replace("2011-01-17", "17 January"), DATED, "line 4: week '17 January' is no date; write 2011-01-03"),
+    (WEEKS.replace("2011-01-17", "2011-01-10"), DATED, "line 4: week 2011-01-10 is there twice; keep one"),
+    (WEEKS.replace("2011-01-17", "2011-01-09"), DATED,
+     "line 4: week 2011-01-09 comes after 2011-01-10; sort the lines by week"),
+    (WEEKS.replace("2011-01-24", "2011-02-14"), DATED,
+     "line 5: 3 missing between 2011-01-17 and 2011-02-14; add lines, or dataset.gaps=allow"),
+    (WEEKS.replace("2011-01-24", "2011-01-26"), {**DATED, "gaps": "allow"},
+     "line 5: week has no equal steps between 2011-01-17 and 2011-01-26; elsewhere 7 days"),
+    (WEEKS, {**DATED, "n_ahead": "2012-01-01"},
+     "dataset.n_ahead=2012-01-01: the series is from 2011-01-03 to 2011-01-24; name a date between them"),
+    (WEEKS, {"n_ahead": "2011-01-17"}, "dataset.n_ahead=2011-01-17: a date asks for a column of dates, dataset.date"),
+    (WEEKS, {"inputs": ["u"], "budget": BUDGET | {"total": 2.0}},
+     "dataset.budget.total=2: nothing is to be forecast; give dataset.n_ahead"),
+    (WEEKS, {"inputs": ["u"], "n_ahead": 1, "budget": BUDGET | {"total": 2.0, "weeks": 1, "least": {"u": 3.0}},},
+     r"dataset.budget.total=2: minimum spends \(least.u\) need 3"),
+]  # fmt: skip
+ERRORS = [(DamagedFileError, *case) for case in DAMAGED]
+ERRORS += [(ConfigMismatchError, *case) for case in MISMATCHES]
+
+
+@pytest.mark.parametrize(("error", "content", "keys", "message"), ERRORS)
+def test_an_unusable_file_is_one_line(tmp_path, error, content, keys, message):
     path = tmp_path / "mine.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(error, match=said) as told:
+    with pytest.raises(error, match=message) as raised:
         load("csv_series", path=str(path), **keys)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_no_file():
@@ -270,14 +123,14 @@ def test_no_file():
         load("csv_series")
 
 
-def told(tmp_path, text, **keys):
+def load_text(tmp_path, text, **keys):
     (tmp_path / "mine.csv").write_text(text)
     return load("csv_series", path=str(tmp_path / "mine.csv"), **keys)[0]
 
 
 def test_what_stands_beside_y_and_what_is_to_be_forecast(tmp_path):
     beside = {"regressors": ["x"], "inputs": ["u"], "columns": ["y"]}
-    problem = told(
+    problem = load_text(
         tmp_path, WEEKS, **DATED, **beside, n_ahead=1, budget=BUDGET | {"total": 2.0, "weeks": 1}
     )
     assert problem.observations[0, :, 0].tolist() == [1, 2, 3]
@@ -289,13 +142,13 @@ def test_what_stands_beside_y_and_what_is_to_be_forecast(tmp_path):
     assert problem.dates == ("2011-01-03", "2011-01-10", "2011-01-17", "2011-01-24")
     assert (problem.regressor_names, problem.input_names) == (["x"], ["u"])
     # the first week from then on
-    by_date = told(tmp_path, WEEKS, **DATED, **beside, n_ahead="2011-01-12")
+    by_date = load_text(tmp_path, WEEKS, **DATED, **beside, n_ahead="2011-01-12")
     assert by_date.dates[by_date.observations.shape[1]] == "2011-01-17"
 
 
 def test_gaps_are_missing_where_they_may_be(tmp_path):
     text = WEEKS.replace("2011-01-24", "2011-02-07")
-    problem = told(tmp_path, text, **DATED, gaps="allow", regressors=["x"], inputs=["u"])
+    problem = load_text(tmp_path, text, **DATED, gaps="allow", regressors=["x"], inputs=["u"])
     assert problem.dates[3:] == ("2011-01-24", "2011-01-31", "2011-02-07")
     assert problem.missing[0].tolist() == [False, False, False, True, True, True]
     assert problem.regressors[3:, 0].isnan().tolist() == [True, True, False]
@@ -317,7 +170,7 @@ def test_gaps_are_missing_where_they_may_be(tmp_path):
 )
 def test_steps_of_months_years_and_hours(tmp_path, dates, filled):
     text = "d,y\n" + "".join(f"{date},{k}\n" for k, date in enumerate(dates))
-    problem = told(tmp_path, text, date="d", gaps="allow")
+    problem = load_text(tmp_path, text, date="d", gaps="allow")
     assert [date for date in problem.dates if date not in dates] == filled
     assert list(problem.dates) == sorted(problem.dates)
     assert problem.missing.sum() == len(filled)

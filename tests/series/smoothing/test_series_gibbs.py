@@ -8,6 +8,7 @@ import pytest
 import torch
 from support.runs.configured import F64, component, load
 from support.targets.known_targets import z_score
+from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
 from components.contracts.sequences import Series
@@ -18,41 +19,27 @@ from runner.execution.rng import Streams
 FIXED = (0.8, 0.3)  # σ²_ε, σ²_η
 
 
-def smoother(
-    y: list[float], v: float, q: float, m0: float, p0: float
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean, variance and Cov(μ_t, μ_t+1) of μ_t | y_1:T, t = 0 … T, by the recursions of Rauch,
-    Tung and Striebel."""
-    m, p, ahead = [m0], [p0], []
-    for value in y:
-        prior = p[-1] + q
-        gain = 0.0 if math.isnan(value) else prior / (prior + v)
-        m.append(m[-1] + (0.0 if math.isnan(value) else gain * (value - m[-1])))
-        p.append((1 - gain) * prior)
-        ahead.append(prior)
-    mean, variance, lagged = list(m), list(p), [0.0] * len(y)
-    for t in range(len(y) - 1, -1, -1):
-        back = p[t] / ahead[t]
-        mean[t] = m[t] + back * (mean[t + 1] - m[t])
-        variance[t] = p[t] + back**2 * (variance[t + 1] - ahead[t])
-        lagged[t] = back * variance[t + 1]
-    return torch.tensor(mean), torch.tensor(variance), torch.tensor(lagged)
+def walk_covariance(n: int, q, p0: float) -> torch.Tensor:
+    """Cov(μ_s, μ_t) = P_0 + min(s, t) σ²_η of a random walk, s and t = 0 … n."""
+    times = torch.arange(n + 1, dtype=F64)
+    return p0 + q * torch.minimum(times[:, None], times)
 
 
-def log_evidence(
-    y: list[float], v: torch.Tensor, q: torch.Tensor, m0: float, p0: float
-) -> torch.Tensor:
-    """log p(y_1:T | σ²_ε, σ²_η) by the Kalman filter, for any shape of the two."""
-    m, p, total = torch.full_like(v, m0), torch.full_like(v, p0), torch.zeros_like(v)
-    for value in y:
-        prior = p + q
-        if math.isnan(value):
-            p = prior
-            continue
-        s = prior + v
-        total = total - 0.5 * (torch.log(2 * math.pi * s) + (value - m) ** 2 / s)
-        m, p = m + prior / s * (value - m), prior * v / s
-    return total
+def smooth(y: torch.Tensor, v: float, q: float, m0: float, p0: float):
+    """Mean, variance and Cov(μ_t, μ_t+1) of μ_t | y_1:T, t = 0 … T, of the joint Gaussian."""
+    C, seen = walk_covariance(len(y), q, p0), ~y.isnan()
+    noisy = C[1:, 1:][seen][:, seen] + v * torch.eye(int(seen.sum()), dtype=F64)
+    gain = torch.linalg.solve(noisy, C[1:][seen]).T
+    covariance = C - gain @ C[1:][seen]
+    return m0 + gain @ (y[seen] - m0), covariance.diagonal(), covariance.diagonal(1)
+
+
+def log_evidence(y: torch.Tensor, v: torch.Tensor, q: torch.Tensor, m0: float, p0: float):
+    """log p(y_1:T | σ²_ε, σ²_η) for any shape of the two."""
+    seen = ~y.isnan()
+    C = walk_covariance(len(y), q[..., None, None], p0)[..., 1:, 1:][..., seen, :][..., seen]
+    noisy = C + v[..., None, None] * torch.eye(int(seen.sum()), dtype=F64)
+    return MultivariateNormal(torch.full_like(y[seen], m0), noisy).log_prob(y[seen])
 
 
 def problem_and_model(replicates: int = 2, n_steps: int = 12, seed: int = 1, **keys):
@@ -60,15 +47,18 @@ def problem_and_model(replicates: int = 2, n_steps: int = 12, seed: int = 1, **k
     return problem, component("model", "local_level", **keys).build(problem, rng)
 
 
+def start_of(model) -> tuple[float, float]:
+    """Mean and variance of μ_0."""
+    return model.prior.initial_mean, model.prior.initial_sd**2
+
+
 class Fixed:
     """The conditionals of a model whose parameters are known."""
 
     def __init__(self, model: LocalLevelConditionals):
-        self.model, self.parameter_names, self.state_dim = (
-            model,
-            model.parameter_names,
-            model.state_dim,
-        )
+        self.model = model
+        self.parameter_names = model.parameter_names
+        self.state_dim = model.state_dim
 
     def start(self, series, chains, generator):
         return series.y.new_tensor(FIXED).expand(len(series.y), chains, 2).clone()
@@ -85,31 +75,22 @@ class DrawnForwards(Fixed):
 
     def draw_states(self, series, theta, generator):
         v, q = theta.unbind(-1)
-        m, p = (
-            torch.full_like(v, self.model.prior.initial_mean),
-            torch.full_like(v, self.model.prior.initial_sd**2),
-        )
+        m, p = (torch.full_like(v, start) for start in start_of(self.model))
         drawn = []
         for t in range(series.y.shape[1] + 1):
             if t:
                 p = p + q
-                gone = (
-                    torch.zeros_like(v, dtype=torch.bool)
-                    if series.missing is None
-                    else series.missing[:, t - 1, None]
-                )
-                gain = torch.where(gone, 0.0, p / (p + v))
-                m = m + torch.where(gone, 0.0, gain * (series.y[:, t - 1] - m))
+                seen = ~series.missing[:, t - 1, None]
+                gain = torch.where(seen, p / (p + v), 0.0)
+                m = m + torch.where(seen, gain * (series.y[:, t - 1] - m), 0.0)
                 p = (1 - gain) * p
             drawn.append(m + p.sqrt() * torch.randn(m.shape, generator=generator, dtype=m.dtype))
         return torch.stack(drawn, -1).unsqueeze(-1)
 
 
 def swept(problem, conditionals, steps: int, chains: int, burn_in: int = 0, thinning: int = 1):
-    inference, rng = (
-        component("inference", "series_gibbs", chains=chains, burn_in=burn_in, thinning=thinning),
-        Streams(2),
-    )
+    keys = {"chains": chains, "burn_in": burn_in, "thinning": thinning}
+    inference, rng = component("inference", "series_gibbs", **keys), Streams(2)
     state = inference.init(conditionals, problem, rng)
     for _, series in problem.batches("series", rng, 0, steps):
         state, _ = inference.step(state, series, rng)
@@ -123,10 +104,7 @@ def against_smoother(conditionals, problem, model) -> torch.Tensor:
     draws = state.kept_states.stack_rows(2).flatten(1, 2)[..., 0]  # [R, C·N, T]
     worst = []
     for r in range(problem.replicates):
-        y = problem.observations[r, :, 0].tolist()
-        mean, variance, lagged = smoother(
-            y, *FIXED, model.prior.initial_mean, model.prior.initial_sd**2
-        )
+        mean, variance, lagged = smooth(problem.observations[r, :, 0], *FIXED, *start_of(model))
         off = draws[r] - mean[1:]
         worst += [z_score(draws[r], mean[1:]), z_score(off.square(), variance[1:])]
         worst.append(z_score(off[:, :-1] * off[:, 1:], lagged[1:]))
@@ -144,27 +122,20 @@ def test_summaries_are_those_of_the_smoother():
     problem, model = problem_and_model()
     _, posterior = swept(problem, Fixed(model), steps=10, chains=400)
     for r in range(2):
-        mean, variance, _ = smoother(
-            problem.observations[r, :, 0].tolist(),
-            *FIXED,
-            model.prior.initial_mean,
-            model.prior.initial_sd**2,
-        )
+        mean, variance, _ = smooth(problem.observations[r, :, 0], *FIXED, *start_of(model))
         sd = variance[1:].sqrt()
-        assert_close(posterior.mean[r, :, 0].float(), mean[1:], atol=0.1, rtol=0)
-        assert_close(posterior.variance[r, :, 0].sqrt().float(), sd, atol=0.05, rtol=0)
-        assert_close(posterior.upper[r, :, 0].float(), mean[1:] + 1.645 * sd, atol=0.12, rtol=0)
-        assert_close(posterior.lower[r, :, 0].float(), mean[1:] - 1.645 * sd, atol=0.12, rtol=0)
+        assert_close(posterior.mean[r, :, 0], mean[1:], atol=0.1, rtol=0)
+        assert_close(posterior.variance[r, :, 0].sqrt(), sd, atol=0.05, rtol=0)
+        assert_close(posterior.upper[r, :, 0], mean[1:] + 1.645 * sd, atol=0.12, rtol=0)
+        assert_close(posterior.lower[r, :, 0], mean[1:] - 1.645 * sd, atol=0.12, rtol=0)
 
 
 def test_variances_are_drawn_from_their_inverse_gammas():
     problem, model = problem_and_model(
         observation_shape=5.0, observation_scale=2.0, level_shape=6.0, level_scale=0.7
     )
-    (_, series), g = (
-        next(iter(problem.batches("series", Streams(0), 0, 1))),
-        torch.Generator().manual_seed(0),
-    )
+    g = torch.Generator().manual_seed(0)
+    ((_, series),) = problem.batches("series", Streams(0), 0, 1)
     states = torch.randn(2, 1, 13, 1, generator=g, dtype=F64).expand(-1, 40_000, -1, -1)
     theta = torch.ones(2, 40_000, 2, dtype=F64)
     drawn = model.draw_parameters(series, states, theta, g)
@@ -178,13 +149,11 @@ def test_variances_are_drawn_from_their_inverse_gammas():
         assert z_score(1 / drawn[r], a / b).abs().max() < 4
 
 
-def exact_means(y: list[float], model: LocalLevelConditionals) -> torch.Tensor:
+def exact_means(y: torch.Tensor, model: LocalLevelConditionals) -> torch.Tensor:
     """E[log σ²_ε | y], E[log σ²_η | y] on a grid of the two logarithms."""
     grid = torch.linspace(-6, 4, 301, dtype=F64)
     log_v, log_q = torch.meshgrid(grid, grid, indexing="ij")
-    log_p = log_evidence(
-        y, log_v.exp(), log_q.exp(), model.prior.initial_mean, model.prior.initial_sd**2
-    )
+    log_p = log_evidence(y, log_v.exp(), log_q.exp(), *start_of(model))
     for log_s, shape, scale in zip((log_v, log_q), model.shape, model.scale, strict=True):
         # density of log σ², of which dσ² = σ² d log σ²
         log_p = log_p - shape * log_s - scale * torch.exp(-log_s)
@@ -207,15 +176,9 @@ def test_the_whole_sampler_has_the_exact_posterior_of_the_variances(conditionals
     """2,000 independent chains after 60 sweeps, which forget where they began."""
     problem, model = problem_and_model(replicates=2, n_steps=8, level_scale=0.5)
     state, _ = swept(problem, conditionals(model.prior), steps=60, chains=2000, burn_in=59)
-    z = torch.stack(
-        [
-            z_score(
-                state.theta[r].log(), exact_means(problem.observations[r, :, 0].tolist(), model)
-            )
-            for r in range(problem.replicates)
-        ]
-    )
-    assert (z.abs().max() < 4) == right, z
+    means = [exact_means(y, model) for y in problem.observations[..., 0]]
+    z = [z_score(log_theta, mean) for log_theta, mean in zip(state.theta.log(), means, strict=True)]
+    assert (torch.cat(z).abs().max() < 4) == right, z
 
 
 def test_draws_are_kept_after_burn_in_and_before_it_nothing_is_scored():
@@ -248,14 +211,8 @@ def test_what_is_not_finite_is_named():
 def test_nothing_but_the_conditionals_is_asked_of_a_model():
     """``Fixed`` has the members of the protocol and no more; the intervals of a known model cover
     what they say."""
-    problem, rng = load(
-        "local_level",
-        5,
-        60,
-        n_steps=30,
-        observation_sd=math.sqrt(FIXED[0]),
-        level_sd=math.sqrt(FIXED[1]),
-    )
+    sd = {"observation_sd": math.sqrt(FIXED[0]), "level_sd": math.sqrt(FIXED[1])}
+    problem, rng = load("local_level", 5, 60, n_steps=30, **sd)
     model = component("model", "local_level").build(problem, rng)
     _, posterior = swept(problem, Fixed(model), steps=40, chains=4)
     assert abs(z_score(problem.score(posterior, rng)["coverage90"], 0.9)) < 4

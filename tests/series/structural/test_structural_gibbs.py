@@ -103,13 +103,8 @@ def test_a_stopped_chain_goes_on_bit_by_bit(name, tmp_path, monkeypatch):
     held = blocks.RowBlocks()
     for start, stop in ((0, 5), (5, 7)):
         state = go(data, rng, gibbs, state, start, stop)
-        checkpoint.save_checkpoint(
-            tmp_path,
-            checkpoint.snapshot(
-                state, rng.state(), {"step": stop, "replicate": 0, "signature": "s"}
-            ),
-            held,
-        )
+        facts = {"step": stop, "replicate": 0, "signature": "s"}
+        checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, rng.state(), facts), held)
     data, rng, gibbs, state = setup(name)
     facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
     state, streams = checkpoint.restore(facts, tensors, state)

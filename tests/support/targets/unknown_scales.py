@@ -32,6 +32,13 @@ def repeated(problem: Sequence, times: int) -> Sequence:
     return replace(problem, observations=seen, states=problem.states[:1], means=None)
 
 
+def build_filter(particles: int, beta: float | None = None):
+    """A bootstrap filter, or that of a generalised likelihood."""
+    if beta is None:
+        return component("inference", "bootstrap_filter", particles=particles)
+    return component("inference", "beta_bootstrap_filter", particles=particles, beta=beta)
+
+
 def model(problem: Sequence, both: bool = True):
     """The local level with both scales unknown, or that of the observations alone."""
     laws = {
