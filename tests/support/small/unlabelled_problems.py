@@ -110,3 +110,14 @@ class Unigram:
             log_p = self.p.log()[batch.words]
             return log_p.new_zeros(1, batch.n_rows).index_add(1, batch.rows, log_p[None])
         return (batch.x @ self.p.log())[None]
+
+
+def target_rows(module, rows: Rows):
+    """log p(x, z) of some rows as a function of z."""
+    return lambda z: module.log_joint(rows, z)
+
+
+def evidence_z(log_w: torch.Tensor, exact: torch.Tensor) -> float:
+    """Standard errors by which the mean of exp(log w)/p(x) over draws and rows differs from 1."""
+    ratio = (log_w - exact).exp().mean(1)  # rows share nothing: one number a draw
+    return float((ratio.mean() - 1) / (ratio.std() / len(ratio) ** 0.5))
