@@ -28,13 +28,8 @@ from runner.study.definition import load_study, plan
 
 ALL = printed()
 RUNS = [command for command in ALL if command.words[0] not in COMMANDS]
-STUDIES = sorted(
-    {
-        command.words[1]
-        for command in ALL
-        if command.words[0] == "study" and {*command.words[1:2]} & {*options("study")}
-    }
-)
+NAMES = {command.words[1] for command in ALL if command.words[0] == "study" and command.words[1:]}
+STUDIES = sorted(NAMES & {*options("study")})
 # Commands that only look, or write into the folder that they are given in.
 LOOKS = {"list", "show", "doctor", "completion", "clean", "new", "report"}
 # Modules and files that the page makes itself: test_plugin and test_newcomer run these as they are
@@ -170,8 +165,6 @@ def test_every_sub_command_knows_what_it_is_asked():
     assert wrong == []
 
 
-# ---- run
-# --------------------------------------------------------------------------------------------------------------
 def smoke_form(command: Printed) -> list[str]:
     """The same run in seconds: an experiment has its smoke overrides, what is composed by hand gets
     a few steps."""
@@ -199,14 +192,16 @@ def run_python(words: list[str], folder: Path) -> subprocess.CompletedProcess[st
         "PYTHONPATH": os.pathsep.join([".", str(ROOT)]),
         "OMP_NUM_THREADS": "1",
     }
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    options = {"cwd": folder, "env": environment, "timeout": 600}
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, **options)
+
+
+def check_recorded(done: subprocess.CompletedProcess[str]) -> None:
+    """Asserts that a run has written its record, if its data are available."""
+    if done.returncode == 2 and "cannot be had" in done.stderr:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "record" in done.stdout
 
 
 @pytest.mark.slow
@@ -216,10 +211,7 @@ def test_every_run_runs_in_smoke_form(command, tmp_path):
         pytest.skip("no GPU")
     write_files(command.page, tmp_path)
     done = call(smoke_form(command), tmp_path)
-    if done.returncode == 2 and "cannot be had" in done.stderr:
-        pytest.skip(done.stderr.strip().splitlines()[-1])
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    assert "record" in done.stdout
+    check_recorded(done)
 
 
 # Smoke overrides of an experiment win over the keys of a study's row, not over its components.
@@ -240,10 +232,7 @@ sys.exit(done.code)
 @pytest.mark.parametrize("study", STUDIES)
 def test_the_first_run_of_every_study_runs_in_smoke_form(study, tmp_path):
     done = run_python(["-c", RUN_SHORT, *first_run(study)], tmp_path)
-    if done.returncode == 2 and "cannot be had" in done.stderr:
-        pytest.skip(done.stderr.strip().splitlines()[-1])
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    assert "record" in done.stdout
+    check_recorded(done)
 
 
 def is_look(command: Printed) -> bool:

@@ -9,6 +9,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, draw_normal, generator
+from torch.distributions import Normal
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -30,12 +31,8 @@ def regression(seed=0, rows=N):
 
 
 def literal_log_likelihood(X, y, beta, noise):
-    """log Π_i N(y_i | x_iᵀθ, σ²), row by row."""
-    density = [
-        math.exp(-((float(t) - float(x @ beta)) ** 2) / (2 * noise)) / (2 * math.pi * noise) ** 0.5
-        for x, t in zip(X, y, strict=True)
-    ]
-    return math.log(math.prod(density))
+    """log Π_i N(y_i | x_iᵀθ, σ²)."""
+    return float(Normal(X @ beta, noise**0.5).log_prob(y).sum())
 
 
 def test_log_likelihood_and_its_maximum():
@@ -59,11 +56,7 @@ def test_ellipsoid_is_the_printed_one():
     X, y, beta = regression()
     fit = least_squares(X, y, NOISE)
     error = beta - fit.beta
-    gram = X.T @ X
-    literal = (
-        sum(float(error[i] * gram[i, j] * error[j]) for i in range(D) for j in range(D)) / NOISE
-    )
-    assert float(fit.distance(beta)) == pytest.approx(literal)
+    assert_close(fit.distance(beta), error @ X.T @ X @ error / NOISE)
 
 
 def repeated(known, n=40_000, rows=N):
@@ -81,8 +74,17 @@ def test_sampling_distribution_of_the_estimate():
     assert z.abs().max() < 4
     centred = fit.beta - beta
     products = centred[:, :, None] * centred[:, None]
-    z = (products.mean(0) - covariance) / (products.std(0) / n**0.5)
-    assert z.abs().max() < 4
+    assert mean_z(products, covariance).abs().max() < 4
+
+
+def mean_z(values, expected=0.0):
+    """Standard errors by which the mean over draws differs from what is expected."""
+    return (values.mean(0) - expected) / (values.std(0) / len(values) ** 0.5)
+
+
+def compute_loss(b, beta, Q):
+    """(b − θ)ᵀ Q (b − θ) of each draw."""
+    return ((b - beta) @ Q * (b - beta)).sum(1)
 
 
 def coverage_z(fit, beta, level, radius):
@@ -107,37 +109,23 @@ def test_james_stein_as_printed():
     """β̂(1 − (D − 2)σ²/β̂ᵀXᵀXβ̂) for the loss ‖X(β − b)‖²; for Q = I the matrix form, one data set
     at a time."""
     fit, _ = repeated(NOISE, n=5)
-    for Q in (
-        fit.gram,
-        torch.eye(D, dtype=F64),
-        torch.diag(torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=F64)),
-    ):
+    eye = torch.eye(D, dtype=F64)
+    for Q in (fit.gram, eye, eye * torch.arange(1, D + 1)):
         for b, ours in zip(fit.beta, james_stein(fit, Q, False), strict=True):
             pull = torch.linalg.inv(Q) @ fit.gram @ b
-            literal = b - (D - 2) * NOISE * pull / float(
-                b @ fit.gram @ torch.linalg.inv(Q) @ fit.gram @ b
-            )
-            assert_close(ours, literal)
-            if Q is fit.gram:
-                assert_close(literal, b * (1 - (D - 2) * NOISE / float(b @ fit.gram @ b)))
-    plus = james_stein(fit, fit.gram, True)
-    factor = (1 - (D - 2) * NOISE / ((fit.beta @ fit.gram) * fit.beta).sum(1)).clamp_min(0)
-    assert_close(plus, factor[:, None] * fit.beta)
+            assert_close(ours, b - (D - 2) * NOISE * pull / (b @ fit.gram @ pull))
+    factor = 1 - (D - 2) * NOISE / ((fit.beta @ fit.gram) * fit.beta).sum(1)
+    assert_close(james_stein(fit, fit.gram, False), factor[:, None] * fit.beta)
+    assert_close(james_stein(fit, fit.gram, True), factor.clamp_min(0)[:, None] * fit.beta)
 
 
 def stein_identity_z(fit, beta, Q, estimate):
     """z of R(least squares) − R(estimate) − (D − 2)²σ⁴ E[1/β̂ᵀGQ⁻¹Gβ̂], which is 0 for James–Stein
     by Stein's lemma."""
-
-    def loss(b):
-        return ((b - beta) @ Q * (b - beta)).sum(1)
-
     pulled = fit.beta @ fit.gram
     gain = (D - 2) ** 2 * NOISE**2 / (pulled @ torch.linalg.inv(Q) * pulled).sum(1)
-    difference = loss(fit.beta) - loss(estimate) - gain
-    return float(difference.mean() / (difference.std() / len(difference) ** 0.5)), float(
-        gain.mean()
-    )
+    fall = compute_loss(fit.beta, beta, Q) - compute_loss(estimate, beta, Q)
+    return mean_z(fall - gain), gain.mean()
 
 
 @pytest.mark.parametrize("prediction", [True, False])
@@ -151,13 +139,8 @@ def test_james_stein_dominates_by_what_steins_lemma_says(prediction):
         z, gain = stein_identity_z(moved, beta, Q, james_stein(moved, Q, False))
         assert abs(z) < 4
         assert gain > 0
-
-        def loss(b, beta=beta):
-            return ((b - beta) @ Q * (b - beta)).sum(1)
-
-        plain, stopped = loss(james_stein(moved, Q, False)), loss(james_stein(moved, Q, True))
-        difference = plain - stopped  # stopping at 0 gains again
-        assert float(difference.mean() / (difference.std() / len(difference) ** 0.5 + 1e-300)) > -3
+        plain, stopped = (compute_loss(james_stein(moved, Q, s), beta, Q) for s in (False, True))
+        assert mean_z(plain - stopped).nan_to_num() > -3  # stopping at 0 gains again
     expands = 2 * moved.beta - james_stein(moved, Q, False)  # the mutant: away from 0
     assert abs(stein_identity_z(moved, beta, Q, expands)[0]) > 10
 
@@ -165,9 +148,8 @@ def test_james_stein_dominates_by_what_steins_lemma_says(prediction):
 def test_james_stein_with_estimated_noise_dominates():
     fit, beta = repeated(None)
     better = james_stein(fit, fit.gram, False)
-    difference = ((fit.beta - beta) @ fit.gram * (fit.beta - beta)).sum(1)
-    difference = difference - ((better - beta) @ fit.gram * (better - beta)).sum(1)
-    assert float(difference.mean() / (difference.std() / len(difference) ** 0.5)) > 4
+    fall = compute_loss(fit.beta, beta, fit.gram) - compute_loss(better, beta, fit.gram)
+    assert mean_z(fall) > 4
 
 
 def test_ridge_is_penalised_least_squares_and_a_posterior_mean():
@@ -193,14 +175,13 @@ def test_risk_of_ridge_and_the_existence_theorem():
         penalty = torch.full((D,), value, dtype=F64)
         losses = (ridge(fit, penalty) - beta).square().sum(1)
         exact = sum(ridge_risk(fit.gram, beta, NOISE, penalty, eye))
-        assert abs(float(losses.mean() - exact) / float(losses.std() / len(losses) ** 0.5)) < 4
+        assert mean_z(losses, exact).abs() < 4
     least = sum(ridge_risk(fit.gram, beta, NOISE, torch.zeros(D, dtype=F64), eye))
     assert float(least) == pytest.approx(float(NOISE * torch.linalg.inv(fit.gram).trace()))
     # Hoerl & Kennard, Theorem 4.3: any λ < 2σ²/‖β‖² lowers the risk
     for value in (1e-3, 0.1, 1.9 * NOISE / float(beta.square().sum())):
-        assert (
-            sum(ridge_risk(fit.gram, beta, NOISE, torch.full((D,), value, dtype=F64), eye)) < least
-        )
+        penalty = torch.full((D,), value, dtype=F64)
+        assert sum(ridge_risk(fit.gram, beta, NOISE, penalty, eye)) < least
 
 
 def test_too_few_rows_are_said():
@@ -223,13 +204,12 @@ def test_james_stein_with_unknown_variance_is_that_of_james_and_stein(positive):
     X = torch.randn(14, 5, generator=g, dtype=F64)
     y = 0.4 * (X @ torch.ones(5, dtype=F64)) + torch.randn(200, 14, generator=g, dtype=F64)
     fit = least_squares(X, y)
-    found, factors = james_stein(fit, fit.gram, positive), []
-    for r in range(200):
-        beta = torch.linalg.lstsq(X, y[r]).solution
-        rss = float((y[r] - X @ beta).square().sum())
-        factors.append(1 - (5 - 2) / (14 - 5 + 2) * rss / float((X @ beta).square().sum()))
-        assert_close(found[r], (max(factors[-1], 0.0) if positive else factors[-1]) * beta)
-    assert min(factors) < 0 < max(factors)
+    beta = torch.linalg.lstsq(X, y.T).solution
+    rss = (y.T - X @ beta).square().sum(0)
+    factors = 1 - (5 - 2) / (14 - 5 + 2) * rss / (X @ beta).square().sum(0)
+    literal = (factors.clamp_min(0) if positive else factors) * beta
+    assert_close(james_stein(fit, fit.gram, positive), literal.T)
+    assert factors.min() < 0 < factors.max()
 
 
 def test_james_stein_with_unknown_variance_has_the_least_risk_of_its_kind():
@@ -247,5 +227,4 @@ def test_james_stein_with_unknown_variance_has_the_least_risk_of_its_kind():
     ours = james_stein(fit, fit.gram, False)
     assert_close((ours @ fit.gram * ours).sum(-1), risk(k))
     for other in (0.5 * k, 1.5 * k):
-        worse = risk(other) - risk(k)
-        assert float(worse.mean() / worse.std() * 20_000**0.5) > 4
+        assert mean_z(risk(other) - risk(k)) > 4

@@ -6,13 +6,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from support.runs.random_compositions import (
-    composition,
-    followed,
-    is_fault_of_its_own,
-    offered,
-    run,
-)
+from support.runs.forked_runs import run
+from support.runs.random_compositions import composition, followed, is_fault_of_its_own, offered
 
 SEED = 20261125
 WORKS = 0.95  # share of the offers that are refused no more

@@ -1,7 +1,5 @@
 """Parallel environments of PettingZoo as users may write them, good ones and bad ones."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np
@@ -18,13 +16,8 @@ class Weather(ParallelEnv):
     ):
         self.metadata = {"name": "weather"}
         self.possible_agents = [f"p{i}" for i in range(players)]
-        self.moves, self.source, self.stops, self.odd, self.remembered = (
-            moves,
-            source,
-            stops,
-            odd,
-            0,
-        )
+        self.moves, self.source = moves, source
+        self.stops, self.odd, self.remembered = stops, odd, 0
         self._acts = acts or Discrete(3, start=1)
         self._sees = sees or Box(-1, 9, (2,), np.float32)
 
@@ -69,15 +62,9 @@ class Weather(ParallelEnv):
         ended = self.stops == "ends" and self.sky == 3
         cut = self.made >= self.moves
         observed = self._look()
-        if ended or cut:
-            self.agents = []
-        return (
-            observed,
-            gains,
-            dict.fromkeys(there, ended),
-            dict.fromkeys(there, cut),
-            {a: {} for a in there},
-        )
+        self.agents = [] if ended or cut else there
+        flags = dict.fromkeys(there, ended), dict.fromkeys(there, cut)
+        return observed, gains, *flags, {agent: {} for agent in there}
 
 
 class Plain(ParallelEnv):
@@ -85,13 +72,12 @@ class Plain(ParallelEnv):
     ends."""
 
     metadata = {"name": "plain"}
+    places = 1
 
     def __init__(self, limit=None, players=("a", "b")):
         # moves after which the environment truncates
         self.possible_agents, self.limit = list(players), limit
         self.place, self.choice = Discrete(self.places), Discrete(2)
-
-    places = 1
 
     def observation_space(self, agent):
         return self.place
@@ -113,13 +99,8 @@ class Plain(ParallelEnv):
         there, pay, self.made = self.agents, self.pay(actions), self.made + 1
         ends, cut = self.ends(), self.made == self.limit
         self.agents = [] if cut else [agent for agent in there if not ends[agent]]
-        return (
-            dict.fromkeys(there, self.at),
-            pay,
-            ends,
-            dict.fromkeys(there, cut),
-            {agent: {} for agent in there},
-        )
+        seen, cuts = dict.fromkeys(there, self.at), dict.fromkeys(there, cut)
+        return seen, pay, ends, cuts, {agent: {} for agent in there}
 
 
 class Fork(Plain):
@@ -136,21 +117,19 @@ class Fork(Plain):
 class OpponentLeaves(Plain):
     """b is paid 2 and leaves after the first move, a is paid 1 a move, until ``limit``."""
 
+    leaver = "b"
+
     def pay(self, actions):
-        return {agent: 1.0 if agent == "a" else 2.0 for agent in self.agents}
+        return {agent: 2.0 if agent == self.leaver else 1.0 for agent in self.agents}
 
     def ends(self):
-        return {agent: agent == "b" for agent in self.agents}
+        return {agent: agent == self.leaver for agent in self.agents}
 
 
-class AgentLeaves(Plain):
+class AgentLeaves(OpponentLeaves):
     """a is paid 2 and leaves after the first move, which is no end for b."""
 
-    def pay(self, actions):
-        return {agent: 2.0 if agent == "a" else 1.0 for agent in self.agents}
-
-    def ends(self):
-        return {agent: agent == "a" for agent in self.agents}
+    leaver = "a"
 
 
 class Loud(Plain):
@@ -185,6 +164,8 @@ class Short(Plain):
 class Odd(Plain):
     """Ends after three moves and is wrong, or merely unusual, in one way."""
 
+    wrong_pays = {"rewards are two": np.ones(2), "reward is None": None, "reward is nan": np.nan}
+
     def __init__(self, odd, players=("a", "b")):
         super().__init__(players=players)
         self.odd = odd
@@ -214,12 +195,8 @@ class Odd(Plain):
         last, first = self.made == 3, self.possible_agents[0]
         if self.odd == "reward is an array":
             pay = {agent: np.array([gain], np.float32) for agent, gain in pay.items()}
-        if self.odd == "rewards are two":
-            pay[first] = np.ones(2)
-        if self.odd == "reward is None":
-            pay[first] = None
-        if self.odd == "reward is nan":
-            pay[first] = float("nan")
+        if self.odd in self.wrong_pays:
+            pay[first] = self.wrong_pays[self.odd]
         if self.odd == "flags are numbers":
             ends = {agent: np.array([end]) for agent, end in ends.items()}
         if self.odd == "flag is a word":

@@ -7,32 +7,18 @@ Each is run in a forked process with a time limit, and what its refusal offers i
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import os
 import random
 import re
-import resource
-import signal
-import sys
-import tempfile
-import time
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from contract.partners import OF_A_PLUGIN, PLUGIN, fits, small
 
-import runner.commands.app
-import runner.execution.execute  # noqa: F401  what every run imports: forked processes have it already
 from components import registry
 from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
 from runner.catalogue.list_and_show import describe
 from runner.compose.parts import component_defaults
 
-SECONDS = 120  # of one composition, by the clock
-MEMORY = 24 * 2**30  # of addresses, beyond those of the forking process
 # need packages that are optional
 ABSENT = {
     *(("dataset", name) for name in ("numpyro", "pettingzoo", "posteriordb_stan", "pymc", "stan")),
@@ -44,37 +30,6 @@ RUN_KEYS = {
     "side_by_side": ["true"], "debug": ["overfit", "profile"], "keep_predictions": ["true"], "objective": ["rmse", "nlpp"],
     "threads": ["2"], "fresh": ["true"], "figures": ["false"],
 }  # fmt: skip
-
-
-@dataclass
-class Outcome:
-    """What came of a command."""
-
-    argv: list[str]
-    code: int | None  # None: it was killed at the time limit
-    output: str
-    seconds: float
-    result: dict[str, list[float]] = field(default_factory=dict)
-
-    @property
-    def is_traceback(self) -> bool:
-        return "Traceback (most recent call last)" in self.output or self.code not in (
-            0,
-            1,
-            2,
-            None,
-        )
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether it ended in a traceback, went on for too long, or has warned of arrays that were
-        broadcast."""
-        return self.is_traceback or self.code is None or "Using a target size" in self.output
-
-    @property
-    def message(self) -> str:
-        """What it was refused with."""
-        return self.output.strip().splitlines()[-1] if self.output.strip() else ""
 
 
 def composition(rng: random.Random) -> list[str]:
@@ -163,67 +118,6 @@ def _values(default: object, kind: str) -> list[str]:
     if name := re.search(r"name of an? (\w+)", kind):
         values += registry.names(name[1])
     return values
-
-
-def run(argv: list[str], folder: Path, seconds: float = SECONDS) -> Outcome:
-    """Runs a command in a forked process, which has what this one has imported."""
-    began = time.monotonic()
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as written:
-        child = os.fork()
-        if child == 0:
-            _become(argv, folder, written)
-        code = _wait(child, began + seconds)
-        written.seek(0)
-        output = written.read()
-    result = next(
-        (json.loads(file.read_text()).get("result") for file in folder.glob("*/*/run.json")), None
-    )
-    return Outcome(argv, code, output, time.monotonic() - began, result or {})
-
-
-def _become(argv: list[str], folder: Path, written: io.TextIOBase) -> None:
-    """The forked process: never returns."""
-    code = 70
-    try:
-        os.setpgid(0, 0)
-        held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, held + MEMORY))
-        for stream in (1, 2):
-            os.dup2(written.fileno(), stream)
-        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
-        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
-        from runner.commands import cli
-        from runner.terminal import printer
-
-        printer.out.file, printer.err.file = sys.stdout, sys.stderr
-        fixed = [
-            f"output_dir={folder}",
-            f"data_dir={folder}/data",
-            "tracking=false",
-            "offline=true",
-        ]
-        code = cli._answer([*argv, *fixed])
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
-
-
-def _wait(child: int, until: float) -> int | None:
-    while time.monotonic() < until:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
 
 
 LEADS = (

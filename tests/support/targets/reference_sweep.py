@@ -1,5 +1,4 @@
-"""A Gibbs sweep of one chain, with dense matrices and from the same random numbers as the compiled
-one."""
+"""A Gibbs sweep of one chain with dense matrices, from the random numbers of the compiled one."""
 
 import math
 
@@ -39,7 +38,6 @@ class Reference:
         self.owner = [j for j, scale in enumerate(structure.scales) for _ in scale.states]
         self.noisy = [i for scale in structure.scales for i in scale.states]
 
-    # ---- the model at a chain's parameters -----------------------------------------------------
     def G(self):
         G = self.s.G.numpy().copy()
         q = 0
@@ -64,9 +62,8 @@ class Reference:
         return self.seen * (self.precisions if self.s.errors.student else 1.0)
 
     def noise(self):
-        return self.sigma[0] / np.sqrt(
-            self.precisions if self.s.errors.student else np.ones(self.n)
-        )
+        student = self.s.errors.student
+        return self.sigma[0] / np.sqrt(self.precisions if student else np.ones(self.n))
 
     def paths(self, first, shocks):
         """States without their mean, of normal numbers [..., d] and [..., n − 1, k]."""
@@ -96,7 +93,6 @@ class Reference:
         cov = FB @ FB.T + np.diag(self.noise()[self.seen] ** 2)
         return mean, (self.F * mean).sum(1)[self.seen], cov, B @ FB.T
 
-    # ---- columns -------------------------------------------------------------------------------
     def log_marginal(self, gamma, A, b, fit):
         """log p(γ | y); ``fit`` of bᵀVb."""
         on = np.flatnonzero(gamma)
@@ -105,10 +101,9 @@ class Reference:
             prior = np.where(gamma, np.log(pi), np.log(1 - pi)).sum()
         omega = self.omega[np.ix_(on, on)]
         lam = (A + self.omega)[np.ix_(on, on)]
-        quadratic = b[on] @ np.linalg.solve(lam, b[on]) if len(on) else 0.0
-        return (
-            prior + 0.5 * (np.linalg.slogdet(omega)[1] - np.linalg.slogdet(lam)[1]) + fit(quadratic)
-        )
+        quadratic = b[on] @ np.linalg.solve(lam, b[on])
+        log_ratio = np.linalg.slogdet(omega)[1] - np.linalg.slogdet(lam)[1]
+        return prior + 0.5 * log_ratio + fit(quadratic)
 
     def scan(self, A, b, fit, u):
         p = len(b)
@@ -123,9 +118,7 @@ class Reference:
         on = np.flatnonzero(self.gamma)
         V = np.linalg.inv((A + self.omega)[np.ix_(on, on)])
         self.beta = np.zeros(len(b))
-        self.beta[on] = (
-            V @ b[on] + self.sigma[0] * np.linalg.cholesky(V) @ z[on] if len(on) else 0.0
-        )
+        self.beta[on] = V @ b[on] + self.sigma[0] * np.linalg.cholesky(V) @ z[on]
 
     def draw_columns(self, drawn):
         """States summed out."""
@@ -158,7 +151,6 @@ class Reference:
         self.sigma[0] = math.sqrt(variance_from_gamma(g[0], a, rest() / 2, scale.upper))
         self.draw_beta(A, b, drawn.z)
 
-    # ---- states, their scales and dynamics -----------------------------------------------------
     def draw_states(self, drawn):
         plus = self.paths(drawn.first, drawn.shocks)
         y_plus = (self.F * plus).sum(1) + self.noise() * drawn.errors
@@ -234,7 +226,6 @@ class Reference:
                 z, value = trial, new
         self.sigma, self.phi = np.exp(z[: len(self.sigma)]), z[len(self.sigma) :]
 
-    # ---- errors, and all of it -----------------------------------------------------------------
     def draw_tails(self, seeds):
         errors = self.s.errors
         z = (self.left - self.X() @ self.beta) / self.sigma[0]
