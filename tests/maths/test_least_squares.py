@@ -9,6 +9,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, draw_normal, generator
+from support.targets.known_targets import z_score
 from torch.distributions import Normal
 from torch.testing import assert_close
 
@@ -74,12 +75,7 @@ def test_sampling_distribution_of_the_estimate():
     assert z.abs().max() < 4
     centred = fit.beta - beta
     products = centred[:, :, None] * centred[:, None]
-    assert mean_z(products, covariance).abs().max() < 4
-
-
-def mean_z(values, expected=0.0):
-    """Standard errors by which the mean over draws differs from what is expected."""
-    return (values.mean(0) - expected) / (values.std(0) / len(values) ** 0.5)
+    assert z_score(products, covariance).abs().max() < 4
 
 
 def compute_loss(b, beta, Q):
@@ -125,7 +121,7 @@ def stein_identity_z(fit, beta, Q, estimate):
     pulled = fit.beta @ fit.gram
     gain = (D - 2) ** 2 * NOISE**2 / (pulled @ torch.linalg.inv(Q) * pulled).sum(1)
     fall = compute_loss(fit.beta, beta, Q) - compute_loss(estimate, beta, Q)
-    return mean_z(fall - gain), gain.mean()
+    return z_score(fall - gain, 0.0), gain.mean()
 
 
 @pytest.mark.parametrize("prediction", [True, False])
@@ -140,7 +136,7 @@ def test_james_stein_dominates_by_what_steins_lemma_says(prediction):
         assert abs(z) < 4
         assert gain > 0
         plain, stopped = (compute_loss(james_stein(moved, Q, s), beta, Q) for s in (False, True))
-        assert mean_z(plain - stopped).nan_to_num() > -3  # stopping at 0 gains again
+        assert z_score(plain - stopped, 0.0).nan_to_num() > -3  # stopping at 0 gains again
     expands = 2 * moved.beta - james_stein(moved, Q, False)  # the mutant: away from 0
     assert abs(stein_identity_z(moved, beta, Q, expands)[0]) > 10
 
@@ -149,7 +145,7 @@ def test_james_stein_with_estimated_noise_dominates():
     fit, beta = repeated(None)
     better = james_stein(fit, fit.gram, False)
     fall = compute_loss(fit.beta, beta, fit.gram) - compute_loss(better, beta, fit.gram)
-    assert mean_z(fall) > 4
+    assert z_score(fall, 0.0) > 4
 
 
 def test_ridge_is_penalised_least_squares_and_a_posterior_mean():
@@ -175,7 +171,7 @@ def test_risk_of_ridge_and_the_existence_theorem():
         penalty = torch.full((D,), value, dtype=F64)
         losses = (ridge(fit, penalty) - beta).square().sum(1)
         exact = sum(ridge_risk(fit.gram, beta, NOISE, penalty, eye))
-        assert mean_z(losses, exact).abs() < 4
+        assert z_score(losses, exact).abs() < 4
     least = sum(ridge_risk(fit.gram, beta, NOISE, torch.zeros(D, dtype=F64), eye))
     assert float(least) == pytest.approx(float(NOISE * torch.linalg.inv(fit.gram).trace()))
     # Hoerl & Kennard, Theorem 4.3: any λ < 2σ²/‖β‖² lowers the risk
@@ -227,4 +223,4 @@ def test_james_stein_with_unknown_variance_has_the_least_risk_of_its_kind():
     ours = james_stein(fit, fit.gram, False)
     assert_close((ours @ fit.gram * ours).sum(-1), risk(k))
     for other in (0.5 * k, 1.5 * k):
-        assert mean_z(risk(other) - risk(k)) > 4
+        assert z_score(risk(other) - risk(k), 0.0) > 4

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from scipy.stats import norm, rankdata
+from scipy.stats import multivariate_normal, norm, rankdata
 from support.runs.configured import F64, generator
+from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.errors import IncompleteResultWarning
 from components.metrics.diagnostics import (
@@ -72,10 +73,8 @@ def test_rhat_is_the_published_formula(draws):
     x = autoregression(0.6, chains=5, draws=draws, dims=4, seed=3)
     x[0] += torch.tensor([0.0, 1.0, 3.0, 0.0])  # a shifted chain
     x[1, :, 3] *= 4  # a chain of another scale, which only the folded R̂ sees
-    got = split_rhat(x)
-    assert got.tolist() == pytest.approx(
-        [literal_rhat(x[:, :, j].numpy()) for j in range(4)], rel=1e-10
-    )
+    exact = [literal_rhat(x[:, :, j].numpy()) for j in range(4)]
+    assert split_rhat(x).tolist() == pytest.approx(exact, rel=1e-10)
 
 
 def test_chains_in_agreement_and_in_disagreement():
@@ -129,10 +128,7 @@ def test_the_worst_of_replicates_passes_over_rest_and_not_over_lost_values():
 def test_tail_ess_is_that_of_the_quantiles_indicators(rho):
     x = autoregression(rho, chains=4, draws=4000, dims=10)
     # The indicator of x ≤ q of a Gaussian AR(1) has Σ_t corr(1[x₀ ≤ q], 1[x_t ≤ q]) between those
-    # of an independent
-    # chain and of x itself: exact by numerical integration of the bivariate normal cdf.
-    from scipy.stats import multivariate_normal
-
+    # of an independent chain and of x itself: exact by the bivariate normal cdf.
     q, tau = norm.ppf(0.05), 1.0
     for t in range(1, 200):
         r = rho**t
@@ -154,18 +150,17 @@ def test_mcse_is_the_spread_of_repeated_estimates(rho):
 def test_e_bfmi_literally():
     g = generator(2)
     energy = torch.randn(3, 50, generator=g, dtype=F64).cumsum(1)
-    for chain, got in zip(energy.tolist(), e_bfmi(energy).tolist(), strict=True):
-        mean = sum(chain) / len(chain)
-        moves = sum((b - a) ** 2 for a, b in pairwise(chain))
-        assert got == pytest.approx(moves / sum((e - mean) ** 2 for e in chain), rel=1e-12)
+    deviations = energy - energy.mean(1, keepdim=True)
+    literal = energy.diff().square().sum(1) / deviations.square().sum(1)
+    assert_close(e_bfmi(energy), literal, rtol=1e-12, atol=0)
     independent = torch.randn(2, 20_000, generator=g, dtype=F64)
     assert e_bfmi(independent).tolist() == pytest.approx([2.0, 2.0], rel=0.03)
 
 
 def test_weight_ess_literally():
     log_w = torch.tensor([[0.0, -1.0], [2.0, -torch.inf]], dtype=F64)
-    w = [1.0, math.exp(-1), math.exp(2), 0.0]
-    assert weight_ess(log_w + 700) == pytest.approx(sum(w) ** 2 / sum(v**2 for v in w), rel=1e-12)
+    w = log_w.exp()
+    assert weight_ess(log_w + 700) == pytest.approx(float(w.sum() ** 2 / (w**2).sum()), rel=1e-12)
     assert weight_ess(torch.zeros(5, 20)) == pytest.approx(100)
 
 
@@ -173,12 +168,14 @@ def test_weight_ess_literally():
 def test_pareto_k_of_pareto_weights(k):
     g = generator(4)
     u = torch.rand(40, 10_000, generator=g, dtype=F64)
-    found = torch.tensor([pareto_k(-k * row.log()) for row in u])  # P(w > v) = v^(−1/k)
+    log_w = -k * u.log()  # P(w > v) = v^(−1/k)
     expected = (300 * k + 10 * 0.5) / 310  # 300 weights of the tail, and a prior at ½ worth ten
-    assert abs(float((found.mean() - expected) / (found.std() / 40**0.5))) < 4
-    # the mutant fits log w: k is 0
-    as_logarithms = torch.tensor([pareto_k((-k * row.log()).log()) for row in u])
-    assert abs(float((as_logarithms.mean() - expected) / (as_logarithms.std() / 40**0.5))) > 4
+
+    def z(values):
+        return abs(z_score(torch.tensor([pareto_k(row) for row in values]), expected))
+
+    assert z(log_w) < 4
+    assert z(log_w.log()) > 4  # the mutant fits log w: k is 0
     assert pareto_k(torch.zeros(100)) == -math.inf
 
 

@@ -27,12 +27,8 @@ def made(
     for h in range(k):  # u_{t+j} moves y_{t+h+1}, h ≥ j
         for j in range(h + 1):
             response[:, h, j] = q * ((1 - decay) ** (h - j))[:, None]
-    base = rng.normal(50, 1, (draws, k)) - 2 * q[:, :1]
-    return (
-        torch.from_numpy(base),
-        torch.from_numpy(response.reshape(draws, k, -1)),
-        torch.full((draws,), 4.0 * k),
-    )
+    base = torch.from_numpy(rng.normal(50, 1, (draws, k)) - 2 * q[:, :1])
+    return base, torch.from_numpy(response).flatten(2), torch.full((draws,), 4.0 * k)
 
 
 def spends(
@@ -41,14 +37,8 @@ def spends(
     upper: float = np.inf,
     extra: list[tuple[str, list[float], float]] | None = None,
 ) -> Spends:
-    rows = [("total", [1.0] * n, total), *(extra or [])]
-    return Spends(
-        np.zeros(n),
-        np.full(n, upper),
-        np.array([r[1] for r in rows]),
-        np.array([r[2] for r in rows]),
-        [r[0] for r in rows],
-    )
+    names, rows, limits = zip(("total", [1.0] * n, total), *(extra or []), strict=True)
+    return Spends(np.zeros(n), np.full(n, upper), np.array(rows), np.array(limits), list(names))
 
 
 @pytest.mark.parametrize(("risk", "aversion"), [(None, 0.0), (2.95, 0.0), (None, 0.7), (2.95, 0.3)])
@@ -112,15 +102,11 @@ def test_quantiles_of_student_t_errors_by_monte_carlo_and_a_normal_is_wrong(leve
 
 def test_the_budget_is_spent_to_the_last_digit_where_it_binds():
     law = SumLaw.of_draws(*made(4, 5))
-    for risk, aversion in (
-        (None, 0.0),
-        (safest_plan(law, spends(20, 40.0)).sd * 1.02, 0.0),
-        (None, 0.05),
-    ):
+    safest = safest_plan(law, spends(20, 40.0)).sd
+    for risk, aversion in ((None, 0.0), (safest * 1.02, 0.0), (None, 0.05)):
         plan = best_plan(law, spends(20, 40.0, 3.0), risk, aversion)
         assert plan.u.sum() == pytest.approx(40.0, abs=1e-8) or risk is not None
-        assert plan.u.min() >= 0
-        assert plan.u.max() <= 3.0
+        assert 0 <= plan.u.min() <= plan.u.max() <= 3.0
         assert plan.gap <= TOLERANCE * (np.sqrt(law.base_variance) + abs(plan.mean))
 
 
@@ -151,9 +137,8 @@ def test_side_constraints_bind():
 def test_channels_that_do_harm_get_nothing():
     law = SumLaw(np.zeros(2), np.array([[-1.0, 2.0], [-2.0, 1.0]]), np.ones(2))
     assert best_plan(law, spends(2, 5.0)).u == pytest.approx([0.0, 5.0])
-    assert best_plan(SumLaw(law.a, -np.abs(law.r), law.v), spends(2, 5.0)).u == pytest.approx(
-        [0.0, 0.0]
-    )
+    harmful = SumLaw(law.a, -np.abs(law.r), law.v)
+    assert best_plan(harmful, spends(2, 5.0)).u == pytest.approx([0.0, 0.0])
 
 
 def test_the_frontier_rises_and_nothing_on_it_is_beaten():
@@ -193,28 +178,19 @@ def test_what_nothing_satisfies_is_named(extra, risk, said):
 
 def test_strategies_are_filtered_by_name():
     within = spends(2, 10.0, extra=[("limits.co2", [2.0, 0.0], 6.0)])
-    assert within.broken(np.array([3.0, 7.0])) is None
-    assert within.broken(np.array([3.0, 8.0])) == "total"
-    assert within.broken(np.array([5.0, 1.0])) == "limits.co2"
-    assert within.broken(np.array([-1.0, 1.0])) == "bounds of a week"
+    plans = np.array([[3.0, 7.0], [3.0, 8.0], [5.0, 1.0], [-1.0, 1.0]])
+    assert list(map(within.broken, plans)) == [None, "total", "limits.co2", "bounds of a week"]
 
 
 def test_a_strategy_is_kept_beaten_or_out():
     law = SumLaw(np.zeros(2), np.array([[1.0, 1.2], [1.0, 2.8]]), np.ones(2))
     within = spends(2, 10.0, extra=[("limits.co2", [2.0, 0.0], 16.0)])
-    offered = {
-        "safe": [8.0, 0.0],
-        "bold": [0.0, 10.0],
-        "poor": [1.0, 6.0],
-        "dear": [8.0, 4.0],
-        "dirty": [9.0, 0.0],
-    }
-    found = judge(law, within, {name: np.array(u) for name, u in offered.items()}, None)
-    assert [choice.verdict for choice in found] == [
-        "kept", "kept", "kept", "breaks total", "breaks limits.co2"
-    ]  # fmt: skip
-    assert (
-        judge(law, within, {"a": np.array([4.0, 0.0]), "b": np.array([8.0, 0.0])}, None)[0].verdict
-        == "beaten by b"
-    )
-    assert judge(law, within, {"bold": np.array([0.0, 10.0])}, 5.0)[0].verdict == "breaks risk"
+    offered = {"safe": [8, 0], "bold": [0, 10], "poor": [1, 6], "dear": [8, 4], "dirty": [9, 0]}
+
+    def verdicts(plans, risk=None):
+        choices = judge(law, within, {name: np.array(u) for name, u in plans.items()}, risk)
+        return [choice.verdict for choice in choices]
+
+    assert verdicts(offered) == ["kept", "kept", "kept", "breaks total", "breaks limits.co2"]
+    assert verdicts({"a": [4.0, 0.0], "b": [8.0, 0.0]})[0] == "beaten by b"
+    assert verdicts({"bold": [0.0, 10.0]}, 5.0) == ["breaks risk"]

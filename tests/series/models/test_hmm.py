@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, component, generator
+from torch.distributions import Dirichlet
 
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError
@@ -31,9 +32,14 @@ def series(*x: float) -> Series:
     return Series(torch.tensor(x, dtype=F64).view(1, -1, 1))
 
 
+def split(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A [..., S, S] and B [..., S, C] of the rows of a module."""
+    return values[..., : S * S].unflatten(-1, (S, S)), values[..., S * S :].unflatten(-1, (S, C))
+
+
 def by_paths(values: torch.Tensor, x: list[float]) -> float:
     """Σ over all z of p(z_1) Π A Π B, as (2.14) has it; a missing x has no factor."""
-    A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
+    A, B = split(values)
     total = 0.0
     for z in itertools.product(range(S), repeat=len(x)):
         p = 1 / S
@@ -70,8 +76,8 @@ def test_forecast_is_a_ratio_of_sums_over_paths():
 def test_rows_are_probabilities_and_have_names():
     values = model().constrain(thetas())
     assert len(model().names) == values.shape[1] == S * S + S * C
-    assert torch.allclose(values[:, : S * S].view(-1, S, S).sum(-1), torch.ones(4, S, dtype=F64))
-    assert torch.allclose(values[:, S * S :].view(-1, S, C).sum(-1), torch.ones(4, S, dtype=F64))
+    for rows in split(values):
+        assert torch.allclose(rows.sum(-1), torch.ones(4, S, dtype=F64))
 
 
 def test_prior_has_the_jacobian():
@@ -80,35 +86,22 @@ def test_prior_has_the_jacobian():
     m, theta = model(), thetas(2)
 
     def free(t: torch.Tensor) -> torch.Tensor:
-        values = m.constrain(t.unsqueeze(0))[0]
-        A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
-        return torch.cat([A[:, :-1].flatten(), B[:, :-1].flatten()])
+        return torch.cat([rows[:, :-1].flatten() for rows in split(m.constrain(t[None])[0])])
 
+    laws = [Dirichlet(torch.full((n,), a, dtype=F64)) for n, a in ((S, 0.7), (C, 1.3))]
     for t, found in zip(theta, m.log_prior(theta), strict=True):
-        values = m.constrain(t.unsqueeze(0))[0]
         exact = torch.autograd.functional.jacobian(free, t).slogdet().logabsdet
-        A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
-        for row in A:
-            exact = exact + torch.distributions.Dirichlet(
-                torch.full((S,), 0.7, dtype=F64)
-            ).log_prob(row)
-        for row in B:
-            exact = exact + torch.distributions.Dirichlet(
-                torch.full((C,), 1.3, dtype=F64)
-            ).log_prob(row)
-        assert float(found) == pytest.approx(float(exact), rel=1e-9)
+        for law, rows in zip(laws, split(m.constrain(t[None])[0]), strict=True):
+            exact = exact + law.log_prob(rows).sum()
+        assert found == pytest.approx(float(exact), rel=1e-9)
 
 
 def test_draws_of_the_prior_are_dirichlet():
     values = model().constrain(model().sample_prior(4000, generator(1)))
-    A = values[:, : S * S].reshape(-1, S)  # 12,000 rows of Dir(0.7)
+    A = split(values)[0].flatten(0, 1)  # 12,000 rows of Dir(0.7)
     variance = (1 / S) * (1 - 1 / S) / (S * 0.7 + 1)
-    assert torch.allclose(
-        A.mean(0),
-        torch.full((S,), 1 / S, dtype=F64),
-        atol=4 * math.sqrt(variance / 12000),
-    )
-    assert torch.allclose(A.var(0), torch.full((S,), variance, dtype=F64), rtol=0.05)
+    assert A.mean(0).numpy() == pytest.approx(1 / S, abs=4 * math.sqrt(variance / 12000))
+    assert A.var(0).numpy() == pytest.approx(variance, rel=0.05)
 
 
 def test_gradient_by_differences():
@@ -123,7 +116,7 @@ def test_long_series_neither_underflow_nor_differ_from_step_by_step():
     x = torch.arange(700) % C
     found = model().log_likelihood(theta, series(*x.double().tolist()))[:, 0]
     for values, value in zip(model().constrain(theta), found, strict=True):
-        A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
+        A, B = split(values)
         alpha, total = torch.full((S,), 1 / S, dtype=F64), 0.0
         for t in range(700):
             alpha = (alpha if t == 0 else alpha @ A) * B[:, x[t]]
