@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.runs.configured import double, generator, normal
 from support.targets.sampler_gate import (
     BUILT_IN,
     CPU,
@@ -161,9 +162,9 @@ GIBBS = {"steps": 900, "chains": 8, "burn_in": 50}
 
 
 def flat_regression() -> GaussianRegression:
-    g = torch.Generator().manual_seed(5)
-    X = torch.cat([torch.ones(25, 1, dtype=F64), torch.randn(25, 2, generator=g, dtype=F64)], 1)
-    y = X @ torch.tensor([1.0, -0.5, 0.0], dtype=F64) + torch.randn(25, generator=g, dtype=F64)
+    g = generator(5)
+    X = torch.cat([torch.ones(25, 1, dtype=F64), normal(g, 25, 2)], 1)
+    y = X @ double([1.0, -0.5, 0.0]) + normal(g, 25)
     return GaussianRegression.of(["a", "b", "c"], X, y, flat, ([0.0, 0.0, 0.5], [1.0, 1.0, 0.3]))
 
 

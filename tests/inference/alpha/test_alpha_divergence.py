@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, double, load
 from torch.distributions import Normal, kl_divergence
 
 from components.errors import ConfigMismatchError
@@ -21,7 +21,7 @@ from components.maths.divergences.alpha_divergence import (
 )
 
 F64 = torch.float64
-W, M, S = (torch.tensor(v, dtype=F64) for v in ([0.8, 0.2], [0.0, 3.0], [0.8, 0.8]))
+W, M, S = (double(v) for v in ([0.8, 0.2], [0.0, 3.0], [0.8, 0.8]))
 ALPHAS = [-1.0, 0.0, 0.3, 0.5, 1.0, 2.0]
 
 
@@ -32,7 +32,7 @@ def grid_of(weights=W, means=M, sds=S, n=801):
 
 
 def gaussian(grid, mean, sd):
-    return log_normal(grid.x, *torch.tensor([mean, math.log(sd)], dtype=F64))
+    return log_normal(grid.x, *double([mean, math.log(sd)]))
 
 
 TWO_MODES = grid_of()
@@ -52,7 +52,7 @@ def normalised(log_p, log_q, dx, alpha):
 @pytest.mark.parametrize("alpha", [-0.5, 0.2, 0.5, 0.9, 1.7])
 def test_the_divergence_is_equation_17_and_its_closed_form_for_gaussians(alpha):
     one, two = Normal(0.3, 0.9), Normal(1.0, 1.1)
-    grid = grid_of(torch.ones(1, dtype=F64), torch.tensor([0.3], dtype=F64), torch.tensor([0.9], dtype=F64))  # fmt: skip
+    grid = grid_of(torch.ones(1, dtype=F64), double([0.3]), double([0.9]))  # fmt: skip
     log_q = gaussian(grid, 1.0, 1.1)
     found = float(divergence(grid, log_q, alpha))
     dx = math.exp(grid.log_dx)
@@ -68,8 +68,8 @@ def test_the_divergence_is_equation_17_and_its_closed_form_for_gaussians(alpha):
 
 def test_its_limits_are_the_two_kl_divergences_and_a_half_is_hellinger():
     """Equations (18), (19), (20)."""
-    one = Normal(*torch.tensor([0.3, 0.9], dtype=F64))
-    two = Normal(*torch.tensor([1.0, 1.1], dtype=F64))
+    one = Normal(*double([0.3, 0.9]))
+    two = Normal(*double([1.0, 1.1]))
     grid = grid_of(torch.ones(1, dtype=F64), one.mean[None], one.scale[None])
     log_q = gaussian(grid, 1.0, 1.1)
     for alpha, kl in ((1.0, kl_divergence(one, two)), (0.0, kl_divergence(two, one))):
@@ -155,7 +155,7 @@ def test_infinite_alphas_lie_above_and_below_the_target():
 
 @pytest.mark.parametrize("alpha", [-math.inf, *ALPHAS, math.inf])
 def test_a_gaussian_is_its_own_nearest(alpha):
-    grid = grid_of(torch.ones(1, dtype=F64), torch.tensor([1.2], dtype=F64), torch.tensor([0.7], dtype=F64))  # fmt: skip
+    grid = grid_of(torch.ones(1, dtype=F64), double([1.2]), double([0.7]))  # fmt: skip
     one = fit(alpha, grid)
     assert (one.mass, one.mean, one.sd) == pytest.approx((1.0, 1.2, 0.7), abs=1e-4)
 
@@ -193,7 +193,7 @@ def test_a_run_scores_and_draws_the_figures():
     figures = posterior.figures()
     assert [axis.get_title() for axis in figures["nearest_gaussians"].axes] == ["α = −∞", "α = 1"]
     assert len(figures["sizes_by_alpha"].axes) == 3
-    torch.testing.assert_close(problem.mean, torch.tensor([0.6], dtype=F64))
+    torch.testing.assert_close(problem.mean, double([0.6]))
 
 
 def test_several_variables_are_refused():

@@ -6,7 +6,9 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from support.small.small_problems import classes, component, real, resumed, tensors, train
+from support.runs.configured import generator, normal
+from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.inference.variational.mean_field_vi import MeanField
@@ -21,7 +23,7 @@ PLAIN = {"widths": [4], "dropout": 0.3}
 def some_q(problem, std=0.4, model=MLP):
     rng = Streams(0)
     q = MeanField(model.build(problem, rng), std).requires_grad_(False)
-    q.log_std += 0.3 * torch.randn(q.log_std.shape, generator=rng.noise, dtype=F64)
+    q.log_std += 0.3 * normal(rng.noise, q.log_std.shape)
     return q
 
 
@@ -39,8 +41,8 @@ def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
     q = some_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3)
-    found = inference.objective(q, batch, torch.Generator().manual_seed(5))["objective"]
-    theta = q.draw(3, torch.Generator().manual_seed(5))
+    found = inference.objective(q, batch, generator(5))["objective"]
+    theta = q.draw(3, generator(5))
     mu, v, s2 = q.network.theta, (2 * q.log_std).exp(), q.network.prior_std**2
     log_z_q = (0.5 * (2 * math.pi * v).log() + mu**2 / (2 * v)).sum()
     log_z_p = (0.5 * (2 * math.pi * s2).log()).sum()
@@ -48,7 +50,7 @@ def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
     log_factor = (theta * mu / v - 0.5 * theta**2 * (1 / v - 1 / s2)).sum(1) / problem.n
     ratio = (ell_of(q, theta, batch) - log_factor[:, None]) * alpha
     expected = log_z_q - log_z_p + problem.n / 10 / alpha * (ratio.logsumexp(0) - math.log(3)).sum()
-    torch.testing.assert_close(found, expected + q.network.hyperprior(), rtol=1e-7, atol=1e-7)
+    assert_close(found, expected + q.network.hyperprior(), rtol=1e-7, atol=1e-7)
 
 
 def test_bb_alpha_tends_to_the_bound_of_variational_inference():
@@ -56,12 +58,12 @@ def test_bb_alpha_tends_to_the_bound_of_variational_inference():
     problem = real()
     q = some_q(problem)
     small = component("inference", "bb_alpha", alpha=1e-9, n_samples=4)
-    found = small.objective(q, problem.train, torch.Generator().manual_seed(1))["objective"]
-    theta = q.draw(4, torch.Generator().manual_seed(1))
+    found = small.objective(q, problem.train, generator(1))["objective"]
+    theta = q.draw(4, generator(1))
     log_p = torch.distributions.Normal(0.0, q.network.prior_std).log_prob(theta).sum(1)
     log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
     elbo = (ell_of(q, theta, problem.train).sum(1) + log_p - log_q).mean() + q.network.hyperprior()
-    torch.testing.assert_close(found, elbo, atol=1e-4, rtol=0)
+    assert_close(found, elbo, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 2.0])
@@ -70,14 +72,14 @@ def test_the_bound_of_renyi_is_written_out(alpha):
     q = some_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "renyi_vi", alpha=alpha, n_samples=3)
-    found = inference.objective(q, batch, torch.Generator().manual_seed(2))["objective"]
-    theta = q.draw(3, torch.Generator().manual_seed(2))
+    found = inference.objective(q, batch, generator(2))["objective"]
+    theta = q.draw(3, generator(2))
     log_p = torch.distributions.Normal(0.0, q.network.prior_std).log_prob(theta).sum(1)
     log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
     w = problem.n / 8 * ell_of(q, theta, batch).sum(1) + log_p - log_q
     power = 1 - alpha
     expected = w.mean() if power == 0 else ((power * w).logsumexp(0) - math.log(3)) / power
-    torch.testing.assert_close(found, expected + q.network.hyperprior())
+    assert_close(found, expected + q.network.hyperprior())
 
 
 def test_renyi_at_1_follows_mean_field_vi_in_the_mean():
@@ -136,9 +138,9 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
 
 def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
     """Correlated inputs: variational inference is too narrow, expectation propagation is not."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     problem = real(n=30, n_tasks=1, missing=0.0)
-    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * torch.randn(30, generator=g, dtype=F64)
+    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * normal(g, 30)
     spread = {}
     for alpha in (1e-4, 1.0):
         inference = component(
@@ -148,7 +150,7 @@ def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
     x = torch.cat([problem.train.x, torch.ones(30, 1, dtype=F64)], 1)
     precision = x.T @ x / 0.09 + torch.eye(4, dtype=F64) / 0.64
     narrow, marginal = precision.diagonal() ** -0.5, torch.linalg.inv(precision).diagonal().sqrt()
-    torch.testing.assert_close(spread[1e-4], narrow, rtol=0.25, atol=0)
+    assert_close(spread[1e-4], narrow, rtol=0.25, atol=0)
     correlated = marginal > 1.5 * narrow
     assert correlated.any()
     assert (spread[1.0][correlated] > 1.2 * spread[1e-4][correlated]).all()
@@ -160,7 +162,7 @@ def test_dropout_with_one_pass_is_mc_dropout_bit_for_bit():
     alpha, _ = train(
         component("inference", "mc_dropout_alpha", lr=0.01, n_samples=1), model, problem, 12
     )
-    torch.testing.assert_close(alpha.network.theta, plain.network.theta)
+    assert_close(alpha.network.theta, plain.network.theta)
 
 
 def test_the_loss_of_dropout_is_equation_27_written_out():
@@ -198,9 +200,9 @@ def test_resumed_run_is_bit_identical_and_predicts(name, tmp_path):
         train(inference, model, problem, 15)[0],
         resumed(inference, model, problem, 15, 6, tmp_path)[0],
     )
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)
     x = problem.test.x
-    assert inference.posterior(whole).predict(x, torch.Generator().manual_seed(0)).mu.shape == (
+    assert inference.posterior(whole).predict(x, generator(0)).mu.shape == (
         6,
         len(x),
         2,

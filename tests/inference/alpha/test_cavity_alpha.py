@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from support.runs.configured import generator
-from support.small.small_problems import component, real, resumed, tensors, train
+from support.runs.configured import double, generator, normal
+from support.small.small_problems import assert_same_state, component, real, resumed, train
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
+from torch.testing import assert_close
 
 from components.inference.variational.mean_field_vi import MeanField
 from runner.execution.rng import Streams
@@ -23,7 +24,7 @@ CAVITY = {"draws_from": "cavity", "n_predict": 5}
 def some_q(problem, std=0.4, model=MLP):
     rng = Streams(0)
     q = MeanField(model.build(problem, rng), std).requires_grad_(False)
-    q.log_std += 0.3 * torch.randn(q.log_std.shape, generator=rng.noise, dtype=F64)
+    q.log_std += 0.3 * normal(rng.noise, q.log_std.shape)
     return q
 
 
@@ -32,14 +33,14 @@ def test_the_cavity_is_q_over_a_power_of_its_factor(alpha):
     """q̃ ∝ q/f̃^α with f̃ = (q/p)^{1/N}, and q is recovered from it by equation (24)."""
     q, n = some_q(real()), 7.0
     mean, std, _ = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
-    theta = torch.randn(4, len(mean), generator=generator(0), dtype=F64)
+    theta = normal(generator(0), 4, len(mean))
     log_q = Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
     log_p = Normal(0.0, 0.8).log_prob(theta).sum(1)
     log_cavity = Normal(mean, std).log_prob(theta).sum(1)
     difference = log_q - alpha * (log_q - log_p) / n - log_cavity
-    torch.testing.assert_close(difference, difference[:1].expand(4))
+    assert_close(difference, difference[:1].expand(4))
     back = log_cavity + alpha / (n - alpha) * (log_cavity - log_p) - log_q  # (24)
-    torch.testing.assert_close(back, back[:1].expand(4))
+    assert_close(back, back[:1].expand(4))
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0])
@@ -68,11 +69,11 @@ def test_the_objective_is_equation_25_written_out(alpha):
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3, **CAVITY)
     found = inference.objective(q, batch, generator(5))["objective"]
     mean, std, renyi = inference.cavity(q, problem.n)
-    noise = torch.randn(3, len(mean), generator=generator(5), dtype=F64)
+    noise = normal(generator(5), 3, len(mean))
     theta = mean + std * noise
     ell = q.network.log_prob(q.network.outputs(theta, batch.x), batch)
     fit = problem.n / 10 / alpha * (ell * alpha).exp().mean(0).log().sum()
-    torch.testing.assert_close(found, fit - renyi + q.network.hyperprior(), rtol=1e-9, atol=1e-9)
+    assert_close(found, fit - renyi + q.network.hyperprior(), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
@@ -121,7 +122,7 @@ def test_a_resumed_run_is_bit_identical(tmp_path):
     inference = component("inference", "bb_alpha", n_samples=4, **CAVITY)
     whole = train(inference, MLP, problem, 6)[0]
     parts = resumed(inference, MLP, problem, 6, 3, tmp_path)[0]
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)
 
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.3, 1.0])
@@ -133,14 +134,14 @@ def test_equal_rows_make_the_tied_factor_exact(alpha):
     evidence = float(MultivariateNormal(torch.zeros(n, dtype=F64), covariance).log_prob(y))
     precision = 1 / s2 + n / noise
     network = SimpleNamespace(
-        theta=torch.tensor([float(y.sum()) / noise / precision], dtype=F64),
-        prior_std=torch.tensor([s2**0.5], dtype=F64),
+        theta=double([float(y.sum()) / noise / precision]),
+        prior_std=double([s2**0.5]),
     )
 
     def objective(shift, factor):
         q = SimpleNamespace(
             network=SimpleNamespace(theta=network.theta + shift, prior_std=network.prior_std),
-            log_std=torch.tensor([-0.5 * math.log(precision) + math.log(factor)], dtype=F64),
+            log_std=double([-0.5 * math.log(precision) + math.log(factor)]),
         )
         m, sd, renyi = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
         each = (

@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from support.runs.configured import defaults, generator
+from support.runs.configured import defaults, generator, normal
 from support.small.small_problems import component, real, train
+from torch.testing import assert_close
 
 from components.inference.alpha.full_rank_vi import RowScaledGaussian
 from components.inference.variational.global_gaussian import RowwiseLogJoint
@@ -24,9 +25,7 @@ def full_rank(**changes):
 def test_it_finds_all_covariances_of_a_conjugate_regression():
     g = generator(0)
     problem = real(n=30, n_tasks=1, missing=0.0)
-    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.5 * torch.randn(
-        30, generator=g, dtype=torch.float64
-    )
+    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.5 * normal(g, 30)
     model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
     inference = full_rank(
         gradient="sticking_the_landing", lr=0.03, n_samples=20, initial_std=0.1, draws=5
@@ -75,13 +74,13 @@ def family(P=5, prior=None):
     std = 0.5 + torch.rand(P, generator=g, dtype=torch.float64) if prior is None else prior
     q = RowScaledGaussian(
         RowwiseLogJoint(Independent(std)),
-        torch.randn(P, generator=g, dtype=torch.float64),
+        normal(g, P),
         0.3,
         "shared",
     )
     with torch.no_grad():
-        q.log_std += 0.5 * torch.randn(P, generator=g, dtype=torch.float64)
-        q.lower += torch.randn(P, P, generator=g, dtype=torch.float64)
+        q.log_std += 0.5 * normal(g, P)
+        q.lower += normal(g, P, P)
     return q, std
 
 
@@ -95,15 +94,13 @@ def test_factor_draws_density_and_divergence_are_of_one_gaussian():
             assert float(L[p, k]) == pytest.approx(
                 float(s[p] if p == k else below if k < p else 0.0)
             )
-    noise = torch.randn(7, 2, P, generator=generator(2), dtype=torch.float64)
+    noise = normal(generator(2), 7, 2, P)
     theta = q.transform(noise)
-    torch.testing.assert_close(theta, q.mean + noise @ L.T)
+    assert_close(theta, q.mean + noise @ L.T)
     exact = torch.distributions.MultivariateNormal(q.mean.detach(), scale_tril=L)
-    torch.testing.assert_close(q.log_density(theta), exact.log_prob(theta.detach()))
-    torch.testing.assert_close(q.entropy, exact.entropy())
-    torch.testing.assert_close(
-        q.kl(), kl_gaussian(q.mean, L, torch.zeros(P, dtype=torch.float64), std.diag())
-    )
+    assert_close(q.log_density(theta), exact.log_prob(theta.detach()))
+    assert_close(q.entropy, exact.entropy())
+    assert_close(q.kl(), kl_gaussian(q.mean, L, torch.zeros(P, dtype=torch.float64), std.diag()))
 
 
 def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
@@ -112,7 +109,7 @@ def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
     with torch.no_grad():
         q.lower.zero_()
     optimizer = Adam(q.parameters(), lr)
-    q.transform(torch.randn(1, 1, P, generator=generator(3), dtype=torch.float64)).sum().backward()
+    q.transform(normal(generator(3), 1, 1, P)).sum().backward()
     optimizer.step()  # of gradients that are noise alone, every one as long
     rows = q.scale_tril.detach().tril(-1).square().sum(1).sqrt() / q.log_std.detach().exp()
     assert float(rows[1:].max()) <= lr * 1.001  # with entries of L itself: lr √P over the spread

@@ -6,7 +6,9 @@ import math
 
 import pytest
 import torch
+from support.runs.configured import double, normal
 from support.small.small_problems import component, real, resumed, tensors, train
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.inference.alpha.assumed_density import (
@@ -38,7 +40,7 @@ def test_relu_moments_are_integrals(m, v):
     weight = weight / weight.sum()
     z = x.clamp_min(0)
     mean = float(weight @ z)
-    found = relu_moments(torch.tensor(m, dtype=F64), torch.tensor(v, dtype=F64))
+    found = relu_moments(double(m), double(v))
     assert float(found[0]) == pytest.approx(mean, rel=1e-6)
     assert float(found[1]) == pytest.approx(float(weight @ (z - mean) ** 2), rel=1e-5)
 
@@ -49,15 +51,13 @@ def test_moments_that_pass_through_a_network_are_those_of_draws():
     x = problem.train.x[:3]
     variance = 0.05 + 0 * state.variance
     mean, spread = propagate(state.network, state.mean, variance, x)
-    theta = state.mean + variance.sqrt() * torch.randn(
-        20_000, len(state.mean), generator=generator, dtype=F64
-    )
+    theta = state.mean + variance.sqrt() * normal(generator, 20_000, len(state.mean))
     (W1, b1), (W2, b2) = state.network.layers(theta)
     h = ((W1 @ x.T).transpose(1, 2) + b1[:, None]) / math.sqrt(x.shape[1] + 1)
     f = (h.clamp_min(0) @ W2.transpose(1, 2) + b2[:, None])[..., 0] / math.sqrt(5)
     error = f.std(0) / 20_000**0.5
     assert bool(((f.mean(0) - mean[:, 0]).abs() < 5 * error).all())
-    torch.testing.assert_close(f.var(0), spread[:, 0], rtol=0.06, atol=0)
+    assert_close(f.var(0), spread[:, 0], rtol=0.06, atol=0)
 
 
 def test_a_row_of_a_linear_model_is_bayes_rule():
@@ -69,8 +69,8 @@ def test_a_row_of_a_linear_model_is_bayes_rule():
     precision = (1 / state.variance).diag() + torch.outer(a, a) / noise
     mean = torch.linalg.solve(precision, state.mean / state.variance + a * y / noise)
     moved, log_z = method.observe(state, x, y)
-    torch.testing.assert_close(moved.mean, mean)
-    torch.testing.assert_close(moved.variance, torch.linalg.inv(precision).diagonal())
+    assert_close(moved.mean, mean)
+    assert_close(moved.variance, torch.linalg.inv(precision).diagonal())
     total = float(a.square() @ state.variance) + noise
     assert log_z == pytest.approx(log_normal(y - float(a @ state.mean), total))
 

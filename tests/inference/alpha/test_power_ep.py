@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, double, load
 from support.small.small_problems import classes
 from torch.distributions import MultivariateNormal
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
 
@@ -52,8 +53,8 @@ def test_a_linear_regression_is_exact_for_every_alpha(alpha):
     y, s2 = problem.train.y[:, 0], model.gaussian_prior().square()
     precision = X.T @ X / 4.0 + (1 / s2).diag()
     mean, covariance = moments(inference, state)
-    torch.testing.assert_close(mean, torch.linalg.solve(precision, X.T @ y / 4.0))
-    torch.testing.assert_close(covariance, torch.linalg.inv(precision))
+    assert_close(mean, torch.linalg.solve(precision, X.T @ y / 4.0))
+    assert_close(covariance, torch.linalg.inv(precision))
     marginal = X @ s2.diag() @ X.T + 4.0 * torch.eye(15, dtype=F64)
     evidence = float(MultivariateNormal(torch.zeros(15, dtype=F64), marginal).log_prob(y))
     value = info["elbo" if alpha == 0 else "objective"]
@@ -74,8 +75,8 @@ def test_the_moments_of_all_tilted_distributions_are_those_of_q(alpha):
         tilted = (log_q + alpha * (model.log_likelihood(theta, row)[:, 0] - site)).softmax(0)
         tilted_mean = tilted @ theta
         centred = theta - tilted_mean
-        torch.testing.assert_close(tilted_mean, mean, rtol=0, atol=1e-5)
-        torch.testing.assert_close(centred.T @ (tilted[:, None] * centred), covariance, rtol=0, atol=1e-5)  # fmt: skip
+        assert_close(tilted_mean, mean, rtol=0, atol=1e-5)
+        assert_close(centred.T @ (tilted[:, None] * centred), covariance, rtol=0, atol=1e-5)  # fmt: skip
     assert area > 0
 
 
@@ -135,12 +136,12 @@ def test_alpha_0_is_the_best_gaussian_of_variational_inference():
     evidence = float(log_joint.logsumexp(0)) + math.log(area)
     assert best < evidence
     for shift in ([0.03, 0.0], [-0.03, 0.0], [0.0, 0.03], [0.0, -0.03]):
-        assert elbo(mean + torch.tensor(shift, dtype=F64), covariance) < best
-    turn = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=F64)
+        assert elbo(mean + double(shift), covariance) < best
+    turn = double([[0.0, 1.0], [1.0, 0.0]])
     for change in (0.05 * covariance, -0.05 * covariance, 0.004 * turn, -0.004 * turn):
         assert elbo(mean, covariance + change) < best
     near = probit(60, alpha=1e-3)
-    torch.testing.assert_close(moments(near[0], near[1])[0], mean, rtol=0, atol=1e-3)
+    assert_close(moments(near[0], near[1])[0], mean, rtol=0, atol=1e-3)
 
 
 def test_expectation_propagation_is_nearer_to_the_evidence_and_the_spread():

@@ -2,7 +2,8 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import double, generator, normal
+from torch.testing import assert_close
 
 from components.inference.alpha.power_mean import log_power_mean
 
@@ -11,14 +12,14 @@ F64 = torch.float64
 
 @pytest.mark.parametrize("power", [-1.5, 1e-4, 0.25, 1.0, 3.0])
 def test_it_is_the_literal_sum(power):
-    ell = torch.randn(7, 4, generator=generator(0), dtype=F64)
+    ell = normal(generator(0), 7, 4)
     literal = [
         math.log(sum(math.exp(power * float(v)) for v in column) / 7) / power for column in ell.T
     ]
-    torch.testing.assert_close(log_power_mean(ell, power), torch.tensor(literal, dtype=F64))
+    assert_close(log_power_mean(ell, power), double(literal))
     at = ell.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(log_power_mean(at, power).sum(), at)
-    torch.testing.assert_close(gradient, (power * ell).softmax(0))
+    assert_close(gradient, (power * ell).softmax(0))
 
 
 def test_small_powers_keep_their_digits_in_single_precision():
@@ -31,12 +32,10 @@ def test_small_powers_keep_their_digits_in_single_precision():
 
 
 def test_the_limits_are_the_mean_and_the_extremes():
-    ell = torch.randn(5, 3, generator=generator(2), dtype=F64)
-    torch.testing.assert_close(log_power_mean(ell, 0.0), ell.mean(0))
-    torch.testing.assert_close(log_power_mean(ell, 1e-7), ell.mean(0), atol=1e-6, rtol=0)
-    torch.testing.assert_close(log_power_mean(ell, 1e4), ell.amax(0), atol=1e-3, rtol=0)
-    torch.testing.assert_close(log_power_mean(ell, -1e4), ell.amin(0), atol=1e-3, rtol=0)
-    huge = torch.tensor([[-1e5], [-2e5]], dtype=F64)
-    torch.testing.assert_close(
-        log_power_mean(huge, 1.0), torch.tensor([-1e5 - math.log(2)], dtype=F64)
-    )
+    ell = normal(generator(2), 5, 3)
+    assert_close(log_power_mean(ell, 0.0), ell.mean(0))
+    assert_close(log_power_mean(ell, 1e-7), ell.mean(0), atol=1e-6, rtol=0)
+    assert_close(log_power_mean(ell, 1e4), ell.amax(0), atol=1e-3, rtol=0)
+    assert_close(log_power_mean(ell, -1e4), ell.amin(0), atol=1e-3, rtol=0)
+    huge = double([[-1e5], [-2e5]])
+    assert_close(log_power_mean(huge, 1.0), double([-1e5 - math.log(2)]))

@@ -14,6 +14,7 @@ from support.small.small_nets import (
     texts,
 )
 from support.small.small_problems import component, real, train
+from torch.testing import assert_close
 
 from components.inference.point.descent import descend
 from components.maths.optimizers import SGD
@@ -48,7 +49,7 @@ def test_it_is_the_mean_of_the_iterates_predictions(model, problem):
     state, rng = train(ensemble(), model, problem, 16)
     said = ensemble().posterior(state).predict(problem.test.x, rng.evaluation)
     expected = torch.stack([network(problem.test.x).softmax(-1) for network in networks]).mean(0)
-    torch.testing.assert_close(said.probs, expected)
+    assert_close(said.probs, expected)
     averaged = copy.deepcopy(networks[0])
     for parts in zip(*(network.parameters() for network in [averaged, *networks]), strict=True):
         parts[0].data = torch.stack(parts[1:]).mean(0)
@@ -64,8 +65,8 @@ def test_real_labels_are_a_mixture_with_each_iterates_own_noise():
         .predict(problem.test.x, torch.Generator())
     )
     for k, network in enumerate(networks):
-        torch.testing.assert_close(said.mu[k], network(problem.test.x)[..., 0])
-        torch.testing.assert_close(said.v[k, 0], network.log_noise.exp())
+        assert_close(said.mu[k], network(problem.test.x)[..., 0])
+        assert_close(said.v[k, 0], network.log_noise.exp())
 
 
 def test_some_of_it_and_what_it_is_before_an_iterate_is_kept():

@@ -17,6 +17,7 @@ from support.small.small_nets import (
 )
 from support.small.small_problems import classes, component, real, train
 from torch.nn import functional as F
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.inference.averaging.path import training_input_batches
@@ -64,19 +65,15 @@ def test_the_mean_is_that_of_the_points_of_an_annealed_descent(model, problem):
     points = way(model, problem, 16, cosine)[[8, 11, 14]]  # steps 9, 12, 15
     state, _ = train(swa(), model, problem, 16)
     assert state.n == 3
-    torch.testing.assert_close(state.mean, points.mean(0))
+    assert_close(state.mean, points.mean(0))
     network = swa().posterior(state).network
-    torch.testing.assert_close(
-        torch.cat([p.flatten() for p in network.parameters()]), points.mean(0)
-    )
+    assert_close(torch.cat([p.flatten() for p in network.parameters()]), points.mean(0))
 
 
 def test_the_rate_is_constant_where_no_schedule_is_asked_for():
     problem = real(batch_size=10)
     points = way(MLP, problem, 12, lambda t: 0.1 if t < 6 else 0.02)[[8, 11]]
-    torch.testing.assert_close(
-        train(swa(schedule="constant"), MLP, problem, 12)[0].mean, points.mean(0)
-    )
+    assert_close(train(swa(schedule="constant"), MLP, problem, 12)[0].mean, points.mean(0))
 
 
 def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
@@ -89,9 +86,7 @@ def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
     assert state.network.training
     early = train(swa(), SMALL_LSTM, problem, 5)[0]
     still = copy.deepcopy(early.network).train(False)
-    torch.testing.assert_close(
-        swa().posterior(early).predict(x, rng.evaluation).logits[0], still(x)
-    )
+    assert_close(swa().posterior(early).predict(x, rng.evaluation).logits[0], still(x))
 
 
 def test_batch_normalisation_is_gathered_anew_at_the_mean():
@@ -107,12 +102,12 @@ def test_batch_normalisation_is_gathered_anew_at_the_mean():
         for x in shown
     ]
     mean, variance = network.statistics()[:2]
-    torch.testing.assert_close(mean, torch.stack([part.mean(1) for part in h]).mean(0))
-    torch.testing.assert_close(variance, torch.stack([part.var(1) for part in h]).mean(0))
+    assert_close(mean, torch.stack([part.mean(1) for part in h]).mean(0))
+    assert_close(variance, torch.stack([part.var(1) for part in h]).mean(0))
     assert not torch.allclose(mean, state.network.statistics()[0])
     few = swa(norm_rows=8)
     fewer = few.posterior(train(few, SMALL_VGG, problem, 16)[0]).network.statistics()[0]
-    torch.testing.assert_close(fewer, h[0].mean(1))
+    assert_close(fewer, h[0].mean(1))
 
 
 def test_rows_are_shown_in_batches_of_training():

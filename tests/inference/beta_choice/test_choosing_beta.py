@@ -14,6 +14,7 @@ import torch
 from pydantic import ValidationError
 from support.runs.configured import component, load
 from support.series.small_sequences import run
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.series.scores.predictive_loss import modal, predictive_loss, smallest, weights
@@ -105,9 +106,9 @@ def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations(
             for s in states[1]
         ]
     )
-    torch.testing.assert_close(found.losses, losses, rtol=0, atol=0)
+    assert_close(found.losses, losses, rtol=0, atol=0)
     assert found.chosen == statistics.mode(sorted(losses.argmin(0).tolist()))
-    torch.testing.assert_close(
+    assert_close(
         found.mean, states[0][found.chosen].filtered.current_posterior().mean, rtol=0, atol=0
     )
     assert found.scores()["beta_selected"].tolist() == [BETAS[found.chosen]] * 4
@@ -231,7 +232,7 @@ def test_beta_of_zero_is_the_ordinary_filter(robust):
             component("inference", robust, particles=200, beta=beta), model, problem, Streams(5)
         )
         for name in ("mean", "lower", "upper", "predicted"):
-            torch.testing.assert_close(vars(found)[name], vars(exact)[name], rtol=1e-9, atol=1e-9)
+            assert_close(vars(found)[name], vars(exact)[name], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import double, generator
 from support.small.small_problems import component, resumed, train
 from support.small.small_spam import log_joint, log_odds, neighbours, rows, words
 
@@ -72,7 +72,7 @@ def test_known_attacks_are_undone_as_3_5_says(direction, u):
         every = neighbours((0,) * 5, 5, "insertion")
         extra = {"removal": 0.8} if attack == "minimum_cost" else {}
         sent = {x: a(base, x, 2, direction, **extra) for x in every}
-        found = aware.predict(torch.tensor(every, dtype=torch.float64), None).log_probs[:, 0]
+        found = aware.predict(double(every), None).log_probs[:, 0]
         for b, seen in enumerate(every):
             yes, no = brute(plain, seen, lambda x, z: float(sent[x] == z), 2, direction, u)  # noqa: B023
             assert bool(found[b, 1] > found[b, 0]) == (yes > no)
@@ -90,9 +90,7 @@ def test_an_attacker_who_is_idle_now_and_then_leaves_some_spam_as_it_is(name):
     aware = posterior(name, problem, changes=2, idle=q, **known)
     every = neighbours((0,) * 5, 5, "insertion")
     sent = {x: least(aware.undefended, x, 2, "insertion") for x in every}
-    found = aware.predict(torch.tensor(every, dtype=torch.float64), torch.Generator()).probs[
-        :, 0, 1
-    ]
+    found = aware.predict(double(every), torch.Generator()).probs[:, 0, 1]
     for b, seen in enumerate(every):
         yes, no = brute(
             aware.undefended,
@@ -107,7 +105,7 @@ def test_an_attacker_who_is_idle_now_and_then_leaves_some_spam_as_it_is(name):
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
 def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direction):
     problem = words(n_words=5, seed=4)
-    every = torch.tensor(neighbours((0,) * 5, 5, "insertion"), dtype=torch.float64)
+    every = double(neighbours((0,) * 5, 5, "insertion"))
     removal = None if direction == "insertion" else 1.0
     known = posterior("dalvi", problem, attack="least_malicious", removal_cost=removal)
     goal = known.predict(every, None).probs[:, 0, 1]
@@ -139,7 +137,7 @@ def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
     from components.attackers.words.changes import change_sets, flip_words
 
     sets, table = change_sets(5, 2), {}
-    x = torch.tensor(every, dtype=torch.float64)
+    x = double(every)
     p = ara.frequencies(Attacked(base), x, 2, n, generator(5))
     for b, row in enumerate(every):
         ends = rows(flip_words(x[b : b + 1].expand(len(sets), -1), sets))
@@ -245,7 +243,7 @@ def test_a_frequency_has_the_precision_asked_for_and_no_bias():
 
 def test_acra_with_a_precision_is_nearer_to_acra_with_many_draws():
     problem = words(n_words=5, seed=4)
-    every = torch.tensor(neighbours((0,) * 5, 5, "insertion"), dtype=torch.float64)
+    every = double(neighbours((0,) * 5, 5, "insertion"))
 
     def p(**options):
         aware = posterior("acra", problem, variance=0.5, candidates=32, **options)

@@ -1,7 +1,8 @@
 import pytest
 import torch
 from pydantic import ValidationError
-from support.small.small_problems import classes, component, resumed, tensors, train
+from support.small.small_problems import assert_same_state, classes, component, resumed, train
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.inference.defences.training_threat import TrainingThreat, mixed
@@ -34,7 +35,7 @@ def test_attacks_of_size_zero_are_map(optimizer):
     ].network.theta
     half = train(defence(**settings, train_eps=0.0), MLP, threatened(), 12)[0].network.theta
     assert torch.equal(alone, plain)
-    torch.testing.assert_close(half, plain)
+    assert_close(half, plain)
     moved = train(defence(**settings, train_eps=0.2), MLP, threatened(), 12)[0].network.theta
     assert float((moved - plain).detach().abs().max()) > 1e-3
 
@@ -57,7 +58,7 @@ def test_two_steps_literally():
         loss = -0.5 * (clean + fooled) - network.log_prior(at).sum() / problem.n
         theta = theta - 0.1 * torch.autograd.grad(loss, at)[0]
         state, _ = inference.step(state, batch, rng)
-        torch.testing.assert_close(network.theta.detach(), theta[0])
+        assert_close(network.theta.detach(), theta[0])
 
 
 def test_attack_gives_parameters_no_gradient():
@@ -108,7 +109,7 @@ def test_resumed_run_is_bit_identical(tmp_path, attacker):
     pieces = defence(optimizer="adam"), MLP
     whole = train(*pieces, threatened(attacker, torch.float32, **settings), 14)[0]
     parts = resumed(*pieces, threatened(attacker, torch.float32, **settings), 14, 5, tmp_path)[0]
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)
 
 
 def test_mistakes_are_one_clear_line():

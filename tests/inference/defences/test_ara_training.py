@@ -3,7 +3,9 @@ import math
 
 import pytest
 import torch
-from support.small.small_problems import classes, component, resumed, tensors, train
+from support.runs.configured import double, generator, normal
+from support.small.small_problems import assert_same_state, classes, component, resumed, train
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
@@ -44,11 +46,11 @@ def literal_attack(inference, model, theta, batch, generator):
     x = [[batch.x[b] for b in range(B)] for _ in range(K)]
     rate = torch.full((1,), inference.attack_steps, dtype=F64)
     T = int(torch.poisson(rate, generator=generator))
-    shapes = torch.tensor(inference.attack_beta, dtype=F64).expand(K * B, 2)
+    shapes = double(inference.attack_beta).expand(K * B, 2)
     gamma = torch._standard_gamma(shapes, generator=generator).tolist()
     eps = [inference.attack_step * inference.train_eps * g / (g + h) for g, h in gamma]
     for _ in range(T):
-        noise = torch.randn(K * B, batch.x.shape[1], generator=generator, dtype=F64)
+        noise = normal(generator, K * B, batch.x.shape[1])
         for k in range(K):
             for b in range(B):
                 e, at = eps[k * B + b], x[k][b]
@@ -78,7 +80,7 @@ def test_algorithm_3_2_literally(momentum):
     eta = 0.1 / problem.n
     for _, batch in problem.batches("minibatch", rng, 0, 2):
         x = literal_attack(inference, model, theta, batch, twin.attack)
-        noise = torch.randn(len(theta), model.dim, generator=twin.noise, dtype=F64)
+        noise = normal(twin.noise, len(theta), model.dim)
         for i in range(len(theta)):
             at = theta[i].clone().requires_grad_()
             log_joint = -0.5 * (at**2).sum()  # N(0, 1) priors, up to a constant
@@ -94,7 +96,7 @@ def test_algorithm_3_2_literally(momentum):
             )
             theta[i] = theta[i] + v[i]
         state, _ = inference.step(state, batch, rng)
-        torch.testing.assert_close(state.theta, torch.stack(theta))
+        assert_close(state.theta, torch.stack(theta))
 
 
 def followed(inference, start, problem, steps=8, seed=3):
@@ -118,9 +120,7 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
     for _, batch in problem.batches("minibatch", rng, 0, 8):
         state, _ = at.step(state, batch, rng)
     off = {"chains": 1, "attacker_uncertainty": False, "defender_uncertainty": False}
-    torch.testing.assert_close(
-        followed(ara(**shared, **off), start, problem), state.network.theta.detach()[None]
-    )
+    assert_close(followed(ara(**shared, **off), start, problem), state.network.theta.detach()[None])
     for switch in off.keys() - {"chains"}:
         other = followed(ara(**shared, **off | {switch: True}), start, problem)
         assert float((other - state.network.theta.detach()).abs().max()) > 1e-4, switch
@@ -141,9 +141,7 @@ def test_without_an_attack_it_is_sgld(defender):
     sgld = component("inference", "sgld", chains=3, step_size=0.1 / problem.n)
     expected = followed(sgld, start, problem)
     for mixture in ("half", "attacked"):
-        torch.testing.assert_close(
-            followed(ara(**settings, mixture=mixture), start, problem), expected
-        )
+        assert_close(followed(ara(**settings, mixture=mixture), start, problem), expected)
     attacked = followed(ara(**settings | {"train_eps": 0.2}), start, problem)
     assert float((attacked - expected).abs().max()) > 1e-3
 
@@ -152,7 +150,7 @@ def test_momentum_keeps_the_stationary_variance():
     """On N(0, I) (no data seen: τ = 1) v, θ with μ has variance 1 + O(η), as SGLD has; noise
     without (1 − μ) has not."""
     eta, mu, n = 0.02, 0.5, 4000
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
 
     def variance(scale):
         theta, v = torch.randn(n, generator=g), torch.zeros(n)
@@ -174,7 +172,7 @@ def test_predictive_is_the_mean_over_Particles():
     probs = torch.stack(
         [state.model.outputs(beta[None], problem.test.x)[0].softmax(-1) for beta in state.theta]
     ).mean(0)
-    torch.testing.assert_close(posterior.predict(problem.test.x, rng.evaluation).probs, probs)
+    assert_close(posterior.predict(problem.test.x, rng.evaluation).probs, probs)
 
 
 @pytest.mark.parametrize(
@@ -193,10 +191,10 @@ def test_particles_with_inputs_of_their_own(model):
     for k in range(3):
         own = Batch(x[k], batch.y, batch.mask, 2.0)
         expected = value_and_gradient(built, theta[k : k + 1], own)
-        torch.testing.assert_close(value[k : k + 1], expected[0])
-        torch.testing.assert_close(gradient[k : k + 1], expected[1])
+        assert_close(value[k : k + 1], expected[0])
+        assert_close(gradient[k : k + 1], expected[1])
         alone = Attacked(Particles(built, theta[k : k + 1])).input_gradient(x[k], y, rng.attack)
-        torch.testing.assert_close(slopes[k], alone)
+        assert_close(slopes[k], alone)
 
 
 def test_each_particle_is_attacked_for_what_it_says_itself():
@@ -213,7 +211,7 @@ def test_each_particle_is_attacked_for_what_it_says_itself():
 def test_attack_draws():
     """ε of mean half the largest, T of mean and variance λ; a row without label stays, and so does
     one with T = 0."""
-    g, rows = torch.Generator().manual_seed(0), torch.zeros(20_000, 1, dtype=F64)
+    g, rows = generator(0), torch.zeros(20_000, 1, dtype=F64)
     eps = beta_sizes(rows, 0.4, [2.0, 2.0], g)[:, 0]
     assert abs(float(eps.mean()) - 0.2) < 4 * float(eps.std()) / len(eps) ** 0.5
     assert abs(float(eps.var()) - 0.16 / 20) < 0.0005
@@ -222,7 +220,7 @@ def test_attack_draws():
     assert abs(float(T.var()) - 5) < 0.25
     problem = classes(n=6)
     victim = Attacked(
-        Particles(MLP.build(problem, Streams(0)), torch.randn(1, 43, generator=g, dtype=F64)),
+        Particles(MLP.build(problem, Streams(0)), normal(g, 1, 43)),
         (0.0, 1.0),
     )
     y, steps = problem.test.y.clone(), torch.tensor([3, 3, 0, 1, 1, 1])
@@ -249,7 +247,7 @@ def test_resumed_run_is_bit_identical_and_gives_no_gradient_away(tmp_path, defen
     pieces = ara(defender_uncertainty=defender), MLP
     whole = train(*pieces, threatened(dtype=torch.float32), 14)[0]
     parts = resumed(*pieces, threatened(dtype=torch.float32), 14, 5, tmp_path)[0]
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)
     assert not whole.theta.requires_grad
     assert all(p.grad is None for p in whole.model.parameters())
 

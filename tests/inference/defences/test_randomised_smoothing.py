@@ -6,8 +6,9 @@ from statistics import NormalDist
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import threat
-from support.small.small_problems import classes, component, resumed, tensors, train
+from support.runs.configured import double, normal, threat
+from support.small.small_problems import assert_same_state, classes, component, resumed, train
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.attackers.norms import NORMS
@@ -58,7 +59,7 @@ def trained(problem, steps=150, **keys):
 # ---- radii
 def test_the_radius_is_the_literal_formula():
     """R = σ Φ⁻¹(p̲) by the standard library's normal law; 0 up to one half."""
-    p = torch.tensor([0.1, 0.5, 0.50001, 0.8, 0.9931], dtype=torch.float64)
+    p = double([0.1, 0.5, 0.50001, 0.8, 0.9931])
     expected = [max(0.0, 0.25 * NormalDist().inv_cdf(float(each))) for each in p]
     assert certified_radius(p, 0.25).tolist() == pytest.approx(expected, abs=1e-12)
 
@@ -72,7 +73,7 @@ def test_a_certificate_literally():
     generator = Streams(5).evaluation
     chosen, counted = (torch.zeros(30, 3, dtype=torch.long) for _ in range(2))
     for draws, votes in ((30, chosen), (400, counted)):
-        for eta in torch.randn(draws, 30, 3, generator=generator, dtype=torch.float64):
+        for eta in normal(generator, draws, 30, 3):
             noisy = x + posterior.sigma * eta
             votes[torch.arange(30), posterior.network(noisy)[:, 0].argmax(-1)] += 1
     for b in range(30):
@@ -141,7 +142,7 @@ def test_votes_decide_and_their_ties_go_to_the_mean_probability():
     p = vote_logits(f).exp()[0, 0]
     mean = f.softmax(-1).mean(0)[0, 0]
     assert int(mean.argmax()) == 0  # the mean would say another class
-    torch.testing.assert_close(p, (torch.tensor([1.0, 2, 0, 0]) + mean) / 4)
+    assert_close(p, (torch.tensor([1.0, 2, 0, 0]) + mean) / 4)
     ties = torch.tensor([[1.0, 0, 0, 0], [0, 3.0, 0, 0], [0, 0, 2.0, 0]]).double()[:, None, None]
     assert int(vote_logits(ties).argmax()) == 1
 
@@ -150,11 +151,11 @@ def test_votes_are_those_of_the_noise_of_the_generator():
     problem = classes(n=20)
     posterior, _ = trained(problem, 30)
     x = problem.test.x
-    eta = torch.randn(40, *x.shape, generator=Streams(4).attack, dtype=torch.float64)
+    eta = normal(Streams(4).attack, 40, *x.shape)
     with torch.no_grad():
         f = torch.stack([posterior.network(x + 0.25 * each) for each in eta])
     logits = posterior.predict(x, Streams(4).attack).logits
-    torch.testing.assert_close(logits[0], vote_logits(f))
+    assert_close(logits[0], vote_logits(f))
 
 
 def test_blocks_of_draws_change_no_vote(monkeypatch):
@@ -164,7 +165,7 @@ def test_blocks_of_draws_change_no_vote(monkeypatch):
     whole = posterior.predict(x, Streams(4).attack).logits
     radius = posterior.certify(x, Streams(4).attack).radius
     monkeypatch.setattr(noisy_votes, "ROWS", 20 * 7)  # seven draws at a time
-    torch.testing.assert_close(posterior.predict(x, Streams(4).attack).logits, whole)
+    assert_close(posterior.predict(x, Streams(4).attack).logits, whole)
     assert torch.equal(posterior.certify(x, Streams(4).attack).radius, radius)
 
 
@@ -180,7 +181,7 @@ def test_the_derivative_without_a_graph_is_that_of_autograd(criterion):
     ]
     assert by_graph.reverse(x, Streams(0).attack) is None
     assert float(slopes[0].abs().max()) > 1e-4
-    torch.testing.assert_close(*slopes)
+    assert_close(*slopes)
 
 
 class Plain:
@@ -208,7 +209,7 @@ def test_where_all_votes_agree_an_attack_follows_the_mean_probability():
     slope = Attacked(posterior).input_gradient(x, y, Streams(0).attack)[unanimous]
     cosine = (slope @ w) / (slope.norm(dim=1) * w.norm())
     sign = y[unanimous, 0].double() * 2 - 1
-    torch.testing.assert_close(cosine, sign)
+    assert_close(cosine, sign)
 
 
 # ---- certificates under attack
@@ -246,7 +247,7 @@ def test_words_have_the_root_of_their_number_as_length():
     y[:5] = 0
     lengths = [perturbations(problem, y, "flip", k).l2_norms for k in (0, 1, 3)]
     for k, length in zip((0, 1, 3), lengths, strict=True):
-        torch.testing.assert_close(length[5:], torch.full((15,), math.sqrt(k)).double())
+        assert_close(length[5:], torch.full((15,), math.sqrt(k)).double())
         assert (length[:5] == 0).all()
 
 
@@ -293,13 +294,13 @@ def test_two_steps_literally():
     theta = network.theta.detach().clone()[None]
     other = Streams(0)
     for _, batch in problem.batches("minibatch", rng, 0, 2):
-        eta = torch.randn(batch.x.shape, generator=other.noise, dtype=torch.float64)
+        eta = normal(other.noise, batch.x.shape)
         leaf = theta.clone().requires_grad_()
         fit = network.predictive(leaf, batch.x + 0.3 * eta).log_prob(batch.y).mean()
         loss = -fit - network.log_prior(leaf).sum() / problem.n
         theta = theta - 0.1 * torch.autograd.grad(loss, leaf)[0]
         state, _ = method.step(state, batch, rng)
-        torch.testing.assert_close(network.theta.detach(), theta[0])
+        assert_close(network.theta.detach(), theta[0])
 
 
 def test_little_noise_is_map():
@@ -307,14 +308,14 @@ def test_little_noise_is_map():
     keys = {"optimizer": "adam", "lr": 0.02}
     plain = train(component("inference", "map", **keys), MLP, problem, 20)[0].network.theta
     noisy = train(smoothing(**keys, sigma=1e-9), MLP, problem, 20)[0].network.theta
-    torch.testing.assert_close(noisy, plain, rtol=1e-5, atol=1e-6)
+    assert_close(noisy, plain, rtol=1e-5, atol=1e-6)
 
 
 def test_killed_and_resumed(tmp_path):
     problem = classes(batch_size=10)
     whole, _ = train(smoothing(), MLP, problem, 9)
     again, _ = resumed(smoothing(), MLP, problem, 9, 4, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
+    assert_same_state(whole, again)
 
 
 def test_noise_in_training_certifies_more():

@@ -6,8 +6,10 @@ import warnings
 
 import pytest
 import torch
+from support.runs.configured import normal
 from support.small.small_problems import component, resumed, train
 from support.small.small_spam import words
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.errors import ConfigMismatchError, IncompleteResultWarning
@@ -70,9 +72,7 @@ def test_both_halves_literally(momentum):
     for t, batch in problem.batches("minibatch", rng, 0, 6):
         labels, scale = batch.y[:, 0].tolist(), batch.scale
         if t <= 3:
-            noise = torch.cat(
-                [torch.zeros(1, 7, dtype=F64), torch.randn(K, 7, generator=twin.noise, dtype=F64)]
-            )
+            noise = torch.cat([torch.zeros(1, 7, dtype=F64), normal(twin.noise, K, 7)])
             moving = {i: (slope(theta[i], batch.x, labels, scale), noise[i]) for i in range(1 + K)}
         else:
             if attacked is None:
@@ -80,7 +80,7 @@ def test_both_halves_literally(momentum):
                     [least(theta[1 + i], x[n], y[n], 1) for n in range(N)] for i in range(K)
                 ]
             rows = torch.randint(N, (20,), generator=twin.noise).tolist()
-            noise, moving = torch.randn(K, 7, generator=twin.noise, dtype=F64), {}
+            noise, moving = normal(twin.noise, K, 7), {}
             for i in range(K):
                 both = [*batch.x, *(attacked[i][n] for n in rows)]
                 gradient = slope(theta[1 + K + i], both, labels + [y[n] for n in rows], scale / 2)
@@ -93,11 +93,9 @@ def test_both_halves_literally(momentum):
             )
             theta[i] = theta[i] + v[i]
         state, _ = method.step(state, batch, rng)
-        torch.testing.assert_close(state.theta, torch.stack(theta), rtol=0, atol=1e-12)
+        assert_close(state.theta, torch.stack(theta), rtol=0, atol=1e-12)
     assert attacked is not None
-    torch.testing.assert_close(
-        state.attacked, torch.stack([torch.stack(rows) for rows in attacked])
-    )
+    assert_close(state.attacked, torch.stack([torch.stack(rows) for rows in attacked]))
 
 
 def test_the_undefended_is_gradient_descent_on_clean_rows_and_stays():
@@ -115,7 +113,7 @@ def test_the_undefended_is_gradient_descent_on_clean_rows_and_stays():
     method = robustified(undefended_steps=30)
     for steps in (30, 50):
         state, _ = train(method, LOGISTIC, problem, steps)
-        torch.testing.assert_close(state.theta[:1], goal)
+        assert_close(state.theta[:1], goal)
     undefended = method.posterior(state).undefended
     assert torch.equal(undefended.theta, state.theta[:1])
     assert not torch.allclose(state.theta[3:], goal.expand(2, -1), atol=0.05)

@@ -7,8 +7,9 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, double, generator, load, normal
 from support.series.small_sequences import gappy, run, sequence, system
+from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
 from components.errors import ConfigMismatchError, NumericalError
@@ -38,10 +39,10 @@ class Sine:
     """x_t = x_{t−1} + 0.4 sin x_{t−1} + N(0, q), y_t = sin x_t + x_t/2 + N(0, s); nothing in it is
     steep."""
 
-    Q = torch.tensor([[0.02]], dtype=torch.float64)
-    Sigma = torch.tensor([[0.05]], dtype=torch.float64)
-    m0 = torch.tensor([0.7], dtype=torch.float64)
-    P0 = torch.tensor([[0.1]], dtype=torch.float64)
+    Q = double([[0.02]])
+    Sigma = double([[0.05]])
+    m0 = double([0.7])
+    P0 = double([[0.1]])
 
     def transition_mean(self, x, t):
         return x + 0.4 * torch.sin(x)
@@ -64,7 +65,7 @@ def test_on_a_linear_model_it_is_the_kalman_filter(name, apart, opaque):
         Streams(0),
     )
     for field in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
-        torch.testing.assert_close(vars(got)[field], vars(exact)[field], rtol=1e-10, atol=1e-10)
+        assert_close(vars(got)[field], vars(exact)[field], rtol=1e-10, atol=1e-10)
     assert got.evidence is not opaque
 
 
@@ -82,20 +83,18 @@ def test_other_sigma_points_are_exact_on_a_linear_model_too(keys):
         problem,
         Streams(0),
     )
-    torch.testing.assert_close(got.mean, exact.mean, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(got.variance, exact.variance, rtol=1e-10, atol=1e-10)
+    assert_close(got.mean, exact.mean, rtol=1e-10, atol=1e-10)
+    assert_close(got.variance, exact.variance, rtol=1e-10, atol=1e-10)
 
 
 def nonlinear(times: int = 25) -> Sequence:
     """Two series of the sine model, some observations missing."""
     g, model = generator(5), Sine()
-    x = model.m0 + model.P0[0].sqrt() * torch.randn(2, 1, generator=g, dtype=torch.float64)
+    x = model.m0 + model.P0[0].sqrt() * normal(g, 2, 1)
     states, seen = [], []
     for t in range(times):
-        x = model.transition_mean(x, t) + model.Q[0].sqrt() * torch.randn(
-            2, 1, generator=g, dtype=torch.float64
-        )
-        noise = model.Sigma[0].sqrt() * torch.randn(2, 1, generator=g, dtype=torch.float64)
+        x = model.transition_mean(x, t) + model.Q[0].sqrt() * normal(g, 2, 1)
+        noise = model.Sigma[0].sqrt() * normal(g, 2, 1)
         states.append(x)
         seen.append(model.observation_mean(x, t) + noise)
     problem = Sequence("sine", torch.stack(states, 1), torch.stack(seen, 1), None, ["x"])
@@ -144,14 +143,12 @@ def test_jacobian_is_that_of_differences():
             [x[..., 0] * x[..., 1].sin(), x[..., 2].square(), x.sum(-1).exp() / 9, x[..., 0]], -1
         )
 
-    x = torch.tensor([[0.3, -0.4, 0.9], [1.1, 0.2, -0.5]], dtype=torch.float64)
+    x = double([[0.3, -0.4, 0.9], [1.1, 0.2, -0.5]])
     value, J = tangent(f, x, 4)
-    torch.testing.assert_close(value, f(x))
+    assert_close(value, f(x))
     for j in range(3):
         step = 1e-6 * torch.eye(3, dtype=torch.float64)[j]
-        torch.testing.assert_close(
-            J[..., j], (f(x + step) - f(x - step)) / 2e-6, rtol=1e-7, atol=1e-8
-        )
+        assert_close(J[..., j], (f(x + step) - f(x - step)) / 2e-6, rtol=1e-7, atol=1e-8)
 
 
 def test_extended_step_is_algorithm_5_4():
@@ -165,8 +162,8 @@ def test_extended_step_is_algorithm_5_4():
         S = H * P * H + model.Sigma[0, 0]
         K = P * H / S
         m, P = m + K * (problem.observations[0, t, 0] - torch.sin(m) - 0.5 * m), P - K * S * K
-        torch.testing.assert_close(got.mean[0, t, 0], m)
-        torch.testing.assert_close(got.variance[0, t, 0], P)
+        assert_close(got.mean[0, t, 0], m)
+        assert_close(got.variance[0, t, 0], P)
 
 
 def test_unscented_step_is_algorithm_5_14():
@@ -175,11 +172,9 @@ def test_unscented_step_is_algorithm_5_14():
     got = run(component("inference", "unscented_kalman", **keys), model, problem, Streams(0))
     n = 1
     lam = alpha**2 * (n + kappa) - n
-    wm = torch.tensor(
-        [lam / (n + lam), 1 / (2 * (n + lam)), 1 / (2 * (n + lam))], dtype=torch.float64
-    )
-    wc = wm + torch.tensor([1 - alpha**2 + beta, 0, 0], dtype=torch.float64)
-    sign = torch.tensor([0.0, 1.0, -1.0], dtype=torch.float64)
+    wm = double([lam / (n + lam), 1 / (2 * (n + lam)), 1 / (2 * (n + lam))])
+    wc = wm + double([1 - alpha**2 + beta, 0, 0])
+    sign = double([0.0, 1.0, -1.0])
     m, P = model.m0[0], model.P0[0, 0]
     for t in range(4):
         moved = model.transition_mean(m + math.sqrt(n + lam) * P.sqrt() * sign, t)
@@ -191,8 +186,8 @@ def test_unscented_step_is_algorithm_5_14():
         S = (wc * (seen - expected).square()).sum() + model.Sigma[0, 0]
         C = (wc * (points - m) * (seen - expected)).sum()
         m, P = m + C / S * (problem.observations[0, t, 0] - expected), P - C / S * S * C / S
-        torch.testing.assert_close(got.mean[0, t, 0], m)
-        torch.testing.assert_close(got.variance[0, t, 0], P)
+        assert_close(got.mean[0, t, 0], m)
+        assert_close(got.variance[0, t, 0], P)
 
 
 def test_unscented_mean_and_variance_of_a_square_are_exact():
@@ -200,7 +195,7 @@ def test_unscented_mean_and_variance_of_a_square_are_exact():
     for alpha in (0.3, 1.0, 1.4):
         filter = component("inference", "unscented_kalman", alpha=alpha, beta=2.0, kappa=0.0)
         means, covariances, spread = filter.weights(1, torch.zeros((), dtype=torch.float64))
-        x = 0.7 + math.sqrt(spread * 0.5) * torch.tensor([0.0, 1.0, -1.0], dtype=torch.float64)
+        x = 0.7 + math.sqrt(spread * 0.5) * double([0.0, 1.0, -1.0])
         mean = (means * x.square()).sum()
         assert float(mean) == pytest.approx(0.49 + 0.5)
         assert float((covariances * (x.square() - mean).square()).sum()) == pytest.approx(

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, double, generator, load, normal
 from support.series.small_sequences import assert_same_estimates, run, sequence, system
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
@@ -48,18 +49,18 @@ class Curved(LinearGaussianModule):
 
 def drawn():
     g = generator(0)
-    x = torch.randn(2, 40, 3, dtype=torch.float64, generator=g)
-    return x, Observation(1, 2 * torch.randn(2, 2, dtype=torch.float64, generator=g))
+    x = normal(g, 2, 40, 3)
+    return x, Observation(1, 2 * normal(g, 2, 2))
 
 
 def test_linearised_proposal_is_the_optimal_one_where_h_is_linear():
     model, (x, batch) = LinearGaussianModule(system()), drawn()
     a = propose(model, batch, x, Streams(4), "optimal")
     b = propose(model, batch, x, Streams(4), "linearised")
-    torch.testing.assert_close(a.x, b.x)  # the same normals through the same factors
+    assert_close(a.x, b.x)  # the same normals through the same factors
     for q in (a, b):  # g f / q is p(y | x_{t−1}), whatever was drawn
         weight = q.log_ratio + model.log_observation(batch.y, q.x, 1)
-        torch.testing.assert_close(weight, model.log_predictive(batch.y, x, 1))
+        assert_close(weight, model.log_predictive(batch.y, x, 1))
 
 
 def test_guided_filters_with_either_proposal_are_the_same():
@@ -75,9 +76,7 @@ def test_guided_filters_with_either_proposal_are_the_same():
     ):
         got = run(component("inference", name, **keys, **more), model, problem, Streams(5))
         for field in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
-            torch.testing.assert_close(
-                getattr(got, field), getattr(optimal, field), rtol=1e-7, atol=1e-9
-            )
+            assert_close(getattr(got, field), getattr(optimal, field), rtol=1e-7, atol=1e-9)
         assert got.evidence
 
 
@@ -118,22 +117,22 @@ def test_losses_are_their_equations_term_by_term():
     """(6.11), (2.96), the γ-divergence and Huber's function, with integrals by quadrature, for two
     variances."""
     model = VolatilityModule(0.0, 0.9, 0.3, torch.zeros(1, dtype=torch.float64))
-    x = torch.tensor([[[-0.7], [0.0], [1.3]]], dtype=torch.float64)
-    batch = Observation(1, torch.tensor([[1.7]], dtype=torch.float64))
+    x = double([[[-0.7], [0.0], [1.3]]])
+    batch = Observation(1, double([[1.7]]))
     grid = torch.linspace(-60, 60, 240_001, dtype=torch.float64)
     for n in range(3):
         law = torch.distributions.Normal(0.0, (0.5 * x[0, n, 0]).exp())
         g, everywhere = law.log_prob(batch.y[0, 0]).exp(), law.log_prob(grid).exp()
-        torch.testing.assert_close(log_likelihood(model, batch, x)[0, n], g.log())
+        assert_close(log_likelihood(model, batch, x)[0, n], g.log())
         for power in (0.05, 0.4, 1.0):
             integral = (everywhere ** (1 + power)).sum() * (grid[1] - grid[0])
             loss = integral / (power + 1) - g**power / power  # (6.11)
             constant = 1 / (power + 1) - 1 / power
             got = log_beta_likelihood(model, batch, x, power)[0, n]
-            torch.testing.assert_close(got, constant - loss, rtol=1e-7, atol=1e-9)
+            assert_close(got, constant - loss, rtol=1e-7, atol=1e-9)
             gamma_loss = -(g**power) / integral ** (power / (1 + power)) / power
             got = log_gamma_likelihood(model, batch, x, power)[0, n]
-            torch.testing.assert_close(got, -1 / power - gamma_loss, rtol=1e-7, atol=1e-9)
+            assert_close(got, -1 / power - gamma_loss, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("threshold", [0.5, 1.345, 50.0])
@@ -152,7 +151,7 @@ def test_hubers_loss_is_that_of_whitened_residuals_one_by_one(threshold):
                 literal -= size**2 / 2 if size <= threshold else threshold * size - threshold**2 / 2
             assert float(got[r, n]) == pytest.approx(literal, rel=1e-10)
     if threshold == 50.0:
-        torch.testing.assert_close(got, log_likelihood(model, batch, x))
+        assert_close(got, log_likelihood(model, batch, x))
 
 
 def test_bound_of_beta_is_reached_at_the_mode():
@@ -161,7 +160,7 @@ def test_bound_of_beta_is_reached_at_the_mode():
     for beta in (0.0, 0.2, 1.0):
         integral = model.log_power_integral(x, 1, 1 + beta)
         bound = log_beta_bound(model.log_observation_bound(1), integral, beta)
-        torch.testing.assert_close(log_beta_likelihood(model, mode, x, beta)[:, 0].max(), bound)
+        assert_close(log_beta_likelihood(model, mode, x, beta)[:, 0].max(), bound)
 
 
 @pytest.mark.parametrize(
@@ -261,8 +260,8 @@ def test_oracle_is_the_bootstrap_filter_of_the_contaminated_model():
         exact = run(
             component("inference", "bootstrap_filter", particles=200), model, data, Streams(1)
         )
-        torch.testing.assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
-        torch.testing.assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
+        assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
+        assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
 
 
 def test_oracle_weighs_by_the_density_of_t_mixtures():
@@ -290,7 +289,7 @@ def test_oracle_weighs_by_the_density_of_t_mixtures():
                 torch.zeros(2, dtype=torch.float64), model.Sigma
             )
             literal = (0.7 * clean.log_prob(gap).exp() + 0.3 * t.log_prob(gap).sum().exp()).log()
-            torch.testing.assert_close(got[r, n], literal)
+            assert_close(got[r, n], literal)
 
 
 def test_oracle_of_lost_observations_is_the_bootstrap_filter():
@@ -304,8 +303,8 @@ def test_oracle_of_lost_observations_is_the_bootstrap_filter():
         run(component("inference", name, particles=200), model, lost, Streams(1))
         for name in ("oracle", "bootstrap_filter")
     )
-    torch.testing.assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
-    torch.testing.assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
+    assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
+    assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
     assert got.evidence
 
 
@@ -376,9 +375,9 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
     built = component(
         "model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=None)
     ).build(problem, rng)
-    theta = torch.tensor([[-0.5], [0.0], [0.9]], dtype=torch.float64)
+    theta = double([[-0.5], [0.0], [0.9]])
     g = generator(1)
-    x = problem.states[:, 4:5] + torch.randn(3, 7, 4, dtype=torch.float64, generator=g)
+    x = problem.states[:, 4:5] + normal(g, 3, 7, 4)
 
     def weighed(k: slice) -> torch.Tensor:
         model, some = built.at(theta[k]), x[k]
@@ -396,7 +395,7 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
 
     together = weighed(slice(None))
     for k in range(3):
-        torch.testing.assert_close(together[k : k + 1], weighed(slice(k, k + 1)))
+        assert_close(together[k : k + 1], weighed(slice(k, k + 1)))
     assert (together[0] != together[1]).all()
 
 
@@ -408,10 +407,10 @@ def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
     built = component(
         "model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=law)
     ).build(problem, rng)
-    at = built.at(torch.tensor([[-0.5, 0.3], [0.0, -1.0], [0.9, 0.5]], dtype=torch.float64))
+    at = built.at(double([[-0.5, 0.3], [0.0, -1.0], [0.9, 0.5]]))
     g = generator(1)
-    before = problem.states[:, 3:4] + torch.randn(3, 7, 4, dtype=torch.float64, generator=g)
+    before = problem.states[:, 3:4] + normal(g, 3, 7, 4)
     batch = Observation(5, problem.observations[:, 4])
     a, b = (propose(at, batch, before, Streams(4), guide) for guide in ("optimal", "linearised"))
-    torch.testing.assert_close(a.x, b.x)
-    torch.testing.assert_close(a.log_ratio, b.log_ratio)
+    assert_close(a.x, b.x)
+    assert_close(a.log_ratio, b.log_ratio)

@@ -7,9 +7,10 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, double, generator, normal
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.series.filtering.iterated import Twist, TwistedNormal, fit_log_quadratic
 from components.series.models.lgssm import NoiseScales, UnknownScales
@@ -37,16 +38,16 @@ def errors(problem, **keys):
 
 def test_proposal_is_f_psi_over_its_integral():
     A, b, m, k, c, mu, q = 1.7, 0.6, 0.3, 0.2, 0.4, -0.5, 0.8
-    M = torch.tensor([[[-2 * k, -b], [-b, A]]], dtype=torch.float64)
+    M = double([[[-2 * k, -b], [-b, A]]])
     twist = Twist(M, M.new_full((1, 1, 1), m), M.new_tensor(c))
     n = 2_000
     proposal = TwistedNormal(twist, M.new_full((1, n, 1), mu), M.new_tensor([[q]]))
     x = torch.linspace(-12, 12, 10_001, dtype=torch.float64)
     psi = (k + b * (x - m) - 0.5 * A * (x - m).square()).exp() + c
-    torch.testing.assert_close(twist.log_value(x.view(1, -1, 1))[0], psi.log())
+    assert_close(twist.log_value(x.view(1, -1, 1))[0], psi.log())
     f = (-0.5 * (x - mu).square() / q).exp() / math.sqrt(2 * math.pi * q)
     integral = torch.trapezoid(f * psi, x)
-    torch.testing.assert_close(proposal.log_mean[0, 0].exp(), integral)
+    assert_close(proposal.log_mean[0, 0].exp(), integral)
     rows = torch.arange(n).view(1, n)
     draws = proposal.draw(rows, generator(0)).flatten()
     for power in (1, 2, 3):
@@ -56,12 +57,12 @@ def test_proposal_is_f_psi_over_its_integral():
 
 def test_fit_finds_a_log_quadratic_and_drops_negative_curvature():
     g = generator(0)
-    x = 3 + torch.randn(1, 80, 2, dtype=torch.float64, generator=g)
+    x = 3 + normal(g, 1, 80, 2)
     curve = torch.tensor([[2.0, 0.5], [0.5, 1.0]]).double()
     log_psi = -0.5 * (x @ curve * x).sum(2)
     twist = fit_log_quadratic(x, log_psi, 0.0)
     assert (twist.log_value(x) - log_psi).std() < 1e-5
-    torch.testing.assert_close(twist.M[0, 1:, 1:], curve, rtol=1e-5, atol=1e-5)
+    assert_close(twist.M[0, 1:, 1:], curve, rtol=1e-5, atol=1e-5)
     opposite = fit_log_quadratic(x, -log_psi, 0.0).M[:, 1:, 1:]
     assert torch.linalg.eigvalsh(opposite).min() >= -1e-12
 

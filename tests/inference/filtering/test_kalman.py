@@ -6,6 +6,7 @@ import torch
 from support.runs.configured import component, load
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem
@@ -48,18 +49,16 @@ def test_filter_is_the_conditioned_joint_gaussian():
         gain = torch.linalg.solve(cov_y[seen, seen], cross[state, seen].T).T
         mean = mean_x[state] + gain @ (y[seen] - mean_y[seen])
         variance = (cov_x[state, state] - gain @ cross[state, seen].T).diagonal()
-        torch.testing.assert_close(got.mean[1, t], mean, rtol=1e-9, atol=1e-10)
-        torch.testing.assert_close(got.variance[0, t], variance, rtol=1e-9, atol=1e-10)
-        torch.testing.assert_close(
-            got.upper[0, t], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6
-        )
+        assert_close(got.mean[1, t], mean, rtol=1e-9, atol=1e-10)
+        assert_close(got.variance[0, t], variance, rtol=1e-9, atol=1e-10)
+        assert_close(got.upper[0, t], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6)
         past = slice(0, t * dy)
         before = mean_x[state] + cross[state, past] @ torch.linalg.solve(
             cov_y[past, past], y[past] - mean_y[past]
         )
-        torch.testing.assert_close(got.predicted[0, t], s.H @ before, rtol=1e-9, atol=1e-10)
+        assert_close(got.predicted[0, t], s.H @ before, rtol=1e-9, atol=1e-10)
     evidence = torch.distributions.MultivariateNormal(mean_y, cov_y).log_prob(y)
-    torch.testing.assert_close(got.log_normaliser, evidence.expand(2), rtol=1e-10, atol=1e-9)
+    assert_close(got.log_normaliser, evidence.expand(2), rtol=1e-10, atol=1e-9)
 
 
 def test_errors_on_clean_data_have_the_variance_the_filter_says():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, double, load
 from support.series.small_sequences import gappy, run, sequence, system
+from torch.testing import assert_close
 
 from components.series.gaussian_filtering.kalman_series import filter_series
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
@@ -15,14 +16,12 @@ from runner.execution.rng import Streams
 def compared(model, problem):
     steps = run(component("inference", "kalman"), model, problem, Streams(0))
     whole = filter_series(model, problem.observations, problem.missing)
-    torch.testing.assert_close(whole.mean.transpose(0, 1), steps.mean, rtol=1e-10, atol=1e-9)
+    assert_close(whole.mean.transpose(0, 1), steps.mean, rtol=1e-10, atol=1e-9)
     variance = whole.P.diagonal(dim1=-2, dim2=-1)
     variance = variance if variance.dim() == 3 else variance.unsqueeze(1).expand_as(whole.mean)
-    torch.testing.assert_close(variance.transpose(0, 1), steps.variance, rtol=1e-10, atol=1e-12)
-    torch.testing.assert_close(whole.log_evidence, steps.log_normaliser, rtol=1e-10, atol=1e-8)
-    torch.testing.assert_close(
-        whole.predicted.transpose(0, 1), steps.predicted, rtol=1e-10, atol=1e-9
-    )
+    assert_close(variance.transpose(0, 1), steps.variance, rtol=1e-10, atol=1e-12)
+    assert_close(whole.log_evidence, steps.log_normaliser, rtol=1e-10, atol=1e-8)
+    assert_close(whole.predicted.transpose(0, 1), steps.predicted, rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -40,7 +39,7 @@ def test_covariances_that_settle_are_those_of_the_recursion():
         prior = s.A @ P @ s.A.T + s.Q
         K = prior @ s.H.T @ torch.linalg.inv(s.H @ prior @ s.H.T + s.Sigma)
         P = prior - K @ s.H @ prior
-        torch.testing.assert_close(found[t], P, rtol=1e-11, atol=1e-13)
+        assert_close(found[t], P, rtol=1e-11, atol=1e-13)
     assert torch.equal(found[-1], found[-2])
 
 
@@ -51,23 +50,21 @@ def test_doubling_holds_where_coordinates_differ_by_many_decades(smoothness):
     steps = run(component("inference", "kalman"), model, problem, rng)
     whole = filter_series(model, problem.observations)
     scale = steps.variance.amax((0, 1)).sqrt()
-    torch.testing.assert_close(
-        whole.mean.transpose(0, 1) / scale, steps.mean / scale, rtol=0, atol=1e-9
-    )
-    torch.testing.assert_close(whole.log_evidence, steps.log_normaliser, rtol=1e-10, atol=1e-9)
+    assert_close(whole.mean.transpose(0, 1) / scale, steps.mean / scale, rtol=0, atol=1e-9)
+    assert_close(whole.log_evidence, steps.log_normaliser, rtol=1e-10, atol=1e-9)
 
 
 def test_a_covariance_that_never_settles_grows_as_it_should():
     s = system()
     A = torch.eye(3, dtype=torch.float64)
     # the third is a random walk that nothing sees
-    H = torch.tensor([[1.0, 0, 0], [0, 1.0, 0]], dtype=torch.float64)
+    H = double([[1.0, 0, 0], [0, 1.0, 0]])
     drifting = type(s)(A, torch.diag(s.Q.diagonal()), H, s.Sigma, s.m0, torch.diag(s.P0.diagonal()))
     problem = sequence(drifting, 150, 1)
     compared(LinearGaussianModule(drifting), problem)
     third = filter_series(LinearGaussianModule(drifting), problem.observations).P[:, 2, 2]
     expected = s.P0[2, 2] + s.Q[2, 2] * torch.arange(1, 151, dtype=torch.float64)
-    torch.testing.assert_close(third, expected)
+    assert_close(third, expected)
 
 
 def test_a_settled_covariance_leaves_its_value_when_an_observation_is_missing():
@@ -82,14 +79,14 @@ def test_a_settled_covariance_leaves_its_value_when_an_observation_is_missing():
 
 def test_parameters_of_each_replicate_are_its_own():
     s, problem = system(), sequence(system(), 6, 2)
-    scale = torch.tensor([1.0, 4.0], dtype=torch.float64).view(2, 1, 1)
+    scale = double([1.0, 4.0]).view(2, 1, 1)
     both = LinearGaussianModule(type(s)(s.A, s.Q * scale, s.H, s.Sigma * scale, s.m0, s.P0))
     got = run(component("inference", "kalman"), both, problem, Streams(0))
     for r, value in enumerate((1.0, 4.0)):
         one = LinearGaussianModule(type(s)(s.A, s.Q * value, s.H, s.Sigma * value, s.m0, s.P0))
         alone = run(component("inference", "kalman"), one, problem, Streams(0))
-        torch.testing.assert_close(got.log_normaliser[r], alone.log_normaliser[0])
-        torch.testing.assert_close(got.mean[r], alone.mean[0])
+        assert_close(got.log_normaliser[r], alone.log_normaliser[0])
+        assert_close(got.mean[r], alone.mean[0])
     compared(both, problem)
 
 

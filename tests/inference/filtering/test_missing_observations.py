@@ -10,6 +10,7 @@ import torch
 from support.runs.configured import component, load
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams
@@ -67,9 +68,9 @@ def test_kalman_is_the_joint_gaussian_conditioned_on_what_was_seen(apart):
     )
     for r in range(3):
         mean, variance, evidence = conditioned(problem, r)
-        torch.testing.assert_close(got.mean[r], mean, rtol=1e-9, atol=1e-10)
-        torch.testing.assert_close(got.variance[r], variance, rtol=1e-9, atol=1e-10)
-        torch.testing.assert_close(got.log_normaliser[r], evidence, rtol=1e-10, atol=1e-9)
+        assert_close(got.mean[r], mean, rtol=1e-9, atol=1e-10)
+        assert_close(got.variance[r], variance, rtol=1e-9, atol=1e-10)
+        assert_close(got.log_normaliser[r], evidence, rtol=1e-10, atol=1e-9)
 
 
 def test_covariances_are_shared_only_where_the_same_is_missing():
@@ -120,7 +121,7 @@ def test_nothing_seen_is_the_prior():
     assert torch.equal(got.log_normaliser, torch.zeros(2, dtype=torch.float64))
     s = problem.system
     P = s.A @ s.P0 @ s.A.T + s.Q
-    torch.testing.assert_close(got.variance[0, 0], P.diagonal())
+    assert_close(got.variance[0, 0], P.diagonal())
 
 
 def test_a_model_is_never_asked_about_what_is_missing():

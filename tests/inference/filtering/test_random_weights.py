@@ -4,7 +4,7 @@ normaliser against the filter that knows it."""
 from __future__ import annotations
 
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, generator, normal
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
 
@@ -17,8 +17,8 @@ BETA = 0.4
 
 
 def drawn():
-    g = torch.Generator().manual_seed(0)
-    x = torch.randn(2, 3, 3, dtype=torch.float64, generator=g)
+    g = generator(0)
+    x = normal(g, 2, 3, 3)
     return (
         LinearGaussianModule(system()),
         x,

@@ -8,6 +8,7 @@ import pytest
 import torch
 from support.runs.configured import component, load
 from support.series.small_sequences import gappy, run, sequence, system
+from torch.testing import assert_close
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams
@@ -24,7 +25,7 @@ def test_an_infinite_threshold_is_the_kalman_filter(weight, apart):
     wolf = component("inference", "wolf_filter", weight=weight, soft_threshold=1e200)
     got = run(wolf, model, problem, Streams(0))
     for field in ("mean", "variance", "predicted", "log_normaliser"):
-        torch.testing.assert_close(vars(got)[field], vars(exact)[field], rtol=1e-14, atol=1e-14)
+        assert_close(vars(got)[field], vars(exact)[field], rtol=1e-14, atol=1e-14)
     assert not got.evidence
 
 
@@ -52,8 +53,8 @@ def test_update_is_the_weighted_one_in_its_precision_form(weight):
         before, P_before = m, P
         P = torch.linalg.inv(torch.linalg.inv(P) + w2 * s.H.T @ inverse @ s.H)
         m = m + w2 * P @ s.H.T @ inverse @ v
-        torch.testing.assert_close(got.mean[0, t], m, rtol=1e-10, atol=1e-10)
-        torch.testing.assert_close(got.variance[0, t], P.diagonal(), rtol=1e-10, atol=1e-10)
+        assert_close(got.mean[0, t], m, rtol=1e-10, atol=1e-10)
+        assert_close(got.variance[0, t], P.diagonal(), rtol=1e-10, atol=1e-10)
         # log ∫ N(y | Hx, Σ)^w² N(x | m⁻, P⁻) dx by completing the square at the new mean
         prior = torch.distributions.MultivariateNormal(before, P_before).log_prob(m)
         seen = torch.distributions.MultivariateNormal(s.H @ m, s.Sigma).log_prob(
@@ -102,4 +103,4 @@ def test_on_a_nonlinear_model_it_is_the_extended_filter_where_nothing_surprises(
     model = component("model", "nonlinear_growth").build(problem, rng)
     wolf = run(component("inference", "wolf_filter", soft_threshold=1e200), model, problem, rng)
     extended = run(component("inference", "extended_kalman"), model, problem, rng)
-    torch.testing.assert_close(wolf.mean, extended.mean)
+    assert_close(wolf.mean, extended.mean)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 from scipy import integrate, optimize, stats
-from support.runs.configured import component, load
+from support.runs.configured import component, double, load
 
 from components.inference.foundations.normal_limit import beta_normal_distances, gaussian_hellinger
 from runner.execution.rng import Streams
@@ -31,8 +31,8 @@ def test_distances_of_beta_and_normal_by_quadrature(a, b):
 
 
 def test_hellinger_distance_of_gaussians_by_quadrature():
-    m, n = torch.tensor([0.3], dtype=F64), torch.tensor([-0.2], dtype=F64)
-    V, W = torch.tensor([[0.5]], dtype=F64), torch.tensor([[1.4]], dtype=F64)
+    m, n = double([0.3]), double([-0.2])
+    V, W = double([[0.5]]), double([[1.4]])
     p, q = stats.norm(0.3, 0.5**0.5).pdf, stats.norm(-0.2, 1.4**0.5).pdf
     affinity, _ = integrate.quad(lambda x: math.sqrt(p(x) * q(x)), -15, 15)
     assert float(gaussian_hellinger(m, V, n, W)) == pytest.approx(math.sqrt(1 - affinity))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, double
 from support.small.shallow_gp_problems import F64, problem, streams
 
 from components.contracts.predictive import components_of
@@ -54,7 +54,7 @@ def assert_moments(f: torch.Tensor, mean: torch.Tensor, K: torch.Tensor) -> None
 def test_one_layer_is_its_gaussian_process():
     data = one_input()
     module = component("model", "idgp", depth=0, **DEEP).build(data, streams())
-    x = torch.tensor([[-1.0], [0.3], [2.0]], dtype=F64)
+    x = double([[-1.0], [0.3], [2.0]])
     K = torch.exp(-0.5 * (x - x.T).square())
     f = draws(module, x, 400)
     assert_moments(f, torch.zeros(3, dtype=F64), K)
@@ -67,7 +67,7 @@ def test_conditional_literally():
     data = one_input()
     keys = {"kernel": "squared_exponential", "lengthscale": 1.0, "variance": 2.0}
     module = component("model", "igp", noise_variance=0.3, **keys).build(data, streams())
-    x, X = torch.tensor([[-0.4], [0.9], [3.0]], dtype=F64), data.train.x
+    x, X = double([[-0.4], [0.9], [3.0]]), data.train.x
 
     def k(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return 2.0 * torch.exp(-0.5 * (a - b.T).square())
@@ -81,7 +81,7 @@ def test_conditional_literally():
 def test_slopes_of_deep_functions_are_products_of_normals():
     """E ln|f′| = −L (γ + ln 2)/2, s.d. π (L/8)^½ of L layers of unit slope: flat with depth."""
     data = one_input()
-    x = torch.tensor([[0.0], [1e-3]], dtype=F64)
+    x = double([[0.0], [1e-3]])
     for depth in (0, 2):
         keys = DEEP | {"jitter": 1e-13}
         module = component("model", "idgp", depth=depth, **keys).build(data, streams())

@@ -7,8 +7,9 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, generator, load, normal
 from support.small.small_problems import real
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.problems.known_function import KnownFunction
@@ -36,12 +37,12 @@ def test_smoothers_are_posteriors(name, keys):
     x, y = problem.train.x, problem.train.y[:, 0]
     S = built.smoother(x)
     mean, variance = built.condition(x, y, x)
-    torch.testing.assert_close(S @ y, mean)
-    torch.testing.assert_close(built.known_noise * S.diagonal(), variance)
+    assert_close(S @ y, mean)
+    assert_close(built.known_noise * S.diagonal(), variance)
     if name == "matern_regression":  # K (K + σ² I)⁻¹, Matérn written out
         r = math.sqrt(5) * (x - x.T).abs() / built.lengthscale
         K = (1 + r + r.square() / 3) * torch.exp(-r)
-        torch.testing.assert_close(S, K @ torch.linalg.inv(K + 0.01 * torch.eye(12, dtype=K.dtype)))
+        assert_close(S, K @ torch.linalg.inv(K + 0.01 * torch.eye(12, dtype=K.dtype)))
 
 
 def test_radii_are_averages_of_squared_distances_over_the_posterior():
@@ -49,15 +50,15 @@ def test_radii_are_averages_of_squared_distances_over_the_posterior():
     n = 16
     x = (torch.arange(n, dtype=torch.float64)[:, None] + 0.5) / n
     S, f0 = built.smoother(x), problem.f0(x)
-    torch.testing.assert_close(found.smoothed[1].f0, f0)
+    assert_close(found.smoothed[1].f0, f0)
     g = generator(0)
-    y = f0 + 0.1 * torch.randn(4000, n, generator=g, dtype=torch.float64)
+    y = f0 + 0.1 * normal(g, 4000, n)
     errors = ((y @ S.T - f0) ** 2).mean(1)
     assert (
         abs(float(errors.mean()) - found.smoothed[1].expected) < 4 * float(errors.std()) / 4000**0.5
     )
     root = torch.linalg.cholesky(0.01 * 0.5 * (S + S.T) + 1e-12 * torch.eye(n, dtype=S.dtype))
-    f = S @ y[0] + torch.randn(20_000, n, generator=g, dtype=torch.float64) @ root.T
+    f = S @ y[0] + normal(g, 20_000, n) @ root.T
     literal = (f - f0).square().mean(1)
     exact = float(errors[0]) + found.smoothed[1].spread
     assert abs(float(literal.mean()) - exact) < 4 * float(literal.std()) / 20_000**0.5
@@ -105,7 +106,7 @@ def test_functions_have_the_norm_and_coefficients_that_they_say():
     c = torch.stack(
         [(f * math.sqrt(2) * torch.cos(math.pi * j * x[:, 0])).mean() for j in (1, 2, 5)]
     ).abs()
-    torch.testing.assert_close(c / c[0], torch.tensor([1, 2, 5], dtype=c.dtype) ** -1.7)
+    assert_close(c / c[0], torch.tensor([1, 2, 5], dtype=c.dtype) ** -1.7)
     line, _ = load("smooth_function", smoothness="line", scale=2.0, n_train=4000)
     assert float(line.f0(x).square().mean()) == pytest.approx(4.0, rel=1e-6)
 

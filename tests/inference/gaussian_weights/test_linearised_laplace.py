@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 from support.runs.configured import generator
-from support.small.small_problems import classes, component, real, resumed, tensors, train
+from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
 from torch import nn
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.gaussian_weights.linearised import gauss_newton, jacobian
@@ -48,19 +49,19 @@ def test_conjugate_regression_is_exact():
     mean, covariance, evidence = exact(problem)
     posterior = at(problem, LINEAR, mean)
     found = torch.cholesky_inverse(posterior.root)
-    torch.testing.assert_close(found, covariance)
+    assert_close(found, covariance)
     assert posterior.scores()["log_evidence"] == pytest.approx(evidence)
     said = posterior.predict(problem.test.x, torch.Generator())
     x = torch.cat([problem.test.x, torch.ones(problem.n, 1, dtype=F64)], 1)
-    torch.testing.assert_close(said.mean[:, 0], x @ mean)
-    torch.testing.assert_close(said.variance[:, 0], (x @ covariance * x).sum(1) + 0.09)
+    assert_close(said.mean[:, 0], x @ mean)
+    assert_close(said.variance[:, 0], (x @ covariance * x).sum(1) + 0.09)
     assert len(said.mu) == 1
 
 
 def test_training_ends_at_the_mode():
     problem = real(n_tasks=1, missing=0.0)
     state, _ = train(laplace(lr=0.05), LINEAR, problem, 400)
-    torch.testing.assert_close(state.network.theta.detach(), exact(problem)[0], atol=1e-4, rtol=0)
+    assert_close(state.network.theta.detach(), exact(problem)[0], atol=1e-4, rtol=0)
 
 
 def test_the_jacobian_is_that_of_autograd():
@@ -68,12 +69,12 @@ def test_the_jacobian_is_that_of_autograd():
     network = component("model", "mlp", widths=[4, 3], activation="tanh").build(problem, Streams(0))
     x = problem.train.x[:3]
     f, J = jacobian(network, x, len(network.theta))
-    torch.testing.assert_close(f, network(x).detach())
+    assert_close(f, network(x).detach())
     whole = torch.autograd.functional.jacobian(
         lambda theta: network.outputs(theta[None], x)[0], network.theta.detach()
     )
-    torch.testing.assert_close(J, whole)
-    torch.testing.assert_close(jacobian(network, x, 5)[1], whole[..., -5:])
+    assert_close(J, whole)
+    assert_close(jacobian(network, x, 5)[1], whole[..., -5:])
 
 
 def test_gauss_newton_is_the_literal_sum_for_classes_and_for_missing_labels():
@@ -87,16 +88,14 @@ def test_gauss_newton_is_the_literal_sum_for_classes_and_for_missing_labels():
         for t in range(2):
             if problem.train.mask[b, t]:
                 G += J[b, t].T @ (p[b, t].diag() - torch.outer(p[b, t], p[b, t])) @ J[b, t]
-    torch.testing.assert_close(gauss_newton(network, problem.train, P, False), G)
-    torch.testing.assert_close(gauss_newton(network, problem.train, P, True), G.diagonal())
+    assert_close(gauss_newton(network, problem.train, P, False), G)
+    assert_close(gauss_newton(network, problem.train, P, True), G.diagonal())
     real_one = real(n=7, n_tasks=2)
     network = TANH.build(real_one, Streams(0))
     P = len(network.theta)
     _, J = jacobian(network, real_one.train.x, P)
     kept = J[..., 0, :][real_one.train.mask]
-    torch.testing.assert_close(
-        gauss_newton(network, real_one.train, P, False), kept.T @ kept / 0.09
-    )
+    assert_close(gauss_newton(network, real_one.train, P, False), kept.T @ kept / 0.09)
 
 
 def test_the_last_layer_and_the_diagonal_are_parts_of_the_full_curvature():
@@ -105,13 +104,13 @@ def test_the_last_layer_and_the_diagonal_are_parts_of_the_full_curvature():
     H = full.root @ full.root.T
     last = at(problem, TANH, structure="last_layer")
     m = 2 * 4 + 2
-    torch.testing.assert_close(last.root @ last.root.T, H[-m:, -m:])
+    assert_close(last.root @ last.root.T, H[-m:, -m:])
     diagonal = at(problem, TANH, structure="diagonal")
-    torch.testing.assert_close(diagonal.root.square(), H.diagonal())
+    assert_close(diagonal.root.square(), H.diagonal())
     x, none = problem.test.x, torch.Generator()
     _, J = jacobian(diagonal.network, x, len(H))
     expected = (J[..., 0, :].square() / H.diagonal()).sum(-1) + 0.09
-    torch.testing.assert_close(diagonal.predict(x, none).variance, expected)
+    assert_close(diagonal.predict(x, none).variance, expected)
 
 
 @pytest.mark.parametrize("structure", ["full", "diagonal", "last_layer"])
@@ -149,7 +148,7 @@ def test_draws_of_real_labels_have_the_moments_of_the_closed_form():
     closed = posterior.predict(x, torch.Generator())
     drawn = posterior.some(40_000, torch.Generator()).predict(x, generator(1))
     assert float(((drawn.mean - closed.mean) / (closed.variance / 40_000).sqrt()).abs().max()) < 4.5
-    torch.testing.assert_close(drawn.variance, closed.variance, rtol=0.03, atol=0)
+    assert_close(drawn.variance, closed.variance, rtol=0.03, atol=0)
     held = posterior.some(3, None)
     assert torch.equal(held.predict(x, generator(1)).mu, held.predict(x, torch.Generator()).mu)
 
@@ -227,5 +226,5 @@ def test_resumed_run_is_bit_identical(tmp_path):
     )
     whole, parts = train(*pieces, problem, 12)[0], resumed(*pieces, problem, 12, 5, tmp_path)[0]
     assert isinstance(whole.network, nn.Module)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)
     assert torch.equal(laplace().posterior(whole).root, laplace().posterior(parts).root)

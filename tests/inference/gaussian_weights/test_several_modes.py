@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from support.runs.configured import double
 from support.small.small_problems import classes, component, real, train
 from torch import nn
 
@@ -26,8 +27,8 @@ class TwoModes(nn.Module):
 
     def __init__(self, theta):
         super().__init__()
-        self.theta = nn.Parameter(torch.tensor([theta], dtype=F64))
-        self.prior_std = torch.tensor([S], dtype=F64)
+        self.theta = nn.Parameter(double([theta]))
+        self.prior_std = double([S])
 
     def outputs(self, theta, x):
         f = theta.square() * (theta / 2).exp()  # [K, 1]
@@ -52,8 +53,8 @@ class TwoModes(nn.Module):
 
 
 ROWS = Batch(
-    torch.tensor([[0.8], [1.0], [1.2], [-0.9]], dtype=F64),
-    torch.tensor([[0.85], [0.95], [1.2], [-0.9]], dtype=F64),
+    double([[0.8], [1.0], [1.2], [-0.9]]),
+    double([[0.85], [0.95], [1.2], [-0.9]]),
     torch.ones(4, 1, dtype=torch.bool),
     1.0,
 )
@@ -117,7 +118,7 @@ def test_weights_are_the_masses_of_the_modes():
 
 def test_a_prediction_has_each_mode_by_its_weight():
     posterior = several(-1.4, 0.8)
-    x = torch.tensor([[2.0]], dtype=F64)
+    x = double([[2.0]])
     found = posterior.predict(x, torch.Generator())
     each = [fit.predict(x, torch.Generator()) for fit in posterior.fits]
     expected = sum(w * p.mean for w, p in zip(posterior.weights, each, strict=True))

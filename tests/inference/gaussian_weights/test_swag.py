@@ -3,8 +3,10 @@ covariance that is printed."""
 
 import pytest
 import torch
+from support.runs.configured import generator, normal
 from support.small.small_nets import SMALL_LSTM, SMALL_VGG, check_resumed, images
-from support.small.small_problems import classes, component, real, resumed, tensors, train
+from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.inference.gaussian_weights.swag import SwagGaussian, SwagPosterior
@@ -39,22 +41,20 @@ def test_moments_are_literal_means_over_the_points_of_descent():
     way = points(problem, 22)
     kept = way[[7, 10, 13, 16, 19]]  # steps 8, 11, 14, 17, 20
     assert state.n == 5
-    torch.testing.assert_close(state.mean, kept.mean(0))
-    torch.testing.assert_close(state.square, kept.square().mean(0))
+    assert_close(state.mean, kept.mean(0))
+    assert_close(state.square, kept.square().mean(0))
     deviations = torch.stack([kept[i] - kept[: i + 1].mean(0) for i in (2, 3, 4)])
-    torch.testing.assert_close(state.deviations, deviations)
+    assert_close(state.deviations, deviations)
     posterior = swag().posterior(state)
-    torch.testing.assert_close(posterior.std.square(), kept.var(0, correction=0))
+    assert_close(posterior.std.square(), kept.var(0, correction=0))
 
 
 def test_draws_have_the_covariance_of_equation_1():
-    g = torch.Generator().manual_seed(0)
-    mean, std, deviations = (
-        torch.randn(*shape, generator=g, dtype=F64) for shape in ((3,), (3,), (4, 3))
-    )
+    g = generator(0)
+    mean, std, deviations = (normal(g, *shape) for shape in ((3,), (3,), (4, 3)))
     std = std.abs()
     posterior = SwagPosterior(mean, std, deviations, MLP.build(real(), Streams(0)), 10)
-    theta = posterior.draw(200_000, torch.Generator().manual_seed(1))
+    theta = posterior.draw(200_000, generator(1))
     expected = 0.5 * std.square().diag() + deviations.T @ deviations / (2 * 3)
     centred = theta - mean
     products = centred.unsqueeze(-1) * centred.unsqueeze(-2)
@@ -63,9 +63,9 @@ def test_draws_have_the_covariance_of_equation_1():
     )
     assert float((centred.mean(0) / (expected.diagonal() / 200_000).sqrt()).abs().max()) < 4.5
     alone = SwagPosterior(mean, std, deviations[:1], posterior.model, 10).draw(
-        200_000, torch.Generator().manual_seed(2)
+        200_000, generator(2)
     )
-    torch.testing.assert_close(alone.var(0), 0.5 * std.square(), rtol=0.03, atol=0)
+    assert_close(alone.var(0), 0.5 * std.square(), rtol=0.03, atol=0)
 
 
 def test_before_a_point_is_collected_it_is_the_network_as_it_stands():
@@ -73,7 +73,7 @@ def test_before_a_point_is_collected_it_is_the_network_as_it_stands():
     state, rng = train(swag(burn_in=50), MLP, problem, 4)
     posterior, x = swag(n_predict=3).posterior(state), problem.test.x
     expected = state.model.predictive(state.weights["theta"].detach(), x).probs
-    torch.testing.assert_close(posterior.predict(x, rng.evaluation).probs, expected)
+    assert_close(posterior.predict(x, rng.evaluation).probs, expected)
 
 
 def test_predictions_are_mixtures_of_draws_of_the_noise_too():
@@ -82,8 +82,8 @@ def test_predictions_are_mixtures_of_draws_of_the_noise_too():
     posterior, x = swag(n_predict=7).posterior(state), problem.test.x
     said = posterior.predict(x, rng.at("evaluation", 0))
     theta = posterior.draw(7, rng.at("evaluation", 0))
-    torch.testing.assert_close(said.mu, state.model.predictive(theta, x).mu)
-    torch.testing.assert_close(said.v[:, 0], theta[:, -2:].exp())
+    assert_close(said.mu, state.model.predictive(theta, x).mu)
+    assert_close(said.v[:, 0], theta[:, -2:].exp())
     assert posterior.some(3, rng.evaluation).predict(x, rng.evaluation).mu.shape[0] == 3
     for model in (component("model", "bnn", widths=[3]), component("model", "logistic_regression")):
         labels = classes(n_classes=2)
@@ -115,7 +115,7 @@ def test_a_descent_that_diverges_says_so():
 def test_resumed_run_is_bit_identical(tmp_path):
     problem, pieces = real(batch_size=8, dtype=torch.float32), (swag(momentum=0.9), MLP)
     whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 13, tmp_path)[0]
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)
 
 
 def annealed(**changes):
@@ -128,19 +128,19 @@ def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
     problem, method = images(), annealed()
     state, rng = train(method, SMALL_VGG, problem, 16)
     path = component("inference", "swa", lr=0.1, momentum=0.9, collect_lr=0.01, burn_in=5, every=3)
-    torch.testing.assert_close(state.mean, train(path, SMALL_VGG, problem, 16)[0].mean)
+    assert_close(state.mean, train(path, SMALL_VGG, problem, 16)[0].mean)
     posterior = method.posterior(state)
     std = (state.square - state.mean.square()).clamp_min(0).sqrt()
     generator = torch.Generator().manual_seed(state.seed)
     theta = SwagGaussian(state.mean, std, state.deviations).draw(3, generator)
     for network, row in zip(posterior.networks, theta, strict=True):
-        torch.testing.assert_close(torch.cat([p.flatten() for p in network.parameters()]), row)
+        assert_close(torch.cat([p.flatten() for p in network.parameters()]), row)
         again = SMALL_VGG.build(problem, Streams(0))
         for mine, its in zip(again.parameters(), network.parameters(), strict=True):
             mine.data = its.data
         again.gather(list(problem.train.x.split(8)))
         for mine, its in zip(again.statistics(), network.statistics(), strict=True):
-            torch.testing.assert_close(mine, its)
+            assert_close(mine, its)
     x = problem.test.x
     said = posterior.predict(x, rng.evaluation).logits
     assert said.shape[0] == 3

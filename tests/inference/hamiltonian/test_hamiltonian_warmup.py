@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, double, generator, normal
 from support.targets.known_targets import F64, GaussianTarget, correlated, sampled
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.inference.hamiltonian import chees
@@ -51,25 +52,22 @@ def test_dual_averaging_is_equation_6():
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_scatter_is_the_covariance_of_all_states_together(dense):
-    g = torch.Generator().manual_seed(0)
-    states = [3 + torch.randn(4, 3, generator=g, dtype=F64) for _ in range(5)]
+    g = generator(0)
+    states = [3 + normal(g, 4, 3) for _ in range(5)]
     scatter = Scatter.none(states[0], dense)
     for theta in states:
         scatter = scatter.with_states(theta)
     whole = torch.cat(states)
     shrunk = 20 / 25 * whole.T.cov() + 1e-3 * 5 / 25 * torch.diag(whole.T.cov().diagonal())
-    torch.testing.assert_close(scatter.mean, whole.mean(0))
-    torch.testing.assert_close(scatter.covariance(), shrunk if dense else shrunk.diagonal())
+    assert_close(scatter.mean, whole.mean(0))
+    assert_close(scatter.covariance(), shrunk if dense else shrunk.diagonal())
 
 
 def test_reasonable_step_crosses_a_half():
     target, mass = correlated(), Mass.of(torch.ones(2, dtype=F64))
-    theta = target.sample_prior(50, torch.Generator().manual_seed(0))
+    theta = target.sample_prior(50, generator(0))
     z = Phase(theta, theta, *value_and_gradient(target, theta, None))
-    found = {
-        e: find_reasonable_step(target, None, mass, e, z, torch.Generator().manual_seed(1))
-        for e in (1e-4, 30.0)
-    }
+    found = {e: find_reasonable_step(target, None, mass, e, z, generator(1)) for e in (1e-4, 30.0)}
     assert 0.3 < found[1e-4] < 3
     assert 0.3 < found[30.0] < 3
 
@@ -107,7 +105,7 @@ def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
         seen.append((state.tuning, state.length, float(info["acceptance_rate"])))
     assert all(t is seen[219][0] and length == seen[219][1] for t, length, _ in seen[219:])
     assert seen[218][0].step_size != seen[219][0].step_size
-    torch.testing.assert_close(seen[-1][0].mass.inverse, target.covariance, rtol=0.25, atol=0.02)
+    assert_close(seen[-1][0].mass.inverse, target.covariance, rtol=0.25, atol=0.02)
     rate = sum(r for *_, r in seen[220:]) / 40
     # chees aims with the harmonic mean, which lies below the mean that is looked at here
     assert 0.78 < rate < 0.97
@@ -138,16 +136,16 @@ def ends(t: float, eps: float, C: int, seed: int):
         GaussianTarget(torch.zeros(3, dtype=F64), torch.eye(3, dtype=F64)),
         Mass.of(torch.ones(3, dtype=F64)),
     )
-    g = torch.Generator().manual_seed(seed)
-    theta = torch.randn(C, 3, generator=g, dtype=F64)
+    g = generator(seed)
+    theta = normal(g, C, 3)
     z = Phase(theta, mass.momentum(theta, g), *value_and_gradient(target, theta, None))
     return z, leapfrog(target, None, mass, eps, z, round(t / eps)), mass
 
 
 def test_slope_of_chees_is_its_formula():
     z, after, _ = ends(1.0, 0.25, 5, 0)
-    mass = Mass.of(torch.tensor([[0.7, 0.5, 0.0], [0.5, 1.8, 0.1], [0.0, 0.1, 0.4]], dtype=F64))
-    rate = torch.tensor([1.0, 0.2, 0.0, 0.7, 0.4], dtype=F64)
+    mass = Mass.of(double([[0.7, 0.5, 0.0], [0.5, 1.8, 0.1], [0.0, 0.1, 0.4]]))
+    rate = double([1.0, 0.2, 0.0, 0.7, 0.4])
     M, kept = torch.linalg.inv(mass.inverse), [0, 1, 3, 4]
     ahead = sum(rate[c] * after.theta[c] for c in kept) / rate.sum()
     behind = sum(z.theta[c] for c in range(5)) / 5
@@ -164,7 +162,7 @@ def test_slope_of_chees_is_its_formula():
 def test_slope_of_chees_is_free_of_scales_and_of_what_was_rejected():
     """The paper's estimate, divided by Σα and by nothing else, has neither property."""
     z, after, mass = ends(1.0, 0.25, 5, 0)
-    rate = torch.tensor([1.0, 0.2, 0.3, 0.7, 0.4], dtype=F64)
+    rate = double([1.0, 0.2, 0.3, 0.7, 0.4])
     right = chees.slope(z, after, rate, mass, 1.0)
 
     def far(z):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component
+from support.runs.configured import component, double, normal
 from support.targets.known_targets import (
     F64,
     ExactGamma,
@@ -16,6 +16,7 @@ from support.targets.known_targets import (
     sampled,
 )
 from support.targets.rank_test import NormalGamma, rank_p
+from torch.testing import assert_close
 
 from components.inference.hamiltonian import hmc as module
 from components.inference.hamiltonian.mass import Mass
@@ -31,14 +32,14 @@ def literal(model, steps: int, eps: float, L: int, seed: int) -> torch.Tensor:
     theta, kept = model.sample_prior(1, rng.init)[0].tolist(), []
 
     def log_density(x):
-        return float(model.log_prior(torch.tensor([x], dtype=F64)))
+        return float(model.log_prior(double([x])))
 
     def gradient(x):
         t = torch.tensor([x], dtype=F64, requires_grad=True)
         return torch.autograd.grad(model.log_prior(t).sum(), t)[0][0].tolist()
 
     for _ in range(steps):
-        r = torch.randn(1, model.dim, generator=rng.noise, dtype=F64)[0].tolist()
+        r = normal(rng.noise, 1, model.dim)[0].tolist()
         q, p = list(theta), list(r)
         for _ in range(L):
             p = [b + eps / 2 * g for b, g in zip(p, gradient(q), strict=True)]
@@ -50,14 +51,14 @@ def literal(model, steps: int, eps: float, L: int, seed: int) -> torch.Tensor:
         if u < math.exp(min(0.0, before - after)):
             theta = q
         kept.append(theta)
-    return torch.tensor(kept, dtype=F64)
+    return double(kept)
 
 
 def test_one_chain_is_the_literal_algorithm():
     target = correlated(0.6)
     draws = sampled("hmc", target, 40, seed=3, chains=1, step_size=0.6, length=1.8, **FIXED)
     slow = literal(target, 40, 0.6, 3, seed=3)
-    torch.testing.assert_close(draws.draws[0], slow, rtol=1e-9, atol=1e-9)
+    assert_close(draws.draws[0], slow, rtol=1e-9, atol=1e-9)
     rate = draws.stats["acceptance_rate"]
     assert 0.2 < float(rate.mean()) < 0.95  # both branches were taken
     assert len(slow.unique(dim=0)) < 40
@@ -86,7 +87,7 @@ def test_moments_are_exact(target, trajectory):
         "step_size",
     }
     lp = target.log_prior(draws.draws[:, -1])
-    torch.testing.assert_close(draws.stats["lp"][:, -1], lp)
+    assert_close(draws.stats["lp"][:, -1], lp)
 
 
 def coarse(target) -> float:

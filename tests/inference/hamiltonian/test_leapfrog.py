@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import double, generator, normal
 from support.targets.known_targets import F64
+from torch.testing import assert_close
 
 from components.contracts.problems import Batch
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
@@ -27,14 +28,14 @@ class Quartic:
 
 
 COVARIANCES = {
-    "diagonal": torch.tensor([0.7, 1.8], dtype=F64),
-    "dense": torch.tensor([[0.7, 0.5], [0.5, 1.8]], dtype=F64),
+    "diagonal": double([0.7, 1.8]),
+    "dense": double([[0.7, 0.5], [0.5, 1.8]]),
 }
 
 
 def start(mass, n=6, seed=0):
     g = generator(seed)
-    theta = torch.randn(n, 2, generator=g, dtype=F64)
+    theta = normal(g, n, 2)
     return Phase(theta, mass.momentum(theta, g), *value_and_gradient(Quartic(), theta, None))
 
 
@@ -46,17 +47,15 @@ def mass(request):
 def test_mass_is_the_inverse_of_a_covariance(mass):
     inverse = mass.inverse if mass.inverse.dim() == 2 else mass.inverse.diag()
     M = torch.linalg.inv(inverse)
-    r = torch.randn(5, 2, generator=generator(0), dtype=F64)
-    torch.testing.assert_close(mass.velocity(r), torch.stack([inverse @ row for row in r]))
-    torch.testing.assert_close(
-        mass.kinetic(r), torch.stack([0.5 * row @ inverse @ row for row in r])
-    )
-    torch.testing.assert_close(mass.square(r), torch.stack([row @ M @ row for row in r]))
-    torch.testing.assert_close(mass.move(r, 2 * r, 0.3), r + 0.6 * mass.velocity(r))
+    r = normal(generator(0), 5, 2)
+    assert_close(mass.velocity(r), torch.stack([inverse @ row for row in r]))
+    assert_close(mass.kinetic(r), torch.stack([0.5 * row @ inverse @ row for row in r]))
+    assert_close(mass.square(r), torch.stack([row @ M @ row for row in r]))
+    assert_close(mass.move(r, 2 * r, 0.3), r + 0.6 * mass.velocity(r))
     assert mass.speed == pytest.approx(float((inverse.trace() / 2).sqrt()))
     many = mass.momentum(r.new_zeros(200_000, 2), generator(1))
     # entries below 2: MC error about 0.006
-    torch.testing.assert_close(many.T.cov(), M, rtol=0, atol=0.02)
+    assert_close(many.T.cov(), M, rtol=0, atol=0.02)
 
 
 def test_leapfrog_is_its_three_lines_repeated(mass):
@@ -67,19 +66,19 @@ def test_leapfrog_is_its_three_lines_repeated(mass):
         r = r + 0.1 * value_and_gradient(Quartic(), theta, None)[1]
         theta = theta + 0.2 * mass.velocity(r)
         r = r + 0.1 * value_and_gradient(Quartic(), theta, None)[1]
-    torch.testing.assert_close(fast.theta, theta)
-    torch.testing.assert_close(fast.r, r)
+    assert_close(fast.theta, theta)
+    assert_close(fast.r, r)
     value, gradient = value_and_gradient(Quartic(), theta, None)
-    torch.testing.assert_close(fast.value, value)
-    torch.testing.assert_close(fast.gradient, gradient)
+    assert_close(fast.value, value)
+    assert_close(fast.gradient, gradient)
 
 
 def test_leapfrog_is_reversible(mass):
     z = start(mass)
     there = leapfrog(Quartic(), None, mass, 0.2, z, 9)
     back = leapfrog(Quartic(), None, mass, 0.2, replace(there, r=-there.r), 9)
-    torch.testing.assert_close(back.theta, z.theta, rtol=0, atol=1e-11)
-    torch.testing.assert_close(-back.r, z.r, rtol=0, atol=1e-11)
+    assert_close(back.theta, z.theta, rtol=0, atol=1e-11)
+    assert_close(-back.r, z.r, rtol=0, atol=1e-11)
     assert (there.theta - z.theta).abs().max() > 0.5
 
 
@@ -109,11 +108,9 @@ def test_energy_and_acceptance_are_their_formulas():
     mass, z = Mass.of(COVARIANCES["dense"]), start(Mass.of(COVARIANCES["dense"]))
     for c in range(6):
         literal = -Quartic().log_prior(z.theta)[c] + 0.5 * z.r[c] @ mass.inverse @ z.r[c]
-        torch.testing.assert_close(z.energy(mass)[c], literal)
-    error = torch.tensor([-2.0, 0.0, 0.5, 3000.0], dtype=F64)
-    torch.testing.assert_close(
-        acceptance(error), torch.tensor([1.0, 1.0, 0.6065306597, 0.0], dtype=F64)
-    )
+        assert_close(z.energy(mass)[c], literal)
+    error = double([-2.0, 0.0, 0.5, 3000.0])
+    assert_close(acceptance(error), double([1.0, 1.0, 0.6065306597, 0.0]))
     lost = energy_error(torch.tensor([torch.nan, torch.inf, -torch.inf, 2.0]), torch.ones(4))
     assert lost.tolist() == [torch.inf, torch.inf, torch.inf, 1.0]
     assert acceptance(lost)[:3].tolist() == [0, 0, 0]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, normal
 from support.targets.known_targets import (
     F64,
     ExactGamma,
@@ -15,6 +15,7 @@ from support.targets.known_targets import (
     sampled,
 )
 from support.targets.rank_test import NormalGamma, Rows, two_sample_p
+from torch.testing import assert_close
 
 from components.inference.hamiltonian import tree
 from components.inference.hamiltonian.mass import Mass
@@ -93,7 +94,7 @@ def test_every_chain_is_the_literal_recursion(eps, target):
         again = torch.Generator()
         again.set_state(rng.noise.get_state())
         before = state.theta
-        r = torch.randn(C, target.dim, generator=again, dtype=F64)
+        r = normal(again, C, target.dim)
         u = [torch.rand(2**j + 2, C, generator=again, dtype=F64) for j in range(6)]
         state, _ = nuts.step(state, None, rng)
         draws = nuts.posterior(state)
@@ -101,7 +102,7 @@ def test_every_chain_is_the_literal_recursion(eps, target):
             theta, n_steps, depth = literal(
                 target, before[c], r[c], [x[:, c].tolist() for x in u], eps, 6
             )
-            torch.testing.assert_close(state.theta[c], theta, rtol=1e-9, atol=1e-9)
+            assert_close(state.theta[c], theta, rtol=1e-9, atol=1e-9)
             assert int(draws.stats["n_steps"][c, -1]) == n_steps
             assert int(draws.stats["tree_depth"][c, -1]) == depth
             depths.add(depth)
@@ -116,7 +117,7 @@ def test_moments_are_exact(target, mass):
     draws = sampled("nuts", target, 180, chains=200, warmup=80, mass=mass)
     assert moment_z(draws, target) < 4
     assert draws.stats["tree_depth"].max() <= 10
-    torch.testing.assert_close(draws.stats["lp"][:, -1], target.log_prior(draws.draws[:, -1]))
+    assert_close(draws.stats["lp"][:, -1], target.log_prior(draws.draws[:, -1]))
 
 
 def test_mutants_fail_where_the_sampler_passes(monkeypatch):

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import generator
+from support.runs.configured import generator, normal
 from support.small.small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal
 
@@ -89,7 +89,7 @@ def test_small_alpha_follows_avb():
 
 
 def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
-    theta = torch.randn(400_000, 3, generator=generator(0), dtype=torch.float64)
+    theta = normal(generator(0), 400_000, 3)
     theta = theta * torch.tensor([0.3, 1.0, 2.0]) + torch.tensor([0.5, -1.0, 0.0])
     s = torch.full((3,), 1.5, dtype=torch.float64)
     exact = torch.distributions.kl_divergence(

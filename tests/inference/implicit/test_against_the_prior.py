@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import double, generator, normal
 from support.small.small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
@@ -145,8 +145,8 @@ def test_a_learned_prior_follows_the_derivative_of_the_kl():
     """E_q[∂_s T(θ/s)] with T fixed at the log ratio is ∂_s KL(N(m, v) ‖ N(0, s²))."""
     m, sd = 0.8, 0.5
     s = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
-    u = torch.randn(400_000, generator=generator(0), dtype=torch.float64)
-    q = Normal(torch.tensor(m / 1.3, dtype=torch.float64), sd / 1.3)  # of θ/s, fixed at this s
+    u = normal(generator(0), 400_000)
+    q = Normal(double(m / 1.3), sd / 1.3)  # of θ/s, fixed at this s
     theta = m + sd * u
     z = PriorContrast(theta[:, None] / s).z_scores[:, 0]
     estimate = (q.log_prob(z) - Normal(0.0, 1.0).log_prob(z)).mean()

@@ -7,11 +7,12 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component
-from support.small.small_problems import resumed, tensors
+from support.runs.configured import component, normal
+from support.small.small_problems import assert_same_state, resumed
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import log_evidence, ppca, real_rows
 from test_iwae import fisher, z_scores
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.inference.latent.draws import joint_field
@@ -41,15 +42,13 @@ def test_fields_are_the_log_joint_and_its_slope(problem):
     module, z = ppca(problem, exact_guide=False), torch.randn(3, N, 2, dtype=torch.float64)
     goes, value, slope = joint_field(module, problem.train, z)
     assert torch.equal(goes, value)
-    torch.testing.assert_close(value, module.log_joint(problem.train, z).detach())
+    assert_close(value, module.log_joint(problem.train, z).detach())
     h = 1e-5
     for d in range(2):
         up, down = (
             module.log_joint(problem.train, z + sign * h * torch.eye(2)[d]) for sign in (1, -1)
         )
-        torch.testing.assert_close(
-            slope[..., d], ((up - down) / (2 * h)).detach(), rtol=1e-5, atol=1e-5
-        )
+        assert_close(slope[..., d], ((up - down) / (2 * h)).detach(), rtol=1e-5, atol=1e-5)
 
 
 def test_draws_of_the_posterior_stay_so(problem):
@@ -59,7 +58,7 @@ def test_draws_of_the_posterior_stay_so(problem):
     with torch.no_grad():
         m, s = module.encode(problem.train)
     g, S = Streams(0).noise, 20_000
-    z, rates = m + s * torch.randn(S, N, 2, generator=g, dtype=torch.float64), []
+    z, rates = m + s * normal(g, S, N, 2), []
     for _ in range(2):
         z, _, rate = transition(lambda at: joint_field(module, problem.train, at), z, 1.2 * s, 2, g)
         rates.append(rate.mean())
@@ -88,9 +87,7 @@ def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
         for _ in range(20)
     ]
     assert float(z_scores(refined, expected).abs().max()) < 4.5
-    elbo = module.elbo_rows(
-        problem.train, torch.randn(4_000, N, 2, generator=rng.noise, dtype=torch.float64)
-    )
+    elbo = module.elbo_rows(problem.train, normal(rng.noise, 4_000, N, 2))
     of_elbo = torch.autograd.grad(elbo.mean(0).sum(), list(module.generative.parameters()))
     bias = (torch.cat([g.flatten() for g in of_elbo]) - expected).abs()
     assert float(bias.max()) > 10 * float((torch.stack(refined).mean(0) - expected).abs().max())
@@ -101,10 +98,10 @@ def test_the_guide_climbs_its_own_bound(problem):
     module = ppca(problem, exact_guide=False)
     found, info = hmc(n_samples=3).gradient(module, problem.train, 0.3, Streams(4).noise)
     m, s = module.encode(problem.train)
-    z = m + s * torch.randn(3, N, 2, generator=Streams(4).noise, dtype=torch.float64)
+    z = m + s * normal(Streams(4).noise, 3, N, 2)
     elbo = (module.log_joint(problem.train, z) - log_normal(z, m, s)).mean(0).sum()
     expected = torch.autograd.grad(elbo, list(module.guide.parameters()))
-    torch.testing.assert_close(parts(found, module)[1], torch.cat([g.flatten() for g in expected]))
+    assert_close(parts(found, module)[1], torch.cat([g.flatten() for g in expected]))
     assert float(info["elbo"]) == pytest.approx(float(elbo.detach()))
 
 
@@ -147,4 +144,4 @@ def test_goes_on_after_a_break_as_if_there_had_been_none(problem, tmp_path):
     whole, _ = trained(hmc(improve_steps=2), vae, problem, 6)
     parted, _ = resumed(hmc(improve_steps=2), vae, problem, 6, 3, tmp_path)
     assert whole.eps == parted.eps != 0.3
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parted), strict=True))
+    assert_same_state(whole, parted)

@@ -7,11 +7,12 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component
-from support.small.small_problems import resumed, tensors
+from support.runs.configured import component, normal
+from support.small.small_problems import assert_same_state, resumed
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import log_evidence, ppca, real_rows
 from torch.distributions import MultivariateNormal, Normal
+from torch.testing import assert_close
 
 from components.inference.latent.iwae import weighed
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
@@ -40,7 +41,7 @@ def test_weights_are_a_literal_ratio_of_densities(problem):
         log_w, objective = weighed(module, batch, 3, way, Streams(2).noise)
         with torch.no_grad():
             m, s = module.encode(batch)
-            noise = torch.randn(3, N, 2, generator=Streams(2).noise, dtype=torch.float64)
+            noise = normal(Streams(2).noise, 3, N, 2)
             z, (up,) = m + s * noise, module.generative.network.layers
             eye = torch.eye(4, dtype=torch.float64)
             p = MultivariateNormal(
@@ -48,9 +49,9 @@ def test_weights_are_a_literal_ratio_of_densities(problem):
             ).log_prob(batch.x)
             prior = Normal(torch.zeros(()).double(), 1.0).log_prob(z).sum(-1)
             expected = p + prior - Normal(m, s).log_prob(z).sum(-1)
-        torch.testing.assert_close(log_w, expected)
+        assert_close(log_w, expected)
         if way == "reparam":
-            torch.testing.assert_close(objective, expected.exp().sum(0).log().sum())
+            assert_close(objective, expected.exp().sum(0).log().sum())
 
 
 @pytest.mark.parametrize("way", ["reparam", "dreg"])
@@ -60,7 +61,7 @@ def test_the_guide_that_is_the_posterior_has_the_likelihood_as_its_bound(problem
     thing."""
     module = ppca(problem, exact_guide=True)
     log_w, objective = weighed(module, problem.train, K, way, Streams(0).noise)
-    torch.testing.assert_close(log_w, log_evidence(module, problem.train.x).expand(K, -1))
+    assert_close(log_w, log_evidence(module, problem.train.x).expand(K, -1))
     if way == "dreg":
         found = torch.autograd.grad(objective, list(module.guide.parameters()))
         assert max(float(g.abs().max()) for g in found) < 1e-9
@@ -120,7 +121,7 @@ def test_the_two_gradients_have_one_mean(problem):
             gradients(module, problem.train, 5, w, r.noise)
             for w, r in zip(("reparam", "dreg"), both, strict=True)
         ]
-        torch.testing.assert_close(pair[0][:n], pair[1][:n])
+        assert_close(pair[0][:n], pair[1][:n])
         differences.append((pair[0] - pair[1])[n:])
         spread.append(torch.stack(pair)[:, n:])
     assert float(torch.stack(differences).std(0).min()) > 0.01, "a test of something"
@@ -133,7 +134,7 @@ def test_the_gradient_of_the_guide_is_literally_doubly_reparameterised(problem):
     module, batch, K = ppca(problem, exact_guide=False), problem.train, 4
     guide = list(module.guide.parameters())
     found = torch.autograd.grad(weighed(module, batch, K, "dreg", Streams(5).noise)[1], guide)
-    noise = torch.randn(K, N, 2, generator=Streams(5).noise, dtype=torch.float64)
+    noise = normal(Streams(5).noise, K, N, 2)
     m, s = module.encode(batch)
     z = m + s * noise
     at = z.detach().requires_grad_()
@@ -142,7 +143,7 @@ def test_the_gradient_of_the_guide_is_literally_doubly_reparameterised(problem):
     (slope,) = torch.autograd.grad(log_w.sum(), at)
     expected = torch.autograd.grad((share.square()[..., None] * slope * z).sum(), guide)
     for a, b in zip(found, expected, strict=True):
-        torch.testing.assert_close(a, b)
+        assert_close(a, b)
 
 
 @pytest.mark.parametrize("way", ["reparam", "dreg"])
@@ -181,4 +182,4 @@ def test_goes_on_after_a_break_as_if_there_had_been_none(problem, tmp_path):
     )
     whole, _ = trained(inference, vae, problem, 6)
     parted, _ = resumed(inference, vae, problem, 6, 3, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parted), strict=True))
+    assert_same_state(whole, parted)

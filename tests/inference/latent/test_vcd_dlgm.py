@@ -7,13 +7,14 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component
-from support.small.small_problems import resumed, tensors
+from support.runs.configured import component, double, normal
+from support.small.small_problems import assert_same_state, resumed
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import ppca, real_rows
 from support.targets.known_targets import F64, z_score
 from test_iwae import fisher
 from torch.distributions import Normal
+from torch.testing import assert_close
 
 from components.inference.latent.draws import improve_latents
 from runner.execution.rng import Streams
@@ -57,7 +58,7 @@ def by_quadrature(module, batch, mean, log_std, eps):
     x = torch.linspace(-7, 7, 401, dtype=F64)
     with torch.no_grad():
         z, r = (mean + log_std.exp() * x)[:, None], x[None]
-        values = joint(torch.tensor([-1.0, 0.0, 1.0], dtype=F64))
+        values = joint(double([-1.0, 0.0, 1.0]))
         bend = float(values[0] - 2 * values[1] + values[2])  # log p(x, z) is quadratic
         slope = float(values[2] - values[0]) / 2
         half = r + 0.5 * eps * (slope + bend * z)
@@ -97,16 +98,16 @@ def test_the_value_literally():
     again = Streams(1).noise
     with torch.no_grad():
         m, s = module.encode(batch)
-        z, further = (m + s * torch.randn(2, 3, 2, generator=again, dtype=F64) for _ in range(2))
+        z, further = (m + s * normal(again, 2, 3, 2) for _ in range(2))
         moved, _ = improve_latents(module, batch, z, 0.3 * torch.ones_like(m), 2, 3, again)
         q = Normal(m, s)
         elbo = (module.log_joint(batch, z).mean(0) + q.entropy().sum(1)).sum() * 5 / 3
         worth = module.log_joint(batch, moved) - q.log_prob(moved).sum(2)
         gain = worth - (module.log_joint(batch, further) - q.log_prob(further).sum(2))
     improved = worth.mean(0).sum() * 5 / 3
-    torch.testing.assert_close(found.info["elbo"], elbo)
-    torch.testing.assert_close(found.info["improved"], improved)
-    torch.testing.assert_close(found.info["vcd"], improved - elbo)
+    assert_close(found.info["elbo"], elbo)
+    assert_close(found.info["improved"], improved)
+    assert_close(found.info["vcd"], improved - elbo)
     assert found.gain == pytest.approx(float(gain.mean()))
 
 
@@ -136,7 +137,7 @@ def test_the_control_follows_past_steps_and_a_run_that_stopped_goes_on(tmp_path)
     parted, _ = resumed(inference, vae, problem, 6, 3, tmp_path)
     assert whole.control == parted.control != 0
     assert whole.eps == parted.eps != 0.05
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parted), strict=True))
+    assert_same_state(whole, parted)
     noise = rng.noise.get_state()
     found = inference.contrast(whole.module, problem.train, whole.eps, whole.control, rng.noise)
     rng.noise.set_state(noise)

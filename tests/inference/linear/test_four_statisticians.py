@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import generator, load
+from support.runs.configured import double, generator, load
 from support.small.small_problems import component, real
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.inference.linear import statistical_risk
@@ -65,7 +66,7 @@ def test_confidence_regions_cover(noise):
         share, error = found.coverage(level)
         assert abs(share - level) < 4 * error
     assert found.data.is_simulated
-    torch.testing.assert_close(found.data.beta, problem.truth["beta"])
+    assert_close(found.data.beta, problem.truth["beta"])
 
 
 def literal_risk(
@@ -124,9 +125,7 @@ def test_bayes_rule_has_the_least_integrated_risk_which_is_the_expected_posterio
         found.bayes_error[bayes]
     )
     assert float(found.bayes_risk[0]) - posterior_loss > 10 * float(found.bayes_error[0])
-    torch.testing.assert_close(
-        found.chosen, coefficients(found.data.X, found.data.y, model.penalty).m
-    )
+    assert_close(found.chosen, coefficients(found.data.X, found.data.y, model.penalty).m)
 
 
 @pytest.mark.parametrize("noise", [NOISE, "learned"])
@@ -189,10 +188,10 @@ def test_ridge_path_criteria_literally():
     X, y, eye = found.data.X, found.data.y, torch.eye(4, dtype=F64)
     for i, penalty in enumerate(found.penalties):
         inverse = torch.linalg.inv(X.T @ X + penalty * eye)
-        torch.testing.assert_close(found.path[i], inverse @ X.T @ y)
+        assert_close(found.path[i], inverse @ X.T @ y)
         # the Bayes rule for squared loss under β ~ N(0, σ²/λ): ∫ by the product of two Gaussians
         joint = torch.linalg.inv(penalty / NOISE * eye + X.T @ X / NOISE) @ (X.T @ y / NOISE)
-        torch.testing.assert_close(found.path[i], joint)
+        assert_close(found.path[i], joint)
         left_out = []
         for n in range(len(y)):
             rest = [k for k in range(len(y)) if k != n]
@@ -273,9 +272,9 @@ def test_the_penalty_of_the_data_does_not_know_the_unit_of_the_labels(shift):
     assert found.hkb == pytest.approx(plain)
     by_rule = statistical_risk.estimates(fit, torch.eye(4, dtype=F64), model.penalty, 1)
     shrunk = by_rule[statistical_risk.ESTIMATORS.index("ridge_hkb")]
-    torch.testing.assert_close(shrunk, found.estimate(found.hkb))
+    assert_close(shrunk, found.estimate(found.hkb))
     assert float((shrunk - ridge_at(problem)[1])[0]) == pytest.approx(shift)
-    torch.testing.assert_close(shrunk[1:], ridge_at(problem)[1][1:])
+    assert_close(shrunk[1:], ridge_at(problem)[1][1:])
 
 
 def ridge_at(problem) -> tuple[float, torch.Tensor]:
@@ -285,5 +284,5 @@ def ridge_at(problem) -> tuple[float, torch.Tensor]:
     beta = torch.linalg.solve(X.T @ X, X.T @ y)
     noise = float((y - X @ beta).square().sum()) / (problem.n - 4)
     penalty = 3 * noise / float(beta[1:].square().sum())
-    eye = torch.diag(torch.tensor([0.0, 1, 1, 1], dtype=F64))
+    eye = torch.diag(double([0.0, 1, 1, 1]))
     return penalty, torch.linalg.solve(X.T @ X + penalty * eye, X.T @ y)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, double, normal
 from support.small import small_problems
-from support.targets.known_targets import F64, GaussianTarget, correlated, moment_z, sampled
+from support.targets.known_targets import GaussianTarget, correlated, moment_z, sampled
 from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
 
 from components.contracts.capabilities import CAPABILITIES, Conditionals
@@ -30,7 +30,7 @@ class Coordinates(GaussianTarget):
         centred = theta - self.mean
         away = centred @ self.precision[j] - self.precision[j, j] * centred[:, j]
         mean = self.mean[j] - away / self.precision[j, j]
-        z = torch.randn(len(theta), generator=generator, dtype=F64)
+        z = normal(generator, len(theta))
         theta = theta.clone()
         theta[:, j] = mean + (self.factor * self.precision[j, j]).rsqrt() * z
         return theta
@@ -92,10 +92,8 @@ def test_a_wrong_conditional_is_seen():
 
     def half_the_noise(block, theta, batch, generator):
         if block == "beta":  # β drawn with the variance σ²/2
-            theta = theta - torch.tensor([0.0, 0, 0, 0.693147], dtype=F64)
-            return right(block, theta, batch, generator) + torch.tensor(
-                [0.0, 0, 0, 0.693147], dtype=F64
-            )
+            theta = theta - double([0.0, 0, 0, 0.693147])
+            return right(block, theta, batch, generator) + double([0.0, 0, 0, 0.693147])
         return right(block, theta, batch, generator)
 
     model.draw_block = half_the_noise

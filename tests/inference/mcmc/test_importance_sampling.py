@@ -4,10 +4,11 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, double, generator, load, normal
 from support.small import small_problems
 from support.targets.exact_targets import TwoModes
 from support.targets.known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.mcmc.laplace import derivatives, laplace, mode
@@ -50,7 +51,7 @@ def weighted_moment_z(draws: Draws, model) -> float:
 def test_estimate_is_the_literal_ratio_of_sums():
     model = correlated()
     draws, info = ran(model, 7, chains=5, proposal="student_t", dof=4.0, inflation=1.3)
-    centre, L = laplace(model, model.sample_prior(4, torch.Generator().manual_seed(0)), None)
+    centre, L = laplace(model, model.sample_prior(4, generator(0)), None)
     scale = 1.3**2 * L @ L.T
     numerator, denominator, weights = torch.zeros(2, dtype=F64), 0.0, []
     for theta in draws.flat:
@@ -63,8 +64,8 @@ def test_estimate_is_the_literal_ratio_of_sums():
         weights.append(math.exp(float(model.log_prior(theta[None]))) / q)
         numerator += weights[-1] * theta**2
         denominator += weights[-1]
-    torch.testing.assert_close(draws.second_moment, numerator / denominator)
-    torch.testing.assert_close(draws.log_weights.exp().flatten(), torch.tensor(weights, dtype=F64))
+    assert_close(draws.second_moment, numerator / denominator)
+    assert_close(draws.log_weights.exp().flatten(), double(weights))
     ess = sum(weights) ** 2 / sum(w * w for w in weights)
     assert float(info["ess"]) == pytest.approx(ess)
     assert weight_ess(draws.log_weights) == pytest.approx(ess)
@@ -104,7 +105,7 @@ def test_draws_of_no_density_weigh_nothing():
         """Gamma(5, 2) of θ itself: −∞ for θ ≤ 0."""
 
         def __init__(self):
-            self.first, self.second = torch.tensor([2.5], dtype=F64), torch.tensor([7.5], dtype=F64)
+            self.first, self.second = double([2.5]), double([7.5])
 
         def sample_prior(self, n, generator):
             return 1 + super().sample_prior(n, generator)
@@ -180,26 +181,26 @@ def test_moments_and_evidence_of_linear_regression(proposal, noise):
 
 def test_laplace_finds_mode_and_curvature():
     model = GammaTarget()  # in θ = log x: mode log(a/b), curvature a
-    centre, L = laplace(model, torch.tensor([[3.0], [-5.0]], dtype=F64), None)
-    torch.testing.assert_close(centre, torch.tensor([1.5], dtype=F64).log())
-    torch.testing.assert_close(L @ L.T, torch.tensor([[1 / 3]], dtype=F64))
+    centre, L = laplace(model, double([[3.0], [-5.0]]), None)
+    assert_close(centre, double([1.5]).log())
+    assert_close(L @ L.T, double([[1 / 3]]))
     gaussian = correlated()
-    centre, L = laplace(gaussian, gaussian.sample_prior(2, torch.Generator().manual_seed(0)), None)
-    torch.testing.assert_close(centre, gaussian.mean)
-    torch.testing.assert_close(L @ L.T, gaussian.covariance)
+    centre, L = laplace(gaussian, gaussian.sample_prior(2, generator(0)), None)
+    assert_close(centre, gaussian.mean)
+    assert_close(L @ L.T, gaussian.covariance)
 
 
 def test_laplace_does_not_depend_on_units():
-    scale = torch.tensor([1e-6, 1e7], dtype=F64)
+    scale = double([1e-6, 1e7])
     covariance = scale[:, None] * correlated(0.99).covariance * scale
     target = GaussianTarget(scale * 3, covariance)
     centre, L = laplace(target, torch.zeros(1, 2, dtype=F64), None)
-    torch.testing.assert_close(centre / scale, torch.full((2,), 3.0, dtype=F64))
-    torch.testing.assert_close(L @ L.T / covariance, torch.ones(2, 2, dtype=F64))
+    assert_close(centre / scale, torch.full((2,), 3.0, dtype=F64))
+    assert_close(L @ L.T / covariance, torch.ones(2, 2, dtype=F64))
 
 
 def test_laplace_takes_the_higher_of_two_modes():
-    starts = torch.tensor([[-2.0], [2.5]], dtype=F64)
+    starts = double([[-2.0], [2.5]])
     ends = [mode(TwoModes(), start, None) for start in starts]
     centre, _ = laplace(TwoModes(), starts, None)
     assert float(ends[0][0]) < 0 < float(ends[1][0])
@@ -213,15 +214,15 @@ def test_derivatives_are_those_of_autograd():
             x, y = theta.unbind(1)
             return -(x**2) - (y - x**2) ** 2 + x.sin() * y
 
-    theta = torch.tensor([0.3, -0.7], dtype=F64)
+    theta = double([0.3, -0.7])
     value, gradient, hessian = derivatives(Curved(), theta, None)
 
     def f(t):
         return Curved().log_prior(t[None])[0]
 
-    torch.testing.assert_close(value, f(theta))
-    torch.testing.assert_close(gradient, torch.autograd.functional.jacobian(f, theta))
-    torch.testing.assert_close(hessian, torch.autograd.functional.hessian(f, theta))
+    assert_close(value, f(theta))
+    assert_close(gradient, torch.autograd.functional.jacobian(f, theta))
+    assert_close(hessian, torch.autograd.functional.hessian(f, theta))
 
 
 def test_what_cannot_be_weighed_says_so():
@@ -232,7 +233,7 @@ def test_what_cannot_be_weighed_says_so():
 
     class Ridge(TwoModes):  # no curvature along x − y: not a density
         def sample_prior(self, n, generator):
-            return torch.randn(n, 2, generator=generator, dtype=F64)
+            return normal(generator, n, 2)
 
         def log_prior(self, theta):
             return -(theta.sum(1) ** 2)

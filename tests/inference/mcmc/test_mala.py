@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, double, normal
 from support.targets.exact_targets import (
     TARGETS,
     TwoModes,
@@ -16,6 +16,7 @@ from support.targets.exact_targets import (
 from support.targets.known_targets import F64, moment_z, sampled
 from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
 from torch.distributions import MultivariateNormal
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.inference.log_joint import value_and_gradient
@@ -35,7 +36,7 @@ class Curved:
         return theta
 
     def sample_prior(self, n, generator):
-        return torch.randn(n, 2, generator=generator, dtype=F64)
+        return normal(generator, n, 2)
 
     def log_likelihood(self, theta, batch):
         return theta.new_zeros(len(theta), 0)
@@ -77,7 +78,7 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
     literal.restore(rng.state())
     theta, pi, accepted = state.theta.clone(), Curved().log_prior, 0
     for _ in range(15):
-        z = torch.randn(5, 2, generator=literal.noise, dtype=F64)
+        z = normal(literal.noise, 5, 2)
         u = torch.rand(5, generator=literal.noise, dtype=F64)
         state, info = method.step(state, None, rng)
         alphas = []
@@ -99,7 +100,7 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
             if u[c] < alphas[-1]:
                 theta[c], accepted = proposal, accepted + 1
         assert float(info["acceptance"]) == pytest.approx(sum(alphas) / 5, rel=1e-9)
-        torch.testing.assert_close(state.theta, theta, rtol=1e-9, atol=1e-9)
+        assert_close(state.theta, theta, rtol=1e-9, atol=1e-9)
     assert 0 < accepted < 75
 
 
@@ -121,15 +122,15 @@ def test_acceptance_is_that_of_abstract_hmc_with_one_leapfrog_step(shape):
     def log_eta(x: torch.Tensor) -> float:
         return float(Curved().log_prior(x[None, :2])) + float(momentum.log_prob(x[2:]))
 
-    flip = torch.tensor([1.0, 1, -1, -1], dtype=F64)
+    flip = double([1.0, 1, -1, -1])
     literal = Streams(0)
     for _ in range(10):
         literal.restore(rng.state())
-        z = torch.randn(1, 2, generator=literal.noise, dtype=F64)[0]
+        z = normal(literal.noise, 1, 2)[0]
         p = torch.linalg.solve_triangular(L.T, z[:, None], upper=True)[:, 0]  # N(0, Σ⁻¹)
         x = torch.cat([state.theta[0], p])
         new = leapfrog(x)
-        torch.testing.assert_close(leapfrog(flip * new), flip * x)  # S ∘ Φ = Φ⁻¹ ∘ S
+        assert_close(leapfrog(flip * new), flip * x)  # S ∘ Φ = Φ⁻¹ ∘ S
         step = 1e-5
         columns = [
             (leapfrog(x + step * e) - leapfrog(x - step * e)) / (2 * step)
@@ -187,7 +188,7 @@ def test_a_chain_that_starts_where_only_small_steps_are_accepted_gets_away():
 
         def sample_prior(self, n, generator):
             theta = 0.1 * super().sample_prior(n, generator)
-            theta[0] = torch.tensor([4.0, 3.0], dtype=F64)
+            theta[0] = double([4.0, 3.0])
             return theta
 
         def log_prior(self, theta):

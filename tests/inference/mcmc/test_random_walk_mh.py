@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, double, generator, normal
 from support.targets.exact_targets import (
     TARGETS,
     HalfNormal,
@@ -16,6 +16,7 @@ from support.targets.exact_targets import (
 )
 from support.targets.known_targets import F64, correlated, moment_z, sampled
 from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.inference.mcmc import random_walk_mh
@@ -28,7 +29,7 @@ FIXED = {"warmup": 0, "step_size": 1.5}
 
 def test_accept_step_is_the_literal_ratio():
     g = generator(0)
-    value, proposed, correction = torch.randn(3, 500, generator=g, dtype=F64)
+    value, proposed, correction = normal(g, 3, 500)
     proposed[:20] = -math.inf
     correction[:10] = math.nan  # what a gradient outside the support gives
     accept, alpha = metropolis_hastings(value, proposed, correction, 1, generator(1))
@@ -55,7 +56,7 @@ def test_a_step_is_the_literal_random_walk():
     literal.restore(rng.state())
     theta = state.theta.clone()
     for _ in range(20):
-        z = torch.randn(C, 2, generator=literal.noise, dtype=F64)
+        z = normal(literal.noise, C, 2)
         u = torch.rand(C, generator=literal.noise, dtype=F64)
         for c in range(C):
             proposal = theta[c] + s[c] / math.sqrt(2) * (L @ z[c])
@@ -63,14 +64,14 @@ def test_a_step_is_the_literal_random_walk():
             if u[c] < min(1.0, float(ratio)):
                 theta[c] = proposal
         state, _ = method.step(state, None, rng)
-        torch.testing.assert_close(state.theta, theta, rtol=1e-10, atol=1e-10)
+        assert_close(state.theta, theta, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("forgetting", [0.0, 3.0])
 @pytest.mark.parametrize("shape", ["dense", "diagonal"])
 def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
     g = generator(0)
-    states = torch.randn(15, 4, 3, generator=g, dtype=F64)  # [T, C, P]
+    states = normal(g, 15, 4, 3)  # [T, C, P]
     unit = torch.eye(3, dtype=F64) if shape == "dense" else torch.ones(3, dtype=F64)
     moments = {"mean": states[0].mean(0), "covariance": unit}
     for t, theta in enumerate(states, 1):
@@ -84,20 +85,18 @@ def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
         weights[t] = w
     if forgetting == 0:
         # Haario: all alike
-        torch.testing.assert_close(weights, torch.full((16,), 1 / 16, dtype=F64))
+        assert_close(weights, torch.full((16,), 1 / 16, dtype=F64))
     mean = weights[0] * states[0].mean(0) + (weights[1:, None, None] * states).sum(0).mean(0)
     start = states[0].mean(0) - mean
     covariance = weights[0] * (torch.eye(3, dtype=F64) + torch.outer(start, start))
     for w, theta in zip(weights[1:], states, strict=True):
         for row in theta - mean:
             covariance = covariance + w / 4 * torch.outer(row, row)
-    torch.testing.assert_close(moments["mean"], mean)
-    torch.testing.assert_close(
-        moments["covariance"], covariance if shape == "dense" else covariance.diagonal()
-    )
+    assert_close(moments["mean"], mean)
+    assert_close(moments["covariance"], covariance if shape == "dense" else covariance.diagonal())
     L = factor(moments["covariance"], 0.1)
     square = L @ L.T if shape == "dense" else L**2
-    torch.testing.assert_close(square, moments["covariance"] + 0.1 * unit)
+    assert_close(square, moments["covariance"] + 0.1 * unit)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -175,4 +174,4 @@ def test_needs_no_gradient():
 )
 def test_chains_that_ran_away_are_told_from_rounding(size, said):
     with pytest.raises(NumericalError, match=said):
-        factor(size * torch.tensor([[1.0, 1.0], [1.0, 1.0 - 1e-9]], dtype=torch.float64), 1e-10)
+        factor(size * double([[1.0, 1.0], [1.0, 1.0 - 1e-9]]), 1e-10)

@@ -9,8 +9,9 @@ import pytest
 import torch
 from pydantic import ValidationError
 from scipy import stats
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, double, generator, load, normal
 from support.targets.known_targets import F64, GaussianTarget
+from torch.testing import assert_close
 
 from components.inference.mcmc.sobol import SobolPoints
 from components.inference.mcmc.t_mixture import TMixture
@@ -57,9 +58,9 @@ def test_draws_are_distributed_as_q(dof, components):
     g = generator(0)
     D = components
     q = TMixture(
-        torch.tensor([0.5, 0.3, 0.2], dtype=F64)[:D] / (1 if D == 3 else 0.5),
-        4 * torch.randn(D, 2, generator=g, dtype=F64),
-        torch.randn(D, 2, 2, generator=g, dtype=F64),
+        double([0.5, 0.3, 0.2])[:D] / (1 if D == 3 else 0.5),
+        4 * normal(g, D, 2),
+        normal(g, D, 2, 2),
         dof,
     )
     u = SobolPoints(q.n_uniforms, 3).block(0, 4096, q.centres)
@@ -77,8 +78,8 @@ def test_points_lie_in_every_elementary_interval_and_go_on_after_a_stop():
     assert bool(((whole > 0) & (whole < 1)).all())
     for j in range(3):  # one point in each 64th
         assert (whole[:, j] * 64).long().unique().numel() == 64
-    torch.testing.assert_close(SobolPoints(3, 5).block(32, 32, like), whole[32:], rtol=0, atol=0)
-    torch.testing.assert_close(sequence.block(0, 32, like), whole[:32], rtol=0, atol=0)
+    assert_close(SobolPoints(3, 5).block(32, 32, like), whole[32:], rtol=0, atol=0)
+    assert_close(sequence.block(0, 32, like), whole[:32], rtol=0, atol=0)
     assert not torch.equal(SobolPoints(3, 6).block(0, 32, like), whole[:32])
 
 

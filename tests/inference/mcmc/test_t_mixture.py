@@ -8,9 +8,10 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import double, generator, normal
 from support.targets.exact_targets import TwoModes
 from support.targets.known_targets import F64, GaussianTarget
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.inference.mcmc.t_mixture import (
@@ -25,10 +26,8 @@ from components.inference.mcmc.t_mixture import (
 def mixture(dof: float = 4.0, D: int = 3, P: int = 2) -> TMixture:
     g = generator(1)
     weights = torch.rand(D, generator=g, dtype=F64)
-    factors = torch.randn(D, P, P, generator=g, dtype=F64).tril() + 2 * torch.eye(P, dtype=F64)
-    return TMixture(
-        weights / weights.sum(), 3 * torch.randn(D, P, generator=g, dtype=F64), factors, dof
-    )
+    factors = normal(g, D, P, P).tril() + 2 * torch.eye(P, dtype=F64)
+    return TMixture(weights / weights.sum(), 3 * normal(g, D, P), factors, dof)
 
 
 def t_density(theta, centre, sigma, nu):
@@ -46,7 +45,7 @@ def t_density(theta, centre, sigma, nu):
 @pytest.mark.parametrize("dof", [4.0, 1.5, math.inf])
 def test_density_is_the_weighted_sum(dof):
     q = mixture(dof)
-    for theta in 4 * torch.randn(5, 2, generator=generator(), dtype=F64):
+    for theta in 4 * normal(generator(), 5, 2):
         parts = zip(q.weights, q.centres, q.factors, strict=True)
         exact = sum(float(a) * t_density(theta, m, L @ L.T, dof) for a, m, L in parts)
         assert float(q.log_prob(theta[None])) == pytest.approx(math.log(exact))
@@ -73,7 +72,7 @@ def test_a_round_is_the_literal_update():
     theta = q.draw(n, generator())
     weights = torch.rand(n, generator=generator(2), dtype=F64)
     weights /= weights.sum()
-    anchor = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=F64)
+    anchor = double([[2.0, 0.3], [0.3, 1.0]])
     after = update_mixture(q, theta, weights, anchor)
     mean = sum(w * x for w, x in zip(weights, theta, strict=True))
     pooled = sum(w * torch.outer(x - mean, x - mean) for w, x in zip(weights, theta, strict=True))
@@ -103,9 +102,9 @@ def test_a_round_is_the_literal_update():
         behind = alpha**2 / sum((float(w) * r) ** 2 for w, r in zip(weights, rho, strict=True))
         share = P / (P + behind)
         assert float(after.weights[d]) == pytest.approx(alpha)
-        torch.testing.assert_close(after.centres[d], centre)
+        assert_close(after.centres[d], centre)
         sigma = (1 - share) * own / alpha + share * pooled
-        torch.testing.assert_close(after.factors[d] @ after.factors[d].T, sigma)
+        assert_close(after.factors[d] @ after.factors[d].T, sigma)
 
 
 def test_rounds_do_not_raise_the_divergence_from_the_target():
@@ -152,11 +151,11 @@ def test_both_modes_are_found_from_one():
 
 
 def test_a_great_weight_is_truncated():
-    log_weight = torch.cat([torch.zeros(99, dtype=F64), torch.tensor([20.0], dtype=F64)])
+    log_weight = torch.cat([torch.zeros(99, dtype=F64), double([20.0])])
     weights = truncate_weights(log_weight)
     w = log_weight.exp()
     clipped = w.clamp(max=float(w.mean()) * 100**0.5)  # Ionides: τ = √n times the mean
-    torch.testing.assert_close(weights, clipped / clipped.sum())
+    assert_close(weights, clipped / clipped.sum())
 
 
 def test_few_draws_leave_no_singular_component():

@@ -8,6 +8,7 @@ import torch
 from sklearn.mixture import BayesianGaussianMixture
 from support.runs.configured import component, load
 from torch.distributions import MultivariateNormal
+from torch.testing import assert_close
 
 from components.contracts.problems import Rows
 from runner.execution.rng import Streams
@@ -46,5 +47,5 @@ def test_it_is_the_library_and_its_density_a_mixture_of_normals(prior):
     means, covariances = torch.from_numpy(theirs.means_), torch.from_numpy(theirs.covariances_)
     each = MultivariateNormal(means, covariances).log_prob(rows.x.flatten(1).double()[:, None])
     literal = each + torch.from_numpy(theirs.weights_).log()
-    torch.testing.assert_close(posterior.log_predictive(rows).double(), literal.logsumexp(1))
-    torch.testing.assert_close(posterior.clusters(rows).double(), literal.softmax(1))
+    assert_close(posterior.log_predictive(rows).double(), literal.logsumexp(1))
+    assert_close(posterior.clusters(rows).double(), literal.softmax(1))

@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 from support.runs.configured import generator
-from support.small.small_problems import classes, component, real, resumed, tensors, train
+from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.errors import ConfigMismatchError, NumericalError
@@ -35,9 +36,9 @@ def test_every_member_is_map_from_its_own_start(problem, descent):
             network.theta.copy_(start[:n])
         for _, batch in problem.batches("minibatch", rng, 0, 12):
             state, _ = single.step(state, batch, rng)
-        torch.testing.assert_close(end[:n], network.theta)
+        assert_close(end[:n], network.theta)
         if network.learns_noise:
-            torch.testing.assert_close(end[n:], network.log_noise)
+            assert_close(end[n:], network.log_noise)
             assert float(end[n:].sum()) != pytest.approx(2 * math.log(0.1), abs=1e-3)
 
 
@@ -60,7 +61,7 @@ def test_predictive_is_the_mean_of_the_members():
         for theta in state.weights["theta"].detach()
     ]
     expected = (members[0] + members[1] + members[2]) / 3
-    torch.testing.assert_close(posterior.predict(x, rng.evaluation).probs, expected)
+    assert_close(posterior.predict(x, rng.evaluation).probs, expected)
     before = posterior.predict(x, rng.evaluation).probs
     for _, batch in problem.batches("minibatch", rng, 30, 33):
         state, _ = inference.step(state, batch, rng)
@@ -85,10 +86,10 @@ def test_what_an_attack_without_expectation_follows():
         probs = posterior.model.predictive(posterior.theta[rows], at).probs
         return torch.autograd.grad(probs.gather(-1, y[..., None]).log().sum(), at)[0]
 
-    torch.testing.assert_close(gradient("single_draw"), of_members([0]))
-    torch.testing.assert_close(gradient("predictive"), of_members([0, 1, 2]))
+    assert_close(gradient("single_draw"), of_members([0]))
+    assert_close(gradient("predictive"), of_members([0, 1, 2]))
     fresh = torch.randint(3, (4,), generator=generator(5))
-    torch.testing.assert_close(gradient("fresh_draws", 5), of_members(fresh))
+    assert_close(gradient("fresh_draws", 5), of_members(fresh))
     assert not torch.allclose(gradient("single_draw"), gradient("predictive"))
 
 
@@ -124,4 +125,4 @@ def test_resumed_run_is_bit_identical(tmp_path):
         train(ensemble(), MLP, problem, 20)[0],
         resumed(ensemble(), MLP, problem, 20, 7, tmp_path)[0],
     )
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)

@@ -2,7 +2,8 @@ import math
 
 import pytest
 import torch
-from support.small.small_problems import classes, component, real, resumed, tensors, train
+from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
+from torch.testing import assert_close
 
 from components.contracts.problems import Batch
 from runner.execution.rng import Streams
@@ -41,7 +42,7 @@ def test_two_steps_literally(optimizer, momentum):
                 values[i] = values[i] - 0.05 * corrected[0] / (corrected[1].sqrt() + 1e-8)
         state, _ = inference.step(state, batch, rng)
         for value, parameter in zip(values, network.parameters(), strict=True):
-            torch.testing.assert_close(parameter.detach(), value)
+            assert_close(parameter.detach(), value)
 
 
 def ridge(lam, sigma2, penalised):
@@ -92,7 +93,7 @@ def test_loss_estimate_is_unbiased_over_minibatches():
     rng = train(*_pieces(), problem, 0)[1]
     parts = [loss_of(network, batch) for _, batch in problem.batches("minibatch", rng, 0, 4)]
     whole = Batch(problem.train.x, problem.train.y, problem.train.mask, 1.0)
-    torch.testing.assert_close(torch.stack(parts).mean(), loss_of(network, whole))
+    assert_close(torch.stack(parts).mean(), loss_of(network, whole))
 
 
 def _pieces():
@@ -122,7 +123,7 @@ def test_resumed_run_is_bit_identical(tmp_path, optimizer):
         component("model", "mlp", widths=[8]),
     )
     whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 7, tmp_path)[0]
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)
 
 
 def test_the_cosine_schedule_is_that_of_torch():
@@ -147,7 +148,7 @@ def test_the_cosine_schedule_is_that_of_torch():
         by_hand.step()
         if step <= 9:
             schedule.step()
-    torch.testing.assert_close(state.network.theta, network.theta)
+    assert_close(state.network.theta, network.theta)
     method = component("inference", "map", **keys)
     assert [method.rate_at(t) for t in range(12)] == pytest.approx(rates)
     assert rates[-3:] == pytest.approx([0.02] * 3)
@@ -182,4 +183,4 @@ def test_an_annealed_run_with_dropout_is_resumed_bit_identical(tmp_path):
     method = component("inference", "map", schedule="cosine", anneal_steps=15, dropout="training")
     pieces = method, component("model", "mlp", widths=[8], dropout=0.3)
     whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 7, tmp_path)[0]
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)

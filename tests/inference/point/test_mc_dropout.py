@@ -2,7 +2,8 @@ import itertools
 
 import pytest
 import torch
-from support.small.small_problems import classes, component, real, resumed, tensors, train
+from support.runs.configured import double
+from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
 
 PIECES = (
     component("inference", "mc_dropout", lr=0.01),
@@ -20,10 +21,10 @@ def test_predictive_moments_are_those_over_all_masks():
     hidden = torch.relu(problem.test.x @ w1.T + b1)  # [B, 4]
     values, weights = [], []
     for mask in itertools.product([0.0, 1.0], repeat=4):
-        kept = torch.tensor(mask, dtype=torch.float64)
+        kept = double(mask)
         values.append((hidden * kept / 0.7) @ w2.T + b2)
         weights.append(0.7 ** sum(mask) * 0.3 ** (4 - sum(mask)))
-    f, p = torch.stack(values), torch.tensor(weights, dtype=torch.float64)[:, None, None]
+    f, p = torch.stack(values), double(weights)[:, None, None]
     mean = (p * f).sum(0)
     variance = (p * (f - mean) ** 2).sum(0)
     fourth = (p * (f - mean) ** 4).sum(0)
@@ -69,4 +70,4 @@ def test_a_model_without_dropout_is_refused():
 def test_resumed_run_is_bit_identical(tmp_path):
     problem = real(batch_size=8, dtype=torch.float32)
     whole, parts = train(*PIECES, problem, 20)[0], resumed(*PIECES, problem, 20, 7, tmp_path)[0]
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import double, generator
 from support.targets.refined_targets import F64, gaussian, slope_of
 
 from components.errors import ConfigMismatchError
@@ -13,7 +13,7 @@ from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.refined.kernels import KernelStep, negative_score, normal, slope
 
-ETA = torch.tensor(0.1, dtype=F64)
+ETA = double(0.1)
 H = 1.3
 
 

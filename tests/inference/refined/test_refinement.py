@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import double, generator, normal
 from support.targets.refined_targets import F64, MEAN, PRECISION, banana, gaussian, slope_of
 from torch.distributions import MultivariateNormal, kl_divergence
 
@@ -15,7 +15,7 @@ from components.errors import NumericalError
 from components.inference.refined.kernels import KernelStep
 from components.inference.refined.path import Begun, Refinement
 
-ETA = torch.tensor(0.07, dtype=F64)
+ETA = double(0.07)
 I2 = torch.eye(2, dtype=F64)
 
 
@@ -24,7 +24,7 @@ def refinement(kernel="sgd", entropy="initial", full=True, bandwidth=1.3):
 
 
 def noise(S, B=1, D=2, seed=3):
-    return torch.randn(S, B, D, generator=generator(seed), dtype=F64)
+    return normal(generator(seed), S, B, D)
 
 
 def begun(m, s, eps, target=gaussian):
@@ -58,7 +58,7 @@ def test_sgld_is_an_autoregression_with_known_moments():
     """z_T = A^T z_0 + …, A = I − ηΛ: mean μ + A^T (z_0 − μ), variance Σ_k A^k 2η A^k (a z-test of
     both)."""
     S, steps = 40000, 4
-    start = torch.tensor([1.0, 2.0], dtype=F64).expand(S, 1, 2)
+    start = double([1.0, 2.0]).expand(S, 1, 2)
     at = Begun(start, torch.zeros(1, dtype=F64), gaussian, 1.0)
     z, _ = refinement("sgld", full=False)(at, ETA, steps, generator(0))
     A = I2 - ETA * PRECISION
@@ -161,7 +161,7 @@ def test_the_jacobian_changes_the_variables_of_a_bent_density():
 def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
     """The target is normalised, so that no bound is above 0: what VIS-P takes for the entropy of
     z_T is too much."""
-    m, s = torch.zeros(2, dtype=F64), torch.tensor([1.0, 1.0], dtype=F64)
+    m, s = torch.zeros(2, dtype=F64), double([1.0, 1.0])
     found = {}
     for entropy in ("initial", "jacobian"):
         z, H = refinement("sgd", entropy, full=False)(
@@ -178,9 +178,7 @@ def test_too_large_a_step_is_named():
         NumericalError,
         match=r"inference\.eta=0\.8 is too large .*; lower inference\.eta \(below 0\.4",
     ):
-        refinement("sgd", "jacobian")(
-            begun(m, s, noise(2)), torch.tensor(0.8, dtype=F64), 1, torch.Generator()
-        )
+        refinement("sgd", "jacobian")(begun(m, s, noise(2)), double(0.8), 1, torch.Generator())
 
 
 def test_entropies_in_closed_form():
@@ -218,7 +216,7 @@ def flow(bandwidth, particles=300, steps=200, time=2.0, D=2):
     # of the exact moments: nothing but the flow is measured
     z = 2 + 0.5 * (z - z.mean(0)) / z.std(0, correction=0)
     at = Begun(z, torch.zeros(1, dtype=F64), lambda x: -0.5 * x.square().sum(-1), 1.0)
-    eta = torch.tensor(time / steps, dtype=F64)
+    eta = double(time / steps)
     out, _ = refinement("sgd", "fokker_planck", full=False, bandwidth=bandwidth)(
         at, eta, steps, torch.Generator()
     )

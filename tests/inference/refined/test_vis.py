@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, generator, load, normal
 from support.small.small_problems import check_resumed, classes
 from support.small.small_problems import train as train_labels
 from support.targets.refined_targets import F64, TARGET, composed, trained, vis
@@ -98,7 +98,7 @@ def test_the_divergence_of_refined_draws_is_that_of_their_density():
     posterior = inference.posterior(state)
     found = problem.score(posterior, rng)["kl"]
     with torch.no_grad():
-        start = state.module.transform(torch.randn(20_000, 2, generator=rng.noise, dtype=F64))
+        start = state.module.transform(normal(rng.noise, 20_000, 2))
         slope = torch.func.grad(lambda z: problem.log_density(z).sum())(start)
         means, logs = start + eta * slope, []
         for z in posterior.flat.split(500):
@@ -163,7 +163,7 @@ def test_the_step_climbs_what_is_asked_for(differentiate):
 def test_the_target_of_a_minibatch_stands_for_all_rows():
     problem = classes(n_classes=2, batch_size=16)
     model = LOGISTIC.build(problem, Streams(0))
-    theta = 0.3 * torch.randn(4, 2, model.dim, generator=generator(0), dtype=F64)
+    theta = 0.3 * normal(generator(0), 4, 2, model.dim)
     q = torch.nn.Module()
     q.transform, q.entropy = lambda noise: noise, torch.zeros((), dtype=F64)
     batch = problem.train.part(slice(0, 16), 60 / 16)

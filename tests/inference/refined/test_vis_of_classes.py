@@ -11,6 +11,7 @@ from contract.only import only
 from support.runs.configured import component
 from support.small.class_rows import C, N, built, by_quadrature, problem
 from support.targets.refined_targets import F64, composed, vis
+from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES
 from components.inference.refined.by_class import ClassPosterior
@@ -65,8 +66,8 @@ def test_the_objective_of_refined_draws_is_a_literal_sum():
         z = z.detach().requires_grad_()
         z = z + 0.1 * torch.autograd.grad(log_joint(z).sum(), z)[0]
     entropy = (0.5 * (2 * math.pi * math.e * s.square()).log()).sum()
-    torch.testing.assert_close(info["log_joint"], log_joint(z).mean(0).sum().detach())
-    torch.testing.assert_close(info["entropy"], entropy)
+    assert_close(info["log_joint"], log_joint(z).mean(0).sum().detach())
+    assert_close(info["entropy"], entropy)
 
 
 @pytest.mark.parametrize("proposal", ["guide", "laplace"])
@@ -81,7 +82,7 @@ def test_classes_follow_from_evidence_however_far_the_guide_was_refined(proposal
         assert isinstance(posterior, ClassPosterior)
         with torch.no_grad():
             probs = posterior.predict(x, Streams(0).noise).probs[:, 0]
-        torch.testing.assert_close(probs, joint / joint.sum(1, keepdim=True), rtol=0, atol=0.05)
+        assert_close(probs, joint / joint.sum(1, keepdim=True), rtol=0, atol=0.05)
 
 
 def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
@@ -100,7 +101,7 @@ def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
         evidence.append((likelihood - 0.5 * z[..., 0].square()).logsumexp(0))
     exact = (torch.stack(evidence, -1) + shares().log()).log_softmax(-1)
     (wanted,) = torch.autograd.grad(exact[:, 0].sum(), moved)
-    torch.testing.assert_close(found, wanted, rtol=0, atol=0.1)
+    assert_close(found, wanted, rtol=0, atol=0.1)
     assert float(wanted.abs().max()) > 0.5
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, normal
 from support.small.unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
 from support.targets.known_targets import GaussianTarget
 from support.targets.refined_targets import F64, composed, vis
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
@@ -119,12 +120,12 @@ def test_held_out_rows_are_weighed_by_a_density():
     mean = exact_mean(module, problem.test.x)
     A = torch.linalg.matrix_power(I2 - ETA * precision(module), 6)
     refined, scale = posterior.module.encode(problem.test)
-    torch.testing.assert_close(refined, mean + (m - mean) @ A)
+    assert_close(refined, mean + (m - mean) @ A)
     assert torch.equal(scale, s)
     exact = log_evidence(module, problem.test.x)
     with torch.no_grad():
         weights = posterior.log_weights(problem.test, 40_000, Streams(0).noise)
-    torch.testing.assert_close(log_mean_exp(weights), exact, rtol=0, atol=0.02)
+    assert_close(log_mean_exp(weights), exact, rtol=0, atol=0.02)
     with torch.no_grad():
         unrefined = LatentPosterior(module).log_weights(problem.test, 40_000, Streams(0).noise)
     assert float(unrefined.mean()) < float(weights.mean()) < float(exact.mean())
@@ -150,17 +151,17 @@ def test_from_the_prior_it_is_the_kernel_on_its_own():
     rng = Streams(0)
     state, expected = inference.init(module, problem, rng), Streams(0)
     expected.restore(rng.state())
-    z = torch.randn(3, 4, D, generator=expected.noise, dtype=F64)
+    z = normal(expected.noise, 3, 4, D)
     z = z + ETA * ((exact_mean(module, problem.train.x) - z) @ precision(module))
     with torch.no_grad():
         joint = module.log_joint(problem.train, z).mean(0).sum()
     state, info = inference.step(state, problem.train, rng)
-    torch.testing.assert_close(info["log_joint"], joint)
+    assert_close(info["log_joint"], joint)
     after_step = module.guide.parameters()
     assert all(torch.equal(a, b) for a, b in zip(before, after_step, strict=True))
     m, s = inference.posterior(state).module.encode(problem.train)
     centre, bend = exact_mean(module, problem.train.x), I2 - ETA * precision(module)
-    torch.testing.assert_close(m, centre - centre @ bend @ bend)
+    assert_close(m, centre - centre @ bend @ bend)
     assert torch.equal(s, torch.ones_like(m))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
-from support.small.small_problems import resumed, tensors
+from support.runs.configured import component, double, generator, load, normal
+from support.small.small_problems import assert_same_state, resumed
 from support.targets.refined_targets import (
     F64,
     PRECISION,
@@ -91,17 +91,17 @@ def test_all_kernels_follow_a_series_and_resume(tmp_path, keys):
     inference = vis(draws=4, start="drawn", **({"eta": 1e-3} | keys))
     whole, _, _ = trained(inference, model, problem, 5)
     again, _ = resumed(inference, model, problem, 5, 2, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
+    assert_same_state(whole, again)
     assert torch.equal(inference.posterior(whole).draws, inference.posterior(again).draws)
 
 
 # ---- one step size a coordinate
 # --------------------------------------------------------------------------------------
-ETAS = torch.tensor([0.02, 0.11], dtype=F64)
+ETAS = double([0.02, 0.11])
 
 
 def begun(S=5):
-    z = torch.randn(S, 1, 2, generator=generator(1), dtype=F64)
+    z = normal(generator(1), S, 1, 2)
     return Begun(z, torch.zeros(1, dtype=F64), gaussian, 1.0)
 
 
@@ -134,9 +134,7 @@ def test_they_are_learnt_apart():
     problem, _ = load("gaussian")
     state, _, _ = trained(vis(eta=[0.01, 0.02], learn_eta=True, lr=0.05), TARGET, problem, 20)
     assert state.sampler.eta.shape == (2,)
-    assert (
-        len(set((state.sampler.eta.detach() / torch.tensor([0.01, 0.02], dtype=F64)).tolist())) == 2
-    )
+    assert len(set((state.sampler.eta.detach() / double([0.01, 0.02])).tolist())) == 2
 
 
 def test_as_many_as_there_are_coordinates():

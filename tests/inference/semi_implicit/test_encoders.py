@@ -7,18 +7,19 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component
-from support.small.small_problems import resumed, tensors
+from support.runs.configured import component, double, normal
+from support.small.small_problems import assert_same_state, resumed
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import log_evidence, ppca, real_rows
 from support.targets.known_targets import F64, z_score
 from torch.distributions import Normal
+from torch.testing import assert_close
 
 from components.contracts.capabilities import Decoder, LatentVariable
 from runner.execution.rng import Streams
 
-WEIGHT = torch.tensor([[0.5, 0.1], [-0.3, 0.4]], dtype=F64)  # W of ε
-STD = torch.tensor([0.4, 0.6], dtype=F64)
+WEIGHT = double([[0.5, 0.1], [-0.3, 0.4]])  # W of ε
+STD = double([0.4, 0.6])
 
 
 def affine(name, problem, **changes):
@@ -81,7 +82,7 @@ def test_the_bound_literally():
     again.set_state(rng.noise.get_state())
     batch = problem.train.part(slice(0, 2), 1.5)
     _, info = inference.step(state, batch, rng)
-    epsilon, u, others = (torch.randn(n, 2, 2, generator=again, dtype=F64) for n in (2, 2, 3))
+    epsilon, u, others = (normal(again, n, 2, 2) for n in (2, 2, 3))
     total = 0.0
     with torch.no_grad():
         for b, m in enumerate(means(state.module, batch.x)):
@@ -170,9 +171,9 @@ def test_scores_see_the_gaussian_of_its_moments():
     with torch.no_grad():
         moved = module.noise @ WEIGHT.T
         centre = means(state.module, problem.train.x) + moved.mean(0)
-    torch.testing.assert_close(m, centre)
+    assert_close(m, centre)
     variance = (moved.var(0, correction=0) + STD.square()).expand(4, 2)
-    torch.testing.assert_close(s.square(), variance)
+    assert_close(s.square(), variance)
     assert module.sample_latent(3, Streams(0).noise).shape == (3, 2)
     again = inference.posterior(state).module.encode(problem.train)
     assert torch.equal(m, again[0])
@@ -216,7 +217,7 @@ def test_it_learns_rows_and_a_run_that_stopped_goes_on_as_it_would_have(name, tm
     )
     whole, rng = trained(inference, vae, problem, 12)
     parted, _ = resumed(inference, vae, problem, 12, 7, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parted), strict=True))
+    assert_same_state(whole, parted)
     scores = problem.score(inference.posterior(whole), rng)
     fresh = inference.init(vae.build(problem, Streams(0)), problem, Streams(0))
     assert scores["nelbo"] < problem.score(inference.posterior(fresh), rng)["nelbo"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.runs.configured import normal
 from support.targets.affine_families import BIAS, COVARIANCE, F64, STD, affine, target
 from support.targets.known_targets import z_score
 from torch.distributions import MultivariateNormal, Normal
@@ -16,7 +17,7 @@ from runner.execution.rng import Streams
 def test_densities_of_pairs_literally():
     _, state, rng = affine("sivi")
     q = state.q
-    z, means = (torch.randn(n, 2, generator=rng.noise, dtype=F64) for n in (4, 3))
+    z, means = (normal(rng.noise, n, 2) for n in (4, 3))
     with torch.no_grad():
         expected = torch.stack([Normal(m, STD).log_prob(z).sum(1) for m in means], 1)
         assert torch.allclose(q.log_pairs(z, means), expected, rtol=1e-12)
@@ -60,7 +61,7 @@ def test_iterations_leave_the_target_as_it_is(eps):
     model = target()
     generator = torch.Generator().manual_seed(0)
     factor = torch.linalg.cholesky(model.covariance)
-    start = model.mean + torch.randn(4000, 2, generator=generator, dtype=F64) @ factor.T
+    start = model.mean + normal(generator, 4000, 2) @ factor.T
     states, rate = iterate(model, None, start, 3, 2, eps, generator)
     assert states.shape == (3, 4000, 2)
     assert (0.99 if eps == 0.3 else 0.5) > float(1 - rate) > 0

@@ -6,8 +6,9 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, double, generator, load, normal
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
+from torch.testing import assert_close
 
 F64 = torch.float64
 
@@ -28,7 +29,7 @@ def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
     g = generator(3)
     z, value = inference.run(state, None, 4, g)
     g.manual_seed(3)
-    noise, *starts = (torch.randn(4, 2, generator=g, dtype=F64) for _ in range(3))
+    noise, *starts = (normal(g, 4, 2) for _ in range(3))
     at = q.mean + q.log_std.exp() * noise
     expected = -Normal(q.mean, q.log_std.exp()).log_prob(at).sum(1)
     for t, v in enumerate(starts):
@@ -42,8 +43,8 @@ def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
             v = v + 0.5 * eps * gradient
         backward = Normal(at @ q.slopes[t].T + q.offsets[t], q.log_widths[t].exp())
         expected = expected + backward.log_prob(v).sum(1)
-    torch.testing.assert_close(z, at)
-    torch.testing.assert_close(value, expected + problem.log_density(at))
+    assert_close(z, at)
+    assert_close(value, expected + problem.log_density(at))
 
     def move(pair):
         z, v = inference.leapfrog(
@@ -51,9 +52,7 @@ def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
         )
         return torch.cat([z[0], v[0]])
 
-    jacobian = torch.autograd.functional.jacobian(
-        move, torch.tensor([0.3, -0.2, 0.5, 1.0], dtype=F64)
-    )
+    jacobian = torch.autograd.functional.jacobian(move, double([0.3, -0.2, 0.5, 1.0]))
     assert float(torch.linalg.det(jacobian).detach()) == pytest.approx(1.0, abs=1e-10)
 
 
@@ -63,10 +62,8 @@ def test_of_a_gaussian_the_best_backward_model_leaves_the_bound_of_the_marginal(
     q, eps, precision = state.q, 0.5, 1 / 4.0
     # z = z0 + ε v', v' = start + ½ε g(z0), v = v' + ½ε g(z), g(z) = −Λ (z − μ)
     a = 1 - 0.5 * eps**2 * precision
-    scale = torch.tensor([[0.8 * a, eps]], dtype=F64)  # of (noise, start), z centred
-    v_row = torch.tensor(
-        [[-0.5 * eps * precision * 0.8 * (1 + a), 1 - 0.5 * eps**2 * precision]], dtype=F64
-    )
+    scale = double([[0.8 * a, eps]])  # of (noise, start), z centred
+    v_row = double([[-0.5 * eps * precision * 0.8 * (1 + a), 1 - 0.5 * eps**2 * precision]])
     variance = float(scale @ scale.T)
     slope = float(v_row @ scale.T) / variance
     width = float(v_row @ v_row.T) - slope**2 * variance
@@ -97,7 +94,7 @@ def test_transitions_reach_a_correlated_gaussian_that_a_diagonal_one_cannot():
     assert -0.05 < loss < 0.35
     draws = posterior.flat
     assert float(torch.corrcoef(draws.T)[0, 1]) > 0.5
-    covariance = torch.tensor([[1.0, 0.8], [0.8, 1.0]], dtype=F64)
+    covariance = double([[1.0, 0.8], [0.8, 1.0]])
     assert float(kl_divergence(
         MultivariateNormal(draws.mean(0), draws.T.cov()),
         MultivariateNormal(torch.full((2,), 0.5, dtype=F64), covariance),

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, double, generator, normal
 from support.targets.affine_families import (
     F64,
     STD,
@@ -45,7 +45,7 @@ def closed_form(weight, bias, log_std, model):
 @pytest.mark.parametrize("pairs", ["u_statistic", "two_batches"])
 def test_pairs_literally(pairs, kernel):
     g = generator(0)
-    z, delta = (torch.randn(6, 3, generator=g, dtype=F64) for _ in range(2))
+    z, delta = (normal(g, 6, 3) for _ in range(2))
     every = [(i, j) for i in range(6) for j in range(6) if i != j]
     if pairs == "two_batches":
         every = [(i, j) for i in range(3) for j in range(3, 6)]
@@ -74,9 +74,7 @@ def test_value_and_gradient_are_unbiased_for_the_closed_form(pairs):
 
 
 def test_it_vanishes_at_the_target():
-    exact = GaussianTarget(
-        torch.tensor([0.3, -0.5], dtype=F64), marginal(leaves()[0].detach(), STD.log())
-    )
+    exact = GaussianTarget(double([0.3, -0.5]), marginal(leaves()[0].detach(), STD.log()))
     inference, state, rng = affine("ksivi", exact, n_samples=100, bandwidth=H)
     values = torch.stack([inference.step(state, None, rng)[1]["ksd_squared"] for _ in range(200)])
     assert abs(float(z_score(values, 0.0))) < 4
@@ -85,8 +83,8 @@ def test_it_vanishes_at_the_target():
 
 def test_a_median_bandwidth_is_held_still():
     g = generator(1)
-    z = torch.randn(5, 2, generator=g, dtype=F64).requires_grad_()
-    delta = torch.randn(5, 2, generator=g, dtype=F64)
+    z = normal(g, 5, 2).requires_grad_()
+    delta = normal(g, 5, 2)
     distances = torch.pdist(z.detach()).square()
     h = float(distances.median() / math.log(5))
     found, known = (
@@ -97,8 +95,8 @@ def test_a_median_bandwidth_is_held_still():
 
 
 def test_it_learns_a_correlated_gaussian():
-    covariance = torch.tensor([[1.0, 0.7], [0.7, 1.0]], dtype=F64)
-    model = GaussianTarget(torch.tensor([1.0, -1.0], dtype=F64), covariance)
+    covariance = double([[1.0, 0.7], [0.7, 1.0]])
+    model = GaussianTarget(double([1.0, -1.0]), covariance)
     inference = component("inference", "ksivi", widths=[], lr=0.03, draws=2000)
     rng = Streams(0)
     state = inference.init(model, None, rng)

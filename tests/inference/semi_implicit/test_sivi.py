@@ -7,8 +7,8 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, load
-from support.small.small_problems import classes, tensors
+from support.runs.configured import component, double, load, normal
+from support.small.small_problems import assert_same_state, classes
 from support.small.small_problems import resumed as resumed_of
 from support.small.small_problems import train as train_labels
 from support.targets.affine_families import (
@@ -39,7 +39,7 @@ def test_the_bound_literally():
     again = Streams(0).noise
     again.set_state(rng.noise.get_state())
     _, info = inference.step(state, None, rng)
-    epsilon, u, others = (torch.randn(n, 2, generator=again, dtype=F64) for n in (3, 3, 4))
+    epsilon, u, others = (normal(again, n, 2) for n in (3, 3, 4))
     total = 0.0
     for e, v in zip(epsilon, u, strict=True):
         z = WEIGHT @ e + BIAS + STD * v
@@ -122,8 +122,8 @@ def test_without_extra_draws_nothing_is_gained_by_an_untrained_network():
 
 
 def test_it_learns_a_correlated_gaussian():
-    covariance = torch.tensor([[1.0, 0.8, 0.0], [0.8, 1.0, 0.3], [0.0, 0.3, 2.0]], dtype=F64)
-    model = GaussianTarget(torch.tensor([1.0, -1.0, 0.5], dtype=F64), covariance)
+    covariance = double([[1.0, 0.8, 0.0], [0.8, 1.0, 0.3], [0.0, 0.3, 2.0]])
+    model = GaussianTarget(double([1.0, -1.0, 0.5]), covariance)
     inference = component(
         "inference", "sivi", widths=[], n_samples=100, extra_samples=300, lr=0.01, draws=2000
     )
@@ -147,7 +147,7 @@ def test_of_labels_it_predicts_and_a_run_that_stopped_goes_on_as_it_would_have(n
     steps = 200 if name == "ksivi" else 40
     whole, rng = train_labels(inference, LOGISTIC, problem, steps)
     halves, _ = resumed_of(inference, LOGISTIC, problem, steps, 21, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(halves), strict=True))
+    assert_same_state(whole, halves)
     posterior = inference.posterior(whole)
     assert torch.equal(posterior.draws, inference.posterior(halves).draws)
     scores = problem.score(posterior, rng)

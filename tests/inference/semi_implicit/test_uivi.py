@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, double, normal
 from support.targets.affine_families import (
     BIAS,
     COVARIANCE,
@@ -54,12 +54,12 @@ def test_where_the_chain_does_not_move_it_is_that_of_the_conditional():
 def test_the_slope_of_the_marginal():
     """E_{q(ε|z)}[∇_z log q(z|ε)] = −(W Wᵀ + diag s²)⁻¹ (z − b), at one z of many chains."""
     inference, state, rng = affine("uivi", **ENOUGH)
-    z = torch.tensor([[1.2, -0.9]], dtype=F64).expand(3000, 2)
+    z = double([[1.2, -0.9]]).expand(3000, 2)
     precision = torch.eye(2, dtype=F64) + WEIGHT.T @ torch.diag(STD**-2) @ WEIGHT
     factor = torch.linalg.cholesky(torch.linalg.inv(precision))
     centre = torch.linalg.solve(precision, WEIGHT.T @ ((z[0] - BIAS) / STD**2))
     # exact draws of q(ε|z)
-    start = centre + torch.randn(3000, 2, generator=rng.noise, dtype=F64) @ factor.T
+    start = centre + normal(rng.noise, 3000, 2) @ factor.T
     found, rate = inference.estimate_score_function(state.q, z, start, 0.35, rng.noise)
     exact = -torch.linalg.solve(COVARIANCE, z[0] - BIAS)
     assert z_score(found, exact).abs().max() < 4
@@ -70,7 +70,7 @@ def test_the_slope_of_the_marginal():
 
 def test_its_average_literally():
     inference, state, rng = affine("uivi", reverse_burn_in=2, reverse_samples=3, leapfrog_steps=2)
-    z, epsilon = (torch.randn(4, 2, generator=rng.noise, dtype=F64) for _ in range(2))
+    z, epsilon = (normal(rng.noise, 4, 2) for _ in range(2))
     again = Streams(0).noise
     again.set_state(rng.noise.get_state())
     found, _ = inference.estimate_score_function(state.q, z, epsilon, 0.3, rng.noise)
@@ -81,8 +81,8 @@ def test_its_average_literally():
 
 
 def test_it_learns_a_correlated_gaussian_and_steers_its_steps():
-    covariance = torch.tensor([[1.0, 0.7], [0.7, 1.0]], dtype=F64)
-    model = GaussianTarget(torch.tensor([1.0, -1.0], dtype=F64), covariance)
+    covariance = double([[1.0, 0.7], [0.7, 1.0]])
+    model = GaussianTarget(double([1.0, -1.0]), covariance)
     inference = component("inference", "uivi", widths=[], n_samples=50, lr=0.03, draws=2000)
     rng = Streams(0)
     state = inference.init(model, None, rng)

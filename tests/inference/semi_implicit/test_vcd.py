@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, double, load, normal
 from support.targets.known_targets import F64, GaussianTarget, z_score
 from support.targets.refined_targets import TARGET, trained
 from torch.distributions import Normal
@@ -98,9 +98,9 @@ def test_the_value_literally():
     again = Streams(0).noise
     again.set_state(rng.noise.get_state())
     _, info = inference.step(state, None, rng)
-    z = 0.4 + 0.7 * torch.randn(5, 1, generator=again, dtype=F64)
+    z = 0.4 + 0.7 * normal(again, 5, 1)
     moved = iterate(model, None, z, 3, 2, EPS, again)[0][-1]
-    q = Normal(torch.tensor(0.4, dtype=F64), torch.tensor(0.7, dtype=F64))
+    q = Normal(double(0.4), double(0.7))
     elbo = sum(float(-0.25 * v**4) for v in z) / 5 + float(q.entropy())
     improved = sum(float(-0.25 * v**4 - q.log_prob(v)) for v in moved) / 5
     assert float(info["elbo"]) == pytest.approx(elbo)
@@ -109,7 +109,7 @@ def test_the_value_literally():
 
 
 def test_it_is_zero_at_the_target_and_positive_elsewhere():
-    model = GaussianTarget(torch.tensor([0.4], dtype=F64), torch.tensor([[0.49]], dtype=F64))
+    model = GaussianTarget(double([0.4]), double([[0.49]]))
     at, beside = [], []
     for mean, kept in ((0.4, at), (0.9, beside)):
         inference, state, rng = still(
@@ -143,8 +143,8 @@ def fitted(model, steps=250, **changes):
 
 
 def test_it_learns_a_gaussian_exactly_and_a_diagonal_one_wider_than_kl():
-    covariance = torch.tensor([[1.0, 0.8], [0.8, 1.0]], dtype=F64)
-    model = GaussianTarget(torch.tensor([1.0, -1.0], dtype=F64), covariance)
+    covariance = double([[1.0, 0.8], [0.8, 1.0]])
+    model = GaussianTarget(double([1.0, -1.0]), covariance)
     inference, state = fitted(model, covariance="full", infer_steps=0)
     posterior = inference.posterior(state)
     assert torch.allclose(state.q.mean, model.mean, atol=0.15)

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, generator, normal
 from support.series.particle_systems import Systems, force, k
 from support.targets.known_targets import F64, correlated, sampled
+from torch.testing import assert_close
 
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Interaction
@@ -32,9 +33,7 @@ def literal(
         gradient = value_and_gradient(target, z, None)[1]
         v = b2 * v + (1 - b2) * gradient**2
         M = (v / (1 - b2**t)).sqrt() + lam
-        noise = (2 * particles / eps * M).sqrt() * torch.randn(
-            z.shape, generator=rng.noise, dtype=F64
-        )
+        noise = (2 * particles / eps * M).sqrt() * normal(rng.noise, z.shape)
         m = b1 * m + (1 - b1) * (force(z, gradient, h) + noise)
         z = torch.stack(
             [
@@ -61,7 +60,7 @@ def test_steps_are_adam_with_noise_and_repulsion():
         "adam_nr", correlated(), 6, seed=3, burn_in=5, thinning=1, adapt="always", **keys
     )
     slow = literal(correlated(), 6, 4, 0.1, 0.8, 0.95, 1e-3, 0.9, 3)
-    torch.testing.assert_close(fast.draws[:, -1], slow, rtol=1e-9, atol=1e-9)
+    assert_close(fast.draws[:, -1], slow, rtol=1e-9, atol=1e-9)
 
 
 def test_a_step_is_the_recipe_with_the_curl_matrix_of_the_kernel():
@@ -70,7 +69,7 @@ def test_a_step_is_the_recipe_with_the_curl_matrix_of_the_kernel():
     n, P, eps, b1, h_kernel = 4, 2, 0.1, 0.8, 0.9
     g = generator(0)
     target = correlated()
-    z, m, xi = (torch.randn(n, P, generator=g, dtype=F64) for _ in range(3))
+    z, m, xi = (normal(g, n, P) for _ in range(3))
     M = torch.rand(n, P, generator=g, dtype=F64) + 0.5
     gradient = value_and_gradient(target, z, None)[1]
     K = torch.stack([torch.stack([k(a, b, h_kernel) for b in z]) for a in z])
@@ -79,7 +78,7 @@ def test_a_step_is_the_recipe_with_the_curl_matrix_of_the_kernel():
     r = r + step * (force(z, gradient, h_kernel) - D * r / M) + (2 * step * D).sqrt() * xi
     recipe = z + step * K @ (r / M)
     m = b1 * m + (1 - b1) * (force(z, gradient, h_kernel) + (2 * n / eps * M).sqrt() * xi)
-    torch.testing.assert_close(z + eps / n * K @ (m / M), recipe)
+    assert_close(z + eps / n * K @ (m / M), recipe)
 
 
 def systems_z(eta: float = 0.01) -> float:

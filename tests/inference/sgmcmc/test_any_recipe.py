@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, defaults, generator
+from support.runs.configured import component, defaults, double, generator, normal
 from support.small.small_problems import real
 from support.targets.known_targets import ExactGamma, correlated, moment_z, sampled
 from support.targets.recipe import F64, PriorOfTwo, correction, curl, euler, fokker_planck, gradient
 from torch import Tensor
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.inference.sgmcmc import recipe_terms
@@ -110,11 +111,11 @@ def test_a_step_is_equation_1_13(dynamics, metric, kinetics):
     draws = Streams(0).noise
     for _ in range(3):
         after, _ = method.step(state, None, rng)
-        noise = torch.randn((K, P), generator=draws, dtype=F64)
+        noise = normal(draws, (K, P))
         pad = (0, 0) if dynamics == "langevin" else (P, SIZES[dynamics] - 2 * P)
         xi = torch.nn.functional.pad(noise, pad)
         for z, new, one in zip(position(state), position(after), xi, strict=True):
-            torch.testing.assert_close(new, euler(z, energy_of(kinetics), D, Q, EPS, one))
+            assert_close(new, euler(z, energy_of(kinetics), D, Q, EPS, one))
         state = after
 
 
@@ -130,11 +131,11 @@ def test_matrices_of_the_user_give_the_same_drift(monkeypatch, dynamics, updates
     value = MODEL.log_prior(state.theta)
     slope = torch.stack([-gradient(MODEL.U, theta) for theta in state.theta])
     a, b = (m.terms(state.theta, state.rest + 0.1, value, slope) for m in (named, own))
-    torch.testing.assert_close(a.drift, b.drift)
+    assert_close(a.drift, b.drift)
     V = torch.full((K, P), 0.3, dtype=F64)
-    xi = torch.randn(K, SIZES[dynamics], generator=generator(0), dtype=F64)
+    xi = normal(generator(0), K, SIZES[dynamics])
     rows = slice(a.first, a.first + P)
-    torch.testing.assert_close(a.noise(xi[:, rows], EPS, V), b.noise(xi, EPS, V))
+    assert_close(a.noise(xi[:, rows], EPS, V), b.noise(xi, EPS, V))
 
 
 def offer(monkeypatch, matrices) -> None:
@@ -163,7 +164,7 @@ def test_special_cases_step_by_step(dynamics, other, noise):
     special = two.init(model, problem, again)
     for _, batch in problem.batches("minibatch", Streams(1), 0, 8):
         state, special = one.step(state, batch, rng)[0], two.step(special, batch, again)[0]
-        torch.testing.assert_close(state.theta, special.theta)
+        assert_close(state.theta, special.theta)
 
 
 # ---- invariance
@@ -188,7 +189,7 @@ def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not()
 
         return mu
 
-    for z in torch.randn(4, 2, generator=generator(1), dtype=F64):
+    for z in normal(generator(1), 4, 2):
         assert float(correction(z, D, Q).abs().max()) > 1e-2
         assert abs(fokker_planck(z, MODEL.U, D, drift(1.0))) < 1e-9
         assert abs(fokker_planck(z, MODEL.U, D, drift(0.0))) > 1e-3  # Γ dropped
@@ -218,14 +219,14 @@ def test_relativistic_dynamics_leave_the_law_invariant(dynamics):
     if dynamics != "hamiltonian":
         wrong.append(("heat - curvature", "heat - 1 / kinetics.mass"))
     g = generator(1)
-    for z in torch.randn(3, SIZES[dynamics], generator=g, dtype=F64):
+    for z in normal(g, 3, SIZES[dynamics]):
         assert abs(fokker_planck(z, H, D, drift())) < 1e-9
         for pair in wrong:
             assert abs(fokker_planck(z, H, D, drift(*pair))) > 1e-3
 
 
 def test_no_coordinate_is_faster_than_its_speed_and_a_slow_one_is_newtons():
-    r = torch.tensor([[1e3, 1e-3]], dtype=F64)
+    r = double([[1e3, 1e-3]])
     v, _ = recipe_terms.Kinetics(2.0, 0.5).velocity(r)
     assert v.tolist()[0] == pytest.approx([0.5, 1e-3 / 2], rel=1e-5)
 

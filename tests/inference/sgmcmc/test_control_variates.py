@@ -8,10 +8,11 @@ from itertools import combinations, permutations
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, generator, normal
 from support.small.small_problems import classes, real, resumed, tensors, train
 from support.targets.recipe import F64, covariance_z, fixed_point
 from torch import Tensor
+from torch.testing import assert_close
 
 from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
@@ -26,9 +27,7 @@ GRADIENTS = ["plain", "control_variate", "svrg"]
 def regression(n: int, batch_size: int | None = None) -> Supervised:
     """Labels with unit noise, so that gradients of minibatches are noisy at the mode too."""
     problem = real(n=n, n_inputs=2, n_tasks=1, missing=0.0, batch_size=batch_size)
-    noise = torch.randn(
-        problem.train.y.shape, generator=torch.Generator().manual_seed(7), dtype=F64
-    )
+    noise = normal(generator(7), problem.train.y.shape)
     return replace(problem, train=replace(problem.train, y=problem.train.y + noise))
 
 
@@ -69,7 +68,7 @@ def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
         inference.estimate(state.control, model, theta, batch) for batch in batches(problem, 2)
     ]
     for i in range(2):
-        torch.testing.assert_close(torch.stack([f[i] for f in found]).mean(0), exact[i])
+        assert_close(torch.stack([f[i] for f in found]).mean(0), exact[i])
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS)
@@ -82,19 +81,17 @@ def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradie
     )
     inference, model, state = started(problem, model_name, gradient)
     centre = control_variates.mode(model, state.theta[:1], problem.train, 100)
-    torch.testing.assert_close(
+    assert_close(
         value_and_gradient(model, centre, problem.train)[1],
         torch.zeros_like(centre),
         atol=1e-3,
         rtol=0,
     )
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     # a posterior standard deviation or so
-    theta = centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64)
+    theta = centre + 0.05 * normal(g, 3, model.dim)
     if gradient == "svrg":
-        state = moved(
-            inference, state, centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64)
-        )
+        state = moved(inference, state, centre + 0.05 * normal(g, 3, model.dim))
     exact = value_and_gradient(model, theta, problem.train)[1]
     some = [picked(problem, torch.randperm(200, generator=g)[:10]) for _ in range(600)]
     found = torch.stack(
@@ -120,8 +117,8 @@ def test_svrg_refers_to_where_each_chain_was():
         before = state.theta
         state, _ = inference.step(state, picked(problem, [t, t + 1]), rng)
         seen.append(before)
-        torch.testing.assert_close(state.control.reference, seen[3 * (t // 3)])
-        torch.testing.assert_close(
+        assert_close(state.control.reference, seen[3 * (t // 3)])
+        assert_close(
             state.control.slope, value_and_gradient(model, seen[3 * (t // 3)], problem.train)[1]
         )
 
@@ -142,7 +139,7 @@ def test_the_gradient_of_all_rows_may_come_in_parts(monkeypatch, model_name):
         for a, b in zip(
             control_variates.whole_gradient(model, state.theta, problem.train), exact, strict=True
         ):
-            torch.testing.assert_close(a, b)
+            assert_close(a, b)
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS)
@@ -155,12 +152,8 @@ def test_noise_estimate_is_unbiased(gradient):
     ordered = [picked(problem, list(rows)) for rows in permutations(range(6), 4)]
     found = [sghmc.split_gradient(state.control, model, theta, batch) for batch in ordered]
     gradients = torch.stack([f[1] for f in found])
-    torch.testing.assert_close(
-        torch.stack([f[2] for f in found]).mean(0), gradients.var(0, correction=0)
-    )
-    torch.testing.assert_close(
-        gradients[5], sghmc.estimate(state.control, model, theta, ordered[5])[1]
-    )
+    assert_close(torch.stack([f[2] for f in found]).mean(0), gradients.var(0, correction=0))
+    assert_close(gradients[5], sghmc.estimate(state.control, model, theta, ordered[5])[1])
     odd = sghmc.split_gradient(
         state.control, model, theta, picked(problem, [0, 1, 2, 3, 4])
     )  # the fifth row is left out
@@ -169,7 +162,7 @@ def test_noise_estimate_is_unbiased(gradient):
         sghmc.split_gradient(state.control, model, theta, picked(problem, [0, 1, 2, 3])),
         strict=True,
     ):
-        torch.testing.assert_close(a, b)
+        assert_close(a, b)
 
 
 def test_what_does_not_fit_is_refused():
@@ -210,7 +203,7 @@ class Rows:
         return theta
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return torch.randn(n, 2, generator=generator, dtype=F64)
+        return normal(generator, n, 2)
 
     def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
         shared = batch.x.ndim == 2
@@ -237,7 +230,7 @@ def chains_on_minibatches(
             at, reference=at.reference.expand(n_chains, 2), slope=at.slope.expand(n_chains, 2)
         )
         state = replace(state, control=at)
-    pick = torch.Generator().manual_seed(3)
+    pick = generator(3)
     for _ in range(steps):
         rows = torch.rand(n_chains, problem.n, generator=pick).argsort(1)[:, :size].T  # [B, K]
         batch = Batch(

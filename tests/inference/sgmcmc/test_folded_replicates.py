@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from support.runs.configured import component, load
-from support.targets.known_targets import F64, correlated
+from support.runs.configured import component, generator, load, normal
+from support.targets.known_targets import correlated
 from torch import Tensor
 
 from components.inference.sgmcmc import repulsion, svgd
@@ -134,7 +134,7 @@ def test_repulsion_across_replicates_is_noticed(name, monkeypatch):
 def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
     """The kernel of the second replicate is singular: only that one's factor is of a larger
     jitter."""
-    theta = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    theta = normal(generator(0), 3, 4, 2)
     theta[1] = theta[1, :1]
     noise, used = repulsion.among(theta.flatten(0, 1), 3, 2.0).noise(together(3).noise, 1e-17)
     assert used > 1e-17

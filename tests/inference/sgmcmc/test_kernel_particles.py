@@ -8,9 +8,10 @@ import itertools
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component
+from support.runs.configured import component, generator, normal
 from support.series.particle_systems import gradient_of_k, k
 from support.targets.known_targets import F64, correlated, sampled
+from torch.testing import assert_close
 
 from components.inference.sgmcmc.repulsion import BlockInteraction, among, within_blocks
 from runner.execution.rng import Streams
@@ -20,7 +21,7 @@ L, P, H, M = 4, 3, 1.7, 2
 
 @pytest.fixture
 def theta():
-    return torch.randn(L, P, generator=torch.Generator().manual_seed(0), dtype=F64)
+    return normal(generator(0), L, P)
 
 
 def of_order(theta, order):
@@ -37,21 +38,21 @@ def full_sums(theta, gradient):
 
 
 def test_the_mean_over_all_partitions_is_the_full_sum_with_a_scaled_share(theta):
-    gradient = torch.randn(L, P, generator=torch.Generator().manual_seed(1), dtype=F64)
+    gradient = normal(generator(1), L, P)
     total = torch.zeros_like(theta)
     orders = list(itertools.permutations(range(L)))
     for order in orders:
         particles = of_order(theta, order)
         total += M * (particles.average(gradient) + particles.correction())
     own, rest = full_sums(theta, gradient)
-    torch.testing.assert_close(total / len(orders), own + (M - 1) / (L - 1) * rest)
+    assert_close(total / len(orders), own + (M - 1) / (L - 1) * rest)
 
 
 def test_the_correction_is_the_divergence_of_each_blocks_kernel(theta):
     order = (2, 0, 3, 1)
     found = of_order(theta, order).correction()
     for i, j in ((2, 0), (0, 2), (3, 1), (1, 3)):
-        torch.testing.assert_close(found[i], gradient_of_k(theta[j], theta[i], H) / M)
+        assert_close(found[i], gradient_of_k(theta[j], theta[i], H) / M)
 
 
 def test_the_noise_has_the_blocks_kernel_for_covariance(theta):
@@ -67,8 +68,8 @@ def test_the_noise_has_the_blocks_kernel_for_covariance(theta):
 def test_one_block_of_all_is_the_full_kernel(theta):
     gradient = torch.ones_like(theta)
     of_all, blocks = among(theta, 1, H), within_blocks(theta, 1, H, L, Streams(0).noise)
-    torch.testing.assert_close(blocks.average(gradient), of_all.average(gradient))
-    torch.testing.assert_close(blocks.correction(), of_all.correction())
+    assert_close(blocks.average(gradient), of_all.average(gradient))
+    assert_close(blocks.correction(), of_all.correction())
     assert {key: float(v) for key, v in blocks.facts().items()} == pytest.approx(
         {key: float(v) for key, v in of_all.facts().items()}
     )

@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, generator
+from support.runs.configured import component, double, generator, normal
 from support.series.particle_systems import gradient_of_k, k
 from support.targets.known_targets import F64, correlated, sampled
 from torch import Tensor
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.inference.sgmcmc import repulsion
@@ -24,7 +25,7 @@ REPULSIVE = ["sgld_r", "sgdm_r", "adam_nr"]
 
 
 def particles(seed: int = 0, n: int = L, dim: int = P) -> Tensor:
-    return torch.randn(n, dim, generator=generator(seed), dtype=F64)
+    return normal(generator(seed), n, dim)
 
 
 def interaction(theta: Tensor, h: float = H) -> Interaction:
@@ -54,7 +55,7 @@ def test_kernel_is_the_rbf_kernel_and_its_heuristic_that_of_liu_and_wang():
     literal = torch.stack(
         [torch.stack([k(theta[i], theta[j], float(h)) for j in range(L)]) for i in range(L)]
     )
-    torch.testing.assert_close(K, literal)
+    assert_close(K, literal)
     assert (K.diagonal() == 1).all()
 
 
@@ -62,18 +63,18 @@ def test_drift_and_correction_are_those_of_the_recipe_for_D_K():
     theta, gradient = particles(), particles(1)
     fast = interaction(theta)
     D = D_K(theta.flatten())
-    torch.testing.assert_close(fast.average(gradient).flatten(), D @ gradient.flatten())
-    torch.testing.assert_close(fast.correction().flatten(), divergence(D_K, theta.flatten()))
+    assert_close(fast.average(gradient).flatten(), D @ gradient.flatten())
+    assert_close(fast.correction().flatten(), divergence(D_K, theta.flatten()))
     literal = torch.stack([sum(gradient_of_k(z, theta[i], H) for z in theta) / L for i in range(L)])
-    torch.testing.assert_close(fast.correction(), literal)
+    assert_close(fast.correction(), literal)
 
 
 def test_the_correction_pushes_particles_apart_and_the_printed_sign_pulls_them_together():
-    two = torch.tensor([[0.0], [1.0]], dtype=F64)
+    two = double([[0.0], [1.0]])
     force = interaction(two).correction()
     assert force[0] < 0 < force[1]
     printed = torch.stack([-sum(gradient_of_k(z, two[i], H) for z in two) / 2 for i in range(2)])
-    torch.testing.assert_close(force, -printed)
+    assert_close(force, -printed)
 
 
 def test_Q_K_is_skew_and_its_correction_acts_on_the_momenta_alone():
@@ -85,10 +86,10 @@ def test_Q_K_is_skew_and_its_correction_acts_on_the_momenta_alone():
         return torch.cat([torch.cat([zero, -D], 1), torch.cat([D, zero], 1)])
 
     state = torch.cat([theta.flatten(), m.flatten()])
-    torch.testing.assert_close(Q(state), -Q(state).T)
+    assert_close(Q(state), -Q(state).T)
     gamma = divergence(Q, state)
     assert gamma[: L * P].abs().max() == 0
-    torch.testing.assert_close(gamma[L * P :], interaction(theta).correction().flatten())
+    assert_close(gamma[L * P :], interaction(theta).correction().flatten())
 
 
 def test_noise_has_the_covariance_of_D_K():
@@ -108,7 +109,7 @@ def generator_z(bandwidth, systems: int = 1500, sign: float = 1.0, diffusion: st
     particles of N(0, I₂)."""
     g, values = generator(0), []
     for _ in range(systems):
-        z = torch.randn(L, 2, generator=g, dtype=F64)
+        z = normal(g, L, 2)
         fast = Interaction(z, *kernel(z, bandwidth))
         D = {"K": fast.K, "I": torch.eye(L, dtype=F64), "2K": 2 * fast.K, "0": 0 * fast.K}[
             diffusion
@@ -160,23 +161,19 @@ def test_no_tensor_holds_a_coordinate_of_every_pair(monkeypatch):
 
 def test_distances_of_particles_far_from_the_origin_keep_their_digits():
     theta = particles().float()
-    torch.testing.assert_close(
-        square_distances(1000 + theta), square_distances(theta), rtol=1e-2, atol=1e-2
-    )
+    assert_close(square_distances(1000 + theta), square_distances(theta), rtol=1e-2, atol=1e-2)
     assert square_distances(1000 + theta).min() == 0
 
 
 def test_without_repulsion_particles_do_not_see_each_other():
     theta, gradient = particles(), particles(1)
     alone = Interaction(theta, None, None)
-    torch.testing.assert_close(alone.average(gradient), gradient / L)
+    assert_close(alone.average(gradient), gradient / L)
     assert alone.correction() == 0.0
     far = interaction(1e3 * theta)
-    torch.testing.assert_close(far.average(gradient), gradient / L)
+    assert_close(far.average(gradient), gradient / L)
     g = [generator(0) for _ in range(2)]
-    torch.testing.assert_close(
-        alone.noise(g[0], 1e-6)[0], far.noise(g[1], 1e-6)[0], rtol=1e-5, atol=1e-6
-    )
+    assert_close(alone.noise(g[0], 1e-6)[0], far.noise(g[1], 1e-6)[0], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", REPULSIVE)

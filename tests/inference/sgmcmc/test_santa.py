@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from support.runs.configured import component, defaults
+from support.runs.configured import component, defaults, double, normal
 from support.targets.known_targets import ExactGamma, GaussianTarget, correlated, moment_z
 from support.targets.recipe import F64, PriorOfTwo, gradient, mutated
 from torch import Tensor
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.inference.sgmcmc import santa
@@ -44,10 +45,10 @@ def test_a_step_is_the_algorithm_in_print(correction, refine):
     )
     rng, draws = Streams(0), Streams(0).noise
     state = method.init(Quartic(), None, rng)
-    torch.testing.assert_close(state.alpha, torch.full((3, 2), eta**0.5 * 1.2, dtype=F64))
+    assert_close(state.alpha, torch.full((3, 2), eta**0.5 * 1.2, dtype=F64))
     for t in range(1, 8):
         after, info = method.step(state, None, rng)
-        zeta = torch.randn((3, 2), generator=draws, dtype=F64)
+        zeta = normal(draws, (3, 2))
         beta = A * t**annealing
         explores = t <= explored or not refine
         assert info["temperature"] == pytest.approx(1 / beta if explores else 0.0)
@@ -76,7 +77,7 @@ def test_a_step_is_the_algorithm_in_print(correction, refine):
         state = after
 
 
-ROOT = torch.tensor([1.5, 0.8], dtype=F64)  # √v̂ that burn-in would have left
+ROOT = double([1.5, 0.8])  # √v̂ that burn-in would have left
 
 
 def worst(target: Any, cls: type = santa.Santa, eta: float = 0.01, **keys: Any) -> float:
@@ -102,7 +103,7 @@ def at_rest(coldness: float) -> GaussianTarget:
     root = torch.linalg.cholesky(target.covariance) / coldness**0.5
     target.second = target.covariance.diagonal() / coldness + target.mean**2
     target.sample_prior = lambda n, generator: (  # type: ignore[method-assign]
-        target.mean + torch.randn(n, 2, generator=generator, dtype=F64) @ root.T
+        target.mean + normal(generator, n, 2) @ root.T
     )
     return target
 
@@ -141,18 +142,18 @@ def test_refinement_descends_to_the_mode():
     for _ in range(600):
         state, info = method.step(state, None, rng)
     assert info["temperature"] == 0
-    torch.testing.assert_close(state.theta, target.mean.expand(4, 2), atol=1e-5, rtol=0)
+    assert_close(state.theta, target.mean.expand(4, 2), atol=1e-5, rtol=0)
 
 
 def test_annealed_chains_end_at_the_higher_of_two_modes():
     """Not so without exploration, where each ends at the mode near its start."""
-    m, w = torch.tensor([0.0, 3.0], dtype=F64), torch.tensor([0.8, 0.2], dtype=F64)
+    m, w = double([0.0, 3.0]), double([0.8, 0.2])
 
     class Two(PriorOfTwo):
         dim, names = 1, ["x"]
 
         def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-            return 0.6 + 2 * torch.randn(n, 1, generator=generator, dtype=F64)
+            return 0.6 + 2 * normal(generator, n, 1)
 
         def log_prior(self, theta: Tensor) -> Tensor:
             return (w.log() - 0.5 * ((theta - m) / 0.8) ** 2).logsumexp(1)

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component
+from support.runs.configured import component, normal
 from support.series.particle_systems import Systems, force, k
-from support.targets.known_targets import F64, correlated, sampled
+from support.targets.known_targets import correlated, sampled
+from torch.testing import assert_close
 
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Interaction
@@ -20,13 +21,11 @@ def literal(
     """The two lines of the docstring, pair by pair."""
     rng = Streams(seed)
     z = target.sample_prior(particles, rng.init)
-    m = torch.randn(z.shape, generator=rng.init, dtype=F64)
+    m = normal(rng.init, z.shape)
     for _ in range(steps):
         pushed = force(z, value_and_gradient(target, z, None)[1], h)
         K = torch.stack([torch.stack([k(a, b, h) for b in z]) for a in z])
-        noise = (2 * eps * C / particles) ** 0.5 * torch.randn(
-            z.shape, generator=rng.noise, dtype=F64
-        )
+        noise = (2 * eps * C / particles) ** 0.5 * normal(rng.noise, z.shape)
         m = m + eps / particles * (pushed - C * m) + noise
         z = z + eps / particles * torch.stack(
             [sum(K_il * m_l for K_il, m_l in zip(row, m, strict=True)) for row in K]
@@ -37,7 +36,7 @@ def literal(
 def test_steps_are_algorithm_2_2_with_its_signs_mended_and_friction():
     keys = {"chains": 4, "step_size": 0.3, "friction": 0.7, "bandwidth": 0.9}
     fast = sampled("sgdm_r", correlated(), 6, seed=3, burn_in=5, thinning=1, **keys)
-    torch.testing.assert_close(
+    assert_close(
         fast.draws[:, -1], literal(correlated(), 6, 4, 0.3, 0.7, 0.9, 3), rtol=1e-9, atol=1e-9
     )
 
@@ -47,7 +46,7 @@ def as_printed(steps: int, eps: float, h: float, particles: int = 6) -> torch.Te
     its end."""
     target, rng = correlated(), Streams(0)
     z = target.sample_prior(particles, rng.init)
-    m = torch.randn(z.shape, generator=rng.init, dtype=F64)
+    m = normal(rng.init, z.shape)
     for _ in range(steps):
         zero = torch.zeros_like(m)
         attraction, gradient_H = -force(z, zero, h), -value_and_gradient(target, z, None)[1]
@@ -101,9 +100,7 @@ def test_without_friction_noise_is_neither_added_nor_taken():
     }
     one, two = (sampled("sgdm_r", target, 50, seed=3, **keys) for _ in range(2))
     assert torch.equal(one.draws, two.draws)
-    torch.testing.assert_close(
-        one.draws[:, -1], literal(target, 50, 4, 0.1, 0.0, 2.0, 3), rtol=1e-8, atol=1e-8
-    )
+    assert_close(one.draws[:, -1], literal(target, 50, 4, 0.1, 0.0, 2.0, 3), rtol=1e-8, atol=1e-8)
 
 
 def test_friction_that_reverses_the_momentum_is_refused():

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, load
+from support.runs.configured import component, double, generator, load, normal
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.contracts.capabilities import LogJoint
 from components.errors import NumericalError
 from components.inference.log_joint import log_joint, value_and_gradient
 from runner.execution.rng import Streams
 
-SIGMA2 = torch.tensor([1.0, 0.25], dtype=torch.float64)
-MEAN = torch.tensor([0.5, -2.0], dtype=torch.float64)
+SIGMA2 = double([1.0, 0.25])
+MEAN = double([0.5, -2.0])
 
 
 class Gaussian:
@@ -28,7 +29,7 @@ class Gaussian:
         return theta
 
     def sample_prior(self, n, generator):
-        return MEAN + torch.randn(n, 2, generator=generator, dtype=torch.float64)
+        return MEAN + normal(generator, n, 2)
 
     def log_likelihood(self, theta, batch):
         return theta.new_zeros(len(theta), 0)
@@ -53,7 +54,7 @@ def literal_chains(
     rng = Streams(seed)
     theta = Gaussian().sample_prior(n, rng.init)
     for _ in range(steps):
-        z = torch.randn(theta.shape, generator=rng.noise, dtype=torch.float64)
+        z = normal(rng.noise, theta.shape)
         theta = theta - eps * (theta - MEAN) / SIGMA2 + math.sqrt(noise_variance) * z
     return theta
 
@@ -67,9 +68,7 @@ def variance_z(theta: torch.Tensor, eps: float) -> torch.Tensor:
 
 
 def test_step_is_equation_2_1():
-    torch.testing.assert_close(
-        chains(0.1, 7, 50), literal_chains(0.1, 7, 50, 0.2), rtol=1e-12, atol=1e-12
-    )
+    assert_close(chains(0.1, 7, 50), literal_chains(0.1, 7, 50, 0.2), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("eps", [0.2, 0.05, 0.02])
@@ -108,19 +107,19 @@ def test_minibatch_gradients_are_unbiased():
         def log_likelihood(self, theta, batch):
             return -0.5 * (batch.y - theta[:, :1]) ** 2  # [K, B]
 
-    y = torch.randn(6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    theta = Gaussian().sample_prior(4, torch.Generator().manual_seed(1))
+    y = normal(generator(0), 6)
+    theta = Gaussian().sample_prior(4, generator(1))
     whole = value_and_gradient(Regression(), theta, Rows(y, 1.0))
     parts = [
         value_and_gradient(Regression(), theta, Rows(y[list(b)], 3.0))
         for b in itertools.combinations(range(6), 2)
     ]
     for i in range(2):
-        torch.testing.assert_close(torch.stack([p[i] for p in parts]).mean(0), whole[i])
+        assert_close(torch.stack([p[i] for p in parts]).mean(0), whole[i])
     literal = torch.stack(
         [-0.5 * ((t - MEAN) ** 2 / SIGMA2).sum() - 0.5 * ((y - t[0]) ** 2).sum() for t in theta]
     )
-    torch.testing.assert_close(log_joint(Regression(), theta, Rows(y, 1.0)), literal)
+    assert_close(log_joint(Regression(), theta, Rows(y, 1.0)), literal)
 
 
 def test_burn_in_and_thinning_decide_what_is_kept():

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from support.runs.configured import normal
 from support.series.particle_systems import Systems, force, k
 from support.targets.known_targets import F64, correlated, sampled
 
@@ -26,7 +27,7 @@ def literal(
         factor = torch.linalg.cholesky(
             2 * eps / particles * (K + jitter * torch.eye(particles, dtype=F64))
         )
-        eta = factor @ torch.randn(z.shape, generator=rng.noise, dtype=F64)
+        eta = factor @ normal(rng.noise, z.shape)
         z = z + eps / particles * force(z, gradient, h) + eta
     return z
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, double, generator, normal
 from support.targets.recipe import (
     F64,
     PriorOfTwo,
@@ -19,6 +19,7 @@ from support.targets.recipe import (
     in_turn,
 )
 from torch import Tensor
+from torch.testing import assert_close
 
 from components.inference.sgmcmc.psgld import curvature
 from runner.execution.rng import Streams
@@ -32,7 +33,7 @@ class Skewed(PriorOfTwo):
     = 0."""
 
     def __init__(self, c: float = 0.0):
-        self.a, self.c = torch.tensor([3.0, 0.8], dtype=F64), c
+        self.a, self.c = double([3.0, 0.8]), c
 
     def log_prior(self, theta: Tensor) -> Tensor:
         return (self.a * theta - theta.exp()).sum(1) - 0.5 * self.c * (
@@ -53,7 +54,7 @@ def noises(*draws: str) -> list[dict[str, Tensor]]:
     """What a method drew at each step from the stream of noise, in its own order."""
     generator = Streams(0).noise
     how = {
-        "xi": lambda: torch.randn((K, P), generator=generator, dtype=F64),
+        "xi": lambda: normal(generator, (K, P)),
         "anew": lambda: torch.rand((K, 1), generator=generator),
         "probe": lambda: torch.rand((K, P), generator=generator),
     }
@@ -75,13 +76,13 @@ def test_sgld():
         for k in range(K):
             D = constant(torch.ones(P, dtype=F64))
             expected = euler(before.theta[k], model.U, D, none(P), 0.1, drew["xi"][k])
-            torch.testing.assert_close(after.theta[k], expected)
+            assert_close(after.theta[k], expected)
 
 
 def test_sghmc():
     model, C, eps = Skewed(0.7), 1.7, 0.1
     states = path("sghmc", model, step_size=eps, friction=C)
-    D = constant(torch.tensor([0.0, 0.0, C, C], dtype=F64))
+    D = constant(double([0.0, 0.0, C, C]))
 
     def H(z: Tensor) -> Tensor:
         return model.U(z[THETA]) + 0.5 * z[REST].square().sum()
@@ -91,7 +92,7 @@ def test_sghmc():
             z = torch.cat([before.theta[k], before.r[k]])
             xi = torch.cat([torch.zeros(P, dtype=F64), drew["xi"][k]])
             z = in_turn(z, H, D, lambda z: curl(P), eps, xi, THETA, REST)
-            torch.testing.assert_close(torch.cat([after.theta[k], after.r[k]]), z)
+            assert_close(torch.cat([after.theta[k], after.r[k]]), z)
 
 
 def test_sgd_momentum():
@@ -123,8 +124,8 @@ def test_sgd_momentum():
             theta = euler(
                 torch.cat([theta, m]), H, none(4), lambda z: curl(P), eps, torch.zeros(4)
             )[THETA]
-            torch.testing.assert_close(after.theta[k], theta)
-            torch.testing.assert_close(after.m[k], m)
+            assert_close(after.theta[k], theta)
+            assert_close(after.m[k], m)
     assert 0 < resampled < K * STEPS
 
 
@@ -158,7 +159,7 @@ def test_psgld(alpha, correction):
             theta, D = before.theta[k], scales(model, before.v[k], t, alpha, 0.5)
             D0 = D if correction else constant(D(theta).detach().diagonal())  # as if constant: no Γ
             expected = euler(theta, model.U, D0, none(P), 0.05, drew[t]["xi"][k])
-            torch.testing.assert_close(after.theta[k], expected.detach())
+            assert_close(after.theta[k], expected.detach())
 
 
 def test_adam_noise():
@@ -188,14 +189,14 @@ def test_adam_noise():
             z = torch.cat([before.theta[k], before.m[k] / gamma])
             xi = torch.cat([torch.zeros(P, dtype=F64), drew["xi"][k]])
             z = in_turn(z, H, D, lambda z: curl(P), h, xi, REST, THETA)
-            torch.testing.assert_close(torch.cat([after.theta[k], after.m[k] / gamma]), z)
+            assert_close(torch.cat([after.theta[k], after.m[k] / gamma]), z)
 
 
 def test_adam_noise_without_momentum_is_psgld_without_correction():
     keys = {"step_size": 0.05, "damping": 0.1, "adapt": "always"}
     adam = path("adam_noise", Skewed(0.7), beta1=0.0, beta2=0.9, **keys)
     rms = path("psgld", Skewed(0.7), averaging=0.9, correction=False, **keys)
-    torch.testing.assert_close(adam[-1][1].theta, rms[-1][1].theta)
+    assert_close(adam[-1][1].theta, rms[-1][1].theta)
 
 
 def test_sgd_momentum_with_a_momentum_for_each_step_is_sgld():
@@ -206,16 +207,16 @@ def test_sgd_momentum_with_a_momentum_for_each_step_is_sgld():
         for k in range(K):
             D, theta = constant(torch.ones(P, dtype=F64)), momentum[t][0].theta[k]
             expected = euler(theta, U, D, none(P), eps**2 / 2, drew[t]["xi"][k])
-            torch.testing.assert_close(momentum[t][1].theta[k], expected)
+            assert_close(momentum[t][1].theta[k], expected)
 
 
 def test_curvature_is_an_unbiased_diagonal():
     model = Skewed(0.7)
-    theta = model.sample_prior(4, torch.Generator().manual_seed(0))
+    theta = model.sample_prior(4, generator(0))
     exact = torch.stack(
         [-torch.autograd.functional.hessian(model.U, row).diagonal() for row in theta]
     )
-    g = torch.Generator().manual_seed(1)
+    g = generator(1)
     probes = torch.stack([curvature(model, theta, None, g) for _ in range(2000)])
     z = (probes.mean(0) - exact) / (probes.std(0) / 2000**0.5)
     assert z.abs().max() < 4
@@ -224,7 +225,7 @@ def test_curvature_is_an_unbiased_diagonal():
     exact = torch.stack(
         [-torch.autograd.functional.hessian(diagonal.U, row).diagonal() for row in theta]
     )
-    torch.testing.assert_close(curvature(diagonal, theta, None, g), exact)
+    assert_close(curvature(diagonal, theta, None, g), exact)
 
 
 def test_curvature_of_a_linear_log_joint_is_zero():
@@ -232,7 +233,7 @@ def test_curvature_of_a_linear_log_joint_is_zero():
         def log_prior(self, theta: Tensor) -> Tensor:
             return theta @ self.a
 
-    theta = torch.randn(3, P, generator=torch.Generator().manual_seed(0), dtype=F64)
+    theta = normal(generator(0), 3, P)
     assert torch.equal(
         curvature(Linear(), theta, None, torch.Generator()), torch.zeros(3, P, dtype=F64)
     )
@@ -242,7 +243,7 @@ def test_curvature_of_a_linear_log_joint_is_zero():
 # ------------------------
 def test_recipes_leave_the_target_invariant_and_a_wrong_correction_does_not():
     model = Skewed(0.7)
-    g = torch.Generator().manual_seed(2)
+    g = generator(2)
 
     def G(theta: Tensor) -> Tensor:  # pSGLD with α = 0, λ = 1
         slope = torch.func.grad(model.U)(theta)
@@ -252,7 +253,7 @@ def test_recipes_leave_the_target_invariant_and_a_wrong_correction_does_not():
         gamma = torch.func.jacrev(lambda z: G(z).diagonal())
         return lambda z: -G(z) @ torch.func.grad(model.U)(z) + sign * gamma(z).diagonal()
 
-    C = torch.diag(torch.tensor([0.0, 0.0, 1.3, 0.4], dtype=F64))
+    C = torch.diag(double([0.0, 0.0, 1.3, 0.4]))
 
     def H(z: Tensor) -> Tensor:
         return model.U(z[THETA]) + 0.5 * z[REST].square().sum()
@@ -262,10 +263,10 @@ def test_recipes_leave_the_target_invariant_and_a_wrong_correction_does_not():
 
     for _ in range(5):
         theta, z = (
-            torch.randn(P, generator=g, dtype=F64),
-            torch.randn(2 * P, generator=g, dtype=F64),
+            normal(g, P),
+            normal(g, 2 * P),
         )
-        torch.testing.assert_close(with_gamma(1.0)(theta), drift(theta, model.U, G, none(P)))
+        assert_close(with_gamma(1.0)(theta), drift(theta, model.U, G, none(P)))
         assert float(correction(theta, G, none(P)).abs().max()) > 1e-3
         assert abs(fokker_planck(theta, model.U, G, with_gamma(1.0))) < 1e-9
         assert abs(fokker_planck(theta, model.U, G, with_gamma(0.0))) > 1e-3  # Γ forgotten

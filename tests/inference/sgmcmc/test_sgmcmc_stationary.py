@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, defaults
+from support.runs.configured import component, defaults, double
 from support.targets.known_targets import GammaTarget, correlated, moment_z
 from support.targets.recipe import (
     F64,
@@ -28,7 +28,7 @@ from runner.execution.rng import Streams
 
 TARGET, P = correlated(), 2
 THETA, REST = slice(0, P), slice(P, 2 * P)
-C, M, BETA1, EVERY = 1.5, torch.tensor([2.0, 0.7], dtype=F64), 0.8, 5
+C, M, BETA1, EVERY = 1.5, double([2.0, 0.7]), 0.8, 5
 ROOT = M - 0.1  # √v̂, where λ = 0.1
 KEYS: dict[str, dict[str, Any]] = {
     "sgld": {},

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, double, load
 from support.series.particle_systems import Systems, force
 from support.targets.known_targets import F64, GaussianTarget, correlated, sampled
+from torch.testing import assert_close
 
 from components.inference.log_joint import value_and_gradient
 from runner.execution.rng import Streams
@@ -30,7 +31,7 @@ def test_steps_are_equation_2_4_with_the_sign_of_liu_and_wang():
     fast = sampled(
         "svgd", target, 6, seed=3, chains=4, step_size=0.2, bandwidth=0.9, burn_in=5, thinning=1
     )
-    torch.testing.assert_close(fast.draws[:, -1], z, rtol=1e-9, atol=1e-9)
+    assert_close(fast.draws[:, -1], z, rtol=1e-9, atol=1e-9)
 
 
 def test_adagrad_scales_each_coordinate_by_the_root_of_its_averaged_squares():
@@ -42,7 +43,7 @@ def test_adagrad_scales_each_coordinate_by_the_root_of_its_averaged_squares():
         z = z + 0.2 * phi / (1e-6 + squares.sqrt())
     keys = {"chains": 4, "step_size": 0.2, "bandwidth": 0.9, "scaling": "adagrad", "beta2": 0.8}
     fast = sampled("svgd", target, 6, seed=3, burn_in=5, thinning=1, **keys)
-    torch.testing.assert_close(fast.draws[:, -1], z, rtol=1e-9, atol=1e-9)
+    assert_close(fast.draws[:, -1], z, rtol=1e-9, atol=1e-9)
 
 
 def test_a_single_particle_ascends_the_gradient():
@@ -51,9 +52,9 @@ def test_a_single_particle_ascends_the_gradient():
     for _ in range(5):
         z = z + 0.05 * value_and_gradient(target, z, None)[1]
     one = sampled("svgd", target, 5, chains=1, step_size=0.05, burn_in=4, thinning=1)
-    torch.testing.assert_close(one.draws[:, -1], z)
+    assert_close(one.draws[:, -1], z)
     mode = sampled("svgd", target, 2000, chains=1, step_size=0.1, burn_in=1999, thinning=1)
-    torch.testing.assert_close(mode.draws[0, -1], target.mean)
+    assert_close(mode.draws[0, -1], target.mean)
 
 
 def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
@@ -62,7 +63,7 @@ def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
 
     The σ printed beside Figure 2.2, 0.70 and 0.74, are those of all 201 states of the paths, start
     included."""
-    start = torch.tensor(NOTEBOOK_START, dtype=F64)
+    start = double(NOTEBOOK_START)
     target = GaussianTarget(torch.zeros(2, dtype=F64), 0.5 * torch.eye(2, dtype=F64))
     target.sample_prior = lambda n, generator: start
     draws = sampled(
@@ -70,9 +71,7 @@ def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
     ).draws
     # The notebook ran on a TPU, whose matrix products keep 8 bits of the mantissa: 2e-3 after 200
     # steps.
-    torch.testing.assert_close(
-        draws[:, -1], torch.tensor(NOTEBOOK_END, dtype=F64), rtol=0, atol=2e-3
-    )
+    assert_close(draws[:, -1], double(NOTEBOOK_END), rtol=0, atol=2e-3)
     path = torch.cat([start.unsqueeze(1), draws], 1)
     assert float(path.mean()) == pytest.approx(0.18421564, abs=5e-4)
     assert path.std((0, 1), correction=0).tolist() == pytest.approx(

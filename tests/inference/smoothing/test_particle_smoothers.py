@@ -9,10 +9,11 @@ from copy import deepcopy
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, double, generator, load, normal
 from support.series.exact_smoothing import smoothed
 from support.series.small_sequences import run, sequence
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem, Sequence
@@ -25,7 +26,7 @@ T, R, N = 6, 60, 600
 
 
 def matrix(*rows: list[float]) -> torch.Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
+    return double(rows)
 
 
 # Observations leave many particles with weight: quantiles of few are biased.
@@ -111,9 +112,9 @@ class Opaque(torch.nn.Module):
 @pytest.mark.parametrize("block", [1 << 20, 50])
 def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, block):
     monkeypatch.setattr("components.series.smoothing.transitions.BLOCK", block)
-    g = torch.Generator().manual_seed(0)
-    later, earlier = (torch.randn(3, k, 2, dtype=torch.float64, generator=g) for k in (5, 7))
-    log_w = torch.log_softmax(torch.randn(3, 7, dtype=torch.float64, generator=g), 1)
+    g = generator(0)
+    later, earlier = (normal(g, 3, k, 2) for k in (5, 7))
+    log_w = torch.log_softmax(normal(g, 3, 7), 1)
     model = LinearGaussianModule(GENTLE)
     literal = torch.empty(3, 5, 7, dtype=torch.float64)
     for k in range(5):
@@ -124,7 +125,7 @@ def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, blo
         got = torch.full_like(literal, math.nan)
         for found in pairs(who, later, earlier, log_w, 2):
             got[found.replicates, found.later] = found.logits + found.constant
-        torch.testing.assert_close(got, literal, rtol=1e-10, atol=1e-10)
+        assert_close(got, literal, rtol=1e-10, atol=1e-10)
 
 
 def test_ffbs_weights_are_the_printed_ones():
@@ -152,8 +153,8 @@ def test_ffbs_weights_are_the_printed_ones():
                 [sum(w[j] * own[i] * f[i, j] / (own @ f[:, j]) for j in range(n)) for i in range(n)]
             )
             x = before
-            torch.testing.assert_close(got.mean[r, t], w @ x)
-            torch.testing.assert_close(got.variance[r, t], w @ (x - w @ x).square())
+            assert_close(got.mean[r, t], w @ x)
+            assert_close(got.variance[r, t], w @ (x - w @ x).square())
 
 
 @pytest.mark.parametrize("name", SMOOTHERS)
@@ -253,6 +254,6 @@ def test_exact_signal_of_the_rauch_tung_striebel_smoother(missing):
     spread = (
         (GENTLE.H @ exact.covariance @ GENTLE.H.T + GENTLE.Sigma).diagonal(dim1=1, dim2=2).sqrt()
     )
-    torch.testing.assert_close(got.mean[0], exact.mean @ GENTLE.H.T)
-    torch.testing.assert_close(got.upper[0] - got.mean[0], 1.6448536269514722 * spread)
-    torch.testing.assert_close(got.mean[0] - got.lower[0], 1.6448536269514722 * spread)
+    assert_close(got.mean[0], exact.mean @ GENTLE.H.T)
+    assert_close(got.upper[0] - got.mean[0], 1.6448536269514722 * spread)
+    assert_close(got.mean[0] - got.lower[0], 1.6448536269514722 * spread)

@@ -6,10 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import torch
 from scipy import stats
-from support.runs.configured import component
-from support.series.structural_series import F64, block, model, problem, smooth_states
+from support.runs.configured import component, double
+from support.series.structural_series import block, model, problem, smooth_states
 
 from components.series.structural.sweep import Sweep
 from runner.execution.rng import Streams
@@ -30,7 +29,7 @@ def swept():
     built = model(*BLOCKS, of=data, df=4.0)
     gibbs = component("inference", "structural_gibbs", chains=C)
     state = gibbs.init(built, data, rng)
-    one = torch.tensor([0.9, 0.5, 0.2, 0.3], dtype=F64)
+    one = double([0.9, 0.5, 0.2, 0.3])
     place = replace(state.place, sigma=one.expand(C, -1).clone())
     sweeps: Sweep = state.sweeps
     after, alpha, _ = sweeps.advance(place, sweeps.numbers(1, C, rng.noise, twice=False))

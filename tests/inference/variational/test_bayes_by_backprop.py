@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, generator, load
 from support.small.small_problems import classes
 from torch import distributions
+from torch.testing import assert_close
 
 from components.inference.variational.bayes_by_backprop import EVERY
 from runner.errors import ConfigError
@@ -38,7 +39,7 @@ def test_terms_literally():
     inference, state = state_of(n_samples=2)
     q = state.q
     mu, sd = q.network.theta.detach(), q.log_std.detach().exp()
-    theta = q.draw(2, torch.Generator().manual_seed(4))
+    theta = q.draw(2, generator(4))
     f = q.network.outputs(theta, PROBLEM.train.x).detach()
     log_likelihood = sum(
         float(distributions.Categorical(logits=f[s, b, 0]).log_prob(PROBLEM.train.y[b, 0])) / 2
@@ -49,7 +50,7 @@ def test_terms_literally():
         distributions.Normal(m, s).log_prob(theta).sum(1).mean()
         for m, s in ((mu, sd), (torch.zeros_like(mu), q.network.prior_std))
     )
-    terms = inference.terms(q, PROBLEM.train, torch.Generator().manual_seed(4), "sampled")
+    terms = inference.terms(q, PROBLEM.train, generator(4), "sampled")
     assert float(terms["log_likelihood"]) == pytest.approx(log_likelihood, rel=1e-9)
     assert float(terms["kl"]) == pytest.approx(float(log_q - log_p), rel=1e-9)
     closed = distributions.kl_divergence(
@@ -61,7 +62,7 @@ def test_terms_literally():
         0.25 * distributions.Normal(0.0, 1.0).log_prob(theta).exp()
         + 0.75 * distributions.Normal(0.0, 0.1).log_prob(theta).exp()
     ).log()
-    torch.testing.assert_close(mixture.log_prior(other.q, theta), literal.sum(1))
+    assert_close(mixture.log_prior(other.q, theta), literal.sum(1))
 
 
 def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_the_same_mean():
@@ -69,7 +70,7 @@ def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_th
     answered draw by draw."""
     inference, state = state_of()
     found = {how: gradients(inference, state, how, 300) for how in EVERY}
-    torch.testing.assert_close(found["sampled"], found["entropy"])
+    assert_close(found["sampled"], found["entropy"])
     for how in ("closed", "path"):
         difference = found[how] - found["sampled"]
         error = difference.std(0) / 300**0.5
@@ -86,9 +87,7 @@ def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_th
         state.q.network.outputs(theta, PROBLEM.train.x), PROBLEM.train
     ).sum()
     printed = torch.autograd.grad(f + inference.log_prior(state.q, theta).sum(), state.q.log_std)[0]
-    torch.testing.assert_close(
-        found["sampled"][0, P:] - printed, torch.ones(P, dtype=printed.dtype)
-    )
+    assert_close(found["sampled"][0, P:] - printed, torch.ones(P, dtype=printed.dtype))
 
 
 def test_variances_are_those_of_gradients():

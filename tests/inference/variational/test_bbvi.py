@@ -7,9 +7,10 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, defaults, generator, load
+from support.runs.configured import component, defaults, double, generator, load, normal
 from support.small.line_model import line_gaussian, line_gradient, line_rows
 from support.targets.mean_field_families import F64, labels, log_joint, made, rows
+from torch.testing import assert_close
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
@@ -36,13 +37,13 @@ def guide(kind, P=2):
     problem = labels(D=P - 1)
     target = RowwiseLogJoint.of(made("probit_regression", problem, intercept_scale=2.0), problem)
     g = generator(0)
-    places = torch.randn(3, P, generator=g, dtype=F64)
+    places = normal(g, 3, P)
     if kind == "mixture":
         q = MixtureGuide(target, places, 0.5)
-        q.logits.data = torch.tensor([0.3, -0.4, 1.0], dtype=F64)
+        q.logits.data = double([0.3, -0.4, 1.0])
     else:
         q = FlowGuide(target, places[0], 0.5, 3, 5, g)
-        q.second.data = 0.7 * torch.randn(q.second.shape, generator=g, dtype=F64)
+        q.second.data = 0.7 * normal(g, q.second.shape)
     return q, problem
 
 
@@ -55,7 +56,7 @@ def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
     assert float(mass.detach().sum()) == pytest.approx(1, abs=1e-4)
     g = generator(1)
     noise, u = (
-        torch.randn(30_000, 2, generator=g, dtype=F64),
+        normal(g, 30_000, 2),
         torch.rand(30_000, generator=g, dtype=F64),
     )
     drawn = q.draw(noise, u).detach()
@@ -71,7 +72,7 @@ def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
             - math.log(2 * math.pi)
             - torch.linalg.slogdet(jacobian)[1]
         )
-        torch.testing.assert_close(q.log_density(drawn[:1])[0], literal)
+        assert_close(q.log_density(drawn[:1])[0], literal)
 
 
 @pytest.mark.parametrize("kind", ["mixture", "flow"])
@@ -123,7 +124,7 @@ def test_rao_blackwell_literally_and_its_variance():
             own = model.log_likelihood(draw[None], problem.train).sum() + prior
             slopes = torch.autograd.grad(log_q, [q.mean, q.log_std])
             literal[:, i] += torch.stack([s[i] for s in slopes]) * (own - log_q.detach()) / 6
-    torch.testing.assert_close(torch.stack(gradients), literal)
+    assert_close(torch.stack(gradients), literal)
     elbo = whole(model, theta, problem.train) - q.log_density(theta).detach()
     assert float(terms["elbo"]) == pytest.approx(float(elbo.mean()), rel=1e-9)
 

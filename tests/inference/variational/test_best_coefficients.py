@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.runs.configured import double, generator, normal
 from support.small.unlabelled_problems import ppca, real_rows
 from torch import nn
 
@@ -22,15 +23,13 @@ class Location(nn.Module):
 
     def __init__(self, shared=False):
         super().__init__()
-        self.a = nn.Parameter(torch.tensor([0.3, -0.8], dtype=F64))
-        self.s = nn.Parameter(torch.tensor([-0.5, 0.2], dtype=F64))
+        self.a = nn.Parameter(double([0.3, -0.8]))
+        self.s = nn.Parameter(double([-0.5, 0.2]))
         self.shared, self.noise_dim = shared, 2
 
     def draw_noise(self, batch, n_samples, generator):
         n = 1 if self.shared else batch.n_rows
-        return torch.randn(n_samples, n, 2, generator=generator, dtype=F64).expand(
-            -1, batch.n_rows, -1
-        )
+        return normal(generator, n_samples, n, 2).expand(-1, batch.n_rows, -1)
 
     def elbo_rows(self, batch, noise):
         return -0.5 * (self.a + self.s.exp() * noise - batch.x).square().sum(-1)
@@ -39,12 +38,12 @@ class Location(nn.Module):
         return 0.5 * self.a.square().sum()
 
 
-ROWS = Rows(torch.randn(5, 2, generator=torch.Generator().manual_seed(3), dtype=F64), 3.0)
+ROWS = Rows(normal(generator(3), 5, 2), 3.0)
 
 
 def found(order, n_samples=1, shared=False, draws=4000, module=None, batch=ROWS):
     module = Location(shared) if module is None else module
-    return best_ratios(module, batch, n_samples, order, draws, torch.Generator().manual_seed(0))
+    return best_ratios(module, batch, n_samples, order, draws, generator(0))
 
 
 def exact():

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 from scipy import integrate, optimize, stats
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, double, generator, load
 from support.targets.mean_field_families import (
     F64,
     fitted,
@@ -21,6 +21,7 @@ from support.targets.mean_field_families import (
     two_parameters,
 )
 from torch.nn import functional as F
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
@@ -91,7 +92,7 @@ def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
     assert float(1 / factors["lambda"]) < exact
     assert float(a / b) == pytest.approx(a_n / b_n, rel=1e-10)  # E τ is right …
     assert float(a / b**2) < a_n / b_n**2 * (a_n + 0.5) / a_n  # … and its variance is not
-    x = torch.tensor([[0.3], [2.0]], dtype=F64)
+    x = double([[0.3], [2.0]])
     q = model.mean_field()
     for row, value in zip(
         x, q.log_predictive(factors, replace(problem.train, x=x))[0], strict=True
@@ -157,13 +158,13 @@ def test_a_logistic_cycle_is_jaakkola_and_jordans():
     bound = bound - torch.distributions.kl_divergence(
         torch.distributions.MultivariateNormal(m, V), prior
     )
-    torch.testing.assert_close(ascent.objective(factors, problem.train)[0], bound)
+    assert_close(ascent.objective(factors, problem.train)[0], bound)
     after = ascent.cycle(factors, problem.train)
     precision = torch.eye(2, dtype=F64) / 2.25 + sum(
         2 * c * torch.outer(x, x) for c, x in zip(curve, X, strict=True)
     )
-    torch.testing.assert_close(after["V"][0], torch.linalg.inv(precision))
-    torch.testing.assert_close(
+    assert_close(after["V"][0], torch.linalg.inv(precision))
+    assert_close(
         after["m"][0], after["V"][0] @ sum((label - 0.5) * x for x, label in zip(X, y, strict=True))
     )
 
@@ -175,7 +176,7 @@ def test_a_linear_regression_reaches_its_fixed_point():
     b_n = known.noise_posterior(*model.noise)[1]
     a, b = float(factors["a"]), float(factors["b"])
     assert b * (1 - 1 / (2 * a)) == pytest.approx(float(b_n), rel=1e-9)  # D = 1
-    torch.testing.assert_close(factors["V"][0], b / a * known.covariance)
+    assert_close(factors["V"][0], b / a * known.covariance)
     assert float(model.mean_field().objective(factors, problem.train)) < float(
         model.log_evidence(problem.train)
     )

@@ -6,7 +6,15 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import generator
-from support.small.small_problems import classes, component, real, resumed, tensors, train
+from support.small.small_problems import (
+    assert_same_state,
+    classes,
+    component,
+    real,
+    resumed,
+    tensors,
+    train,
+)
 
 from runner.execution.rng import Streams
 
@@ -26,7 +34,7 @@ def test_resumed_run_is_bit_identical(name, options, tmp_path):
     whole, rng = train(dsvi(**options), model, problem, 7)
     again, rng_again = resumed(dsvi(**options), model, problem, 7, 3, tmp_path)
     assert len(tensors(whole)) == len(tensors(again)) > 10
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
+    assert_same_state(whole, again)
     assert torch.equal(rng.noise.get_state(), rng_again.noise.get_state())
 
 

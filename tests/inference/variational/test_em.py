@@ -10,6 +10,7 @@ import torch
 from scipy import optimize
 from support.runs.configured import component, load
 from support.targets.mean_field_families import F64, fitted, labels, log_joint, made
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from runner.execution.rng import Streams
@@ -44,9 +45,7 @@ def test_it_is_the_limit_of_mean_field():
     problem = labels(n=30, D=2)
     model = made("probit_regression", problem)
     mean = fitted(model.mean_field(), problem.train, 1000)["m"][0]
-    torch.testing.assert_close(
-        mean, fitted(model.point_masses(True), problem.train, 1000)["beta"][0]
-    )
+    assert_close(mean, fitted(model.point_masses(True), problem.train, 1000)["beta"][0])
 
 
 def test_objectives_rise_and_the_best_start_is_handed_back():
@@ -82,5 +81,5 @@ def test_labels_are_predicted_at_the_point():
     posterior = inference.posterior(state)
     p = posterior.predict(problem.test.x, rng.noise).logits.softmax(-1)[0, :, 0, 1]
     beta = state.factors["beta"][int(state.objective.argmax())]
-    torch.testing.assert_close(p, torch.special.ndtr(beta[0] + problem.test.x @ beta[1:]))
+    assert_close(p, torch.special.ndtr(beta[0] + problem.test.x @ beta[1:]))
     assert {"accuracy", "nlpp", "objective", "mean/intercept"} <= set(problem.score(posterior, rng))

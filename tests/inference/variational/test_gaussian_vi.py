@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 import torch
 from omegaconf import OmegaConf
-from support.runs.configured import component, generator
+from support.runs.configured import component, generator, normal
 from support.runs.offered_pairs import check_pairs
 from support.small.small_problems import check_resumed, real, train
 from torch.distributions import MultivariateNormal, kl_divergence
@@ -62,15 +62,15 @@ def some_q(model, full=True, noise="shared"):
     g = generator(1)
     q = GlobalGaussian(
         RowwiseLogJoint(model),
-        0.3 * torch.randn(model.dim, generator=g, dtype=F64),
+        0.3 * normal(g, model.dim),
         0.4,
         full,
         noise,
     )
     with torch.no_grad():
-        q.log_std += 0.2 * torch.randn(model.dim, generator=g, dtype=F64)
+        q.log_std += 0.2 * normal(g, model.dim)
         if q.lower is not None:
-            q.lower += 0.2 * torch.randn(len(q.lower), generator=g, dtype=F64)
+            q.lower += 0.2 * normal(g, len(q.lower))
     return q
 
 

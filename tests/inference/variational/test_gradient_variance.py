@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 import torch
 from omegaconf import OmegaConf
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, generator, load, normal
 from support.runs.offered_pairs import check_pairs
 from support.small.small_bernoulli import binary_rows, every_z, small_dvae
-from support.small.small_problems import real, resumed, tensors, train
+from support.small.small_problems import assert_same_state, real, resumed, train
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal, kl_divergence
 
@@ -94,7 +94,7 @@ class Known(Gradient):
 
     def estimate(self, module, batch, rng, state):
         state[0] += 1
-        noise = torch.randn(3, generator=rng.noise, dtype=F64)
+        noise = normal(rng.noise, 3)
         g = batch.x.mean(0) + self.offset + self.sd * noise
         return [g * batch.scale * batch.n_rows], {"elbo": g.sum()}, state
 
@@ -104,7 +104,7 @@ def known(sd=1.0, offset=0.0):
 
 
 def rows(m, seed=0, sd=1.0):
-    x = 2 + sd * torch.randn(m, 4, 3, generator=generator(seed), dtype=F64)
+    x = 2 + sd * normal(generator(seed), m, 4, 3)
     return [Rows(batch, 5.0) for batch in x]
 
 
@@ -174,9 +174,7 @@ def test_training_is_what_it_is_without_the_laboratory():
     problem, inference = regression(), laboratory()
     alone, _ = train(inference.train, LINEAR, problem, 6)
     watched, _ = train(inference, LINEAR, problem, 6)
-    assert all(
-        torch.equal(a, b) for a, b in zip(tensors(alone), tensors(watched.fitting), strict=True)
-    )
+    assert_same_state(alone, watched.fitting)
     assert watched.findings.scores
     assert watched.findings.curves
 
@@ -224,9 +222,7 @@ def test_estimators_learn_beside_the_training_where_there_are_no_iterations():
     assert learner.weight > before.learnt[1].weight > 0
     assert not after.findings.curves
     alone, _ = train(inference.train, LINEAR, problem, 4)
-    assert all(
-        torch.equal(a, b) for a, b in zip(tensors(alone), tensors(after.fitting), strict=True)
-    )
+    assert_same_state(alone, after.fitting)
 
 
 @pytest.mark.parametrize("iterations", [[], [2, 5]])
@@ -244,7 +240,7 @@ def test_killed_and_resumed_it_finds_the_same(iterations, tmp_path):
 
     assert untimed(whole) == untimed(again)
     assert whole.findings.curves == again.findings.curves
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
+    assert_same_state(whole, again)
 
 
 def test_of_the_guide_alone():
@@ -313,7 +309,7 @@ def test_corrections_of_a_global_q_are_those_of_the_whole_bound():
     q = state.module
     found = Frozen(q, problem, 0, Streams(0), False).corrections(1, 40_000, [True, True])
     with torch.no_grad():
-        noise = torch.randn(40_000, len(q.mean), generator=rng.evaluation, dtype=F64)
+        noise = normal(rng.evaluation, 40_000, len(q.mean))
         theta = q.transform(noise)
         f = q.log_density(theta) - log_joint(q.target.model, theta, problem.train)
         for name, h in (("mean", noise / q.log_std.exp()), ("log_std", noise**2 - 1)):
@@ -456,11 +452,7 @@ def test_the_bias_is_tested_by_groups_of_batches_as_scipy_does():
     found = spread_over_batches(watched, Vector(), batches, [Streams(k) for k in range(3)], [True])
     streams = [Streams(k).noise for k in range(2)]
     means = torch.stack(
-        [
-            torch.stack([torch.randn(3, generator=g, dtype=F64) for _ in range(2)]).mean(0)
-            for _ in batches
-            for g in streams
-        ]
+        [torch.stack([normal(g, 3) for _ in range(2)]).mean(0) for _ in batches for g in streams]
     ).view(len(batches), 2, 3)
     apart = 0.5 * (means[:, 1] - means[:, 0]) + 0.5  # the rows are the same in both
     groups = apart.view(10, 4, 3)

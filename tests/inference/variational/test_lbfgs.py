@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import torch
+from support.runs.configured import double, generator, normal
 from support.small.shallow_gp_problems import F64, problem, streams
 from support.small.small_problems import component
 from torch import nn
@@ -30,10 +31,10 @@ class Function(nn.Module):
 
     def __init__(self, f, start: list[float]):
         super().__init__()
-        self.theta, self.f = nn.Parameter(torch.tensor(start, dtype=F64)), f
+        self.theta, self.f = nn.Parameter(double(start)), f
 
     def draw_noise(self, batch, n_samples, generator):
-        return torch.randn(3, generator=generator, dtype=F64)
+        return normal(generator, 3)
 
     def elbo(self, batch, noise):
         value = -self.f(self.theta)
@@ -63,11 +64,11 @@ def run(module, p=None, steps=300, seed=0, **changes):
 def test_two_loop_recursion_literally():
     # Nocedal and Wright (2006), eqs. (7.16) and (7.20): H_{k+1} = Vᵀ H V + ρ s sᵀ, V = I − ρ y sᵀ,
     # H₀ = (sᵀy/yᵀy) I.
-    g = torch.Generator().manual_seed(0)
-    S = torch.randn(4, 6, generator=g, dtype=F64)
-    A = torch.randn(6, 6, generator=g, dtype=F64)
+    g = generator(0)
+    S = normal(g, 4, 6)
+    A = normal(g, 6, 6)
     Y = S @ (A @ A.T + torch.eye(6, dtype=F64))
-    gradient = torch.randn(6, generator=g, dtype=F64)
+    gradient = normal(g, 6)
     H = torch.eye(6, dtype=F64) * (S[-1] @ Y[-1]) / (Y[-1] @ Y[-1])
     for s, y in zip(S, Y, strict=True):
         rho = 1 / (s @ y)
@@ -269,10 +270,7 @@ def test_a_resumed_run_is_bit_identical(tmp_path, name, target, changes):
         assert torch.equal(a.S, b.S)
         assert a.value == b.value
     assert {k: float(v) for k, v in expected.items()} == {k: float(v) for k, v in info.items()}
-    predict = [
-        inference.posterior(s).predict(p.test.x, torch.Generator().manual_seed(1))
-        for s in (state, resumed)
-    ]
+    predict = [inference.posterior(s).predict(p.test.x, generator(1)) for s in (state, resumed)]
     key = "mu" if target == "real" else "logits"
     assert torch.equal(getattr(predict[0], key), getattr(predict[1], key))
 

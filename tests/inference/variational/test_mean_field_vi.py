@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import generator
-from support.small.small_problems import classes, component, real, resumed, tensors, train
+from support.runs.configured import double, generator, normal
+from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
+from torch.testing import assert_close
 
 from components.contracts.problems import Batch
 from components.inference.variational.mean_field_vi import MeanField
@@ -18,12 +19,10 @@ def orthogonal(n=30, noise=0.3) -> Supervised:
     factorises."""
     g = generator(0)
     ones = torch.ones(n, 1, dtype=torch.float64)
-    q, _ = torch.linalg.qr(
-        torch.cat([ones, torch.randn(n, 3, generator=g, dtype=torch.float64)], 1)
-    )
-    x = q[:, 1:] * torch.tensor([2.0, 4.0, 6.0], dtype=torch.float64)
-    w = torch.tensor([1.0, -0.5, 0.2], dtype=torch.float64)
-    y = (x @ w)[:, None] + 0.4 + noise * torch.randn(n, 1, generator=g, dtype=torch.float64)
+    q, _ = torch.linalg.qr(torch.cat([ones, normal(g, n, 3)], 1))
+    x = q[:, 1:] * double([2.0, 4.0, 6.0])
+    w = double([1.0, -0.5, 0.2])
+    y = (x @ w)[:, None] + 0.4 + noise * normal(g, n, 1)
     batch = Batch(x, y, torch.ones(n, 1, dtype=torch.bool), 1.0)
     return Supervised("orthogonal", "real", batch, batch, None, task_names=["y"])
 
@@ -75,7 +74,7 @@ def some_q(problem, widths=(6,), std=0.3):
         "model", "mlp", widths=list(widths), activation="relu", prior_std=0.8
     ).build(problem, rng)
     q = MeanField(network, std).requires_grad_(False)
-    q.log_std += 0.5 * torch.randn(q.log_std.shape, generator=rng.noise, dtype=torch.float64)
+    q.log_std += 0.5 * normal(rng.noise, q.log_std.shape)
     return q, rng
 
 
@@ -98,7 +97,7 @@ def test_local_reparameterisation_is_kingma_equation_6():
     q, _ = some_q(problem, widths=())
     x = problem.train.x
     f = q.local(x, 3, generator(5))
-    noise = torch.randn(3, 4, 2, generator=generator(5), dtype=torch.float64)
+    noise = normal(generator(5), 3, 4, 2)
     ((mean_w, mean_b),) = q.network.layers(q.network.theta)
     ((std_w, std_b),) = q.network.layers(q.log_std.exp())
     for s in range(3):
@@ -179,7 +178,7 @@ def test_kl_scale_and_noise_prior_enter_the_bound():
     q.network.log_noise += 0.3
     terms = component("inference", "mean_field_vi", kl_scale=0.25).elbo(q, problem.train, rng.noise)
     prior = torch.distributions.Normal(math.log(0.1), 0.5).log_prob(q.network.log_noise).sum()
-    torch.testing.assert_close(terms["elbo"], terms["log_likelihood"] - 0.25 * terms["kl"] + prior)
+    assert_close(terms["elbo"], terms["log_likelihood"] - 0.25 * terms["kl"] + prior)
 
 
 @pytest.mark.parametrize("t", [0, 3, 10, 25])
@@ -200,11 +199,9 @@ def test_warmup_climbs_with_the_weight_t_of_warmup(t):
     ).backward()
     for mine, literal in zip(state.q.parameters(), q.parameters(), strict=True):
         if literal.grad is not None:
-            torch.testing.assert_close(
-                mine.grad, -literal.grad / (problem.train.scale * problem.train.n_rows)
-            )
+            assert_close(mine.grad, -literal.grad / (problem.train.scale * problem.train.n_rows))
     assert after.t == t + 1
-    torch.testing.assert_close(info["elbo"], terms["elbo"].detach())
+    assert_close(info["elbo"], terms["elbo"].detach())
 
 
 def test_prediction_draws_whole_networks():
@@ -218,7 +215,7 @@ def test_prediction_draws_whole_networks():
     for s in range(7):
         with torch.no_grad():
             network.theta.copy_(theta[s])
-            torch.testing.assert_close(logits[s], network(problem.test.x))
+            assert_close(logits[s], network(problem.test.x))
 
 
 @pytest.mark.parametrize("model", ["mbnn3", "mlp", "mann2"])
@@ -226,4 +223,4 @@ def test_resumed_run_is_bit_identical(tmp_path, model):
     problem = real(batch_size=8, dtype=torch.float32)
     pieces = component("inference", "mean_field_vi", lr=0.01), component("model", model)
     whole, parts = train(*pieces, problem, 16)[0], resumed(*pieces, problem, 16, 7, tmp_path)[0]
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_same_state(whole, parts)

@@ -11,6 +11,7 @@ from scipy import stats
 from support.runs.configured import component, generator
 from support.small.small_problems import real
 from support.targets.mean_field_families import F64, fitted, grid, log_joint, two_parameters
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from runner.errors import ConfigError
@@ -75,9 +76,7 @@ def test_a_new_row_is_students_t():
     m, kappa, a, b = model.exact(problem.train)
     x = problem.train.x[:, 0]
     exact = stats.t.logpdf(x.numpy(), 2 * a, m, (b * (kappa + 1) / (a * kappa)) ** 0.5)
-    torch.testing.assert_close(
-        ascent.log_predictive(factors, problem.train)[0], torch.as_tensor(exact)
-    )
+    assert_close(ascent.log_predictive(factors, problem.train)[0], torch.as_tensor(exact))
 
 
 @pytest.mark.parametrize("joint", [["x1"], ["x1", "x3"], ["intercept", "x1", "x2", "x3"]])
@@ -88,7 +87,7 @@ def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_othe
     factors = fitted(ascent, PROBLEM.train, 400)
     gram = gram_of(model)
     posterior = model.coefficients(PROBLEM.train)
-    torch.testing.assert_close(factors["m"][0], posterior.m)
+    assert_close(factors["m"][0], posterior.m)
     noise = float(factors["b"][0] / factors["a"][0])
     blocks = [[model.names.index(name) for name in joint]]
     blocks += [[j] for j in range(4) if j not in blocks[0]]
@@ -99,7 +98,7 @@ def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_othe
         lost += float(torch.logdet(part))
         for (i, row), (j, column) in itertools.product(enumerate(block), repeat=2):
             literal[row, column] = noise * torch.linalg.inv(part)[i, j]
-    torch.testing.assert_close(factors["V"][0], literal)
+    assert_close(factors["V"][0], literal)
     own = model.mean_field()
     assert bound(ascent) == pytest.approx(bound(own) - 0.5 * lost, rel=1e-10)
     # broken: the marginal covariance in the place of the conditional one

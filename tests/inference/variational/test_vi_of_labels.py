@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, defaults, generator
+from support.runs.configured import component, defaults, generator, normal
 
 from components.contracts.problems import Batch
 from components.inference.variational import vi as module_of_vi
@@ -30,8 +30,8 @@ def vi(**changes):
 def curve(n=60):
     """y = sin 2x with little noise, in units of its own spread."""
     g = generator(0)
-    x = torch.randn(n, 1, generator=g, dtype=F64)
-    y = torch.sin(2 * x) + 0.1 * torch.randn(n, 1, generator=g, dtype=F64)
+    x = normal(g, n, 1)
+    y = torch.sin(2 * x) + 0.1 * normal(g, n, 1)
     train = Batch(x, y / y.std(), torch.ones(n, 1, dtype=torch.bool), 1.0)
     return Supervised("curve", "real", train, train, 20)
 

@@ -38,6 +38,16 @@ def draw_uniform(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.rand(shape, generator=generator(seed), dtype=F64)
 
 
+def normal(generator: torch.Generator, *size: Any) -> torch.Tensor:
+    """Standard normal numbers in double precision."""
+    return torch.randn(*size, generator=generator, dtype=torch.float64)
+
+
+def double(values: Any) -> torch.Tensor:
+    """A tensor in double precision."""
+    return torch.tensor(values, dtype=torch.float64)
+
+
 def defaults(role: str, name: str) -> dict[str, Any]:
     """What the YAML of a component holds."""
     return yaml.safe_load((CONF / role / f"{name}.yaml").read_text(encoding="utf-8"))

@@ -101,9 +101,14 @@ def check_resumed(inference: Any, model: Any, problem: Supervised, folder: Path)
     """Asserts that nine steps with a stop after four end in the same state, draws and noise."""
     whole, rng = train(inference, model, problem, 9)
     again, restored = resumed(inference, model, problem, 9, 4, folder)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
+    assert_same_state(whole, again)
     assert torch.equal(inference.posterior(whole).draws, inference.posterior(again).draws)
     assert torch.equal(rng.noise.get_state(), restored.noise.get_state())
+
+
+def assert_same_state(one: Any, other: Any) -> None:
+    """Asserts that two states hold the same tensors, bit for bit."""
+    assert all(torch.equal(a, b) for a, b in zip(tensors(one), tensors(other), strict=True))
 
 
 def tensors(state: Any) -> list[torch.Tensor]:
