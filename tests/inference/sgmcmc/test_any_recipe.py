@@ -3,18 +3,23 @@ what is lost without Γ."""
 
 from __future__ import annotations
 
-import sys
-import types
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from pydantic import ValidationError
-from support.runs.configured import component, defaults, double, generator, normal
+from support.runs.configured import component, double, generator, normal
 from support.small.small_problems import real
-from support.targets.known_targets import ExactGamma, correlated, moment_z, sampled
-from support.targets.recipe import F64, PriorOfTwo, correction, curl, euler, fokker_planck, gradient
+from support.targets.recipe import (
+    F64,
+    PriorOfTwo,
+    correction,
+    curl,
+    euler,
+    fokker_planck,
+    gradient,
+    mutated_names,
+    twisted,
+)
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -121,10 +126,10 @@ def test_a_step_is_equation_1_13(dynamics, metric, kinetics):
 
 @pytest.mark.parametrize("updates", ["in_turn", "together"])
 @pytest.mark.parametrize("dynamics", SIZES)
-def test_matrices_of_the_user_give_the_same_drift(monkeypatch, dynamics, updates):
+def test_matrices_of_the_user_give_the_same_drift(offer_matrices, dynamics, updates):
     """Γ by automatic differentiation is that of the closed form."""
     D, Q = matrices(dynamics, "potential", EINSTEIN)
-    offer(monkeypatch, lambda z: (D(z), Q(z)))
+    offer_matrices(lambda z: (D(z), Q(z)))
     keys = {"dynamics": dynamics, "updates": updates, "metric": "potential", **METRIC, **EINSTEIN}
     named, state, _ = started(**keys)
     own, _, _ = started(**keys, matrices="own_recipe:matrices")
@@ -136,13 +141,6 @@ def test_matrices_of_the_user_give_the_same_drift(monkeypatch, dynamics, updates
     xi = normal(generator(0), K, SIZES[dynamics])
     rows = slice(a.first, a.first + P)
     assert_close(a.noise(xi[:, rows], EPS, V), b.noise(xi, EPS, V))
-
-
-def offer(monkeypatch, matrices) -> None:
-    """A module ``own_recipe`` with the function ``matrices``."""
-    module = types.ModuleType("own_recipe")
-    vars(module)["matrices"] = matrices
-    monkeypatch.setitem(sys.modules, "own_recipe", module)
 
 
 @pytest.mark.parametrize(
@@ -168,12 +166,6 @@ def test_special_cases_step_by_step(dynamics, other, noise):
 
 
 # ---- invariance
-def twisted(z: Tensor) -> tuple[Tensor, Tensor]:
-    """A diffusion with directions of its own and a curl, both of which depend on z [2]."""
-    u = torch.stack([torch.sin(z[1]), torch.cos(z[0])])
-    D = 0.3 * torch.eye(2, dtype=z.dtype) + torch.outer(u, u)
-    h = 1 + 0.5 * torch.tanh(z[0] * z[1])
-    return D, h * torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=z.dtype)
 
 
 def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not():
@@ -203,7 +195,7 @@ def test_relativistic_dynamics_leave_the_law_invariant(dynamics):
     H = energy_of(EINSTEIN)
 
     def drift(right: str = "", wrong: str = ""):
-        names = mutated_terms(right, wrong) if right else vars(recipe_terms)
+        names = mutated_names(recipe_terms, right, wrong) if right else vars(recipe_terms)
 
         def mu(z: Tensor) -> Tensor:
             value = -MODEL.U(z[:P])
@@ -231,83 +223,19 @@ def test_no_coordinate_is_faster_than_its_speed_and_a_slow_one_is_newtons():
     assert v.tolist()[0] == pytest.approx([0.5, 1e-3 / 2], rel=1e-5)
 
 
-def worst(dynamics: str, target: Any, eps: float, **keys: Any) -> float:
-    """Largest |z| of two moments of draws of many chains."""
-    values = defaults("inference", "recipe") | {
-        "dynamics": dynamics, "chains": 300, "step_size": eps, "burn_in": int(4 / eps), "thinning": int(0.4 / eps),
-    }  # fmt: skip
-    method, rng = Recipe.model_validate(values | keys), Streams(0)
-    state = method.init(target, None, rng)  # type: ignore[arg-type]  # no problem: a target only
-    for _ in range(int(12 / eps)):
-        state, _ = method.step(state, None, rng)
-    return moment_z(method.posterior(state), target)
+EYE = torch.eye(P, dtype=F64)
 
 
-LONG = {
-    "metric": "potential",
-    "metric_scale": 1.0,
-    "metric_offset": -1.7,
-}  # U + c is 0.08 at the mode
-CASES: dict[str, Any] = {
-    "langevin": ("langevin", 0.02, LONG, "metric.g * gradient + metric.slope", "metric.g * gradient"),
-    "hamiltonian": ("hamiltonian", 0.1, LONG | {"chains": 2000}, "+ metric.slope / (2 * root)", ""),
-    "thermostat": ("thermostat", 0.1, {}, "heat - curvature", "heat"),
-    "thermostats": ("thermostats", 0.1, {}, "heat - curvature", "heat"),
-    "relativistic": ("hamiltonian", 0.1, {"speed": 0.5}, "friction * metric.g * v", "friction * rest[:, :P]"),
-    "relativistic thermostat": ("thermostat", 0.1, {"speed": 1.0}, "heat - curvature", "heat - 1"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_moments_are_exact_and_without_gamma_they_are_not(case, monkeypatch):
-    dynamics, eps, keys, right, wrong = CASES[case]
-    assert worst(dynamics, ExactGamma(), eps, **keys) < 4
-    broken = mutated_terms(right, wrong)
-    for name in ("langevin", "hamiltonian"):
-        monkeypatch.setattr(f"components.inference.sgmcmc.recipe.{name}", broken[name])
-    assert worst(dynamics, ExactGamma(), eps, **keys) > 6
-
-
-def mutated_terms(right: str, wrong: str) -> dict[str, object]:
-    """Functions of ``recipe_terms`` whose source says ``wrong`` where it says ``right``."""
-    source = Path(str(recipe_terms.__file__)).read_text()
-    assert source.count(right) == 1
-    names = dict(recipe_terms.__dict__)
-    exec(compile(source.replace(right, wrong), str(recipe_terms.__file__), "exec"), names)
-    return names
-
-
-def test_matrices_of_the_user_find_exact_moments(monkeypatch):
-    target = correlated()
-
-    def scaled(z: Tensor) -> tuple[Tensor, Tensor]:
-        D, Q = twisted(z)
-        return 0.2 * D, 0.2 * Q
-
-    offer(monkeypatch, scaled)
-    assert worst("langevin", target, 0.05, matrices="own_recipe:matrices", chains=100) < 4
-
-
-def test_what_breaks_the_contract_of_matrices_is_refused(monkeypatch):
-    eye = torch.eye(P, dtype=F64)
-    wrong = {
-        "return two": lambda z: (eye, eye[:1]),
-        "positive semidefinite": lambda z: (-eye, 0 * eye),
-        "antisymmetric": lambda z: (eye, eye),
-        "ZeroDivisionError": lambda z: 1 / 0,
-    }
-    for message, given in wrong.items():
-        offer(monkeypatch, given)
-        with pytest.raises(ConfigMismatchError, match=message):
-            started(dynamics="langevin", matrices="own_recipe:matrices")
-    with pytest.raises(ConfigMismatchError, match=r"inference\.noise_estimate: a density"):
-        started(noise_estimate=True)
-    with pytest.raises(ValidationError, match="turns the momentum round"):
-        started(step_size=1.0)
-
-
-def test_cyclical_steps_reach_draws():
-    draws = sampled(
-        "recipe", correlated(), 60, chains=4, schedule="cyclical", cycle_length=20, burn_in=20, thinning=20
-    )  # fmt: skip
-    assert draws.draws.shape == (4, 2, 2)
+@pytest.mark.parametrize(
+    ("message", "matrices"),
+    [
+        ("return two", lambda z: (EYE, EYE[:1])),
+        ("positive semidefinite", lambda z: (-EYE, 0 * EYE)),
+        ("antisymmetric", lambda z: (EYE, EYE)),
+        ("ZeroDivisionError", lambda z: 1 / 0),
+    ],
+)
+def test_what_breaks_the_contract_of_matrices_is_refused(offer_matrices, message, matrices):
+    offer_matrices(matrices)
+    with pytest.raises(ConfigMismatchError, match=message):
+        started(dynamics="langevin", matrices="own_recipe:matrices")

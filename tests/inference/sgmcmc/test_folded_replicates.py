@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -78,15 +79,13 @@ def together(n: int) -> Streams:
     return rng
 
 
-def sampled(name: str, replicates: int, rng: Streams, keys: dict) -> Draws:
-    options = (
-        {"chains": 4, "step_size": 0.05, "thinning": 1}
-        | ({} if keys.get("burn_in") else {"burn_in": 5})
-        | keys
-    )
-    sampler = component("inference", name, **options)
-    state = sampler.init(correlated(), Empty(replicates), rng)
-    for _ in range(STEPS):
+def sampled(name: str, replicates: int, rng: Streams, keys: dict, problem: Any = None) -> Draws:
+    """Draws of all replicates after ``STEPS`` steps, or 400 on a problem."""
+    defaults = {"chains": 4, "step_size": 0.05, "thinning": 1, "burn_in": 5}
+    sampler = component("inference", name, **defaults | keys)
+    model = component("model", "target_density").build(problem, rng) if problem else correlated()
+    state = sampler.init(model, problem or Empty(replicates), rng)
+    for _ in range(400 if problem else STEPS):
         state, info = sampler.step(state, None, rng)
     assert torch.as_tensor(info["log_joint"]).shape == (() if replicates == 1 else (replicates,))
     return sampler.posterior(state)
@@ -144,25 +143,15 @@ def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
         torch.testing.assert_close(noise.unflatten(0, (3, 4))[r], alone)
 
 
-@pytest.mark.parametrize("name", ["sgld", "sgld_r"])
-def test_moments_are_exact_and_replicates_independent(name):
-    many = 400
-    problem, rng = load(
-        "gaussian",
-        replicates=many,
-        dim=2,
-        correlation=0.6,
-        mean=[1.0, -1.0],
-        start_mean=[1.0, -1.0],
-    )
-    step = {"sgld": 0.02, "sgld_r": 0.1}[name]
-    sampler = component("inference", name, chains=5, step_size=step, burn_in=150, thinning=10)
-    if name == "sgld_r":
-        sampler = sampler.model_copy(update={"bandwidth": 2.0})
-    state = sampler.init(component("model", "target_density").build(problem, rng), problem, rng)
-    for _ in range(400):
-        state, _ = sampler.step(state, None, rng)
-    draws = sampler.posterior(state)
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [("sgld", {"step_size": 0.02}), ("sgld_r", {"step_size": 0.1, "bandwidth": 2.0})],
+)
+def test_moments_are_exact_and_replicates_independent(name, keys):
+    many, mean = 400, [1.0, -1.0]
+    gaussian = {"dim": 2, "correlation": 0.6, "mean": mean, "start_mean": mean}
+    problem, rng = load("gaussian", replicates=many, **gaussian)
+    draws = sampled(name, many, rng, keys | {"chains": 5, "burn_in": 150, "thinning": 10}, problem)
     values = draws.values.unflatten(0, (many, 5))  # [R, C, N, P]
     # steps of finite size
     for power, exact, bias in ((1, problem.mean, 0.0), (2, problem.second_moment, 0.02)):
@@ -173,8 +162,7 @@ def test_moments_are_exact_and_replicates_independent(name):
         # of variance 1/R where replicates are independent
         neighbours = (centred[1:] * centred[:-1]).mean(0)
         assert neighbours.abs().max() < 4 / many**0.5
-    together_at_once = values.mean(1)[..., 0]  # a replicate's mean at each time
-    drift = torch.corrcoef(together_at_once)  # [R, R]
+    drift = torch.corrcoef(values.mean(1)[..., 0])  # of each replicate's mean at one time, [R, R]
     off = drift[~torch.eye(many, dtype=torch.bool)]
     assert off.mean().abs() < 0.02
 

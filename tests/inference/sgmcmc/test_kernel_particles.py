@@ -7,8 +7,7 @@ import itertools
 
 import pytest
 import torch
-from pydantic import ValidationError
-from support.runs.configured import component, generator, normal
+from support.runs.configured import generator, normal
 from support.series.particle_systems import gradient_of_k, k
 from support.targets.known_targets import F64, correlated, sampled
 from torch.testing import assert_close
@@ -90,10 +89,3 @@ def test_a_sampler_of_blocks_has_the_targets_moments():
     target = correlated()
     assert float((draws.mean(0) - target.mean).abs().max()) < 0.2
     assert float((torch.cov(draws.T) - target.covariance).abs().max()) < 0.3
-
-
-@pytest.mark.parametrize("name", ["sgld_r", "svgd"])
-def test_sizes_that_do_not_divide_are_refused(name):
-    with pytest.raises(ValidationError, match="kernel_particles: 6 particles"):
-        component("inference", name, chains=6, kernel_particles=4)
-    assert component("inference", name, chains=6, kernel_particles=3).kernel_particles == 3

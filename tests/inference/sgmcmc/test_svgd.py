@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import component, double, load
-from support.series.particle_systems import Systems, force
-from support.targets.known_targets import F64, GaussianTarget, correlated, sampled
+from support.targets.known_targets import F64, GaussianTarget, correlated, run_chains, sampled
 from torch.testing import assert_close
 
 from components.inference.log_joint import value_and_gradient
@@ -21,29 +20,6 @@ NOTEBOOK_END = [
     [1.001397, 0.44423074], [-0.9243896, -0.38732374], [-0.30366102, -0.00298705],
     [-0.31783342, 1.0628091], [0.48936245, -0.9865278], [0.19265223, -0.05246079],
 ]  # fmt: skip
-
-
-def test_steps_are_equation_2_4_with_the_sign_of_liu_and_wang():
-    target, rng = correlated(), Streams(3)
-    z = target.sample_prior(4, rng.init)
-    for _ in range(6):
-        z = z + 0.2 / 4 * force(z, value_and_gradient(target, z, None)[1], 0.9)
-    fast = sampled(
-        "svgd", target, 6, seed=3, chains=4, step_size=0.2, bandwidth=0.9, burn_in=5, thinning=1
-    )
-    assert_close(fast.draws[:, -1], z, rtol=1e-9, atol=1e-9)
-
-
-def test_adagrad_scales_each_coordinate_by_the_root_of_its_averaged_squares():
-    target, rng = correlated(), Streams(3)
-    z, squares = target.sample_prior(4, rng.init), None
-    for _ in range(6):
-        phi = force(z, value_and_gradient(target, z, None)[1], 0.9) / 4
-        squares = phi**2 if squares is None else 0.8 * squares + 0.2 * phi**2
-        z = z + 0.2 * phi / (1e-6 + squares.sqrt())
-    keys = {"chains": 4, "step_size": 0.2, "bandwidth": 0.9, "scaling": "adagrad", "beta2": 0.8}
-    fast = sampled("svgd", target, 6, seed=3, burn_in=5, thinning=1, **keys)
-    assert_close(fast.draws[:, -1], z, rtol=1e-9, atol=1e-9)
 
 
 def test_a_single_particle_ascends_the_gradient():
@@ -82,26 +58,9 @@ def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
     assert (at_rest < 0.65).all()
 
 
-def test_the_spread_falls_short_of_the_targets_proposition_2_3():
-    S, L = 20, 5
-    target = Systems(S, L)
-    keys = {
-        "chains": S * L,
-        "step_size": S * L * 0.1,
-        "bandwidth": 2.0,
-        "burn_in": 399,
-        "thinning": 1,
-    }
-    draws = sampled("svgd", target, 400, **keys)
-    assert float(target.means(draws, 2).mean()) < 0.7
-    assert target.z(draws) > 20
-
-
 def test_particles_come_to_rest():
     problem, rng = load("mixture_of_gaussians_2d")
     svgd = component("inference", "svgd", step_size=0.4, chains=10)
     model = component("model", "target_density").build(problem, rng)
-    state = svgd.init(model, problem, rng)
-    for _ in range(600):
-        state, info = svgd.step(state, None, rng)
+    _, info = run_chains(svgd, model, 600, rng)
     assert info["direction_norm"] < 2e-2

@@ -86,6 +86,11 @@ def gradient_of_k(a: Tensor, b: Tensor, h: float) -> Tensor:
     return torch.autograd.grad(k(a, b, h), a)[0]
 
 
+def gram(theta: Tensor, h: float) -> Tensor:
+    """K of all pairs of particles, one by one; differentiable, [L, L]."""
+    return torch.stack([torch.stack([k(a, b, h) for b in theta]) for a in theta])
+
+
 def force(theta: Tensor, gradient: Tensor, h: float, sign: float = 1.0) -> Tensor:
     """Σ_l [k(z_l, z_i) ∇log π(z_l) ± ∇_{z_l} k(z_l, z_i)] of every particle i, pair by pair; [L,
     P]."""

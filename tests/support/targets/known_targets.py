@@ -84,6 +84,23 @@ def correlated(correlation: float = 0.8) -> GaussianTarget:
     return GaussianTarget(torch.tensor([0.5, -2.0], dtype=F64), scale[:, None] * unit * scale)
 
 
+def walk(inference, model, steps: int, rng: Streams | None = None):
+    """State and information after each step of chains that need no data."""
+    rng = rng or Streams(0)
+    state = inference.init(model, None, rng)
+    for _ in range(steps):
+        state, info = inference.step(state, None, rng)
+        yield state, info
+
+
+def run_chains(inference, model, steps: int, rng: Streams | None = None):
+    """State and information after the last of some steps."""
+    last = None
+    for last in walk(inference, model, steps, rng):  # noqa: B007  # keeps no state but one
+        pass
+    return last
+
+
 def sampled(name: str, model, steps: int, seed: int = 0, problem=None, batch=None, **settings):
     """Draws of the inference ``name``, its YAML's defaults overridden by ``settings``, after
     ``steps`` steps."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 from support.runs.configured import F64
@@ -82,6 +83,22 @@ def curl(P: int) -> Tensor:
     return torch.cat([torch.cat([zero, -unit], 1), torch.cat([unit, zero], 1)])
 
 
+def zero(n: int) -> Matrix:
+    """A matrix of zeros at every z."""
+    return lambda z: torch.zeros(n, n, dtype=F64)
+
+
+def with_momentum(U: Energy, P: int, mass: Tensor | float = 1.0) -> Energy:
+    """H(θ, r) = U(θ) + ½ Σ_j r_j²/m_j."""
+    return lambda z: U(z[:P]) + 0.5 * (z[P:].square() / mass).sum()
+
+
+def flow(z: Tensor, H: Energy, eps: float) -> Tensor:
+    """An Euler step of Hamilton's equations."""
+    n = len(z)
+    return euler(z, H, zero(n), lambda z: curl(n // 2), eps, torch.zeros(n))
+
+
 def fokker_planck(z: Tensor, H: Energy, D: Matrix, mu: Callable[[Tensor], Tensor]) -> float:
     """∂_t π / π = [−Σ_i ∂_i (μ_i π) + Σ_ij ∂_i ∂_j (D_ij π)]/π at z, for π = exp(−H): zero where π
     is invariant."""
@@ -134,16 +151,27 @@ def covariance_z(samples: Tensor, covariance: Tensor) -> float:
 def mutated(module: ModuleType, right: str, wrong: str) -> type:
     """The component of a module whose source says ``wrong`` where it says ``right``; the registry
     keeps the sound one."""
-    source = Path(str(module.__file__)).read_text()
-    assert source.count(right) == 1, f"{module.__name__} no longer says {right!r} once"
     (role, name), sound = next(
         (key, cls) for key, cls in registry._registered.items() if cls.__module__ == module.__name__
     )
     try:
-        exec(
-            compile(source.replace(right, wrong), str(module.__file__), "exec"),
-            dict(module.__dict__),
-        )
+        mutated_names(module, right, wrong)
         return registry.get(role, name)
     finally:
         registry._registered[role, name] = sound
+
+
+def mutated_names(module: ModuleType, right: str, wrong: str) -> dict[str, Any]:
+    """Names of a module whose source says ``wrong`` where it says ``right``."""
+    source = Path(str(module.__file__)).read_text()
+    assert source.count(right) == 1, f"{module.__name__} no longer says {right!r} once"
+    names = dict(module.__dict__)
+    exec(compile(source.replace(right, wrong), str(module.__file__), "exec"), names)
+    return names
+
+
+def twisted(z: Tensor) -> tuple[Tensor, Tensor]:
+    """A diffusion with directions of its own and a curl, both of which depend on z [2]."""
+    u = torch.stack([torch.sin(z[1]), torch.cos(z[0])])
+    D = 0.3 * torch.eye(2, dtype=z.dtype) + torch.outer(u, u)
+    return D, (1 + 0.5 * torch.tanh(z[0] * z[1])) * curl(1)

@@ -1,0 +1,20 @@
+"""A user's matrices of the recipe."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+
+@pytest.fixture
+def offer_matrices(monkeypatch):
+    """Puts a function ``matrices`` into a module ``own_recipe``."""
+
+    def offer(matrices):
+        module = types.ModuleType("own_recipe")
+        vars(module)["matrices"] = matrices
+        monkeypatch.setitem(sys.modules, "own_recipe", module)
+
+    return offer

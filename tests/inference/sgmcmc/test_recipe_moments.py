@@ -1,0 +1,65 @@
+"""The recipe of Ma et al. finds exact moments, and does not without Γ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.runs.configured import defaults
+from support.targets.known_targets import ExactGamma, correlated, moment_z, run_chains, sampled
+from support.targets.recipe import (
+    mutated_names,
+    twisted,
+)
+
+from components.inference.sgmcmc import recipe_terms
+from components.inference.sgmcmc.recipe import Recipe
+
+
+def worst(dynamics: str, target: Any, eps: float, **keys: Any) -> float:
+    """Largest |z| of two moments of draws of many chains."""
+    values = defaults("inference", "recipe") | {
+        "dynamics": dynamics, "chains": 300, "step_size": eps, "burn_in": int(4 / eps), "thinning": int(0.4 / eps),
+    }  # fmt: skip
+    method = Recipe.model_validate(values | keys)
+    return moment_z(method.posterior(run_chains(method, target, int(12 / eps))[0]), target)
+
+
+LONG = {
+    "metric": "potential",
+    "metric_scale": 1.0,
+    "metric_offset": -1.7,
+}  # U + c is 0.08 at the mode
+
+
+CASES: dict[str, Any] = {
+    "langevin": ("langevin", 0.02, LONG, "metric.g * gradient + metric.slope", "metric.g * gradient"),
+    "hamiltonian": ("hamiltonian", 0.1, LONG | {"chains": 2000}, "+ metric.slope / (2 * root)", ""),
+    "thermostat": ("thermostat", 0.1, {}, "heat - curvature", "heat"),
+    "thermostats": ("thermostats", 0.1, {}, "heat - curvature", "heat"),
+    "relativistic": ("hamiltonian", 0.1, {"speed": 0.5}, "friction * metric.g * v", "friction * rest[:, :P]"),
+    "relativistic thermostat": ("thermostat", 0.1, {"speed": 1.0}, "heat - curvature", "heat - 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_moments_are_exact_and_without_gamma_they_are_not(case, monkeypatch):
+    dynamics, eps, keys, right, wrong = CASES[case]
+    assert worst(dynamics, ExactGamma(), eps, **keys) < 4
+    broken = mutated_names(recipe_terms, right, wrong)
+    for name in ("langevin", "hamiltonian"):
+        monkeypatch.setattr(f"components.inference.sgmcmc.recipe.{name}", broken[name])
+    assert worst(dynamics, ExactGamma(), eps, **keys) > 6
+
+
+def test_matrices_of_the_user_find_exact_moments(offer_matrices):
+    offer_matrices(lambda z: tuple(0.2 * matrix for matrix in twisted(z)))
+    keys = {"matrices": "own_recipe:matrices", "chains": 100}
+    assert worst("langevin", correlated(), 0.05, **keys) < 4
+
+
+def test_cyclical_steps_reach_draws():
+    draws = sampled(
+        "recipe", correlated(), 60, chains=4, schedule="cyclical", cycle_length=20, burn_in=20, thinning=20
+    )  # fmt: skip
+    assert draws.draws.shape == (4, 2, 2)
