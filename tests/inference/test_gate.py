@@ -89,8 +89,7 @@ def test_reference_moments_are_found(sampler, posterior):
     assert found(sampler, posteriordb(posterior)) == []
 
 
-# ---- broken samplers
-# -------------------------------------------------------------------------------------------------
+# broken samplers
 def half_the_ratio(monkeypatch, module):
     true = module.metropolis_hastings
     monkeypatch.setattr(
@@ -156,8 +155,7 @@ def test_a_lost_jacobian_is_found_out(sampler):
     assert any(fault.startswith("z_max") for fault in found(sampler, problem))
 
 
-# ---- Gibbs, where the conditionals have closed forms
-# -----------------------------------------------------------------
+# Gibbs, where the conditionals have closed forms
 GIBBS = {"steps": 900, "chains": 8, "burn_in": 50}
 
 
@@ -199,8 +197,7 @@ def test_gibbs_finds_reference_moments(posterior):
     )
 
 
-# ---- all eleven, as the study runs them
-# ------------------------------------------------------------------------------
+# all eleven, as the study runs them
 def cells() -> list[Any]:
     return [
         pytest.param(planned, id=planned.name)

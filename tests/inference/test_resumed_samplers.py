@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import component, load
+from support.small.small_problems import advance
 
 from runner.execution import blocks, checkpoint
 
@@ -27,8 +28,7 @@ def setup(dataset, keys, model, inference, options):
 
 
 def go(problem, rng, method, state, start, stop):
-    for _, batch in problem.batches(method.requires.batch_kind, rng, start, stop):
-        state, _ = method.step(state, batch, rng)
+    state, _ = advance(method, state, problem, rng, start, stop)
     return state
 
 

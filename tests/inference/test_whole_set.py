@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import component
-from support.small.small_problems import real
+from support.small.small_problems import advance, real
 
 from runner.execution.rng import Streams
 
@@ -25,8 +25,7 @@ def test_draws_do_not_depend_on_the_size_of_batches(name):
         state = sampler.init(
             component("model", "linear_regression").build(problem, rng), problem, rng
         )
-        for _, batch in problem.batches(sampler.requires.batch_kind, rng, 0, 8):
-            state, _ = sampler.step(state, batch, rng)
+        state, _ = advance(sampler, state, problem, rng, 0, 8)
         return sampler.posterior(state).draws
 
     assert drawn(None).shape[1] >= 5

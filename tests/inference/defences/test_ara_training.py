@@ -4,7 +4,14 @@ import math
 import pytest
 import torch
 from support.runs.configured import double, generator, normal
-from support.small.small_problems import assert_same_state, classes, component, resumed, train
+from support.small.small_problems import (
+    advance,
+    assert_same_state,
+    classes,
+    component,
+    resumed,
+    train,
+)
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
@@ -104,8 +111,7 @@ def followed(inference, start, problem, steps=8, seed=3):
     rng = Streams(seed)
     state = inference.init(MLP.build(problem, rng), problem, rng)
     state = dataclasses.replace(state, theta=start.clone(), start=start)
-    for _, batch in problem.batches("minibatch", rng, 0, steps):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 0, steps)
     return state.theta
 
 
@@ -117,8 +123,7 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
     at = component("inference", "adversarial_training", optimizer="sgd", **shared)
     state = at.init(MLP.build(problem, rng), problem, rng)
     start = state.network.theta.detach().clone()[None]
-    for _, batch in problem.batches("minibatch", rng, 0, 8):
-        state, _ = at.step(state, batch, rng)
+    state, _ = advance(at, state, problem, rng, 0, 8)
     off = {"chains": 1, "attacker_uncertainty": False, "defender_uncertainty": False}
     assert_close(followed(ara(**shared, **off), start, problem), state.network.theta.detach()[None])
     for switch in off.keys() - {"chains"}:

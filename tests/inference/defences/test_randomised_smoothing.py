@@ -56,7 +56,7 @@ def trained(problem, steps=150, **keys):
     return method.posterior(state), rng
 
 
-# ---- radii
+# radii
 def test_the_radius_is_the_literal_formula():
     """R = σ Φ⁻¹(p̲) by the standard library's normal law; 0 up to one half."""
     p = double([0.1, 0.5, 0.50001, 0.8, 0.9931])
@@ -135,7 +135,7 @@ def test_a_row_on_the_boundary_is_abstained_from():
     assert 0.02 < share <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 4000)
 
 
-# ---- votes
+# votes
 def test_votes_decide_and_their_ties_go_to_the_mean_probability():
     """Three draws of four classes: 2 votes against 1; then 1, 1, 1 and the mean of softmax."""
     f = torch.tensor([[5.0, 0, 0, 0], [0, 0.1, 0, 0], [0, 0.1, 0, 0]]).double()[:, None, None]
@@ -212,7 +212,7 @@ def test_where_all_votes_agree_an_attack_follows_the_mean_probability():
     assert_close(cosine, sign)
 
 
-# ---- certificates under attack
+# certificates under attack
 @pytest.mark.parametrize("measure", ["linf", "l2", "l1"])
 def test_radii_hold_in_every_norm(measure):
     """A label is certified where R exceeds the longest perturbation, found by trying corners; a
@@ -284,7 +284,7 @@ def test_a_false_certificate_fails_its_check(monkeypatch):
     assert not unbroken
 
 
-# ---- training
+# training
 def test_two_steps_literally():
     """θ := θ − η ∇[−mean log p(y|x + η) − log p(θ)/N] at noise of the stream of noise."""
     problem = classes(batch_size=10)

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, generator, load, normal
-from support.small.small_problems import real
+from support.small.small_problems import advance, real
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
@@ -22,8 +22,7 @@ def measured(data: dict, name: str, steps: int = 2, numbers=NUMBERS, **model):
     built = component("model", name, **model).build(problem, rng)
     inference = component("inference", "posterior_concentration", numbers=numbers, simulations=20)
     state = inference.init(built, problem, rng)
-    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 0, steps)
     return inference.posterior(state), problem, built
 
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 from support.runs.configured import component, load
+from support.small.small_problems import advance
 
 from components.errors import ConfigMismatchError
 from components.inference.foundations import rules
@@ -22,8 +23,7 @@ def reported(steps: int = 4, prior=(1.0, 1.0), **settings):
     model = component("model", "beta_bernoulli", a=prior[0], b=prior[1]).build(problem, rng)
     inference = component("inference", "stopping_rule", **{"n_max": 40, "width": 0.4} | settings)
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 0, steps)
     return inference.posterior(state), problem
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.small.small_problems import classes, component, real
+from support.small.small_problems import advance, classes, component, real
 
 from components.errors import ConfigMismatchError
 from components.problems.replicates.side_by_side import SupervisedReplicates
@@ -38,8 +38,7 @@ def apart(name, network, problems, **keys):
     for r, problem in enumerate(problems):
         rng = Streams(5, r)
         state = inference.init(network.build(problem, rng), problem, rng)
-        for _, batch in problem.batches("minibatch", rng, 0, STEPS):
-            state, info = inference.step(state, batch, rng)
+        state, info = advance(inference, state, problem, rng, 0, STEPS)
         ended.append((inference, state, info, rng))
     return ended
 
@@ -53,8 +52,7 @@ def begun(name, network, problems, **keys):
 
 def together(name, network, problems, **keys):
     method, state, problem, rng = begun(name, network, problems, **keys)
-    for _, batch in problem.batches("minibatch", rng, 0, STEPS):
-        state, info = method.step(state, batch, rng)
+    state, info = advance(method, state, problem, rng, 0, STEPS)
     return method, state, info, problem, rng
 
 
@@ -142,15 +140,13 @@ def test_a_checkpoint_goes_on_bit_for_bit(tmp_path):
     network = component("model", "mlp", **LEARNED)
     _, whole, _, _, rng = together("aadm", network, splits())
     method, state, problem, half = begun("aadm", network, splits())
-    for _, batch in problem.batches("minibatch", half, 0, 5):
-        state, _ = method.step(state, batch, half)
+    state, _ = advance(method, state, problem, half, 0, 5)
     facts = {"step": 5, "replicate": 0, "signature": "s"}
     checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, half.state(), facts))
     _, fresh, problem, again = begun("aadm", network, splits())
     state, streams = checkpoint.restore(*checkpoint.load_newest(tmp_path, "s")[:2], fresh)
     again.restore(streams)
-    for _, batch in problem.batches("minibatch", again, 5, STEPS):
-        state, _ = method.step(state, batch, again)
+    state, _ = advance(method, state, problem, again, 5, STEPS)
     ends = [
         checkpoint.snapshot(end, of.state(), {}).tensors
         for end, of in ((whole, rng), (state, again))

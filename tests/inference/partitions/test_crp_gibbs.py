@@ -9,6 +9,7 @@ import pytest
 import torch
 from support.runs.configured import component, generator, load
 from support.small.small_partitions import log_joint, partitions, small_rows
+from support.small.small_problems import advance
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
@@ -166,8 +167,7 @@ def test_held_out_density_is_that_of_a_mixture_by_scikit_learn():
     model = component("model", "dp_mixture").build(problem, rng)
     inference = component("inference", "crp_gibbs", chains=2, burn_in=30)
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, 80):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 0, 80)
     ours = problem.score(inference.posterior(state), rng)
     peer = BayesianGaussianMixture(
         n_components=20, random_state=0, n_init=2, max_iter=500, weight_concentration_prior=1.0

@@ -3,7 +3,15 @@ import math
 import pytest
 import torch
 from support.runs.configured import generator
-from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
+from support.small.small_problems import (
+    advance,
+    assert_same_state,
+    classes,
+    component,
+    real,
+    resumed,
+    train,
+)
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
@@ -34,8 +42,7 @@ def test_every_member_is_map_from_its_own_start(problem, descent):
         n = len(network.theta)
         with torch.no_grad():
             network.theta.copy_(start[:n])
-        for _, batch in problem.batches("minibatch", rng, 0, 12):
-            state, _ = single.step(state, batch, rng)
+        state, _ = advance(single, state, problem, rng, 0, 12)
         assert_close(end[:n], network.theta)
         if network.learns_noise:
             assert_close(end[n:], network.log_noise)
@@ -63,8 +70,7 @@ def test_predictive_is_the_mean_of_the_members():
     expected = (members[0] + members[1] + members[2]) / 3
     assert_close(posterior.predict(x, rng.evaluation).probs, expected)
     before = posterior.predict(x, rng.evaluation).probs
-    for _, batch in problem.batches("minibatch", rng, 30, 33):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 30, 33)
     # training goes on without it
     assert torch.equal(before, posterior.predict(x, rng.evaluation).probs)
 

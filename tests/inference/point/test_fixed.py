@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from support.runs.configured import component, made_job
-from support.small.small_problems import classes
+from support.small.small_problems import advance, classes
 
 from runner.execution.assembly import load_problem, total_steps
 from runner.execution.rng import Streams
@@ -16,8 +16,7 @@ def test_the_network_predicts_as_it_was_built():
     before = network(problem.test.x).detach()
     fixed = component("inference", "fixed")
     state = fixed.init(network, problem, rng)
-    for _, batch in problem.batches(fixed.requires.batch_kind, rng, 0, 3):
-        state, _ = fixed.step(state, batch, rng)
+    state, _ = advance(fixed, state, problem, rng, 0, 3)
     posterior = fixed.posterior(state)
     assert torch.equal(posterior.predict(problem.test.x, rng.noise).logits[0], before)
 

@@ -2,7 +2,15 @@ import math
 
 import pytest
 import torch
-from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
+from support.small.small_problems import (
+    advance,
+    assert_same_state,
+    classes,
+    component,
+    real,
+    resumed,
+    train,
+)
 from torch.testing import assert_close
 
 from components.contracts.problems import Batch
@@ -53,8 +61,7 @@ def ridge(lam, sigma2, penalised):
     state, rng = train(inference, model, problem, 0)
     if not penalised:
         state.network.penalty = lambda: torch.zeros((), dtype=torch.float64)
-    for _, batch in problem.batches("minibatch", rng, 0, 1500):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 0, 1500)
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=torch.float64)], 1)
     exact = torch.linalg.solve(
         x.T @ x / sigma2 + lam * torch.eye(4, dtype=torch.float64), x.T @ problem.train.y / sigma2
@@ -106,8 +113,7 @@ def test_posterior_is_a_frozen_copy_differentiable_in_x():
     inference = _pieces()[0]
     posterior = inference.posterior(state)
     before = posterior.predict(problem.test.x, rng.evaluation).log_probs
-    for _, batch in problem.batches("minibatch", rng, 3, 6):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 3, 6)
     assert torch.equal(before, posterior.predict(problem.test.x, rng.evaluation).log_probs)
     x = problem.test.x.clone().requires_grad_()
     log_prob = posterior.predict(x, rng.evaluation).log_prob(problem.test.y).sum()

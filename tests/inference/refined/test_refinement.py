@@ -39,8 +39,7 @@ def guide():
     )
 
 
-# ---- steps
-# -----------------------------------------------------------------------------------------------------------
+# steps
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("steps", [1, 3])
 def test_sgd_is_the_recursion_as_printed(steps, full):
@@ -110,8 +109,7 @@ def test_every_kernel_is_differentiated_through(kernel):
     assert torch.allclose(value(m, s, eta), value(m, s, eta, full=False))
 
 
-# ---- entropies
-# -------------------------------------------------------------------------------------------------------
+# entropies
 # of mean 0 and covariance I: means of quadratics are exact
 SYMMETRIC = math.sqrt(2) * torch.cat([I2, -I2])[:, None]
 
@@ -208,8 +206,7 @@ def test_the_joint_entropy_of_particles_that_repel_each_other():
         )
 
 
-# ---- the flow of the Fokker-Planck equation
-# --------------------------------------------------------------------------
+# the flow of the Fokker-Planck equation
 def flow(bandwidth, particles=300, steps=200, time=2.0, D=2):
     """From N(2, ¼ I) to the target N(0, I), VIS-FP."""
     z = 2 + 0.5 * noise(particles, 1, D, seed=0)

@@ -23,8 +23,7 @@ def gaussian_vi(**changes):
     return composed("gaussian_vi", **{"covariance": "diagonal", **changes})
 
 
-# ---- T = 0
-# -----------------------------------------------------------------------------------------------------------
+# T = 0
 @pytest.mark.parametrize("entropy", ["initial", "gaussian", "jacobian"])
 def test_without_steps_it_is_variational_inference_draw_for_draw(entropy):
     problem, _ = load("funnel", dim=3)
@@ -65,8 +64,7 @@ def test_a_small_step_leads_back_to_it():
     assert torch.allclose(state.module.mean, known.module.mean, atol=1e-6)
 
 
-# ---- the funnel
-# ------------------------------------------------------------------------------------------------------
+# the funnel
 def divergence(q, a, s=1.35):
     """KL(q ‖ p) of q = N(m, diag σ²) from the funnel v ~ N(0, s²), x | v ~ N(0, e^{a v}), in closed
     form."""
@@ -158,8 +156,7 @@ def test_the_step_climbs_what_is_asked_for(differentiate):
     assert not torch.allclose(A @ slope(z), slope(z), rtol=0.02)
 
 
-# ---- beyond
-# ----------------------------------------------------------------------------------------------------------
+# beyond
 def test_the_target_of_a_minibatch_stands_for_all_rows():
     problem = classes(n_classes=2, batch_size=16)
     model = LOGISTIC.build(problem, Streams(0))
@@ -274,8 +271,7 @@ def test_draws_are_refined_in_sets_of_as_many_as_in_training():
     assert cut.posterior(trained(cut, TARGET, problem, 3)[0]).draws.shape[1] == 6
 
 
-# ---- what is refused
-# -------------------------------------------------------------------------------------------------
+# what is refused
 def test_a_hessian_of_many_parameters_is_refused():
     problem, rng = load("funnel", dim=101)
     inference = vis(kernel="sgd", entropy="jacobian")

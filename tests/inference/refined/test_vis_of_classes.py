@@ -10,6 +10,7 @@ import torch
 from contract.only import only
 from support.runs.configured import component
 from support.small.class_rows import C, N, built, by_quadrature, problem
+from support.small.small_problems import advance
 from support.targets.refined_targets import F64, composed, vis
 from torch.testing import assert_close
 
@@ -29,8 +30,7 @@ def after(inference, module, steps):
     """State and last info of an inference of this module."""
     rng, info = Streams(0), {}
     state = inference.init(module, problem(), rng)
-    for _, batch in problem().batches(inference.requires.batch_kind, rng, 0, steps):
-        state, info = inference.step(state, batch, rng)
+    state, info = advance(inference, state, problem(), rng, 0, steps)
     return state, info
 
 
@@ -115,8 +115,7 @@ def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
     of_many, rng = problem(120), Streams(0)
     stub = only(model.build(of_many, rng), CAPABILITIES["class_conditional"])
     state = inference.init(stub, of_many, rng)
-    for _, batch in of_many.batches(inference.requires.batch_kind, rng, 0, 150):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, of_many, rng, 0, 150)
     assert of_many.score(inference.posterior(state), rng)["accuracy"] > 0.75
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import component, normal
+from support.small.small_problems import advance
 from support.small.unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
 from support.targets.known_targets import GaussianTarget
 from support.targets.refined_targets import F64, composed, vis
@@ -24,8 +25,7 @@ def after(inference, problem, module, steps):
     """State and last info of an inference of this module."""
     rng = Streams(0)
     state, info = inference.init(module, problem, rng), {}
-    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
-        state, info = inference.step(state, batch, rng)
+    state, info = advance(inference, state, problem, rng, 0, steps)
     return state, info
 
 

@@ -95,8 +95,7 @@ def test_all_kernels_follow_a_series_and_resume(tmp_path, keys):
     assert torch.equal(inference.posterior(whole).draws, inference.posterior(again).draws)
 
 
-# ---- one step size a coordinate
-# --------------------------------------------------------------------------------------
+# one step size a coordinate
 ETAS = double([0.02, 0.11])
 
 

@@ -165,7 +165,7 @@ def test_special_cases_step_by_step(dynamics, other, noise):
         assert_close(state.theta, special.theta)
 
 
-# ---- invariance
+# invariance
 
 
 def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not():

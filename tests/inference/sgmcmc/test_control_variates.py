@@ -51,8 +51,7 @@ def picked(problem: Supervised, rows: list[int] | Tensor) -> Batch:
     return Batch(whole.x[rows], whole.y[rows], whole.mask[rows], problem.n / len(rows))
 
 
-# ---- the estimates
-# ---------------------------------------------------------------------------------------------------
+# the estimates
 @pytest.mark.parametrize("gradient", GRADIENTS)
 def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
     problem = noisy_sines(7)
@@ -153,12 +152,10 @@ def test_what_does_not_fit_is_refused():
         sghmc.step(state, picked(problem, [0]), rng)
 
 
-# ---- chains on minibatches
-# -------------------------------------------------------------------------------------------
+# chains on minibatches
 
 
-# ---- resumed runs
-# ----------------------------------------------------------------------------------------------------
+# resumed runs
 @pytest.mark.parametrize(
     ("name", "keys"),
     [

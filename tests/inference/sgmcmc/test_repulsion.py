@@ -31,8 +31,7 @@ def interaction(theta: Tensor, h: float = H) -> Interaction:
     return Interaction(theta, *kernel(theta, h))
 
 
-# ---- the equations, written out
-# ---------------------------------------------------------------------------------------
+# the equations, written out
 def D_K(flat: Tensor, n: int = L, dim: int = P) -> Tensor:
     """The Ln × Ln matrix K/L ⊗ I at z_1, …, z_L one after the other; differentiable."""
     return torch.kron(gram(flat.reshape(n, dim), H) / n, torch.eye(dim, dtype=F64))
@@ -96,8 +95,7 @@ def test_noise_has_the_covariance_of_D_K():
     assert ((draws.T @ draws / len(draws) - exact) / error).abs().max() < 4.5  # 78 entries
 
 
-# ---- the target is invariant: E_π[𝓛f] = 0, without any step size
-# ----------------------------------------------------
+# the target is invariant: E_π[𝓛f] = 0, without any step size
 def generator_z(bandwidth, systems: int = 1500, sign: float = 1.0, diffusion: str = "K") -> float:
     """Largest |z| of E_π[b·∇f + tr(D ∇²f)], f = Σ_l ‖z_l‖² and ‖Σ_l z_l‖², over systems of 4
     particles of N(0, I₂)."""
@@ -126,8 +124,7 @@ def test_mutants_do_not_leave_the_target_invariant(mutant):
     assert generator_z(2.0, **mutant) > 15
 
 
-# ---- limits, memory, refusals
-# -----------------------------------------------------------------------------------------
+# limits, memory, refusals
 def test_no_tensor_holds_a_coordinate_of_every_pair(monkeypatch):
     largest = 0
 

@@ -23,7 +23,7 @@ def gradient(target, z):
     return value_and_gradient(target, z, None)[1]
 
 
-# ---- equations, pair by pair
+# equations, pair by pair
 def sgld_r(target, steps, rng, step_size, jitter):
     """Algorithm 2.1, its noise by (2.7), with the sign of the mathematics."""
     z = target.sample_prior(4, rng.init)
@@ -130,7 +130,7 @@ def test_algorithm_2_2_as_printed_runs_away_from_the_modes():
     assert z.abs().max() > 100
 
 
-# ---- stationary moments of many systems
+# stationary moments of many systems
 # step η of a system, number of steps, other keys; friction counts per L
 SYSTEMS = {
     "sgld_r": (0.02, 250, {"burn_in": 50}),

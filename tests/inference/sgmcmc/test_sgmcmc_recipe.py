@@ -189,8 +189,7 @@ def test_curvature_of_a_linear_log_joint_is_zero():
     assert not curvature(Linear(), theta, None, torch.Generator()).any()
 
 
-# ---- what the recipe promises: exp(−H) is a stationary solution of the Fokker–Planck equation
-# ------------------------
+# what the recipe promises: exp(−H) is a stationary solution of the Fokker–Planck equation
 def test_recipes_leave_the_target_invariant_and_a_wrong_correction_does_not():
     model, g = Skewed(0.7), generator(2)
 

@@ -165,8 +165,7 @@ def test_variances_of_docstrings():
     assert_close(covariance("sgd_momentum", 0.3), across @ momentum.diag() @ across.T)
 
 
-# ---- scales that follow the chain
-# ------------------------------------------------------------------------------------
+# scales that follow the chain
 def skewed(
     cls: type = psgld.PSGLD, eps: float = 0.02, chains: int = 600, **keys
 ) -> tuple[float, float]:

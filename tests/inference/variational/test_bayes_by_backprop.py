@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import component, generator, load
-from support.small.small_problems import classes
+from support.small.small_problems import advance, classes
 from torch import distributions
 from torch.testing import assert_close
 
@@ -116,8 +116,7 @@ def test_it_learns(changes):
     problem, rng = load("two_moons", n_train=60, n_test=100, noise=0.1)
     inference = component("inference", "bayes_by_backprop", n_predict=20, lr=0.02, **changes)
     state = inference.init(component("model", "mlp", widths=[8]).build(problem, rng), problem, rng)
-    for _, batch in problem.batches("minibatch", rng, 0, 250):
-        state, info = inference.step(state, batch, rng)
+    state, info = advance(inference, state, problem, rng, 0, 250)
     assert set(info) == {"elbo", "log_likelihood", "kl"}
     assert problem.score(inference.posterior(state), rng)["accuracy"] > 0.8
 

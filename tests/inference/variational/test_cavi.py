@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy import integrate, optimize, stats
 from support.runs.configured import component, double, generator, load
+from support.small.small_problems import advance
 from support.targets.mean_field_families import (
     F64,
     fitted,
@@ -188,8 +189,7 @@ def test_several_starts_and_the_best_of_them():
     state = inference.init(
         component("model", "gaussian_mixture", clusters=4).build(problem, rng), problem, rng
     )
-    for _, batch in problem.batches("whole", rng, 0, 100):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 0, 100)
     # the bound has several optima
     assert float(state.objective.max() - state.objective.min()) > 0.5
     posterior = inference.posterior(state)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy import optimize
 from support.runs.configured import component, load
+from support.small.small_problems import advance
 from support.targets.mean_field_families import F64, fitted, labels, log_joint, made
 from torch.testing import assert_close
 
@@ -76,8 +77,7 @@ def test_labels_are_predicted_at_the_point():
     problem = labels(n=30, D=2)
     inference, rng = component("inference", "em"), Streams(0)
     state = inference.init(made("probit_regression", problem), problem, rng)
-    for _, batch in problem.batches("whole", rng, 0, 20):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 0, 20)
     posterior = inference.posterior(state)
     p = posterior.predict(problem.test.x, rng.noise).logits.softmax(-1)[0, :, 0, 1]
     beta = state.factors["beta"][int(state.objective.argmax())]

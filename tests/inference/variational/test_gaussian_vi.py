@@ -11,7 +11,7 @@ import torch
 from omegaconf import OmegaConf
 from support.runs.configured import component, generator, normal
 from support.runs.offered_pairs import check_pairs
-from support.small.small_problems import check_resumed, real, train
+from support.small.small_problems import advance, check_resumed, real, train
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.contracts.problems import Rows
@@ -95,16 +95,14 @@ def flat(gradients):
     return torch.cat([g.flatten() for g in gradients])
 
 
-# ---- where it ends
-# ---------------------------------------------------------------------------------------------------
+# where it ends
 @pytest.mark.parametrize(("noise", "batch_size"), [("shared", None), ("rows", 8)])
 def test_a_full_covariance_reaches_the_posterior_of_a_linear_regression(noise, batch_size):
     problem, model = regression(batch_size)
     inference = gaussian_vi(n_samples=8, lr=0.03, initial_std=0.3, noise=noise)
     state, rng = train(inference, LINEAR, problem, 400)
     state.optimizer.settings["lr"] = 0.002
-    for _, batch in problem.batches("minibatch", rng, 400, 700):
-        state, info = inference.step(state, batch, rng)
+    state, info = advance(inference, state, problem, rng, 400, 700)
     assert set(info) == {"elbo", "kl", "grad_norm"}
     m, S = posterior(model, problem)
     found = inference.posterior(state)
@@ -150,8 +148,7 @@ def test_it_reaches_a_gaussian_density():
     assert scores["error_second_moment"] < 0.4
 
 
-# ---- the bound
-# -------------------------------------------------------------------------------------------------------
+# the bound
 def at_posterior(model, problem, noise="shared"):
     m, S = posterior(model, problem)
     q, L = GlobalGaussian(RowwiseLogJoint(model), m, 1.0, True, noise), torch.linalg.cholesky(S)
@@ -254,8 +251,7 @@ def test_a_shared_draw_is_one_for_all_rows_and_rows_have_their_own():
     assert not torch.allclose(different[:, 0], different[:, 1])
 
 
-# ---- gradients
-# -------------------------------------------------------------------------------------------------------
+# gradients
 def largest_z(estimate, full, noise, hidden, steps=STEPS):
     problem, model = regression(batch_size=8)
     q = some_q(OfUnknownPrior(model) if hidden else model, full, noise)
@@ -318,8 +314,7 @@ def test_rows_with_draws_of_their_own_vary_less():
     assert variance("rows") < 0.5 * variance("shared")
 
 
-# ---- as a part of a run
-# ----------------------------------------------------------------------------------------------
+# as a part of a run
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, optimizer):
     problem, _ = regression(batch_size=7)

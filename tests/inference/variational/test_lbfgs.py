@@ -11,7 +11,7 @@ import scipy.optimize
 import torch
 from support.runs.configured import double, generator, normal
 from support.small.shallow_gp_problems import F64, problem, streams
-from support.small.small_problems import component
+from support.small.small_problems import check_resumed, component
 from torch import nn
 
 from components.errors import NumericalError
@@ -23,7 +23,6 @@ from components.maths.line_search.strong_wolfe import (
     Trial,
     strong_wolfe,
 )
-from runner.execution import checkpoint
 
 
 class Function(nn.Module):
@@ -59,8 +58,7 @@ def run(module, p=None, steps=300, seed=0, **changes):
     return inference, state, infos
 
 
-# ---- the direction
-# -------------------------------------------------------------------------------------------------
+# the direction
 def test_two_loop_recursion_literally():
     # Nocedal and Wright (2006), eqs. (7.16) and (7.20): H_{k+1} = Vᵀ H V + ρ s sᵀ, V = I − ρ y sᵀ,
     # H₀ = (sᵀy/yᵀy) I.
@@ -78,25 +76,22 @@ def test_two_loop_recursion_literally():
     assert torch.equal(find_direction(gradient, S[:0], Y[:0]), -gradient)
 
 
-# ---- the line search
-# -----------------------------------------------------------------------------------------------
+# the line search
+
+
+LINES = {
+    "quadratic": lambda a: (a - 3) ** 2,
+    "steep then flat": lambda a: -a / (a**2 + 2),
+    "wiggly": lambda a: a**2 - 8 * a + 0.5 * math.sin(9 * a),
+    "a wall": lambda a: math.log(1 / (2 - a)) - 3 * a if a < 2 else math.nan,
+}
 
 
 @pytest.mark.parametrize("first", [1e-3, 1.0, 50.0])
-@pytest.mark.parametrize("name", ["quadratic", "steep then flat", "wiggly", "a wall"])
-def test_strong_wolfe_conditions_hold(name, first):
-    def f(a: float) -> float:
-        if name == "quadratic":
-            return (a - 3) ** 2
-        if name == "steep then flat":
-            return -a / (a**2 + 2)
-        if name == "wiggly":
-            return a**2 - 8 * a + 0.5 * math.sin(9 * a)
-        return math.log(1 / (2 - a)) - 3 * a if a < 2 else math.nan
-
+@pytest.mark.parametrize("f", LINES.values(), ids=LINES)
+def test_strong_wolfe_conditions_hold(f, first):
     def phi(a: float) -> Trial:
-        slope = (f(a + 1e-6) - f(a - 1e-6)) / 2e-6
-        return Trial(a, f(a), slope)
+        return Trial(a, f(a), (f(a + 1e-6) - f(a - 1e-6)) / 2e-6)
 
     start = phi(0.0)
     trial, evaluations = strong_wolfe(phi, start, first, 40)
@@ -106,16 +101,12 @@ def test_strong_wolfe_conditions_hold(name, first):
     assert abs(trial.slope) <= CURVATURE * abs(start.slope)
 
 
-def test_no_decrease_is_said():
-    trial, evaluations = strong_wolfe(
-        lambda a: Trial(a, 1.0 + a, 1.0), Trial(0.0, 1.0, -1.0), 1.0, 15
-    )
-    assert trial is None
-    assert evaluations == 15
+def test_no_decrease_is_reported():
+    start = Trial(0.0, 1.0, -1.0)
+    assert strong_wolfe(lambda a: Trial(a, 1.0 + a, 1.0), start, 1.0, 15) == (None, 15)
 
 
-# ---- the optimum
-# ---------------------------------------------------------------------------------------------------
+# the optimum
 def test_rosenbrock():
     _, state, infos = run(
         Function(rosenbrock, [-1.2, 1.0, -0.5, 2.0]), tolerance=0.0, gradient_tolerance=1e-9
@@ -134,21 +125,13 @@ def test_finds_what_scipy_finds():
     parameters = list(module.parameters())
 
     def f(theta):
-        with torch.no_grad():
-            for parameter, part in zip(
-                parameters, torch.tensor(theta).split([q.numel() for q in parameters]), strict=True
-            ):
-                parameter.copy_(part.view_as(parameter))
+        torch.nn.utils.vector_to_parameters(torch.tensor(theta), parameters)
         value = -module.elbo(p.train, None)["elbo"]
         return value.item(), flatten(list(torch.autograd.grad(value, parameters))).numpy()
 
-    best = scipy.optimize.minimize(
-        f,
-        flatten(parameters).numpy(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-7},
-    )
+    options = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-7}
+    start = flatten(parameters).numpy()
+    best = scipy.optimize.minimize(f, start, jac=True, method="L-BFGS-B", options=options)
     assert float(infos[-1]["elbo"]) == pytest.approx(-best.fun, abs=1e-6)
     np.testing.assert_allclose(flatten(list(state.module.parameters())).numpy(), best.x, atol=1e-3)
 
@@ -178,24 +161,18 @@ def test_restarts_keep_the_best():
     assert len({float(r.theta) for r in many.runs}) > 1
 
 
+@pytest.mark.parametrize(("restarts", "words"), [(1, {"elbo"}), (3, {"elbo", "hyperparameters"})])
+def test_restarts_require_hyperparameters(restarts, words):
+    inference = component("inference", "lbfgs", restarts=restarts)
+    assert inference.required_capabilities("supervised") == words
+
+
 def test_restarts_of_a_model_that_has_none_are_refused():
-    class Plain(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.theta = nn.Parameter(torch.zeros(1, dtype=F64))
+    class Plain(nn.Linear):
+        draw_noise = Function.draw_noise
 
-        def draw_noise(self, batch, n_samples, generator):
-            return None
-
-    assert component("inference", "lbfgs", restarts=3).required_capabilities("supervised") == {
-        "elbo",
-        "hyperparameters",
-    }
-    assert component("inference", "lbfgs", restarts=1).required_capabilities("supervised") == {
-        "elbo"
-    }
     with pytest.raises(AssertionError):
-        run(Plain(), restarts=3)
+        run(Plain(1, 1), restarts=3)
 
 
 def test_a_failed_cholesky_shortens_the_step_and_at_the_start_is_an_error():
@@ -211,21 +188,19 @@ def test_a_failed_cholesky_shortens_the_step_and_at_the_start_is_an_error():
         run(Function(barrier, [3.0]))
 
 
+SPARSE = component("model", "igp", lengthscale=1.0, variance=1.0, posterior="sparse", n_inducing=4)
+
+
 def test_every_row_is_used_whatever_the_batches():
     p = problem(n=24)
-    model = component(
-        "model", "igp", lengthscale=1.0, variance=1.0, posterior="sparse", n_inducing=4
-    )
-    whole = run(model.build(p, streams()), p, steps=5)[1]
+    whole = run(SPARSE.build(p, streams()), p, steps=5)[1]
     p.batch_size = 6
-    batched = run(model.build(p, streams()), p, steps=5)[1]
-    assert torch.equal(
-        flatten(list(whole.module.parameters())), flatten(list(batched.module.parameters()))
-    )
+    batched = run(SPARSE.build(p, streams()), p, steps=5)[1]
+    one, other = (flatten(list(state.module.parameters())) for state in (whole, batched))
+    assert torch.equal(one, other)
 
 
-# ---- checkpoints
-# ---------------------------------------------------------------------------------------------------
+# checkpoints
 @pytest.mark.parametrize(
     ("name", "target", "changes"),
     [
@@ -236,51 +211,16 @@ def test_every_row_is_used_whatever_the_batches():
     ],
 )
 def test_a_resumed_run_is_bit_identical(tmp_path, name, target, changes):
-    p = problem(target)
     model = component("model", name, lengthscale=1.0, variance=1.0, **changes)
-    inference = component(
-        "inference", "lbfgs", memory=4, restarts=2, restart_scale=0.3, n_samples=3
-    )
-
-    def fresh():
-        rng = streams()
-        return inference.init(model.build(p, rng), p, rng), rng
-
-    def go(state, rng, start, stop):
-        info = None
-        for _, batch in p.batches(inference.requires.batch_kind, rng, start, stop):
-            state, info = inference.step(state, batch, rng)
-        return state, info
-
-    state, rng = fresh()
-    state, expected = go(state, rng, 0, 14)
-    killed, rng = fresh()
-    killed, _ = go(killed, rng, 0, 7)
-    facts = {"step": 7, "replicate": 0, "seconds": 0.0, "signature": "s"}
-    checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(killed, rng.state(), facts))
+    keys = {"memory": 4, "restarts": 2, "restart_scale": 0.3, "n_samples": 3}
+    inference = component("inference", "lbfgs", **keys)
+    check_resumed(inference, model, problem(target), tmp_path, 14, 7)
     assert (tmp_path / "r0000-s000000007.safetensors").stat().st_size < 200_000
-    found = checkpoint.load_newest(tmp_path, "s")
-    assert found is not None
-    template, rng = fresh()
-    resumed, drawn = checkpoint.restore(found[0], found[1], template)
-    rng.restore(drawn)
-    resumed, info = go(resumed, rng, 7, 14)
-    for a, b in zip(state.runs, resumed.runs, strict=True):
-        assert torch.equal(a.theta, b.theta)
-        assert torch.equal(a.S, b.S)
-        assert a.value == b.value
-    assert {k: float(v) for k, v in expected.items()} == {k: float(v) for k, v in info.items()}
-    predict = [inference.posterior(s).predict(p.test.x, generator(1)) for s in (state, resumed)]
-    key = "mu" if target == "real" else "logits"
-    assert torch.equal(getattr(predict[0], key), getattr(predict[1], key))
 
 
 def test_noise_is_drawn_once():
     p = problem("classes")
-    module = component(
-        "model", "igp", lengthscale=1.0, variance=1.0, posterior="sparse", n_inducing=4
-    ).build(p, streams())
-    _, state, infos = run(module, p, steps=60, n_samples=5)
+    _, state, infos = run(SPARSE.build(p, streams()), p, steps=60, n_samples=5)
     assert state.noise.shape[0] == 5
     values = [float(i["elbo"]) for i in infos]
     # a function that changed between steps would not rise monotonically

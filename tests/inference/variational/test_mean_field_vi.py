@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import double, generator, normal
-from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
+from support.small.small_problems import (
+    check_resumed,
+    classes,
+    component,
+    real,
+    train,
+)
+from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 from components.contracts.problems import Batch
@@ -44,14 +51,12 @@ def distance(estimator):
     """Largest error of q's means, in posterior standard deviations, and of its log standard
     deviations."""
     problem = orthogonal()
-    inference = component(
-        "inference", "mean_field_vi", lr=0.01, estimator=estimator, n_samples=20, initial_std=0.3
-    )
+    keys = {"lr": 0.01, "estimator": estimator, "n_samples": 20, "initial_std": 0.3}
+    inference = component("inference", "mean_field_vi", **keys)
     q = train(inference, LINEAR, problem, 1200)[0].q.requires_grad_(False)
     mean, std = exact(problem)
-    return float(((q.network.theta - mean) / std).abs().max()), float(
-        (q.log_std - std.log()).abs().max()
-    )
+    errors = (q.network.theta - mean) / std, q.log_std - std.log()
+    return [float(error.abs().max()) for error in errors]
 
 
 @pytest.mark.parametrize("estimator", ["local", "weights"])
@@ -83,9 +88,7 @@ def test_kl_closed_form_against_monte_carlo():
     theta = q.draw(200_000, rng.noise)
     log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
     log_p = torch.distributions.Normal(0.0, 0.8).log_prob(theta).sum(1)
-    sample = log_q - log_p
-    z = (sample.mean() - q.kl()) / (sample.std() / len(sample) ** 0.5)
-    assert abs(float(z)) < 4
+    assert abs(float(z_score(log_q - log_p, q.kl()))) < 4
     q.log_std.fill_(math.log(0.8))
     q.network.theta.zero_()
     assert float(q.kl()) == pytest.approx(0.0, abs=1e-12)  # q = p
@@ -96,20 +99,12 @@ def test_local_reparameterisation_is_kingma_equation_6():
     problem = real(n=4)
     q, _ = some_q(problem, widths=())
     x = problem.train.x
-    f = q.local(x, 3, generator(5))
-    noise = normal(generator(5), 3, 4, 2)
     ((mean_w, mean_b),) = q.network.layers(q.network.theta)
     ((std_w, std_b),) = q.network.layers(q.log_std.exp())
-    for s in range(3):
-        for b in range(4):
-            for t in range(2):
-                centre = sum(float(x[b, j] * mean_w[t, j]) for j in range(3)) + float(mean_b[t])
-                variance = sum(float(x[b, j] ** 2 * std_w[t, j] ** 2) for j in range(3)) + float(
-                    std_b[t] ** 2
-                )
-                assert float(f[s, b, t, 0]) == pytest.approx(
-                    centre + math.sqrt(variance) * float(noise[s, b, t])
-                )
+    centre = x @ mean_w.T + mean_b
+    variance = x**2 @ (std_w**2).T + std_b**2
+    f = q.local(x, 3, generator(5))[..., 0]
+    assert_close(f, centre + variance.sqrt() * normal(generator(5), 3, 4, 2))
 
 
 def test_local_and_weight_sampling_agree_in_distribution():
@@ -146,27 +141,21 @@ def test_elbo_and_its_gradient_are_unbiased(estimator):
     sample = torch.stack(draws)
     # Batches of one epoch partition the data and are not independent: the epoch's mean is the
     # independent unit.
-    sample = sample.unflatten(0, (-1, 4)).mean(1)
-    z = (sample.mean(0) - closed) / (sample.std(0) / len(sample) ** 0.5)
-    assert float(z.abs().max()) < 4
+    assert float(z_score(sample.unflatten(0, (-1, 4)).mean(1), closed).abs().max()) < 4
 
 
 def test_local_gradients_vary_less():
     """What local reparameterisation is for (Kingma, Salimans and Welling 2015, section 2.2)."""
     problem = real(n=64, n_tasks=1, missing=0.0)
-    spread = {}
-    for estimator in ("local", "weights"):
-        inference = component("inference", "mean_field_vi", estimator=estimator)
-        rng = Streams(0)
+
+    def variance(estimator):
+        inference, rng = component("inference", "mean_field_vi", estimator=estimator), Streams(0)
         q = MeanField(component("model", "mbnn2", widths=[10]).build(problem, rng), 0.1)
-        grads = [
-            torch.autograd.grad(
-                inference.elbo(q, problem.train, rng.noise)["elbo"], q.network.theta
-            )[0]
-            for _ in range(200)
-        ]
-        spread[estimator] = float(torch.stack(grads).var(0).sum())
-    assert spread["local"] < 0.3 * spread["weights"]
+        bounds = [inference.elbo(q, problem.train, rng.noise)["elbo"] for _ in range(200)]
+        slopes = [torch.autograd.grad(bound, q.network.theta)[0] for bound in bounds]
+        return float(torch.stack(slopes).var(0).sum())
+
+    assert variance("local") < 0.3 * variance("weights")
 
 
 def test_kl_scale_and_noise_prior_enter_the_bound():
@@ -197,9 +186,10 @@ def test_warmup_climbs_with_the_weight_t_of_warmup(t):
     (
         terms["log_likelihood"] - 0.5 * min(1.0, t / 10) * terms["kl"] + q.network.hyperprior()
     ).backward()
+    scale = problem.train.scale * problem.train.n_rows
     for mine, literal in zip(state.q.parameters(), q.parameters(), strict=True):
         if literal.grad is not None:
-            assert_close(mine.grad, -literal.grad / (problem.train.scale * problem.train.n_rows))
+            assert_close(mine.grad, -literal.grad / scale)
     assert after.t == t + 1
     assert_close(info["elbo"], terms["elbo"].detach())
 
@@ -221,6 +211,5 @@ def test_prediction_draws_whole_networks():
 @pytest.mark.parametrize("model", ["mbnn3", "mlp", "mann2"])
 def test_resumed_run_is_bit_identical(tmp_path, model):
     problem = real(batch_size=8, dtype=torch.float32)
-    pieces = component("inference", "mean_field_vi", lr=0.01), component("model", model)
-    whole, parts = train(*pieces, problem, 16)[0], resumed(*pieces, problem, 16, 7, tmp_path)[0]
-    assert_same_state(whole, parts)
+    inference = component("inference", "mean_field_vi", lr=0.01)
+    check_resumed(inference, component("model", model), problem, tmp_path, 16, 7)

@@ -3,28 +3,22 @@ it is scored by."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
-from support.runs.configured import component, defaults, generator, normal
+from support.runs.configured import component, composed, generator, normal
+from support.small.small_problems import advance
 
 from components.contracts.problems import Batch
 from components.inference.variational import vi as module_of_vi
 from components.problems.supervised import Supervised
-from runner.compose.build import build_component
-from runner.compose.parts import expand_component
-from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
-LABELS = ["+experiment=cv_dgp", "smoke=true"]
 
 
-def vi(**changes):
-    return build_component(
-        "inference",
-        expand_component("inference", defaults("inference", "vi") | changes, "inference"),
-        "inference",
-    )
+vi = partial(composed, "inference", "vi")
 
 
 def curve(n=60):
@@ -36,22 +30,17 @@ def curve(n=60):
     return Supervised("curve", "real", train, train, 20)
 
 
-def started(inference, problem, **keys):
+def started(inference, problem):
     rng = Streams(0)
-    model = component(
-        "model",
-        "dgp",
-        **({"inner_dim": 1, "lengthscale": 1.0, "inner_q_scale": 0.1, "top": "sampled"} | keys),
-    )
-    return inference.init(model.build(problem, rng), problem, rng), rng
+    keys = {"inner_dim": 1, "lengthscale": 1.0, "inner_q_scale": 0.1, "top": "sampled"}
+    return inference.init(component("model", "dgp", **keys).build(problem, rng), problem, rng), rng
 
 
 def test_it_learns_a_curve_and_its_bound_rises():
     problem, inference = curve(), vi(lr=0.02, n_samples=2)
     state, rng = started(inference, problem)
     before = problem.score(inference.posterior(state), rng)
-    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, 400):
-        state, info = inference.step(state, batch, rng)
+    state, info = advance(inference, state, problem, rng, 0, 400)
     after = problem.score(inference.posterior(state), rng)
     assert set(info) == {"elbo", "kl", "grad_norm"}
     assert before["rmse"] > 0.8 > 0.35 > after["rmse"]
@@ -89,29 +78,3 @@ def test_the_score_has_the_mean_of_the_bound():
     assert inference.posterior(state).scores()["nelbo"] == pytest.approx(
         -float(of_draws.mean()), abs=4 * error
     )
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["model=smdgp"], "inference.gradient=reparam needs pathwise, which model=smdgp lacks"),
-        (
-            ["inference.gradient=vargrad", "inference.n_samples=2"],
-            "inference.gradient=vargrad needs log_ratio, which model=dgp lacks",
-        ),
-        (
-            ["dataset=titanic", "dataset.batch_size=10"],
-            "model=dgp has no likelihood for the binary labels",
-        ),
-        (
-            ["model=logistic_regression", "dataset=titanic"],
-            "needs pathwise, which model=logistic_regression lacks",
-        ),
-        (["inference.bound_samples=0"], "inference.bound_samples=0: out of range, must be > 0"),
-        (["model.top=closed"], "model.top=closed: not one of sampled | integrated"),
-    ],
-)
-def test_mistakes_are_named(overrides, message, make_job):
-    with pytest.raises(ConfigError) as caught:
-        make_job(*LABELS, *overrides)
-    assert message in str(caught.value)

@@ -15,8 +15,10 @@ from components import registry
 from components.contracts.attackers import Evasion
 from components.contracts.roles import Setting
 from components.evaluation.security.threat import Threat, build_threat
+from runner.compose.build import build_component
 from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
+from runner.compose.parts import expand_component
 from runner.execution.rng import Streams
 
 CONF = Path(__file__).parents[3] / "conf"
@@ -59,6 +61,12 @@ def component(role: str, name: str, **changes: Any) -> Any:
     return cls(
         **({k: v for k, v in defaults(role, name).items() if k not in cls.threat_keys} | changes)
     )
+
+
+def composed(role: str, name: str, **changes: Any) -> Any:
+    """A component whose parts are built too, as the runner builds them."""
+    values = expand_component(role, defaults(role, name) | changes, role)
+    return build_component(role, values, role)
 
 
 def load(

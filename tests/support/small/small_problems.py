@@ -84,9 +84,17 @@ def train(
     """State and streams after so many steps."""
     rng = Streams(seed)
     state = inference.init(model.build(problem, rng), problem, rng)
-    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
-        state, _ = inference.step(state, batch, rng)
-    return state, rng
+    return advance(inference, state, problem, rng, 0, steps)[0], rng
+
+
+def advance(
+    inference: Any, state: Any, problem: Any, rng: Any, start: int, stop: int
+) -> tuple[Any, Any]:
+    """State and information after the steps from ``start`` to ``stop``."""
+    info = None
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, start, stop):
+        state, info = inference.step(state, batch, rng)
+    return state, info
 
 
 def resumed(
@@ -103,9 +111,7 @@ def resumed(
     assert found is not None
     state, streams = checkpoint.restore(found[0], found[1], fresh)
     rng.restore(streams)
-    for _, batch in problem.batches(inference.requires.batch_kind, rng, stop, steps):
-        state, _ = inference.step(state, batch, rng)
-    return state, rng
+    return advance(inference, state, problem, rng, stop, steps)[0], rng
 
 
 def check_resumed(

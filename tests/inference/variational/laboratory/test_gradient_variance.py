@@ -1,0 +1,253 @@
+"""The laboratory: what it finds of estimators whose bias and variance are known, and that it leaves
+the training alone."""
+
+from __future__ import annotations
+
+import itertools
+
+import pandas as pd
+import pytest
+import torch
+from support.runs.configured import component, composed, normal
+from support.runs.offered_pairs import check_pairs
+from support.small.small_bernoulli import binary_rows, every_z, small_dvae
+from support.small.small_problems import advance, assert_same_state, real, resumed, train
+from torch import Tensor
+from torch.distributions import MultivariateNormal, kl_divergence
+from torch.testing import assert_close
+
+from components.inference.variational.laboratory.evidence import log_joint
+from components.inference.variational.laboratory.frozen import Frozen
+from runner.errors import ConfigError
+from runner.execution.rng import Streams
+
+F64 = torch.float64
+LINEAR = component("model", "linear_regression", noise=0.25, prior_scale=1.2, intercept_scale=3.0)
+TRAIN = {
+    "name": "gaussian_vi",
+    "covariance": "diagonal",
+    "noise": "rows",
+    "draws": 10,
+    "initial_std": 0.3,
+}
+LEARNER = {"name": "context_free_cv", "solver": "moving_average", "decay": 0.9}
+
+
+def laboratory(**changes):
+    small = {
+        "at": [0, 3],
+        "iterations": [2, 30],
+        "draws": 60,
+        "batches": 2,
+        "train": TRAIN,
+        "gradients": ["reparam", LEARNER],
+    }
+    return composed("inference", "gradient_variance", **small | changes)
+
+
+def regression():
+    return real(n=24, n_tasks=1, missing=0.0, batch_size=6)
+
+
+# in a run
+def test_training_is_what_it_is_without_the_laboratory():
+    problem, inference = regression(), laboratory()
+    alone, _ = train(inference.train, LINEAR, problem, 6)
+    watched, _ = train(inference, LINEAR, problem, 6)
+    assert_same_state(alone, watched.fitting)
+    assert watched.findings.scores
+    assert watched.findings.curves
+
+
+def scores(inference, steps=4):
+    problem = regression()
+    state, _ = train(inference, LINEAR, problem, steps)
+    return inference.posterior(state).scores()
+
+
+def test_variance_falls_as_the_number_of_samples():
+    gradients = ["reparam", {"name": "reparam", "n_samples": 4}]
+    found = scores(laboratory(gradients=gradients, draws=150, iterations=[]))
+    for t in (0, 3):
+        assert found[f"trace_ratio/reparam n_samples=4/{t}"] == pytest.approx(0.25, rel=0.25)
+        assert found[f"trace_ratio/reparam n_samples=1/{t}"] == 1.0
+        assert found[f"bias_p/reparam n_samples=4/{t}"] > 0.01
+    kinds = {name.split("/")[0] for name in found}
+    assert {"milliseconds", "variance_seconds", "norm_ratio", "minibatch_share"} <= kinds
+
+
+def test_the_best_ratio_is_below_what_was_learnt():
+    found = scores(laboratory(best_orders=[1, 2], best_draws=400))
+    for t in (0, 3):
+        free, linear, quadratic, learnt = (
+            found[f"{name}/{t}"]
+            for name in (
+                "best_context_free/order 1",
+                "best_per_row/order 1",
+                "best_per_row/order 2",
+                "trace_ratio/context_free_cv",
+            )
+        )
+        assert quadratic < linear < free < 1.05 * learnt
+
+
+def test_estimators_learn_next_to_the_training_without_iterations():
+    problem, inference = regression(), laboratory(iterations=[], at=[3])
+    before, _ = train(inference, LINEAR, problem, 2)
+    after, _ = train(inference, LINEAR, problem, 4)
+    assert after.learnt[1].weight > before.learnt[1].weight > 0
+    assert not after.findings.curves
+    assert_same_state(train(inference.train, LINEAR, problem, 4)[0], after.fitting)
+
+
+TIMES = ("milliseconds", "total_seconds", "variance_seconds")
+
+
+@pytest.mark.parametrize("iterations", [[], [2, 5]])
+def test_killed_and_resumed_it_finds_the_same(iterations, tmp_path):
+    problem, inference = regression(), laboratory(iterations=iterations, at=[1, 4], draws=4)
+    whole, _ = train(inference, LINEAR, problem, 5)
+    again, _ = resumed(inference, LINEAR, problem, 5, 2, tmp_path)
+    untimed, others = (
+        {k: v for k, v in state.findings.scores.items() if k.split("/")[0] not in TIMES}
+        for state in (whole, again)
+    )
+    assert untimed == others
+    assert whole.findings.curves == again.findings.curves
+    assert_same_state(whole, again)
+
+
+def test_parameters_of_p_are_left_out():
+    """Their gradient has its variance in every estimator of a Bernoulli model."""
+    problem = binary_rows()
+    model = small_dvae(problem)
+    selected = Frozen(model, problem, 0, Streams(0), True).select_parameters()
+    names = [name for name, _ in model.named_parameters()]
+    assert {name.split(".")[0] for name in itertools.compress(names, selected)} == {"down"}
+
+
+def test_its_table_and_its_figure(tmp_path):
+    inference = laboratory(draws=4)
+    state, _ = train(inference, LINEAR, regression(), 4)
+    posterior = inference.posterior(state)
+    posterior.artefacts(tmp_path)
+    table = pd.read_csv(tmp_path / "tables/gradient_variance.csv")
+    one = table.query("score == 'trace_ratio' and gradient == 'context_free_cv' and step == 3")
+    assert list(one.iteration.fillna(-1)) == [-1, 2, 30]
+    first, _, last = one.value
+    assert first == last
+    assert first == pytest.approx(posterior.scores()["trace_ratio/context_free_cv/3"])
+    (figure,) = (f for name, f in posterior.figures().items() if name == "gradient_variance")
+    assert len(figure.axes) == 4
+    assert isinstance(posterior.predict(regression().test.x, torch.Generator()).mean, Tensor)
+
+
+# VarGrad's coefficient and the evidence
+def test_corrections_are_those_of_an_enumerated_model():
+    """δ_i/E a = Cov(f, h_i²)/(Var(h_i) E f), eq. (5.14), over all 64 values of z, of each row
+    alone."""
+    problem = binary_rows()
+    model = small_dvae(problem)
+    frozen = Frozen(model, problem, 0, Streams(0), True)
+    found = frozen.corrections(1, 20_000, frozen.select_parameters())
+    named = dict(model.named_parameters())
+    z = every_z()
+    for row in range(problem.n):
+        batch = problem.train.part(slice(row, row + 1), 2.0)
+        log_q = model.log_q(batch, z)[:, 0]
+        f, q = (log_q - model.log_joint(batch, z)[:, 0]).detach(), log_q.exp().detach()
+        for name, ratio in found.items():
+            slopes = [torch.autograd.grad(one, named[name], retain_graph=True)[0] for one in log_q]
+            h = torch.stack(slopes)  # [64, D]
+            exact = (q * (f - q @ f)) @ h.square() / (q @ h.square()) / (q @ f)
+            assert_close(ratio[row], exact, atol=0.06, rtol=0.06, msg=name)
+
+
+def test_corrections_of_a_global_q_are_those_of_the_whole_bound():
+    """f = log q(θ) − log p(y, θ) of all rows together: by the scores ε/σ and ε² − 1, written
+    out."""
+    problem = real(n=24, n_tasks=1, missing=0.0)
+    state, rng = train(laboratory(train=TRAIN | {"noise": "shared"}).train, LINEAR, problem, 3)
+    q = state.module
+    found = Frozen(q, problem, 0, Streams(0), False).corrections(1, 40_000, [True, True])
+    with torch.no_grad():
+        noise = normal(rng.evaluation, 40_000, len(q.mean))
+        theta = q.transform(noise)
+        f = q.log_density(theta) - log_joint(q.target.model, theta, problem.train)
+        for name, h in (("mean", noise / q.log_std.exp()), ("log_std", noise**2 - 1)):
+            exact = (f - f.mean()) @ h.square() / h.square().sum(0) / f.mean()
+            assert found[name].shape == (1, len(q.mean))
+            torch.testing.assert_close(found[name][0], exact, rtol=0.1, atol=0.03)
+
+
+def test_kl_divergence_is_that_of_two_normals():
+    problem = regression()
+    inference = laboratory(evidence_particles=50, correction_draws=50, draws=4, iterations=[1])
+    state, _ = train(inference, LINEAR, problem, 3)
+    model, q, found = LINEAR.build(problem, Streams(0)), state.fitting.module, state.findings.scores
+    known = model.coefficients(problem.train)
+    p = MultivariateNormal(known.m, model.noise * known.covariance)
+    exact = float(kl_divergence(MultivariateNormal(q.mean, q.covariance), p).detach())
+    assert [found["kl/3"], found["kl_by_q/3"]] == pytest.approx([exact] * 2, rel=0.15)
+    root = found["kl/3"] ** 0.5
+    assert found["bound_denominator/3"] == pytest.approx(abs(root - found["log_evidence"] / root))
+    assert found["correction_q95/all/3"] >= found["correction/all/3"] > 0
+    assert set(inference.posterior(state).figures()) >= {"gradient_variance", "corrections"}
+
+
+# mistakes
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train": "map"}, "train: map has no gradient to measure; use vi or gaussian_vi"),
+        ({"at": [5, 3]}, r"at: \[5, 3\] must increase"),
+        ({"iterations": [5, 5]}, r"iterations: \[5, 5\] must increase"),
+        ({"draws": 1}, "draws"),
+        ({"gradients": []}, "gradients"),
+    ],
+)
+def test_mistakes_are_named(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        laboratory(**changes)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "model", "gradients", "message"),
+    [
+        (
+            "titanic",
+            "logistic_regression",
+            ["reparam", "arm"],
+            r"inference\.gradients\.1=arm needs bernoulli_layers, which the q",
+        ),
+        ("images", "dvae", ["reparam"], "needs log_joint"),
+    ],
+)
+def test_pairs_that_do_not_fit_are_refused(dataset, model, gradients, message):
+    parts = component("dataset", dataset), component("model", model)
+    with pytest.raises(ConfigError, match=message):
+        check_pairs(*parts, laboratory(gradients=gradients), None)
+
+
+# the estimator of the key ``gradient``
+def test_training_resumes_with_the_gradient_after_the_last_freeze():
+    problem = regression()
+    inference = laboratory(gradients=["reparam"], gradient=LEARNER, iterations=[], at=[3], draws=8)
+    frozen, rng = train(inference, LINEAR, problem, 3)
+    after, _ = train(inference, LINEAR, problem, 6)
+    alone, plain = (train(inference.train, LINEAR, problem, n)[0].module.mean for n in (3, 6))
+    assert torch.equal(frozen.fitting.module.mean, alone)
+    assert frozen.fitting.gradient.weight > 0  # what it has learnt next to the training
+    own = inference.train.model_copy(update={"gradient": inference.gradient})
+    state, _ = advance(own, frozen.fitting, problem, rng, 3, 6)
+    assert torch.equal(after.fitting.module.mean, state.module.mean)
+    assert not torch.equal(after.fitting.module.mean, plain)
+
+
+def test_scores_of_the_gradient_are_those_of_the_same_estimator_in_the_list():
+    keys = {"iterations": [], "at": [3], "draws": 40}
+    named = scores(laboratory(**keys))
+    own = scores(laboratory(gradients=["reparam"], gradient=LEARNER, **keys))
+    for score in ("trace", "trace_ratio", "total", "minibatch_share"):
+        expected = named[f"{score}/context_free_cv/3"]
+        assert own[f"{score}/gradient/3"] == pytest.approx(expected, rel=0.05), score

@@ -1,0 +1,183 @@
+"""Spread, bias and time of estimators whose variance is known."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm, ttest_1samp
+from support.runs.configured import component, generator, normal
+from support.small.small_bernoulli import binary_rows, small_dvae
+from support.targets.known_targets import F64
+from torch import nn
+
+from components.contracts.costs.meters import metered
+from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Gradient
+from components.contracts.streams import Beside
+from components.inference.variational.laboratory.frozen import add_times, add_totals
+from components.inference.variational.laboratory.spread import (
+    MeasuredEstimator,
+    Over,
+    measure_spread,
+    spread_at_batch,
+    spread_over_batches,
+    time_in_turn,
+    time_ratios,
+)
+from runner.execution.rng import Streams
+
+
+class Vector(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.v = nn.Parameter(torch.zeros(3, dtype=F64))
+
+
+class Known(Gradient):
+    """ĝ/N = mean of the rows + offset + sd · noise; counts how often it learnt."""
+
+    requires = Requirements(capabilities=frozenset())
+    unbiased: ClassVar[bool] = True
+    sd: float
+    offset: float
+
+    def init(self, module, rng):
+        return [0]
+
+    def estimate(self, module, batch, rng, state):
+        state[0] += 1
+        noise = normal(rng.noise, 3)
+        g = batch.x.mean(0) + self.offset + self.sd * noise
+        return [g * batch.scale * batch.n_rows], {"elbo": g.sum()}, state
+
+
+def known(sd=1.0, offset=0.0):
+    return MeasuredEstimator("known", Known(name="known", sd=sd, offset=offset), [0], Streams(0))
+
+
+def streams(n):
+    return [Streams(seed) for seed in range(n)]
+
+
+def rows(m, seed=0, sd=1.0):
+    x = 2 + sd * normal(generator(seed), m, 4, 3)
+    return [Rows(batch, 5.0) for batch in x]
+
+
+def test_moments_of_estimates_are_those_of_numpy():
+    g = np.random.default_rng(0).normal(size=(50, 4)) * [1, 2, 3, 4]
+    spread = measure_spread(torch.from_numpy(row) for row in g)
+    assert np.allclose(spread.mean, g.mean(0))
+    assert np.allclose(spread.variance, g.var(0, ddof=1))
+    expected = np.trace(np.cov(g.T)), np.linalg.norm(g, axis=1).var(ddof=1)
+    assert (spread.trace, spread.norm_variance) == pytest.approx(expected)
+
+
+def test_times_are_compared_within_a_round():
+    """A machine that slows down tenfold after the first round leaves the ratio as it is."""
+    assert time_ratios([[1.0, 10.0, 10.0], [3.0, 30.0, 30.0]]) == [1.0, 3.0]
+    watched = [known(), known()]
+    seconds = time_in_turn(watched, Vector(), rows(1)[0], streams(2), 5)
+    assert [len(times) for times in seconds] == [5, 5]
+    assert all(one.state == [0] for one in watched)
+
+
+def test_variance_times_time_is_the_product_of_both_ratios():
+    scores = {"plain": {"trace_ratio": 1.0}, "twice as long": {"trace_ratio": 0.25}}
+    add_times(scores, [[0.001, 0.003], [0.002, 0.006]])
+    assert scores["plain"] == {"trace_ratio": 1.0, "milliseconds": 2.0, "variance_seconds": 1.0}
+    assert scores["twice as long"]["variance_seconds"] == pytest.approx(0.5)
+
+
+def test_what_was_learnt_is_held_while_it_is_measured():
+    one = known()
+    spread_at_batch(one, Vector(), rows(1)[0], Streams(1), 10, [True])
+    assert one.state == [0]
+    one.learn(Vector(), rows(1)[0])
+    assert one.state == [1]
+
+
+def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
+    """Rows N(0, 1), four a batch: the variance of their mean is 1/4 a component, that of the noise
+    sd²."""
+    watched = [known(0.5), known(1.0), known(0.5, offset=0.2)]
+    calm, noisy, biased = spread_over_batches(watched, Vector(), rows(2_000), streams(3), [True])
+    shares = [0.25 / (0.25 + 0.25), 0.25 / (0.25 + 1.0)]
+    assert [calm.minibatch_share, noisy.minibatch_share] == pytest.approx(shares, abs=0.03)
+    assert noisy.bias_p > 0.01
+    assert abs(noisy.bias) < 4 * 1.25 * 3 / 2_000**0.5
+    assert biased.bias_p < 1e-3
+    assert biased.bias == pytest.approx(3 * 0.2**2, rel=0.5)
+
+
+def test_p_values_of_unbiased_estimators_are_uniform():
+    p = []
+    for k in range(80):
+        pair, rng = [known(0.5), known(1.0)], [Streams(k), Streams(1_000 + k)]
+        p.append(spread_over_batches(pair, Vector(), rows(20, k), rng, [True])[1].bias_p)
+    assert 0.03 < np.mean(np.array(p) < 0.1) + 0.03 < 0.25
+    assert 0.35 < np.mean(p) < 0.65
+
+
+def test_the_bias_is_tested_by_groups_of_batches_as_scipy_does():
+    watched = [known(0.5), known(0.5, offset=0.5), known(0.5)]
+    found = spread_over_batches(watched, Vector(), rows(40), streams(3), [True])
+    # two draws of a batch; the rows are the same in both estimators
+    plain, other = (
+        torch.stack([normal(rng.noise, 3) for _ in range(80)]).view(40, 2, 3).mean(1)
+        for rng in streams(2)
+    )
+    groups = (0.5 * (other - plain) + 0.5).view(10, 4, 3)
+    products = groups @ groups.mT
+    means = (products.sum((1, 2)) - products.diagonal(dim1=1, dim2=2).sum(1)) / 12
+    test = ttest_1samp(means.numpy(), 0.0, alternative="greater")
+    assert found[1].bias == pytest.approx(float(means.mean()))
+    assert found[1].bias_p == pytest.approx(test.pvalue)
+    assert found[1].bias_z == pytest.approx(norm.isf(test.pvalue))
+    assert found[1].bias_z > 3
+    assert 0 <= found[2].bias_z < 3
+    assert found[0].bias_z == 0
+
+
+def test_the_variance_in_all_is_that_of_single_estimates_over_batches():
+    (one,) = spread_over_batches([known(0.5)], Vector(), rows(4_000), [Streams(0)], [True])
+    assert one.total == pytest.approx(3 * (0.25 + 0.25), rel=0.05)
+
+
+def test_passes_of_an_estimate_are_counted_by_hand():
+    """Each row has its log joint once a draw and pair member, and is differentiated by the
+    parameters of p: forward 1, backward 2; of DisARM the other evaluations go forward alone."""
+    problem = binary_rows()
+    model = metered(small_dvae(problem))
+    batch = problem.train
+    every = [True] * len(list(model.parameters()))
+
+    def passes(name, **keys):
+        one = component("gradient", name, **keys)
+        watched = MeasuredEstimator(name, one, one.init(model, Streams(0)), Streams(0))
+        return watched.count_passes(model, batch, Streams(0), every)
+
+    n = batch.n_rows
+    assert passes("vargrad", n_samples=4) == 4 * n + 2 * 4 * n
+    assert passes("reinforce", n_samples=1) == 3 * n
+    assert passes("vargrad", n_samples=8) == 2 * passes("vargrad", n_samples=4)
+
+
+def test_variance_times_passes_is_relative_to_the_first():
+    values = {"plain": {}, "two": {}}
+    overs = [Over(2.0, 0.5, 0.0, 1.0, 0.0), Over(1.0, 0.5, 0.0, 1.0, 0.0)]
+    add_totals(values, overs, [30.0, 90.0], [[0.001, 0.003], [0.002, 0.006]])
+    totals = [one[name] for one in values.values() for name in ("total_passes", "total_seconds")]
+    assert totals == pytest.approx([1, 1, 0.5 * 3, 0.5 * 2])
+
+
+def test_the_laboratory_streams_are_its_own():
+    rng = Streams(0)
+    own = Beside(rng, 10**7)
+    before = rng.noise.get_state()
+    torch.randn(3, generator=own.noise)
+    assert torch.equal(before, rng.noise.get_state())
