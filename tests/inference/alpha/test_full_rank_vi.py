@@ -35,10 +35,10 @@ def test_it_finds_all_covariances_of_a_conjugate_regression():
     x = torch.cat([problem.train.x, torch.ones(30, 1, dtype=torch.float64)], 1)
     covariance = torch.linalg.inv(x.T @ x / 0.09 + torch.eye(4, dtype=torch.float64) / 0.64)
     mean = covariance @ x.T @ problem.train.y[:, 0] / 0.09
-    assert float(((posterior.q_mean - mean) / covariance.diagonal().sqrt()).abs().max()) < 0.2
+    assert ((posterior.q_mean - mean) / covariance.diagonal().sqrt()).abs().max() < 0.2
     scale = covariance.diagonal().sqrt()
     gap = (posterior.q_covariance - covariance) / torch.outer(scale, scale)
-    assert float(gap.abs().max()) < 0.15
+    assert gap.abs().max() < 0.15
     assert covariance[0, 1] / (scale[0] * scale[1]) < -0.6  # which a diagonal would miss
 
 
@@ -112,8 +112,8 @@ def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
     q.transform(normal(generator(3), 1, 1, P)).sum().backward()
     optimizer.step()  # of gradients that are noise alone, every one as long
     rows = q.scale_tril.detach().tril(-1).square().sum(1).sqrt() / q.log_std.detach().exp()
-    assert float(rows[1:].max()) <= lr * 1.001  # with entries of L itself: lr √P over the spread
-    assert float(rows[-1]) > 0.99 * lr
+    assert rows[1:].max() <= lr * 1.001  # with entries of L itself: lr √P over the spread
+    assert rows[-1] > 0.99 * lr
 
 
 def test_a_network_is_learnt_with_the_defaults():
@@ -127,4 +127,4 @@ def test_a_network_is_learnt_with_the_defaults():
     with torch.no_grad():
         mean = posterior.predict(problem.train.x, generator(0)).mean
     # entries of L itself leave above 1
-    assert float((mean - problem.train.y).square().mean()) < 0.3
+    assert (mean - problem.train.y).square().mean() < 0.3

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import component, load
-from support.series.small_sequences import run
+from support.series.small_sequences import run, run_filter
+from support.small.small_problems import advance
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, IncompleteResultWarning
@@ -30,37 +32,21 @@ def contaminated(replicates=4, n_steps=60, seed=0):
     return problem, component("model", "linear_gaussian_ssm").build(problem, rng), rng
 
 
-def select(betas=BETAS, particles=100, filter="beta_bootstrap_filter", **keys):
-    return component(
-        "inference",
-        "select_beta",
-        filter=component("inference", filter, particles=particles),
-        betas=betas,
-        **keys,
-    )
+def choice(name, betas=BETAS, particles=100, filter="beta_bootstrap_filter", **keys):
+    own = component("inference", filter, particles=particles)
+    return component("inference", name, filter=own, betas=betas, **keys)
 
 
-def online(betas=BETAS, particles=100, **keys):
-    own = component("inference", "beta_bootstrap_filter", particles=particles)
-    return component("inference", "online_beta", filter=own, betas=betas, **keys)
+select = partial(choice, "select_beta")
+online = partial(choice, "online_beta")
 
 
 def test_the_loss_is_that_of_d_3_2_of_observations_and_predictions():
-    y, predicted = np.random.default_rng(0).normal(
-        [[[5.0, -40.0]], [[3.0, 8.0]]], 2.0, (2, 2, 9, 2)
-    )
+    means = [[[5.0, -40.0]], [[3.0, 8.0]]]
+    y, predicted = np.random.default_rng(0).normal(means, 2.0, (2, 2, 9, 2))
     y[1, 4] = math.nan  # missing
-    expected = []
-    for own, guess in zip(y, predicted, strict=True):
-        w = [
-            1 / abs(statistics.median(v for v in own[:, j] if not math.isnan(v))) for j in range(2)
-        ]
-        errors = [
-            (w[0] * abs(own[t, 0] - guess[t, 0]) + w[1] * abs(own[t, 1] - guess[t, 1])) / 2
-            for t in range(9)
-            if not math.isnan(own[t, 0])
-        ]
-        expected.append(statistics.median(errors))
+    w = 1 / np.abs(np.nanmedian(y, 1, keepdims=True))
+    expected = np.nanmedian((w * np.abs(y - predicted)).mean(2), 1)
     seen = torch.from_numpy(y)
     found = predictive_loss(seen, torch.from_numpy(predicted), weights(seen, "inverse_median", "k"))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -90,27 +76,23 @@ def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations(
     # The same draws as inside: all filters see time t before any sees the next, the largest β
     # first.
     rng = contaminated()[2]
-    states = [[f.init(model, data, rng) for f in inference.filters] for data in (problem, other)]
-    for (_, seen), (_, elsewhere) in zip(
+    own, elsewhere = (
+        [f.init(model, data, rng) for f in inference.filters] for data in (problem, other)
+    )
+    for (_, batch), (_, another) in zip(
         problem.batches("observation", rng, 0, 60),
         other.batches("observation", rng, 0, 60),
         strict=True,
     ):
         for g in reversed(range(4)):
-            states[0][g], _ = inference.filters[g].step(states[0][g], seen, rng)
+            own[g], _ = inference.filters[g].step(own[g], batch, rng)
         for g in range(4):
-            states[1][g], _ = inference.filters[g].step(states[1][g], elsewhere, rng)
-    losses = torch.stack(
-        [
-            predictive_loss(other.observations, s.filtered.current_posterior().predicted, w)
-            for s in states[1]
-        ]
-    )
-    assert_close(found.losses, losses, rtol=0, atol=0)
+            elsewhere[g], _ = inference.filters[g].step(elsewhere[g], another, rng)
+    predictions = [state.filtered.current_posterior().predicted for state in elsewhere]
+    losses = torch.stack([predictive_loss(other.observations, each, w) for each in predictions])
+    assert torch.equal(found.losses, losses)
     assert found.chosen == statistics.mode(sorted(losses.argmin(0).tolist()))
-    assert_close(
-        found.mean, states[0][found.chosen].filtered.current_posterior().mean, rtol=0, atol=0
-    )
+    assert torch.equal(found.mean, own[found.chosen].filtered.current_posterior().mean)
     assert found.scores()["beta_selected"].tolist() == [BETAS[found.chosen]] * 4
     assert found.scored_on == "an alternative realisation"
 
@@ -122,7 +104,7 @@ def test_an_alternative_realisation_is_of_the_same_states_and_no_stream_of_the_r
     assert all(torch.equal(before[name], now) for name, now in rng.state().items())
     assert other.states is problem.states
     assert not (other.observations == problem.observations).any()
-    assert 0.02 < float(other.is_corrupted.double().mean()) < 0.25
+    assert 0.02 < other.is_corrupted.double().mean() < 0.25
     assert not torch.equal(other.is_corrupted, problem.is_corrupted)
     noise = other.observations - problem.means
     assert abs(float(noise[~other.is_corrupted].std()) - 1) < 0.1
@@ -143,32 +125,26 @@ def test_what_cannot_be_simulated_again_is_used_itself_and_said():
 
 
 @pytest.mark.parametrize("stop", [3, 6, 7, 15])
-def test_a_run_that_was_stopped_goes_on_to_the_same_choice(tmp_path, stop):
-    for inference in (select(share=0.3), online(window=4)):
-        problem, model, rng = contaminated(n_steps=20)
-        whole = run(inference, model, problem, rng)
-        problem, model, rng = contaminated(n_steps=20)
-        state = inference.init(model, problem, rng)
-        for t, batch in problem.batches("observation", rng, 0, stop):
-            state, _ = inference.step(state, batch, rng)
-            taken = checkpoint.snapshot(
-                state, rng.state(), {"step": t, "replicate": 0, "signature": "s"}
-            )
-        checkpoint.save_checkpoint(tmp_path, taken)
-        problem, model, rng = contaminated(n_steps=20)
-        fresh = inference.init(model, problem, rng)
-        facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
-        state, streams = checkpoint.restore(facts, tensors, fresh)
-        rng.restore(streams)
-        for _, batch in problem.batches("observation", rng, stop, 20):
-            state, _ = inference.step(state, batch, rng)
-        again = inference.posterior(state)
-        for name in ("mean", "lower", "predicted", "ess", "log_normaliser"):
-            assert torch.equal(vars(again)[name], vars(whole)[name]), name
-        assert all(
-            torch.equal(a, b)
-            for a, b in zip(again.scores().values(), whole.scores().values(), strict=True)
-        )
+@pytest.mark.parametrize(
+    "inference", [select(share=0.3), online(window=4)], ids=["select", "online"]
+)
+def test_a_run_that_was_stopped_resumes_to_the_same_choice(tmp_path, inference, stop):
+    problem, model, rng = contaminated(n_steps=20)
+    whole = run(inference, model, problem, rng)
+    problem, model, rng = contaminated(n_steps=20)
+    state = inference.init(model, problem, rng)
+    state, _ = advance(inference, state, problem, rng, 0, stop)
+    facts = {"step": stop, "replicate": 0, "signature": "s"}
+    checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, rng.state(), facts))
+    problem, model, rng = contaminated(n_steps=20)
+    fresh = inference.init(model, problem, rng)
+    facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
+    state, streams = checkpoint.restore(facts, tensors, fresh)
+    rng.restore(streams)
+    again = inference.posterior(advance(inference, state, problem, rng, stop, 20)[0])
+    for name in ("mean", "lower", "predicted", "ess", "log_normaliser"):
+        assert torch.equal(vars(again)[name], vars(whole)[name]), name
+    assert_close(again.scores(), whole.scores(), rtol=0, atol=0)
 
 
 def test_after_the_choice_one_filter_goes_on():
@@ -185,26 +161,20 @@ def test_online_choice_looks_back_over_the_window_alone():
     problem, model, rng = contaminated(replicates=3, n_steps=30)
     inference, window = online(window=8, first_beta=0.01), 8
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches("observation", rng, 0, 30):
-        state, _ = inference.step(state, batch, rng)
-    found, every = (
-        inference.posterior(state),
-        [f.filtered.current_posterior() for f in state.filters],
-    )
-    y = problem.observations
+    state, _ = advance(inference, state, problem, rng, 0, 30)
+    found = inference.posterior(state)
+    every, y = [f.filtered.current_posterior() for f in state.filters], problem.observations
     for t in range(30):
-        if t < window:
-            best = torch.full((3,), 1)
-        else:
+        best = torch.full((3,), 1)
+        if t >= window:
             past = slice(t - window, t)
             w = weights(y[:, past], "inverse_median", "k")
-            best = smallest(
-                torch.stack([predictive_loss(y[:, past], f.predicted[:, past], w) for f in every])
-            )
+            losses = [predictive_loss(y[:, past], f.predicted[:, past], w) for f in every]
+            best = smallest(torch.stack(losses))
         assert torch.equal(found.index[:, t], best)
-        for r in range(3):
-            for name in ("mean", "variance", "lower", "upper", "predicted", "ess"):
-                assert torch.equal(vars(found)[name][r, t], vars(every[best[r]])[name][r, t])
+        for name in ("mean", "variance", "lower", "upper", "predicted", "ess"):
+            rows = torch.stack([vars(every[best[r]])[name][r, t] for r in range(3)])
+            assert torch.equal(vars(found)[name][:, t], rows)
 
 
 def test_a_missing_observation_counts_for_no_beta():
@@ -224,38 +194,33 @@ def test_beta_of_zero_is_the_ordinary_filter(robust):
     """β → 0 is log g to machine precision: the same particles are drawn, and the same resampled.
 
     At an outlier log g = −5,000, of which β (log g)² / 2 is missed."""
-    ordinary = robust.removeprefix("beta_")
     problem, model, _ = contaminated(replicates=3, n_steps=40)
-    exact = run(component("inference", ordinary, particles=200), model, problem, Streams(5))
+    keys = {"seed": 5, "particles": 200}
+    exact = run_filter(robust.removeprefix("beta_"), problem, model, **keys)
     for beta in (0.0, 1e-18):
-        found = run(
-            component("inference", robust, particles=200, beta=beta), model, problem, Streams(5)
-        )
+        found = run_filter(robust, problem, model, beta=beta, **keys)
         for name in ("mean", "lower", "upper", "predicted"):
             assert_close(vars(found)[name], vars(exact)[name], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("name", "keys", "message"),
     [
-        ({"betas": []}, "at least 1 item"),
-        ({"betas": [-0.1, 0.1]}, "greater than or equal to 0"),
-        ({"betas": [0.1, 0.1]}, r"betas: \[0.1, 0.1\] must increase"),
-        ({"betas": [0.1, 1.5]}, "betas: 1.5 is no β of beta_bootstrap_filter"),
+        ("select_beta", {"betas": []}, "at least 1 item"),
+        ("select_beta", {"betas": [-0.1, 0.1]}, "greater than or equal to 0"),
+        ("select_beta", {"betas": [0.1, 0.1]}, r"betas: \[0.1, 0.1\] must increase"),
+        ("select_beta", {"betas": [0.1, 1.5]}, "betas: 1.5 is no β of beta_bootstrap_filter"),
         (
+            "select_beta",
             {"filter": "bootstrap_filter"},
             "filter: bootstrap_filter has no β to choose; use beta_bootstrap_filter",
         ),
+        ("online_beta", {"first_beta": 0.3}, r"first_beta: 0\.3 is not one of betas"),
     ],
 )
-def test_grids_that_cannot_be_meant(keys, told):
-    with pytest.raises(ValidationError, match=told):
-        select(**keys)
-
-
-def test_the_first_beta_is_of_the_grid():
-    with pytest.raises(ValidationError, match=r"first_beta: 0\.3 is not one of betas"):
-        online(first_beta=0.3)
+def test_grids_that_cannot_be_meant(name, keys, message):
+    with pytest.raises(ValidationError, match=message):
+        choice(name, **keys)
 
 
 def test_tables_and_figures(tmp_path):

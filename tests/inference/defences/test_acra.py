@@ -122,9 +122,7 @@ def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direct
     mutant = posterior(
         "acra", problem, direction=direction, variance=0.0, changes=1
     )  # another X' is another classifier
-    assert (
-        float((mutant.predict(every, torch.Generator()).probs[:, 0, 1] - goal).abs().max()) > 0.05
-    )
+    assert (mutant.predict(every, torch.Generator()).probs[:, 0, 1] - goal).abs().max() > 0.05
 
 
 def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
@@ -156,7 +154,7 @@ def test_few_candidates_lose_little_and_idle_attackers_leave_spam_as_it_is():
         posterior("acra", problem, variance=0.5, draws=400, candidates=m).predict(x, generator(0))
         for m in (79, 16)
     )
-    assert float((all_.probs - few.probs).abs().mean()) < 0.02
+    assert (all_.probs - few.probs).abs().mean() < 0.02
     idle = posterior("acra", problem, idle=1.0)
     torch.testing.assert_close(
         idle.predict(x, torch.Generator()).probs, idle.undefended.predict(x, None).probs

@@ -68,7 +68,7 @@ def test_attack_gives_parameters_no_gradient():
     x = threat.attack(PointEstimate(network), problem.train, rng)
     assert all(p.grad is None and p.requires_grad for p in network.parameters())
     assert not x.requires_grad
-    assert 0 < float((x - problem.train.x).abs().max()) <= 0.2 + 1e-12
+    assert 0 < (x - problem.train.x).abs().max() <= 0.2 + 1e-12
 
 
 def test_an_attack_that_may_stop_early_goes_on_while_training():

@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from support.runs.configured import component
-from support.series.small_sequences import assert_same_estimates, run, sequence, system
+from support.series.small_sequences import assert_same_estimates, run, run_filter, sequence, system
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.maths.particles.resampling import ancestors
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
@@ -21,73 +21,53 @@ from runner.execution.rng import Streams
 NAN = math.nan
 
 
-def density(y: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> float:
-    gap = y - mean
-    scale = math.sqrt((2 * math.pi) ** len(y) * np.linalg.det(covariance))
-    return float(np.exp(-0.5 * gap @ np.linalg.solve(covariance, gap)) / scale)
-
-
-def g_beta(g: float, beta: float, integral: float) -> float:
+def g_beta(g, beta: float, integral):
     """Eq. (6.6), times exp(−1/β + 1/(β + 1)): the constant that is taken off."""
     if beta == 0:
         return g
-    return math.exp(g**beta / beta - integral / (beta + 1) - 1 / beta + 1 / (beta + 1))
+    return (g**beta / beta - integral / (beta + 1) - 1 / beta + 1 / (beta + 1)).exp()
 
 
 @pytest.mark.parametrize("predictions", ["honest", "selected"])
 @pytest.mark.parametrize(("beta", "stabiliser"), [(0.0, 0.0), (0.0, 0.05), (0.3, 0.0), (0.3, 0.05)])
-def test_steps_are_algorithm_8_particle_by_particle(beta, stabiliser, predictions):
+def test_steps_are_algorithm_8(beta, stabiliser, predictions):
     problem, r, n, T = sequence(system(), 3, replicates=2), 2, 25, 3
     model, s = LinearGaussianModule(problem.system), problem.system
     keys = {"particles": n, "stabiliser": stabiliser, "predictions": predictions}
-    name = "beta_auxiliary_filter" if beta else "auxiliary_filter"
-    inference, rng = (
-        component("inference", name, **keys, **({"beta": beta} if beta else {})),
-        Streams(3),
-    )
-    H, A, Sigma = s.H.numpy(), s.A.numpy(), s.Sigma.numpy()
-    top = density(np.zeros(2), np.zeros(2), Sigma)  # sup g
-    integral = (
-        0.0 if beta == 0 else top**beta / (1 + beta)
-    )  # ∫ N(y; 0, Σ)^{1+β} dy = (2π)^{−β dy/2} |Σ|^{−β/2} / (1 + β)
-    c = stabiliser * g_beta(top, beta, integral)
+    name, own = ("beta_auxiliary_filter", {"beta": beta}) if beta else ("auxiliary_filter", {})
+    inference, rng = component("inference", name, **keys, **own), Streams(3)
+    zero = torch.zeros(2, dtype=torch.float64)
+    law = torch.distributions.MultivariateNormal(zero, s.Sigma)
+    top = law.log_prob(zero).exp()  # sup g
+    # ∫ N(y; 0, Σ)^{1+β} dy = (2π)^{−β dy/2} |Σ|^{−β/2} / (1 + β)
+    integral = top**beta / (1 + beta)
 
-    state = inference.init(model, problem, rng)
-    total = np.zeros(r)
+    def G(x, y):
+        return g_beta(law.log_prob(y.unsqueeze(1) - x @ s.H.T).exp(), beta, integral)  # [R, N]
+
+    c = stabiliser * g_beta(top, beta, integral)
+    state, total = inference.init(model, problem, rng), torch.zeros(r)
     for t, batch in problem.batches("observation", rng, 0, T):
-        before, w = state.particles, state.log_w.exp().numpy()
+        before, w = state.particles, state.log_w.exp()
         drawn = rng.noise.get_state()  # the same numbers, in the order in which they are asked for
         ahead = model.transition(before, t, rng.noise) if predictions == "honest" else None
-        G_mu = np.empty((r, n))
-        for i in range(r):
-            for k in range(n):
-                mean = H @ (A @ before[i, k].numpy())
-                G_mu[i, k] = g_beta(density(batch.y[i].numpy(), mean, Sigma), beta, integral) + c
+        G_mu = G(before @ s.A.T, batch.y) + c
         first = w * G_mu
-        p = first / first.sum(1, keepdims=True)
-        rows = ancestors("systematic", torch.from_numpy(p), rng.noise).view(r, n) % n
-        x = model.transition(torch.stack([before[i, rows[i]] for i in range(r)]), t, rng.noise)
-        second = np.empty((r, n))
-        for i in range(r):
-            for k in range(n):
-                g = density(batch.y[i].numpy(), H @ x[i, k].numpy(), Sigma)
-                second[i, k] = g_beta(g, beta, integral) / G_mu[i, rows[i, k]]
+        p = first / first.sum(1, keepdim=True)
+        rows = ancestors("systematic", p, rng.noise).view(r, n) % n
+        x = model.transition(before.take_along_dim(rows[..., None], 1), t, rng.noise)
+        second = G(x, batch.y) / G_mu.take_along_dim(rows, 1)
         rng.noise.set_state(drawn)
         state, _ = inference.step(state, batch, rng)
-        weights = second / second.sum(1, keepdims=True)
-        np.testing.assert_allclose(state.particles.numpy(), x.numpy())
-        np.testing.assert_allclose(state.log_w.exp().numpy(), weights, rtol=1e-9)
-        predicted = (
-            np.mean(x.numpy() @ H.T, 1)
-            if ahead is None
-            else np.einsum("rn,rnd->rd", w, ahead.numpy() @ H.T)
-        )
+        weights = second / second.sum(1, keepdim=True)
+        honest = ahead is not None
+        predicted = (w[..., None] * ahead).sum(1) if honest else x.mean(1)
+        total = total + first.sum(1).log() + second.mean(1).log()
         got = inference.posterior(state)
-        np.testing.assert_allclose(got.predicted[:, -1].numpy(), predicted, rtol=1e-9)
-        mean = np.einsum("rn,rnd->rd", weights, x.numpy())
-        np.testing.assert_allclose(got.mean[:, -1].numpy(), mean, rtol=1e-9)
-        total += np.log(first.sum(1)) + np.log(second.mean(1))
-        np.testing.assert_allclose(got.log_normaliser.numpy(), total, rtol=1e-9)
+        values = state.particles, state.log_w.exp(), got.predicted[:, -1], got.mean[:, -1]
+        mean = (weights[..., None] * x).sum(1)
+        assert_close(values, (x, weights, predicted @ s.H.T, mean), rtol=1e-9, atol=1e-12)
+        assert_close(got.log_normaliser, total, rtol=1e-9, atol=0)
 
 
 @pytest.mark.parametrize("stabiliser", [0.0, 0.05, 1.0])
@@ -98,18 +78,14 @@ def test_evidence_is_unbiased_and_distributions_are_those_of_kalman(stabiliser):
     problem = sequence(calm, 4, replicates=3000)
     problem.observations[::2, 2] = NAN  # half of the replicates miss one
     model, keys = LinearGaussianModule(calm), {"stabiliser": stabiliser}
-    got = run(
-        component("inference", "auxiliary_filter", particles=60, **keys), model, problem, Streams(2)
-    )
-    exact = run(component("inference", "kalman"), model, problem, Streams(0))
+    got = run_filter("auxiliary_filter", problem, model, seed=2, particles=60, **keys)
+    exact = run_filter("kalman", problem, model)
     for half in (slice(0, None, 2), slice(1, None, 2)):
         assert abs(z_score((got.log_normaliser - exact.log_normaliser)[half].exp(), 1.0)) < 4
     # a mean of ratios is biased by 1/N, which is not seen with many particles
     few = sequence(calm, 4, replicates=40)
-    got = run(
-        component("inference", "auxiliary_filter", particles=4000, **keys), model, few, Streams(2)
-    )
-    exact = run(component("inference", "kalman"), model, few, Streams(0))
+    got = run_filter("auxiliary_filter", few, model, seed=2, particles=4000, **keys)
+    exact = run_filter("kalman", few, model)
     # Without a stabiliser the weights of particles that Ǧ forgets are so large that variances are
     # still too small.
     for name in (
@@ -121,7 +97,7 @@ def test_evidence_is_unbiased_and_distributions_are_those_of_kalman(stabiliser):
 def test_a_stabiliser_makes_weights_finite_in_variance_where_the_states_move_far():
     problem = sequence(system(), 4, replicates=1500)
     model = LinearGaussianModule(problem.system)
-    exact = run(component("inference", "kalman"), model, problem, Streams(0)).log_normaliser
+    exact = run_filter("kalman", problem).log_normaliser
     spread = {}
     for stabiliser in (0.0, 0.05):
         inference = component("inference", "auxiliary_filter", particles=60, stabiliser=stabiliser)
@@ -139,7 +115,7 @@ def test_a_stabiliser_makes_weights_finite_in_variance_where_the_states_move_far
 def test_selected_predictions_have_seen_what_they_predict():
     problem = sequence(system(), 4, replicates=40)
     model = LinearGaussianModule(problem.system)
-    exact = run(component("inference", "kalman"), model, problem, Streams(0)).predicted
+    exact = run_filter("kalman", problem).predicted
     errors = {}
     for predictions in ("honest", "selected"):
         inference = component(
@@ -159,16 +135,8 @@ def test_selected_predictions_have_seen_what_they_predict():
 def test_beta_to_zero_is_the_auxiliary_filter(beta):
     problem = sequence(system(), 5, replicates=3)
     problem.observations[1, 2] = NAN
-    model = LinearGaussianModule(problem.system)
-    exact = run(
-        component("inference", "auxiliary_filter", particles=50), model, problem, Streams(9)
-    )
-    zero = run(
-        component("inference", "beta_auxiliary_filter", particles=50, beta=beta),
-        model,
-        problem,
-        Streams(9),
-    )
+    exact = run_filter("auxiliary_filter", problem, seed=9, particles=50)
+    zero = run_filter("beta_auxiliary_filter", problem, seed=9, particles=50, beta=beta)
     assert_same_estimates(zero, exact)
     assert exact.evidence
     assert zero.evidence == (beta == 0)

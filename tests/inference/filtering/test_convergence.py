@@ -9,11 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component
-from support.series.small_sequences import run, sequence, system
+from support.series.small_sequences import run_filter, sequence, system
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
-from runner.execution.rng import Streams
 
 ONE = torch.ones(1, 1, dtype=torch.float64)
 SCALAR = replace(system(), A=0.9 * ONE, Q=0.5 * ONE, H=ONE, Sigma=0.6 * ONE, m0=ONE[0] * 0, P0=ONE)
@@ -40,12 +38,7 @@ def slope(name: str, keys: dict[str, float | str], beta: float, sizes: dict[int,
     errors = []
     for n, replicates in sizes.items():
         problem = sequence(SCALAR, T, replicates)
-        got = run(
-            component("inference", name, particles=n, **keys),
-            LinearGaussianModule(SCALAR),
-            problem,
-            Streams(n),
-        )
+        got = run_filter(name, problem, LinearGaussianModule(SCALAR), seed=n, particles=n, **keys)
         exact = means_by_quadrature(problem.observations[0, :, 0], beta)
         errors.append(float((got.mean[..., 0] - exact).square().mean().sqrt()))
     return float(np.polyfit(np.log(list(sizes)), np.log(errors), 1)[0])
@@ -53,9 +46,7 @@ def slope(name: str, keys: dict[str, float | str], beta: float, sizes: dict[int,
 
 def test_quadrature_without_beta_is_the_kalman_filter():
     problem = sequence(SCALAR, T, 1)
-    exact = run(
-        component("inference", "kalman"), LinearGaussianModule(SCALAR), problem, Streams(0)
-    ).mean[0, :, 0]
+    exact = run_filter("kalman", problem, LinearGaussianModule(SCALAR)).mean[0, :, 0]
     torch.testing.assert_close(
         means_by_quadrature(problem.observations[0, :, 0], 0.0), exact, rtol=1e-6, atol=1e-6
     )

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, double, generator, load, normal
-from support.series.small_sequences import gappy, run, sequence, system
+from support.series.small_sequences import gappy, run, run_filter, sequence, system
 from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
@@ -57,13 +57,8 @@ class Sine:
 def test_on_a_linear_model_it_is_the_kalman_filter(name, apart, opaque):
     problem = gappy(7, 2, apart)
     linear = LinearGaussianModule(problem.system)
-    exact = run(component("inference", "kalman"), linear, problem, Streams(0))
-    got = run(
-        component("inference", name),
-        Opaque(problem.system) if opaque else linear,
-        problem,
-        Streams(0),
-    )
+    exact = run_filter("kalman", problem)
+    got = run_filter(name, problem, Opaque(problem.system) if opaque else linear)
     for field in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
         assert_close(vars(got)[field], vars(exact)[field], rtol=1e-10, atol=1e-10)
     assert got.evidence is not opaque
@@ -74,15 +69,8 @@ def test_on_a_linear_model_it_is_the_kalman_filter(name, apart, opaque):
 )
 def test_other_sigma_points_are_exact_on_a_linear_model_too(keys):
     problem = gappy(7, 2, True)
-    exact = run(
-        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
-    )
-    got = run(
-        component("inference", "unscented_kalman", **keys),
-        Opaque(problem.system),
-        problem,
-        Streams(0),
-    )
+    exact = run_filter("kalman", problem)
+    got = run_filter("unscented_kalman", problem, Opaque(problem.system), **keys)
     assert_close(got.mean, exact.mean, rtol=1e-10, atol=1e-10)
     assert_close(got.variance, exact.variance, rtol=1e-10, atol=1e-10)
 
@@ -128,7 +116,7 @@ def on_a_grid(problem: Sequence, r: int) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("name", NAMES)
 def test_on_a_mildly_nonlinear_model_it_is_near_the_exact_filter(name):
     problem = nonlinear()
-    got = run(component("inference", name), Sine(), problem, Streams(0))
+    got = run_filter(name, problem, Sine())
     for r in range(2):
         mean, variance = on_a_grid(problem, r)
         sd = variance.sqrt()
@@ -153,7 +141,7 @@ def test_jacobian_is_that_of_differences():
 
 def test_extended_step_is_algorithm_5_4():
     problem, model = nonlinear(), Sine()
-    got = run(component("inference", "extended_kalman"), model, problem, Streams(0))
+    got = run_filter("extended_kalman", problem, model)
     m, P = model.m0[0], model.P0[0, 0]
     for t in range(4):
         F = 1 + 0.4 * torch.cos(m)
@@ -169,7 +157,7 @@ def test_extended_step_is_algorithm_5_4():
 def test_unscented_step_is_algorithm_5_14():
     problem, model, (alpha, beta, kappa) = nonlinear(), Sine(), (0.8, 1.5, 0.5)
     keys = {"alpha": alpha, "beta": beta, "kappa": kappa}
-    got = run(component("inference", "unscented_kalman", **keys), model, problem, Streams(0))
+    got = run_filter("unscented_kalman", problem, model, **keys)
     n = 1
     lam = alpha**2 * (n + kappa) - n
     wm = double([lam / (n + lam), 1 / (2 * (n + lam)), 1 / (2 * (n + lam))])
@@ -242,18 +230,19 @@ def test_a_step_can_be_differentiated_with_respect_to_the_observation(name):
 
 
 def test_bad_settings_are_named():
-    problem = gappy(5, 1, False)
+    problem, model = gappy(5, 1, False), Opaque(system())
     with pytest.raises(ConfigMismatchError, match=r"inference\.kappa = -3"):
-        component("inference", "unscented_kalman", kappa=-3.0).init(
-            Opaque(system()), problem, Streams(0)
-        )
-    other = Sequence("one", None, problem.observations[..., :1], None, ["x"])
-    for name in (*NAMES, "kalman", "wolf_filter", "rts_smoother", "extended_rts_smoother"):
-        with pytest.raises(
-            ConfigMismatchError, match="model: observes 2 numbers at a time, dataset=one has 1"
-        ):
-            component("inference", name).init(LinearGaussianModule(system()), other, Streams(0))
-    broken = Opaque(system())
-    broken.Sigma = -broken.Sigma
+        run_filter("unscented_kalman", problem, model, kappa=-3.0)
+    model.Sigma = -model.Sigma
     with pytest.raises(NumericalError, match="Σ is not positive definite"):
-        component("inference", "extended_kalman").init(broken, problem, Streams(0))
+        run_filter("extended_kalman", problem, model)
+
+
+@pytest.mark.parametrize(
+    "name", [*NAMES, "kalman", "wolf_filter", "rts_smoother", "extended_rts_smoother"]
+)
+def test_another_number_of_observations_is_refused(name):
+    other = Sequence("one", None, gappy(5, 1, False).observations[..., :1], None, ["x"])
+    message = "model: observes 2 numbers at a time, dataset=one has 1"
+    with pytest.raises(ConfigMismatchError, match=message):
+        run_filter(name, other, LinearGaussianModule(system()))

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import component, double, generator, load, normal
-from support.series.small_sequences import assert_same_estimates, run, sequence, system
+from support.series.small_sequences import assert_same_estimates, run, run_filter, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
@@ -24,8 +24,6 @@ from components.series.filtering.losses import (
     log_huber_likelihood,
     log_likelihood,
 )
-from components.series.filtering.student_t_filter import log_student_t
-from components.series.models.lgssm import NoiseScales
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.models.stochastic_volatility import VolatilityModule
 from runner.errors import ConfigError
@@ -66,15 +64,14 @@ def test_linearised_proposal_is_the_optimal_one_where_h_is_linear():
 def test_guided_filters_with_either_proposal_are_the_same():
     problem = sequence(system(), 5, replicates=4)
     problem.observations[1, 2] = NAN
-    model = LinearGaussianModule(problem.system)
     keys = {"particles": 60}
-    optimal = run(component("inference", "guided_filter", **keys), model, problem, Streams(5))
+    optimal = run_filter("guided_filter", problem, seed=5, **keys)
     for name, more in (
         ("guided_filter", {"proposal": "linearised"}),
         ("generalised_filter", {"proposal": "optimal", "loss": "kl"}),
         ("generalised_filter", {"proposal": "linearised", "loss": "beta", "beta": 0.0}),
     ):
-        got = run(component("inference", name, **keys, **more), model, problem, Streams(5))
+        got = run_filter(name, problem, seed=5, **keys, **more)
         for field in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
             assert_close(getattr(got, field), getattr(optimal, field), rtol=1e-7, atol=1e-9)
         assert got.evidence
@@ -86,7 +83,7 @@ def test_evidence_is_unbiased_with_every_resampling(name, scheme):
     problem = sequence(system(), 4, replicates=2000)
     problem.observations[::2, 2] = NAN
     model = LinearGaussianModule(problem.system)
-    exact = run(component("inference", "kalman"), model, problem, Streams(0))
+    exact = run_filter("kalman", problem)
     inference = component("inference", name, particles=30, resampling=scheme, resample_below=0.7)
     got = run(inference, model, problem, Streams(6))
     for half in (slice(0, None, 2), slice(1, None, 2)):
@@ -97,13 +94,8 @@ def test_linearised_proposals_of_a_curved_observation_are_unbiased_and_better_th
     calm = replace(system(), Sigma=0.1 * system().Sigma)
     problem, model = sequence(calm, 3, replicates=400), Curved(calm)
     keys = {"particles": 100}
-    boot = run(component("inference", "bootstrap_filter", **keys), model, problem, Streams(1))
-    led = run(
-        component("inference", "guided_filter", proposal="linearised", **keys),
-        model,
-        problem,
-        Streams(2),
-    )
+    boot = run_filter("bootstrap_filter", problem, model, seed=1, **keys)
+    led = run_filter("guided_filter", problem, model, seed=2, proposal="linearised", **keys)
     shift = boot.log_normaliser.mean()
     a, b = (boot.log_normaliser - shift).exp(), (led.log_normaliser - shift).exp()
     gap = (a.mean() - b.mean()) / (a.var() / len(a) + b.var() / len(b)).sqrt()
@@ -136,20 +128,15 @@ def test_losses_are_their_equations_term_by_term():
 
 
 @pytest.mark.parametrize("threshold", [0.5, 1.345, 50.0])
-def test_hubers_loss_is_that_of_whitened_residuals_one_by_one(threshold):
+def test_hubers_loss_is_that_of_whitened_residuals(threshold):
     model, (x, batch) = LinearGaussianModule(system()), drawn()
     got = log_huber_likelihood(model, batch, x, threshold)
     L = torch.linalg.cholesky(model.Sigma)
-    at_zero = -math.log(2 * math.pi) - float(L.diagonal().log().sum())
-    for r in range(2):
-        for n in range(40):
-            literal = at_zero
-            for value in torch.linalg.solve_triangular(
-                L, (batch.y[r] - model.H @ x[r, n])[:, None], upper=False
-            )[:, 0]:
-                size = abs(float(value))
-                literal -= size**2 / 2 if size <= threshold else threshold * size - threshold**2 / 2
-            assert float(got[r, n]) == pytest.approx(literal, rel=1e-10)
+    residuals = (batch.y[:, None] - x @ model.H.T).mT
+    size = torch.linalg.solve_triangular(L, residuals, upper=False).abs()
+    losses = torch.where(size <= threshold, size**2 / 2, threshold * size - threshold**2 / 2)
+    at_zero = -math.log(2 * math.pi) - L.diagonal().log().sum()
+    assert_close(got, at_zero - losses.sum(1), rtol=1e-10, atol=0)
     if threshold == 50.0:
         assert_close(got, log_likelihood(model, batch, x))
 
@@ -170,9 +157,7 @@ def test_losses_of_size_zero_are_the_ordinary_filter(loss, size):
     problem = sequence(system(), 6, replicates=3)
     problem.observations[1, 2] = NAN
     model = LinearGaussianModule(problem.system)
-    exact = run(
-        component("inference", "bootstrap_filter", particles=70), model, problem, Streams(9)
-    )
+    exact = run_filter("bootstrap_filter", problem, seed=9, particles=70)
     inference = component(
         "inference", "generalised_filter", particles=70, loss=loss, **{loss: size}
     )
@@ -183,19 +168,8 @@ def test_losses_of_size_zero_are_the_ordinary_filter(loss, size):
 
 def test_generalised_filter_with_beta_is_the_beta_bootstrap_filter():
     problem = sequence(system(), 6, replicates=3)
-    model = LinearGaussianModule(problem.system)
-    exact = run(
-        component("inference", "beta_bootstrap_filter", particles=70, beta=0.3),
-        model,
-        problem,
-        Streams(9),
-    )
-    got = run(
-        component("inference", "generalised_filter", particles=70, beta=0.3),
-        model,
-        problem,
-        Streams(9),
-    )
+    exact = run_filter("beta_bootstrap_filter", problem, seed=9, particles=70, beta=0.3)
+    got = run_filter("generalised_filter", problem, seed=9, particles=70, beta=0.3)
     assert torch.equal(got.mean, exact.mean)
     assert torch.equal(got.log_normaliser, exact.log_normaliser)
 
@@ -218,7 +192,7 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal)
         "gamma": 0.5,
         "threshold": 0.8,
     }
-    got = run(component("inference", "generalised_filter", **keys), model, problem, Streams(4))
+    got = run_filter("generalised_filter", problem, model, seed=4, **keys)
     x = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
     g, r = torch.exp(-0.5 * (2.0 - x) ** 2) / math.sqrt(2 * math.pi), (2.0 - x).abs()
     integral = (2 * math.pi) ** -0.25 / math.sqrt(1.5)  # ∫ g^{3/2}
@@ -234,87 +208,18 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal)
     assert z_score(got.variance[:, 0, 0], (w * (x - mean) ** 2).sum()).abs() < 4
 
 
-def test_sizes_below_zero_are_refused_by_name():
-    for name, key in (
-        ("generalised_filter", "beta"),
-        ("generalised_filter", "gamma"),
-        ("beta_auxiliary_filter", "beta"),
-    ):
-        with pytest.raises((ConfigError, ValueError), match=key):
-            component("inference", name, **{key: -0.1})
-    with pytest.raises((ConfigError, ValueError), match="threshold"):
-        component("inference", "generalised_filter", threshold=0.0)
-
-
-def test_oracle_is_the_bootstrap_filter_of_the_contaminated_model():
-    problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
-    attacked = problem.attack(
-        component("attacker", "gaussian_contamination", probability=0.2, sd=5.0), rng
-    )
-    for data in (problem, attacked):
-        oracle = component("inference", "oracle", particles=200)
-        got = run(
-            oracle, component("model", "linear_gaussian_ssm").build(data, rng), data, Streams(1)
-        )
-        model = component("model", "contaminated_ssm").build(data, rng)
-        exact = run(
-            component("inference", "bootstrap_filter", particles=200), model, data, Streams(1)
-        )
-        assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
-        assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
-
-
-def test_oracle_weighs_by_the_density_of_t_mixtures():
-    problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
-    attacker = component(
-        "attacker",
-        "student_t_outliers",
-        probability=0.3,
-        df=1.0,
-        scale=20.0,
-        mode="replace",
-        shared=False,
-    )
-    attacked = problem.attack(attacker, rng)
-    model = component("model", "linear_gaussian_ssm").build(attacked, rng)
-    oracle = component("inference", "oracle", particles=10)
-    state = oracle.init(model, attacked, rng)
-    x, y = state.particles, attacked.observations[:, 0]
-    got = state.model.log_observation(y, x, 1)
-    t = torch.distributions.StudentT(1.0, 0.0, 20.0)
-    for r in range(2):
-        for n in range(10):
-            gap = y[r] - model.H @ x[r, n]
-            clean = torch.distributions.MultivariateNormal(
-                torch.zeros(2, dtype=torch.float64), model.Sigma
-            )
-            literal = (0.7 * clean.log_prob(gap).exp() + 0.3 * t.log_prob(gap).sum().exp()).log()
-            assert_close(got[r, n], literal)
-
-
-def test_oracle_of_lost_observations_is_the_bootstrap_filter():
-    """Where they are lost whatever they are, nothing is known from that they are: the clean law is
-    exact."""
-    problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
-    lost = problem.attack(component("attacker", "missing", probability=0.4, run_length=2.0), rng)
-    assert lost.missing.any()
-    model = component("model", "linear_gaussian_ssm").build(lost, rng)
-    got, exact = (
-        run(component("inference", name, particles=200), model, lost, Streams(1))
-        for name in ("oracle", "bootstrap_filter")
-    )
-    assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
-    assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
-    assert got.evidence
-
-
-def test_oracle_refuses_a_model_whose_clean_noise_is_not_gaussian():
-    problem, rng = load("asymmetric_wiener", replicates=2, n_steps=8)
-    model = component("model", "asymmetric_wiener").build(problem, rng)
-    with pytest.raises(
-        ConfigMismatchError, match=r"inference=oracle: the model's own noise is not N\(0, Σ\)"
-    ):
-        component("inference", "oracle").init(model, problem, rng)
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("generalised_filter", "beta", -0.1),
+        ("generalised_filter", "gamma", -0.1),
+        ("generalised_filter", "threshold", 0.0),
+        ("beta_auxiliary_filter", "beta", -0.1),
+    ],
+)
+def test_sizes_below_zero_are_refused_by_name(name, key, value):
+    with pytest.raises((ConfigError, ValueError), match=key):
+        component("inference", name, **{key: value})
 
 
 def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():
@@ -357,60 +262,3 @@ def test_oracle_refuses_an_attacker_without_a_law():
     model = component("model", "linear_gaussian_ssm").build(attacked, rng)
     with pytest.raises(ConfigMismatchError, match="attacker=sensor_stuck does not say by what law"):
         component("inference", "oracle").init(model, attacked, rng)
-
-
-LAWS = {
-    "gaussian_contamination": {"sd": 5.0},
-    "student_t_outliers": {"df": 1.0, "scale": 3.0, "mode": "replace", "shared": False},
-    "multiplicative_exponential": {"scale": 5.0},
-    "missing": {},
-}
-
-
-@pytest.mark.parametrize("name", [*LAWS, "huber", "joint", "product"])
-def test_parameter_sets_at_once_weigh_as_one_by_one(name):
-    """Σ [K, dy, dy] of unknown scales, as filters inside particle MCMC and SMC² meet it."""
-    problem, rng = load("wiener_velocity", replicates=1, n_steps=5)
-    law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
-    built = component(
-        "model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=None)
-    ).build(problem, rng)
-    theta = double([[-0.5], [0.0], [0.9]])
-    g = generator(1)
-    x = problem.states[:, 4:5] + normal(g, 3, 7, 4)
-
-    def weighed(k: slice) -> torch.Tensor:
-        model, some = built.at(theta[k]), x[k]
-        batch = Observation(5, problem.observations[:, 4].expand(len(some), -1))
-        if name == "huber":
-            return log_huber_likelihood(model, batch, some, 1.3)
-        if name in ("joint", "product"):
-            return log_student_t(model, batch, some, 2.0, name == "joint", None)
-        attacked = problem.attack(
-            component("attacker", name, probability=0.3, **LAWS[name]), Streams(0)
-        )
-        several = replace(attacked, observations=attacked.observations.expand(len(some), -1, -1))
-        state = component("inference", "oracle", particles=7).init(model, several, Streams(0))
-        return state.model.log_observation(batch.y, some, 5)
-
-    together = weighed(slice(None))
-    for k in range(3):
-        assert_close(together[k : k + 1], weighed(slice(k, k + 1)))
-    assert (together[0] != together[1]).all()
-
-
-def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
-    """The linearised proposal is the optimal one where h is linear, with Q and Σ of each set
-    too."""
-    problem, rng = load("wiener_velocity", replicates=3, n_steps=5)
-    law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
-    built = component(
-        "model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=law)
-    ).build(problem, rng)
-    at = built.at(double([[-0.5, 0.3], [0.0, -1.0], [0.9, 0.5]]))
-    g = generator(1)
-    before = problem.states[:, 3:4] + normal(g, 3, 7, 4)
-    batch = Observation(5, problem.observations[:, 4])
-    a, b = (propose(at, batch, before, Streams(4), guide) for guide in ("optimal", "linearised"))
-    assert_close(a.x, b.x)
-    assert_close(a.log_ratio, b.log_ratio)

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, double, generator, normal
-from support.series.small_sequences import run, sequence, system
+from support.series.small_sequences import run, run_filter, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
@@ -30,9 +30,7 @@ def gappy(replicates):
 
 
 def errors(problem, **keys):
-    exact = run(
-        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
-    )
+    exact = run_filter("kalman", problem)
     return filtered(problem, loss="kl", **keys).log_normaliser - exact.log_normaliser
 
 
@@ -52,7 +50,7 @@ def test_proposal_is_f_psi_over_its_integral():
     draws = proposal.draw(rows, generator(0)).flatten()
     for power in (1, 2, 3):
         moment = torch.trapezoid(f * psi * x**power, x) / integral
-        assert abs(float(z_score(draws**power, moment))) < 4
+        assert abs(z_score(draws**power, moment)) < 4
 
 
 def test_fit_finds_a_log_quadratic_and_drops_negative_curvature():
@@ -75,21 +73,19 @@ def test_evidence_of_a_linear_gaussian_model_is_exact_without_a_floor():
 def test_evidence_is_unbiased_with_less_noise_than_the_bootstrap_filter(below):
     problem = gappy(200)
     error = errors(problem, proposal="iterated", floor=0.02, resample_below=below)
-    assert abs(float(z_score(error.exp(), torch.tensor(1.0)))) < 4
+    assert abs(z_score(error.exp(), torch.tensor(1.0))) < 4
     assert error.var() < 0.05 * errors(problem).var()
 
 
 def test_a_weight_that_is_not_divided_by_psi_is_found(monkeypatch):
     monkeypatch.setattr(Twist, "log_value", lambda self, x: x.new_zeros(x.shape[:2]).double())
     error = errors(gappy(200), proposal="iterated", floor=0.02)
-    assert abs(float(z_score(error.exp(), torch.tensor(1.0)))) > 6
+    assert abs(z_score(error.exp(), torch.tensor(1.0))) > 6
 
 
 def test_means_tend_to_those_of_kalman():
     problem = sequence(system(), 4, 12)
-    exact = run(
-        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
-    )
+    exact = run_filter("kalman", problem)
     found = filtered(problem, loss="kl", proposal="iterated", floor=0.3, particles=2000)
     for name in ("mean", "predicted"):
         assert z_score(getattr(found, name), getattr(exact, name)[0]).abs().max() < 4.5
@@ -117,6 +113,6 @@ def test_every_parameter_set_has_its_own_proposal():
     unknown = UnknownScales(problem.system, NoiseScales(observation_sd=prior, state_sd=prior))
     model = unknown.at(torch.tensor([[0.1, 0.3], [-0.4, 0.2], [0.5, -0.6]]).double())
     keys = {"loss": "kl", "proposal": "iterated", "floor": 0.0, "particles": 80}
-    found = run(component("inference", "generalised_filter", **keys), model, problem, Streams(1))
-    exact = run(component("inference", "kalman"), model, problem, Streams(0))
+    found = run_filter("generalised_filter", problem, model, seed=1, **keys)
+    exact = run_filter("kalman", problem, model)
     assert (found.log_normaliser - exact.log_normaliser).abs().max() < 1e-3

@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import component, double, load
-from support.series.small_sequences import gappy, run, sequence, system
+from support.series.small_sequences import gappy, run, run_filter, sequence, system
 from torch.testing import assert_close
 
 from components.series.gaussian_filtering.kalman_series import filter_series
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
-from runner.execution.rng import Streams
 
 
 def compared(model, problem):
-    steps = run(component("inference", "kalman"), model, problem, Streams(0))
+    steps = run_filter("kalman", problem, model)
     whole = filter_series(model, problem.observations, problem.missing)
     assert_close(whole.mean.transpose(0, 1), steps.mean, rtol=1e-10, atol=1e-9)
     variance = whole.P.diagonal(dim1=-2, dim2=-1)
@@ -81,10 +80,10 @@ def test_parameters_of_each_replicate_are_its_own():
     s, problem = system(), sequence(system(), 6, 2)
     scale = double([1.0, 4.0]).view(2, 1, 1)
     both = LinearGaussianModule(type(s)(s.A, s.Q * scale, s.H, s.Sigma * scale, s.m0, s.P0))
-    got = run(component("inference", "kalman"), both, problem, Streams(0))
+    got = run_filter("kalman", problem, both)
     for r, value in enumerate((1.0, 4.0)):
         one = LinearGaussianModule(type(s)(s.A, s.Q * value, s.H, s.Sigma * value, s.m0, s.P0))
-        alone = run(component("inference", "kalman"), one, problem, Streams(0))
+        alone = run_filter("kalman", problem, one)
         assert_close(got.log_normaliser[r], alone.log_normaliser[0])
         assert_close(got.mean[r], alone.mean[0])
     compared(both, problem)

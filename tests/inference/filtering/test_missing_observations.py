@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import component, load
-from support.series.small_sequences import run, sequence, system
+from support.series import small_sequences
+from support.series.small_sequences import run, run_filter, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
@@ -18,68 +19,62 @@ from runner.execution.rng import Streams
 T = 6
 
 
-def gappy(apart: bool, replicates: int = 3):
+def gappy(apart: bool):
     """A sequence some of whose observations are missing, the same in all replicates or not; one
     coordinate is enough."""
-    problem = sequence(system(), T, replicates)
-    problem.observations[:, 3] = math.nan
-    problem.observations[:, 0, 1] = math.nan
+    problem = small_sequences.gappy(T, 3, apart)
     if apart:
-        problem.observations[1, 4] = math.nan
         problem.observations[2, 1:3, 0] = math.nan
     return problem
 
 
 def conditioned(problem, r: int):
-    """E and Var of each x_t given the y_s, s ≤ t, that replicate r has seen, and log p of these,
-    from the joint Gaussian."""
+    """E and Var of each x_t given the y_s, s ≤ t, that replicate r has seen, E y_t given s < t, and
+    log p of these, from the joint Gaussian: x_t = Aᵗ x_0 + Σ_v A^{t−v} w_v."""
     s, dx, dy = problem.system, 3, 2
-    blocks = [torch.linalg.matrix_power(s.A, t) for t in range(T + 1)]
-    spread = torch.zeros(T * dx, T * dx, dtype=torch.float64)
-    for t in range(1, T + 1):
-        for u in range(1, T + 1):
-            shared = blocks[t] @ s.P0 @ blocks[u].T
-            for v in range(1, min(t, u) + 1):
-                shared = shared + blocks[t - v] @ s.Q @ blocks[u - v].T
-            spread[(t - 1) * dx : t * dx, (u - 1) * dx : u * dx] = shared
-    mean = torch.cat([blocks[t] @ s.m0 for t in range(1, T + 1)])
-    H = torch.block_diag(*[s.H] * T)
-    cov_y, cross, mean_y = (
-        H @ spread @ H.T + torch.block_diag(*[s.Sigma] * T),
-        spread @ H.T,
-        H @ mean,
+    powers = [torch.linalg.matrix_power(s.A, t) for t in range(T + 1)]
+    zero = torch.zeros_like(s.A)
+    F = torch.cat(
+        [
+            torch.cat([powers[t - v] if v <= t else zero for v in range(T + 1)], 1)
+            for t in range(1, T + 1)
+        ]
     )
+    spread = F @ torch.block_diag(s.P0, *[s.Q] * T) @ F.T
+    mean, H = F[:, :dx] @ s.m0, torch.block_diag(*[s.H] * T)
+    cov_y, cross = H @ spread @ H.T + torch.block_diag(*[s.Sigma] * T), spread @ H.T
     y, there = problem.observations[r].flatten(), (~problem.missing[r]).repeat_interleave(dy)
-    means, variances = [], []
-    for t in range(T):
-        rows, seen = slice(t * dx, (t + 1) * dx), there & (torch.arange(T * dy) < (t + 1) * dy)
+
+    def given(t: int, n: int):
+        """Mean and variance of x_t, given the first n observations."""
+        rows, seen = slice(t * dx, (t + 1) * dx), there & (torch.arange(T * dy) < n * dy)
         gain = torch.linalg.solve(cov_y[seen][:, seen], cross[rows][:, seen].T).T
-        means.append(mean[rows] + gain @ (y[seen] - mean_y[seen]))
-        variances.append((spread[rows, rows] - gain @ cross[rows][:, seen].T).diagonal())
-    law = torch.distributions.MultivariateNormal(mean_y[there], cov_y[there][:, there])
-    return torch.stack(means), torch.stack(variances), law.log_prob(y[there])
+        variance = spread[rows, rows] - gain @ cross[rows][:, seen].T
+        return mean[rows] + gain @ (y - H @ mean)[seen], variance.diagonal()
+
+    means, variances = zip(*[given(t, t + 1) for t in range(T)], strict=True)
+    predicted = torch.stack([given(t, t)[0] for t in range(T)]) @ s.H.T
+    law = torch.distributions.MultivariateNormal((H @ mean)[there], cov_y[there][:, there])
+    return torch.stack(means), torch.stack(variances), predicted, law.log_prob(y[there])
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_kalman_is_the_joint_gaussian_conditioned_on_what_was_seen(apart):
+def test_kalman_is_the_joint_gaussian_given_the_observations(apart):
     problem = gappy(apart)
-    got = run(
-        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
-    )
+    got = run_filter("kalman", problem)
     for r in range(3):
-        mean, variance, evidence = conditioned(problem, r)
-        assert_close(got.mean[r], mean, rtol=1e-9, atol=1e-10)
-        assert_close(got.variance[r], variance, rtol=1e-9, atol=1e-10)
-        assert_close(got.log_normaliser[r], evidence, rtol=1e-10, atol=1e-9)
+        expected = conditioned(problem, r)
+        found = got.mean[r], got.variance[r], got.predicted[r], got.log_normaliser[r]
+        assert_close(found, expected, rtol=1e-9, atol=1e-9)
+        upper = expected[0] + 1.6448536 * expected[1].sqrt()
+        assert_close(got.upper[r], upper, rtol=1e-6, atol=1e-6)
 
 
-def test_covariances_are_shared_only_where_the_same_is_missing():
-    for apart, dim in ((False, 2), (True, 3)):
-        problem = gappy(apart)
-        state = component("inference", "kalman").init(
-            LinearGaussianModule(problem.system), problem, Streams(0)
-        )
-        assert state.P.dim() == dim
+@pytest.mark.parametrize(("apart", "dim"), [(False, 2), (True, 3)])
+def test_covariances_are_shared_only_where_the_same_is_missing(apart, dim):
+    problem = gappy(apart)
+    model = LinearGaussianModule(problem.system)
+    assert component("inference", "kalman").init(model, problem, Streams(0)).P.dim() == dim
 
 
 @pytest.mark.parametrize("name", ["bootstrap_filter", "beta_bootstrap_filter"])
@@ -106,18 +101,16 @@ def test_weighing_by_a_stand_in_for_what_is_missing_is_wrong():
     exact_problem = replace(problem, observations=problem.observations.clone())
     exact_problem.observations[:, 2] = math.nan
     model = LinearGaussianModule(problem.system)
-    exact = run(component("inference", "kalman"), model, exact_problem, Streams(0))
+    exact = run_filter("kalman", exact_problem, model)
     problem.observations[:, 2] = exact.predicted[:, 2]
-    got = run(component("inference", "bootstrap_filter", particles=400), model, problem, Streams(3))
+    got = run_filter("bootstrap_filter", problem, seed=3, particles=400)
     assert z_score((got.log_normaliser - exact.log_normaliser).exp(), 1.0).abs() > 10
 
 
 def test_nothing_seen_is_the_prior():
     problem = sequence(system(), T, 2)
     problem.observations[:] = math.nan
-    got = run(
-        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
-    )
+    got = run_filter("kalman", problem)
     assert torch.equal(got.log_normaliser, torch.zeros(2, dtype=torch.float64))
     s = problem.system
     P = s.A @ s.P0 @ s.A.T + s.Q
@@ -131,12 +124,7 @@ def test_a_model_is_never_asked_about_what_is_missing():
             return super().log_observation(y, x, t)
 
     problem = gappy(apart=True)
-    got = run(
-        component("inference", "bootstrap_filter", particles=30),
-        Picky(problem.system),
-        problem,
-        Streams(0),
-    )
+    got = run_filter("bootstrap_filter", problem, Picky(problem.system), particles=30)
     assert torch.isfinite(got.mean).all()
 
 

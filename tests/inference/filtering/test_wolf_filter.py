@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, load
-from support.series.small_sequences import gappy, run, sequence, system
+from support.series.small_sequences import gappy, run, run_filter, sequence, system
 from torch.testing import assert_close
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
@@ -21,7 +21,7 @@ WEIGHTS = ("imq", "md", "tmd")
 def test_an_infinite_threshold_is_the_kalman_filter(weight, apart):
     problem = gappy(7, 2, apart)
     model = LinearGaussianModule(problem.system)
-    exact = run(component("inference", "kalman"), model, problem, Streams(0))
+    exact = run_filter("kalman", problem)
     wolf = component("inference", "wolf_filter", weight=weight, soft_threshold=1e200)
     got = run(wolf, model, problem, Streams(0))
     for field in ("mean", "variance", "predicted", "log_normaliser"):

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import pytest
 import torch
 from support.runs.configured import component, double, generator, normal
-from support.targets.known_targets import F64, GaussianTarget, correlated, sampled
+from support.targets.known_targets import (
+    F64,
+    GaussianTarget,
+    correlated,
+    run_chains,
+    sampled,
+    walk,
+    z_score,
+)
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -23,19 +30,20 @@ from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
 from components.metrics.diagnostics import split_rhat
 from runner.execution.execute import run
-from runner.execution.rng import Streams
 
 
 def test_windows_are_stans():
-    assert windows(1000) == (75, [100, 150, 250, 450, 950])
-    assert windows(500) == (75, [100, 150, 250, 450])
-    assert windows(100) == (15, [90])
-    assert windows(19) == (0, [])
+    stan = {
+        1000: (75, [100, 150, 250, 450, 950]),
+        500: (75, [100, 150, 250, 450]),
+        100: (15, [90]),
+        19: (0, []),
+    }
+    assert {warmup: windows(warmup) for warmup in stan} == stan
     for warmup in range(20, 700, 7):
         initial, ends = windows(warmup)
-        assert initial < ends[0]
-        assert ends[-1] < warmup
-        assert all(a < b for a, b in pairwise(ends))
+        edges = [initial, *ends, warmup]
+        assert edges == sorted(set(edges))
 
 
 def test_dual_averaging_is_equation_6():
@@ -72,57 +80,44 @@ def test_reasonable_step_crosses_a_half():
     assert 0.3 < found[30.0] < 3
 
 
-def test_a_density_that_no_step_size_suits_says_so():
+def test_a_density_that_no_step_size_suits_is_named():
     class Cliff(GaussianTarget):
         def log_prior(self, theta):
-            return super().log_prior(theta) + 1e12 * torch.where(
-                theta.detach() == self.begun, 0.0, -1.0
-            ).sum(1)
+            at_start = theta.detach() == self.begun
+            return super().log_prior(theta) + 1e12 * torch.where(at_start, 0.0, -1.0).sum(1)
 
         def sample_prior(self, n, generator):
             self.begun = super().sample_prior(n, generator)
             return self.begun
 
     nuts = component("inference", "nuts", chains=4)
-    state, rng = (
-        nuts.init(Cliff(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64)), None, Streams(0)),
-        Streams(0),
-    )
     with pytest.raises(NumericalError, match=r"step size.*start"):
-        nuts.step(state, None, rng)
+        run_chains(nuts, Cliff(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64)), 1)
 
 
 @pytest.mark.parametrize("name", ["hmc", "nuts"])
 def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
-    target, rng = correlated(0.9), Streams(0)
-    sampler = component(
-        "inference", name, chains=30, warmup=220, mass="dense", target_acceptance=0.85
-    )
-    state = sampler.init(target, None, rng)
-    seen = []
-    for _ in range(260):
-        state, info = sampler.step(state, None, rng)
-        seen.append((state.tuning, state.length, float(info["acceptance_rate"])))
-    assert all(t is seen[219][0] and length == seen[219][1] for t, length, _ in seen[219:])
-    assert seen[218][0].step_size != seen[219][0].step_size
-    assert_close(seen[-1][0].mass.inverse, target.covariance, rtol=0.25, atol=0.02)
-    rate = sum(r for *_, r in seen[220:]) / 40
-    # chees aims with the harmonic mean, which lies below the mean that is looked at here
+    target, keys = correlated(0.9), {"mass": "dense", "target_acceptance": 0.85}
+    sampler = component("inference", name, chains=30, warmup=220, **keys)
+    path = list(walk(sampler, target, 260))
+    seen = [(state.tuning, state.length) for state, _ in path]
+    fixed, length = seen[219]
+    assert all(t is fixed and own == length for t, own in seen[219:])
+    assert seen[218][0].step_size != fixed.step_size
+    assert_close(fixed.mass.inverse, target.covariance, rtol=0.25, atol=0.02)
+    rate = sum(float(info["acceptance_rate"]) for _, info in path[220:]) / 40
+    # chees aims with the harmonic mean, which lies below the mean that is checked here
     assert 0.78 < rate < 0.97
-    assert sampler.posterior(state).n_draws == 40
-    assert sampler.posterior(state).stats["step_size"].unique().tolist() == [seen[-1][0].step_size]
+    draws = sampler.posterior(path[-1][0])
+    assert draws.n_draws == 40
+    assert draws.stats["step_size"].unique().tolist() == [fixed.step_size]
 
 
 def test_without_a_warm_up_nothing_is_learnt():
-    hmc, rng = (
-        component("inference", "hmc", warmup=0, step_size=0.3, trajectory="jittered"),
-        Streams(0),
-    )
-    state = hmc.init(correlated(), None, rng)
-    for _ in range(5):
-        state, info = hmc.step(state, None, rng)
-        assert info["step_size"] == 0.3
-    assert torch.equal(state.tuning.mass.inverse, torch.ones(2, dtype=F64))
+    hmc = component("inference", "hmc", warmup=0, step_size=0.3, trajectory="jittered")
+    path = list(walk(hmc, correlated(), 5))
+    assert {info["step_size"] for _, info in path} == {0.3}
+    assert torch.equal(path[-1][0].tuning.mass.inverse, torch.ones(2, dtype=F64))
 
 
 def test_haltons_points():
@@ -132,11 +127,8 @@ def test_haltons_points():
 def ends(t: float, eps: float, C: int, seed: int):
     """Starts and ends of trajectories of N(0, I₃) of length t, with a mass that is not the
     identity."""
-    target, mass = (
-        GaussianTarget(torch.zeros(3, dtype=F64), torch.eye(3, dtype=F64)),
-        Mass.of(torch.ones(3, dtype=F64)),
-    )
-    g = generator(seed)
+    target = GaussianTarget(torch.zeros(3, dtype=F64), torch.eye(3, dtype=F64))
+    mass, g = Mass.of(torch.ones(3, dtype=F64)), generator(seed)
     theta = normal(g, C, 3)
     z = Phase(theta, mass.momentum(theta, g), *value_and_gradient(target, theta, None))
     return z, leapfrog(target, None, mass, eps, z, round(t / eps)), mass
@@ -146,17 +138,12 @@ def test_slope_of_chees_is_its_formula():
     z, after, _ = ends(1.0, 0.25, 5, 0)
     mass = Mass.of(double([[0.7, 0.5, 0.0], [0.5, 1.8, 0.1], [0.0, 0.1, 0.4]]))
     rate = double([1.0, 0.2, 0.0, 0.7, 0.4])
-    M, kept = torch.linalg.inv(mass.inverse), [0, 1, 3, 4]
-    ahead = sum(rate[c] * after.theta[c] for c in kept) / rate.sum()
-    behind = sum(z.theta[c] for c in range(5)) / 5
-    total, distance = 0.0, 0.0
-    for c in kept:
-        a, b = after.theta[c] - ahead, z.theta[c] - behind
-        velocity = mass.inverse @ after.r[c]
-        total += rate[c] * 1.0 * (a @ M @ a - b @ M @ b) * (a @ M @ velocity) / 5
-    for c in range(5):
-        distance += (z.theta[c] - behind) @ M @ (z.theta[c] - behind) / 5
-    assert chees.slope(z, after, rate, mass, 1.0) == pytest.approx(float(total / distance**2))
+    M = torch.linalg.inv(mass.inverse)
+    a, b = after.theta - rate @ after.theta / rate.sum(), z.theta - z.theta.mean(0)
+    ahead, behind = (a @ M * a).sum(1), (b @ M * b).sum(1)
+    velocity = (a @ M * (after.r @ mass.inverse)).sum(1)
+    literal = (rate * 1.0 * (ahead - behind) * velocity).mean() / behind.mean() ** 2
+    assert chees.slope(z, after, rate, mass, 1.0) == pytest.approx(float(literal))
 
 
 def test_slope_of_chees_is_free_of_scales_and_of_what_was_rejected():
@@ -169,12 +156,8 @@ def test_slope_of_chees_is_free_of_scales_and_of_what_was_rejected():
         return Phase(1e3 * z.theta, 1e3 * z.r, z.value, z.gradient)
 
     def paper(z, after, rate):
-        return (
-            chees.slope(z, after, rate, mass, 1.0)
-            * 5
-            / float(rate.sum())
-            * float(mass.square(z.theta).mean() ** 2)
-        )
+        own = chees.slope(z, after, rate, mass, 1.0)
+        return own * 5 / float(rate.sum()) * float(mass.square(z.theta).mean() ** 2)
 
     assert chees.slope(far(z), far(after), rate, mass, 1.0) == pytest.approx(right)
     assert abs(chees.slope(z, after, 1e-6 * rate, mass, 1.0)) < 1e-5 * abs(right)
@@ -186,12 +169,11 @@ def test_slope_of_chees_is_free_of_scales_and_of_what_was_rejected():
 def test_slope_of_chees_is_the_derivative(t):
     """For N(0, I_P) and exact dynamics ChEES(t) = P sin² t, whose derivative in log t is t P sin
     2t; E‖θ − θ̄‖² = P."""
-    found = []
+    slopes = []
     for seed in range(30):
         z, after, mass = ends(t, t / 40, 1000, seed)
-        found.append(chees.slope(z, after, torch.ones(1000, dtype=F64), mass, t))
-    found = torch.tensor(found)
-    assert abs(float((found.mean() - t * math.sin(2 * t) / 3) / (found.std() / 30**0.5))) < 4
+        slopes.append(chees.slope(z, after, torch.ones(1000, dtype=F64), mass, t))
+    assert abs(z_score(torch.tensor(slopes), t * math.sin(2 * t) / 3)) < 4
 
 
 def test_length_climbs_and_does_not_pass_its_most():
@@ -223,21 +205,21 @@ def test_length_is_adam_with_clipped_gradients():
         assert length.log_length == pytest.approx(log_length)
 
 
-def test_steps_are_bounded_while_the_chains_look_for_the_target():
+@pytest.mark.parametrize(
+    ("keys", "step_sizes", "counts"),
+    [  # warm-up 500, length 1.57; counts at steps 1, 250 and 251
+        ({}, (0.2, 0.1), [16, 16, 2]),
+        ({}, (9.0, 0.1), [90, 90, 90]),
+        ({}, (0.002, 0.001), [64, 64, 785]),
+        ({"trajectory": "jittered"}, (9.0, 0.1), [64, 64, 90]),
+        ({"trajectory": "jittered", "mass": "identity"}, (9.0, 0.1), [90, 90, 90]),
+        ({"max_steps": 7}, (0.002, 0.001), [7, 7, 7]),
+    ],
+)
+def test_steps_are_bounded_while_the_chains_look_for_the_target(keys, step_sizes, counts):
+    hmc = component("inference", "hmc", **keys)
+    assert [hmc.count_steps(*step_sizes, t) for t in (1, 250, 251)] == counts
     assert [last_search_step(warmup) for warmup in (19, 100, 500, 1000)] == [0, 15, 250, 450]
-    hmc = component("inference", "hmc")  # warm-up 500, length 1.57
-    assert [hmc.count_steps(0.2, 0.1, t) for t in (1, 250, 251)] == [16, 16, 2]
-    assert [hmc.count_steps(9.0, 0.1, t) for t in (1, 250, 251)] == [90, 90, 90]
-    assert hmc.count_steps(0.002, 0.001, 1) == 64
-    jittered = component("inference", "hmc", trajectory="jittered")
-    assert [jittered.count_steps(9.0, 0.1, t) for t in (1, 250, 251)] == [64, 64, 90]
-    assert (
-        component("inference", "hmc", trajectory="jittered", mass="identity").count_steps(
-            9.0, 0.1, 1
-        )
-        == 90
-    )
-    assert component("inference", "hmc", max_steps=7).count_steps(0.002, 0.001, 1) == 7
 
 
 def stiff() -> GaussianTarget:
@@ -249,7 +231,7 @@ def stiff() -> GaussianTarget:
 
 def test_chees_converges_where_chains_start_far_away():
     draws = sampled("hmc", stiff(), 300, chains=10, warmup=150)
-    assert float(split_rhat(draws.draws).max()) < 1.03
+    assert split_rhat(draws.draws).max() < 1.03
 
 
 REGRESSIONS = {
@@ -275,9 +257,7 @@ def test_defaults_converge_on_linear_regressions(make_job, name, seed):
 def test_chees_finds_the_length_of_a_gaussian():
     """ChEES averaged over h in (0, 1) is largest at tan 2T = 2T, T = 2.25; leapfrog at large steps
     shifts it down."""
-    target, rng = GaussianTarget(torch.zeros(20, dtype=F64), torch.eye(20, dtype=F64)), Streams(0)
+    target = GaussianTarget(torch.zeros(20, dtype=F64), torch.eye(20, dtype=F64))
     hmc = component("inference", "hmc", chains=100, warmup=300, target_acceptance=0.95)
-    state = hmc.init(target, None, rng)
-    for _ in range(300):
-        state, _ = hmc.step(state, None, rng)
+    state, _ = run_chains(hmc, target, 300)
     assert 1.8 < math.exp(state.length.log_length) < 2.6

@@ -60,7 +60,7 @@ def test_one_chain_is_the_literal_algorithm():
     slow = literal(target, 40, 0.6, 3, seed=3)
     assert_close(draws.draws[0], slow, rtol=1e-9, atol=1e-9)
     rate = draws.stats["acceptance_rate"]
-    assert 0.2 < float(rate.mean()) < 0.95  # both branches were taken
+    assert 0.2 < rate.mean() < 0.95  # both branches were taken
     assert len(slow.unique(dim=0)) < 40
 
 

@@ -171,4 +171,4 @@ def test_a_conjugate_regression_is_learnt_against_the_prior():
     mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # as θ has them: W [T, D], b [T]
     theta = state.q.draw(4000, generator(0)).detach()
     spread = precision.diagonal() ** -0.5
-    assert float((theta.mean(0) - mean).abs().max()) < float(spread.max())
+    assert (theta.mean(0) - mean).abs().max() < spread.max()

@@ -119,7 +119,7 @@ def test_several_alphas_are_those_of_runs_of_their_own(keys):
                 ), word
         told |= {f"{word}/{alpha:g}" for word in said}
     assert info.keys() == told
-    assert float((scores["rmse/1"] - scores["rmse/0.01"]).abs().min()) > 1e-4
+    assert (scores["rmse/1"] - scores["rmse/0.01"]).abs().min() > 1e-4
     assert Variants({"a": 1, "b": 2}).each(lambda which: {"f": which}) == {"f/a": 1, "f/b": 2}
 
 

@@ -62,9 +62,9 @@ def test_draws_of_the_posterior_stay_so(problem):
     for _ in range(2):
         z, _, rate = transition(lambda at: joint_field(module, problem.train, at), z, 1.2 * s, 2, g)
         rates.append(rate.mean())
-    assert 0.5 < float(torch.stack(rates).mean()) < 0.95
-    assert float(((z.mean(0) - m) / (s / S**0.5)).abs().max()) < 4.5
-    assert float((z.var(0) / s.square() - 1).abs().max()) < 4.5 * (2 / S) ** 0.5
+    assert 0.5 < torch.stack(rates).mean() < 0.95
+    assert ((z.mean(0) - m) / (s / S**0.5)).abs().max() < 4.5
+    assert (z.var(0) / s.square() - 1).abs().max() < 4.5 * (2 / S) ** 0.5
 
 
 def test_the_decoder_follows_the_likelihood_where_draws_are_of_the_posterior(problem):
@@ -75,7 +75,7 @@ def test_the_decoder_follows_the_likelihood_where_draws_are_of_the_posterior(pro
         parts(inference.gradient(module, problem.train, 1.2, rng.noise)[0], module)[0]
         for _ in range(300)
     ]
-    assert float(z_scores(draws, fisher(module, problem.train.x)).abs().max()) < 4
+    assert z_scores(draws, fisher(module, problem.train.x)).abs().max() < 4
 
 
 def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
@@ -86,11 +86,11 @@ def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
         parts(inference.gradient(module, problem.train, 0.3, rng.noise)[0], module)[0]
         for _ in range(20)
     ]
-    assert float(z_scores(refined, expected).abs().max()) < 4.5
+    assert z_scores(refined, expected).abs().max() < 4.5
     elbo = module.elbo_rows(problem.train, normal(rng.noise, 4_000, N, 2))
     of_elbo = torch.autograd.grad(elbo.mean(0).sum(), list(module.generative.parameters()))
     bias = (torch.cat([g.flatten() for g in of_elbo]) - expected).abs()
-    assert float(bias.max()) > 10 * float((torch.stack(refined).mean(0) - expected).abs().max())
+    assert bias.max() > 10 * float((torch.stack(refined).mean(0) - expected).abs().max())
 
 
 def test_the_guide_climbs_its_own_bound(problem):
@@ -115,7 +115,7 @@ def test_step_sizes_are_steered_to_the_acceptance_that_is_asked(problem):
         state, info = hmc(target_acceptance=0.8, improve_steps=2).step(state, problem.train, rng)
         rates.append(float(info["acceptance"]))
     assert sum(rates) / 60 == pytest.approx(0.8, abs=0.08)
-    assert float(info["step_size"]) < 3
+    assert info["step_size"] < 3
 
 
 def test_training_leads_to_the_best_likelihood(problem):

@@ -151,7 +151,7 @@ def test_draws_are_from_the_posterior_and_bayes_actions_follow(noise):
     values = found.draws.values.flatten(0, 1)
     for power, exact in ((1, first), (2, second)):
         error = (values**power).std(0) / len(values) ** 0.5
-        assert float(((values**power).mean(0) - exact).div(error).abs().max()) < 4
+        assert ((values**power).mean(0) - exact).div(error).abs().max() < 4
     belief = to_samples(found.draws)
     beta = type(belief)(belief.values[:2000, :4], torch.full((2000,), 1 / 2000, dtype=F64))
     spread = found.scale**0.5 * found.known_coefficients.covariance.diagonal().sqrt() / 2000**0.5
@@ -214,7 +214,7 @@ def test_every_analysis_predicts_scores_and_draws(name, data):
     predictive = found.predict(problem.test.x, generator(0))
     assert predictive.mean.shape == (problem.test.x.shape[0], 1)
     if data == "diabetes":
-        assert float((predictive.mean - problem.test.y).square().mean()) < 0.6 * float(
+        assert (predictive.mean - problem.test.y).square().mean() < 0.6 * float(
             problem.test.y.square().mean()
         )
     assert all(math.isfinite(v) for v in found.scores().values())

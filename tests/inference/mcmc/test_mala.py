@@ -196,8 +196,8 @@ def test_a_chain_that_starts_where_only_small_steps_are_accepted_gets_away():
             return -0.5 * v**2 + v - 0.5 * (x * v.exp()) ** 2
 
     draws = sampled("mala", Neck(), 1500, chains=8, warmup=500)
-    assert float(draws.stats["acceptance_rate"].mean(1).min()) > 0.3
-    assert float(draws.draws[0, :, 0].mean()) < 2
+    assert draws.stats["acceptance_rate"].mean(1).min() > 0.3
+    assert draws.draws[0, :, 0].mean() < 2
 
 
 def test_no_density_is_a_rejection_and_nan_is_trouble():

@@ -38,7 +38,7 @@ def test_accept_step_is_the_literal_ratio():
         pi, pi_new = math.exp(value[c]), math.exp(proposed[c])
         literal = 0.0 if pi_new == 0 else min(1.0, pi_new * math.exp(correction[c]) / pi)
         assert float(alpha[c]) == pytest.approx(literal, rel=1e-12)
-        assert bool(accept[c]) == (float(u[c]) < literal)
+        assert bool(accept[c]) == (u[c] < literal)
     assert not accept[:20].any()
 
 

@@ -31,8 +31,8 @@ def far_out(name: str, **settings):
 def test_the_target_is_reached_from_far_out(name, settings):
     error, draws = far_out(name, **settings)
     assert error < 0.15
-    assert float(split_rhat(draws.values).max()) < 1.02
-    assert float(bulk_ess(draws.values).min()) > 400
+    assert split_rhat(draws.values).max() < 1.02
+    assert bulk_ess(draws.values).min() > 400
 
 
 @pytest.mark.slow

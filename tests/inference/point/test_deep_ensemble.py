@@ -55,7 +55,7 @@ def test_starts_are_glorot_networks_with_the_initial_noise():
     theta = state.weights["theta"].detach()
     w, log_noise = theta[:, :15], theta[:, -2:]  # 3 inputs, 5 units
     assert torch.equal(log_noise, torch.full_like(log_noise, math.log(0.1)))
-    assert 0.99 * math.sqrt(6 / 8) < float(w.abs().max()) <= math.sqrt(6 / 8)
+    assert 0.99 * math.sqrt(6 / 8) < w.abs().max() <= math.sqrt(6 / 8)
 
 
 def test_predictive_is_the_mean_of_the_members():
@@ -109,7 +109,7 @@ def test_an_ensemble_is_no_worse_than_its_members_on_average():
     alone = [
         float(posterior.model.predictive(t[None], x).log_prob(y).mean()) for t in posterior.theta
     ]
-    assert float(posterior.predict(x, rng.evaluation).log_prob(y).mean()) > sum(alone) / 5 + 1e-4
+    assert posterior.predict(x, rng.evaluation).log_prob(y).mean() > sum(alone) / 5 + 1e-4
 
 
 def test_other_models_and_trouble():

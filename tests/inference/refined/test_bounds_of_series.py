@@ -83,5 +83,5 @@ def test_draws_have_the_moments_of_the_integral(name):
     state, _, _ = trained(inference, DLM, problem, 600)
     draws = inference.posterior(state).draws  # [C, N, P]
     error = (draws.mean((0, 1)) - mean) / sd
-    assert float(error.abs().max()) < 0.25
+    assert error.abs().max() < 0.25
     assert torch.allclose(draws.flatten(0, 1).std(0), sd, rtol=0.25)

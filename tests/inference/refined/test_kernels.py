@@ -65,9 +65,9 @@ def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
             sd = (
                 (expected.square() + torch.outer(expected.diagonal(), expected.diagonal())) / 1500
             ).sqrt()
-            assert float(((found - expected) / sd).abs().max()) < 4
+            assert ((found - expected) / sd).abs().max() < 4
     across = torch.cov(torch.cat([draws[:, :, 0, 0], draws[:, :, 1, 0]], 1).T)[:3, 3:]
-    assert float(across.abs().max()) < 0.008
+    assert across.abs().max() < 0.008
 
 
 def test_the_blob_is_both_sums():

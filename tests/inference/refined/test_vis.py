@@ -106,7 +106,7 @@ def test_the_divergence_of_refined_draws_is_that_of_their_density():
             )
         ratios = torch.cat(logs) - problem.log_density(posterior.flat)
     assert found == pytest.approx(float(ratios.mean()), abs=0.05)
-    assert float(ratios.mean()) > 0.3
+    assert ratios.mean() > 0.3
 
 
 def test_refined_draws_are_nearer_the_funnel():
@@ -181,7 +181,7 @@ def test_a_point_is_the_maximum_a_posteriori():
     theta = state.module.mean.detach()[None].requires_grad_()
     value = model.log_prior(theta) + model.log_likelihood(theta, problem.train).sum()
     (gradient,) = torch.autograd.grad(value.sum(), theta)
-    assert float(gradient.abs().max()) < 0.05
+    assert gradient.abs().max() < 0.05
     found = inference.posterior(state)
     assert found.scores() == {"objective": pytest.approx(float(value.detach()), abs=1e-9)}
     assert torch.allclose(found.draws, theta.detach().expand(2, 3, -1))

@@ -64,7 +64,7 @@ def test_iterations_leave_the_target_as_it_is(eps):
     start = model.mean + normal(generator, 4000, 2) @ factor.T
     states, rate = iterate(model, None, start, 3, 2, eps, generator)
     assert states.shape == (3, 4000, 2)
-    assert (0.99 if eps == 0.3 else 0.5) > float(1 - rate) > 0
+    assert (0.99 if eps == 0.3 else 0.5) > (1 - rate) > 0
     for theta in states:
         assert z_score(theta, model.mean).abs().max() < 4
         centred = theta - model.mean

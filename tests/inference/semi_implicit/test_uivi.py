@@ -63,7 +63,7 @@ def test_the_slope_of_the_marginal():
     found, rate = inference.estimate_score_function(state.q, z, start, 0.35, rng.noise)
     exact = -torch.linalg.solve(COVARIANCE, z[0] - BIAS)
     assert z_score(found, exact).abs().max() < 4
-    assert float(rate) > 0.9
+    assert rate > 0.9
     states, _ = iterate(ReverseConditional(state.q, z), None, start, 5, 4, 0.35, rng.noise)
     assert z_score(states[-1], centre).abs().max() < 4
 
@@ -92,5 +92,5 @@ def test_it_learns_a_correlated_gaussian_and_steers_its_steps():
     posterior = inference.posterior(state)
     assert torch.allclose(posterior.mean, model.mean, atol=0.12)
     assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.2)
-    assert 0.8 < float(info["acceptance_rate"]) < 0.98
+    assert 0.8 < info["acceptance_rate"] < 0.98
     assert state.step_size != 0.1

@@ -61,7 +61,7 @@ def test_the_noise_has_the_blocks_kernel_for_covariance(theta):
     expected = torch.eye(L, dtype=F64) / M
     for i, j in ((2, 0), (0, 2), (3, 1), (1, 3)):
         expected[i, j] = k(theta[i], theta[j], H) / M
-    assert float((draws.T @ draws / 4000 - expected).abs().max()) < 0.06
+    assert (draws.T @ draws / 4000 - expected).abs().max() < 0.06
 
 
 def test_one_block_of_all_is_the_full_kernel(theta):
@@ -87,5 +87,5 @@ def test_a_sampler_of_blocks_has_the_targets_moments():
         step_size=0.06, burn_in=200, thinning=5,
     ).flat  # fmt: skip
     target = correlated()
-    assert float((draws.mean(0) - target.mean).abs().max()) < 0.2
-    assert float((torch.cov(draws.T) - target.covariance).abs().max()) < 0.3
+    assert (draws.mean(0) - target.mean).abs().max() < 0.2
+    assert (torch.cov(draws.T) - target.covariance).abs().max() < 0.3

@@ -124,10 +124,10 @@ def test_sghmc_takes_the_noise_of_minibatches_off_its_own(hot_excess):
     theta, problem, info = chains_on_minibatches("sghmc", **keys)
     assert hot_excess > 0.15
     assert abs(excess(theta, problem)) < 0.35 * hot_excess
-    assert 0 <= float(info["uncovered"]) < 0.2
+    assert 0 <= info["uncovered"] < 0.2
 
 
 def test_a_thermostat_takes_up_the_noise_of_minibatches(hot_excess):
     theta, problem, info = chains_on_minibatches("recipe", **KEYS, dynamics="thermostat")
-    assert float(info["thermostat"]) > 2.2  # friction that balances the gradients' noise
+    assert info["thermostat"] > 2.2  # friction that balances the gradients' noise
     assert abs(excess(theta, problem)) < 0.5 * hot_excess

@@ -226,5 +226,5 @@ def test_the_spread_of_svgd_falls_short_of_the_target():
     """Proposition 2.3."""
     target = Systems(S, L)
     draws = sample_systems(target, "svgd", 0.1, 400, burn_in=399, thinning=1)
-    assert float(target.means(draws, 2).mean()) < 0.7
+    assert target.means(draws, 2).mean() < 0.7
     assert target.z(draws) > 20

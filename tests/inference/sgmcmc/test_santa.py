@@ -167,4 +167,4 @@ def test_annealed_chains_end_at_the_higher_of_two_modes(burn_in, least, most):
     keys = {"chains": 100, "burn_in": burn_in, "damping": 0.1, "coldness": 0.1, "averaging": 0.9}
     method = component("inference", "santa", **keys, step_size=0.02)
     state, _ = run_chains(method, TwoModes(), burn_in + 150)
-    assert least <= float((state.theta > 1.9).double().mean()) < most
+    assert least <= (state.theta > 1.9).double().mean() < most

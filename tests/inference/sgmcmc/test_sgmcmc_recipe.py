@@ -208,7 +208,7 @@ def test_recipes_leave_the_target_invariant_and_a_wrong_correction_does_not():
 
     for theta, z in zip(normal(g, 5, P), normal(g, 5, 2 * P), strict=True):
         assert_close(with_gamma(1.0)(theta), drift(theta, model.U, G, zero(P)))
-        assert float(correction(theta, G, zero(P)).abs().max()) > 1e-3
+        assert correction(theta, G, zero(P)).abs().max() > 1e-3
         # the right drift; Γ forgotten; Γ as Gallego prints it
         right, forgotten, printed = (
             abs(fokker_planck(theta, model.U, G, with_gamma(sign))) for sign in (1.0, 0.0, -1.0)

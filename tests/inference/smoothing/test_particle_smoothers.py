@@ -11,7 +11,7 @@ import pytest
 import torch
 from support.runs.configured import component, double, generator, load, normal
 from support.series.exact_smoothing import smoothed
-from support.series.small_sequences import run, sequence
+from support.series.small_sequences import run, run_filter, sequence
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
@@ -77,12 +77,7 @@ def test_smoothing_distributions_are_those_of_the_joint_gaussian(name, missing):
         got.signal.upper.mean(0) - expected - 1.6448536269514722 * spread.sqrt()
     ).abs().max() < 0.1
     # The filter alone, which has not seen what came later, is far off.
-    filtered = run(
-        component("inference", "bootstrap_filter", particles=N),
-        LinearGaussianModule(s),
-        problem,
-        Streams(3),
-    )
+    filtered = run_filter("bootstrap_filter", problem, LinearGaussianModule(s), seed=3, particles=N)
     assert z_score(filtered.mean, exact.mean).abs().max() > 20
 
 
@@ -218,9 +213,7 @@ def test_on_a_clean_series_ffbsi_is_the_rauch_tung_striebel_smoother(dtype):
     failure of Monte Carlo)."""
     problem, rng = load("matern_sde", replicates=16, n_steps=60, dtype=dtype)
     model = component("model", "matern_sde").build(problem, rng)
-    exact = problem.score(
-        run(component("inference", "rts_smoother"), model, problem, Streams(0)), rng
-    )["nmse"].mean()
+    exact = problem.score(run_filter("rts_smoother", problem, model), rng)["nmse"].mean()
     inference = smoother("ffbsi", 3000).model_copy(update={"trajectories": 300})
     got = problem.score(run(inference, model, problem, Streams(1)), rng)["nmse"].mean()
     assert abs(float(got / exact) - 1) < 0.05
@@ -247,9 +240,7 @@ def test_a_wide_proposal_is_put_right_by_weights(monkeypatch):
 @pytest.mark.parametrize("missing", [False, True])
 def test_exact_signal_of_the_rauch_tung_striebel_smoother(missing):
     problem = gappy(missing)
-    got = run(
-        component("inference", "rts_smoother"), LinearGaussianModule(GENTLE), problem, Streams(0)
-    ).signal
+    got = run_filter("rts_smoother", problem, LinearGaussianModule(GENTLE)).signal
     exact = smoothed(GENTLE, problem.observations[0])
     spread = (
         (GENTLE.H @ exact.covariance @ GENTLE.H.T + GENTLE.Sigma).diagonal(dim1=1, dim2=2).sqrt()

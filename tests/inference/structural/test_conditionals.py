@@ -62,5 +62,5 @@ def test_deviations_are_inverse_gamma_given_the_states(swept, j):
     half = 0.5 * (scale.df * scale.guess**2 + noise.square().sum(1))
     gamma = (half / after.sigma[:, j].square()).numpy()
     law = stats.gamma(0.5 * (scale.df + noise.shape[1]))
-    assert scale.upper > float(after.sigma[:, j].max())
+    assert scale.upper > after.sigma[:, j].max()
     assert stats.kstest(gamma, law.cdf).pvalue > 1e-4

@@ -90,9 +90,9 @@ def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
     assert float(factors["m"]) == m
     exact = b_n / (kappa * (a_n - 1))  # of the Student t of μ
     assert float(1 / factors["lambda"]) == pytest.approx(b_n / (kappa * (a_n)), rel=1e-10)
-    assert float(1 / factors["lambda"]) < exact
+    assert (1 / factors["lambda"]) < exact
     assert float(a / b) == pytest.approx(a_n / b_n, rel=1e-10)  # E τ is right …
-    assert float(a / b**2) < a_n / b_n**2 * (a_n + 0.5) / a_n  # … and its variance is not
+    assert (a / b**2) < a_n / b_n**2 * (a_n + 0.5) / a_n  # … and its variance is not
     x = double([[0.3], [2.0]])
     q = model.mean_field()
     for row, value in zip(
@@ -178,9 +178,7 @@ def test_a_linear_regression_reaches_its_fixed_point():
     a, b = float(factors["a"]), float(factors["b"])
     assert b * (1 - 1 / (2 * a)) == pytest.approx(float(b_n), rel=1e-9)  # D = 1
     assert_close(factors["V"][0], b / a * known.covariance)
-    assert float(model.mean_field().objective(factors, problem.train)) < float(
-        model.log_evidence(problem.train)
-    )
+    assert model.mean_field().objective(factors, problem.train) < model.log_evidence(problem.train)
 
 
 def test_several_starts_and_the_best_of_them():
@@ -191,7 +189,7 @@ def test_several_starts_and_the_best_of_them():
     )
     state, _ = advance(inference, state, problem, rng, 0, 100)
     # the bound has several optima
-    assert float(state.objective.max() - state.objective.min()) > 0.5
+    assert (state.objective.max() - state.objective.min()) > 0.5
     posterior = inference.posterior(state)
     assert -posterior.scores()["nelbo"] == pytest.approx(float(state.objective.max()))
     assert set(posterior.figures()) == {"bound_by_start"}

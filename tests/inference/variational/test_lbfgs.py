@@ -183,7 +183,7 @@ def test_a_failed_cholesky_shortens_the_step_and_at_the_start_is_an_error():
 
     _, state, infos = run(Function(barrier, [-40.0]), gradient_tolerance=1e-8, tolerance=0.0)
     assert infos[-1]["grad_norm"] < 1e-6
-    assert 0.8 < float(state.module.theta) < 1.0
+    assert 0.8 < state.module.theta < 1.0
     with pytest.raises(NumericalError, match=r"raise model.jitter"):
         run(Function(barrier, [3.0]))
 

@@ -42,7 +42,7 @@ def exact(problem):
     coordinate."""
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=torch.float64)], 1)
     precision = x.T @ x / 0.09 + torch.eye(4, dtype=torch.float64) / 0.64
-    assert float((precision - torch.diag(precision.diagonal())).abs().max()) < 1e-9
+    assert (precision - torch.diag(precision.diagonal())).abs().max() < 1e-9
     mean = torch.linalg.solve(precision, x.T @ problem.train.y / 0.09)[:, 0]
     return mean, precision.diagonal() ** -0.5
 
@@ -88,7 +88,7 @@ def test_kl_closed_form_against_monte_carlo():
     theta = q.draw(200_000, rng.noise)
     log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
     log_p = torch.distributions.Normal(0.0, 0.8).log_prob(theta).sum(1)
-    assert abs(float(z_score(log_q - log_p, q.kl()))) < 4
+    assert abs(z_score(log_q - log_p, q.kl())) < 4
     q.log_std.fill_(math.log(0.8))
     q.network.theta.zero_()
     assert float(q.kl()) == pytest.approx(0.0, abs=1e-12)  # q = p
@@ -116,7 +116,7 @@ def test_local_and_weight_sampling_agree_in_distribution():
     for power in (1, 2):
         a, b = (f**power for f in (by_weights, by_units))
         z = (a.mean(0) - b.mean(0)) / ((a.var(0) + b.var(0)) / n).sqrt()
-        assert float(z.abs().max()) < 4
+        assert z.abs().max() < 4
 
 
 @pytest.mark.parametrize("estimator", ["local", "weights"])
@@ -141,7 +141,7 @@ def test_elbo_and_its_gradient_are_unbiased(estimator):
     sample = torch.stack(draws)
     # Batches of one epoch partition the data and are not independent: the epoch's mean is the
     # independent unit.
-    assert float(z_score(sample.unflatten(0, (-1, 4)).mean(1), closed).abs().max()) < 4
+    assert z_score(sample.unflatten(0, (-1, 4)).mean(1), closed).abs().max() < 4
 
 
 def test_local_gradients_vary_less():

@@ -50,7 +50,7 @@ def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name)
             assert float(ascent.objective(factors, problem.train)) == pytest.approx(
                 literal, abs=5e-3
             )
-            assert float((joint - log_q).std()) < 1e-8  # q is the posterior, up to a constant
+            assert (joint - log_q).std() < 1e-8  # q is the posterior, up to a constant
     value = float(ascent.objective(factors, problem.train))
     own = model.mean_field()
     assert value > float(own.objective(fitted(own, problem.train, 50), problem.train)) + 0.01
@@ -66,7 +66,7 @@ def test_the_evidence_of_a_regression():
     )
     prior = model.mean_field(["all"])
     before = float(prior.objective(fitted(prior, PROBLEM.train, 0), PROBLEM.train))
-    assert before < float(model.log_evidence(PROBLEM.train))
+    assert before < model.log_evidence(PROBLEM.train)
 
 
 def test_a_new_row_is_students_t():
@@ -104,7 +104,7 @@ def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_othe
     # broken: the marginal covariance in the place of the conditional one
     broken = factors | {"V": torch.diag_embed(noise * torch.linalg.inv(gram).diagonal())[None]}
     if lost > 1e-6:
-        assert float(ascent.objective(broken, PROBLEM.train)) < bound(ascent) - 1e-4
+        assert ascent.objective(broken, PROBLEM.train) < bound(ascent) - 1e-4
 
 
 def test_the_key_chooses_the_family_and_a_coarser_one_has_the_higher_bound():

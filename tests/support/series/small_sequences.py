@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, component, generator
 
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem, Sequence
+from runner.execution.rng import Streams
 
 
 def system(seed: int = 0) -> LinearGaussianSystem:
@@ -53,6 +55,12 @@ def run(inference, model, problem, rng, spoil=None):
         if spoil is not None:
             spoil(state)
     return inference.posterior(state)
+
+
+def run_filter(name: str, problem: Sequence, model=None, seed: int = 0, **keys):
+    """The posterior of a named filter, of the problem's own linear model or of another."""
+    model = LinearGaussianModule(problem.system) if model is None else model
+    return run(component("inference", name, **keys), model, problem, Streams(seed))
 
 
 def assert_same_estimates(got, expected) -> None:
