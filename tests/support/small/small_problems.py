@@ -10,8 +10,6 @@ from typing import Any
 import torch
 from support.runs.configured import F64, generator
 from support.runs.configured import component as component
-
-
 from support.runs.configured import generator, normal
 
 from components.contracts.problems import Batch
