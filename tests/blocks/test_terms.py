@@ -1,18 +1,17 @@
 """Blocks written out, state by state."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import double, generator, normal
 from support.series.structural_series import F64, block
+from torch.testing import assert_close
 
 from components.contracts.structural import Covariates, Facts
 
 Y = torch.arange(20, dtype=F64) + 3
-X = torch.randn(20, 2, generator=generator(0), dtype=F64)
+X = normal(generator(0), 20, 2)
 
 
 def terms(name, **changes):
@@ -27,7 +26,7 @@ def moved(made, state, phi=()):
     for moves in made.transitions:
         for row in moves.terms:
             G[moves.row] += values.pop(0) * row
-    return G @ torch.tensor(state, dtype=F64)
+    return G @ double(state)
 
 
 def test_trends():
@@ -58,14 +57,15 @@ def test_waves_repeat_after_a_period(period):
     """Of whole numbers of times: each harmonic comes back after p/j."""
     made = terms("trigonometric", period=period, harmonics=3)
     times = round(2 * period)  # 13 or 12: whole both times
-    state = torch.randn(len(made.states), generator=generator(1), dtype=F64)
+    state = normal(generator(1), len(made.states))
 
-    assert torch.allclose(torch.linalg.matrix_power(made.G, times) @ state, state)
+    assert_close(torch.linalg.matrix_power(made.G, times) @ state, state)
     # the last wave of an even period has no sine
     assert len(made.states) == (5 if period == 6.0 else 6)
     w = 2 * math.pi / period
-    assert moved(made, [1.0, *[0.0] * (len(made.states) - 1)])[:2].tolist() == pytest.approx(
-        [math.cos(w), -math.sin(w)]
+    assert_close(
+        moved(made, [1.0, *[0.0] * (len(made.states) - 1)])[:2].tolist(),
+        [math.cos(w), -math.sin(w)],
     )
 
 
@@ -80,8 +80,8 @@ def test_an_autoregression_remembers():
 def test_dynamic_regression_reads_standardised_regressors():
     rows = terms("dynamic_regression").rows(Covariates(Y, X))
 
-    assert torch.allclose(rows.mean(0), torch.zeros(2, dtype=F64), atol=1e-12)
-    assert torch.allclose(rows.std(0, correction=0), torch.ones(2, dtype=F64))
+    assert_close(rows.mean(0), torch.zeros(2, dtype=F64))
+    assert_close(rows.std(0, correction=0), torch.ones(2, dtype=F64))
 
 
 def test_goodwill_keeps_a_part():
@@ -92,4 +92,4 @@ def test_goodwill_keeps_a_part():
     assert made.regressors.inclusion.tolist() == [0.25]
     assert made.regressors.fades == (0, 0)
     u = X.abs()[:, 1:]
-    assert torch.allclose(made.regressors.precision, 0.01 * u.T @ u / 20)
+    assert_close(made.regressors.precision, 0.01 * u.T @ u / 20)

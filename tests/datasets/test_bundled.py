@@ -1,9 +1,7 @@
 """Data that installed packages carry are what the packages themselves would load."""
 
-from __future__ import annotations
-
-import numpy as np
 from matplotlib import cbook, image
+from numpy.testing import assert_array_equal
 from sklearn.datasets import load_diabetes, load_digits, load_sample_images
 
 from components.datasets.bundled import read_digits, read_photographs, read_table
@@ -11,14 +9,14 @@ from components.datasets.bundled import read_digits, read_photographs, read_tabl
 
 def test_digits_are_scikit_learns():
     ours, theirs = read_digits(), load_digits()
-    np.testing.assert_array_equal(ours[0], theirs.data)
-    np.testing.assert_array_equal(ours[1], theirs.target)
+    assert_array_equal(ours[0], theirs.data)
+    assert_array_equal(ours[1], theirs.target)
 
 
 def test_diabetes_is_scikit_learns():
     theirs = load_diabetes(scaled=False)
-    np.testing.assert_array_equal(read_table("diabetes_data_raw.csv.gz"), theirs.data)
-    np.testing.assert_array_equal(read_table("diabetes_target.csv.gz"), theirs.target)
+    assert_array_equal(read_table("diabetes_data_raw.csv.gz"), theirs.data)
+    assert_array_equal(read_table("diabetes_target.csv.gz"), theirs.target)
 
 
 def test_photographs_are_scikit_learns_and_matplotlibs():
@@ -26,4 +24,4 @@ def test_photographs_are_scikit_learns_and_matplotlibs():
     for ours, theirs in zip(
         read_photographs(), [*load_sample_images().images, hopper], strict=True
     ):
-        np.testing.assert_array_equal(ours, theirs)
+        assert_array_equal(ours, theirs)

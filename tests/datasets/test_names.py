@@ -1,17 +1,12 @@
 """The name that enters a run's signature is the name of the data that are loaded."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
-import torch
+from support.runs.configured import make_setting
 from support.small.small_problems import component
 
-from components.contracts.roles import Setting
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1, offline=True)
+SETTING = make_setting()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from support.small.small_bernoulli import (
     small_dvae,
     z_scores,
 )
+from torch.autograd import grad
 
 from components import registry
 from components.contracts.problems import Rows
@@ -51,9 +52,7 @@ def of_bernoulli(name: str, draws: int, groups: int) -> torch.Tensor:
     else:
         assert estimator.bound == "multi_sample_bound"
         exact = flat(
-            torch.autograd.grad(
-                enumerated_multi_sample(module, batch, SAMPLES), list(module.parameters())
-            )
+            grad(enumerated_multi_sample(module, batch, SAMPLES), list(module.parameters()))
         )
     return z_scores(estimator, module, batch, draws, groups, exact)
 

@@ -1,8 +1,6 @@
 """Gradients that do not fit what they are given: one line each, which names the key and the
 mend."""
 
-from __future__ import annotations
-
 import pytest
 
 from runner.errors import ConfigError

@@ -1,7 +1,5 @@
 """Bars: the true topics, and documents that are drawn from them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import load

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, double, generator
 from support.small.small_corpora import TINY, corpus, documents, lda, small_bars
 from torch import Tensor
+from torch.testing import assert_close
 
 from components.contracts.posteriors import HoldsTopics
 from components.contracts.problems import Counts
@@ -69,22 +70,22 @@ def test_halves_of_documents():
 
 
 def test_perplexity_is_literal_and_an_unseen_document_has_the_prior_s():
-    problem, topics, alpha = corpus(), even(), torch.tensor([0.3, 0.9]).double()
+    problem, topics, alpha = corpus(), even(), double([0.3, 0.9])
     posterior = Topics(topics[None], alpha)
     assert isinstance(posterior, HoldsTopics)
     shares = proportions(problem.seen, topics, alpha)
-    torch.testing.assert_close(shares[1], alpha / alpha.sum())  # an empty document
+    assert_close(shares[1], alpha / alpha.sum())  # an empty document
     # one of one word, which is held back
-    torch.testing.assert_close(shares[3], alpha / alpha.sum())
+    assert_close(shares[3], alpha / alpha.sum())
     total, n = 0.0, 0
     for row, share in zip(as_lists(problem.held), shares, strict=True):
         for word in row:
             total, n = total + math.log(float(share @ topics[:, word])), n + 1
-    assert problem.score(posterior, Streams(0))["perplexity"] == pytest.approx(math.exp(-total / n))
+    assert_close(problem.score(posterior, Streams(0))["perplexity"], math.exp(-total / n))
     for share, row in zip(shares, as_lists(problem.seen), strict=True):  # at rest: E log π by hand
         gamma = share * (alpha.sum() + len(row))
         phi = (gamma.digamma()[:, None] + topics[:, row].log()).softmax(0)
-        torch.testing.assert_close(gamma, alpha + phi.sum(1), rtol=1e-3, atol=1e-3)
+        assert_close(gamma, alpha + phi.sum(1), rtol=1e-3, atol=1e-3)
 
 
 def test_numbers_of_topics_do_not_matter():
@@ -95,32 +96,32 @@ def test_numbers_of_topics_do_not_matter():
     scores = problem.score(mixed, Streams(0))
     assert scores["topic_distance"] == pytest.approx(0, abs=1e-12)
     assert scores["perplexity"] == pytest.approx(scores["perplexity_truth"], rel=1e-9)
-    torch.testing.assert_close(align_topics(mixed.topics), truth[order.flip(0)])
+    assert_close(align_topics(mixed.topics), truth[order.flip(0)])
     assert distance(truth[:4], truth) == pytest.approx(2 / 6), "two true topics have no match"
-    assert distance(torch.cat([even(3, 9), truth]), truth) == pytest.approx(0)
-    assert distance(torch.full((6, 9), 1 / 9).double(), truth) == pytest.approx(2 / 3)
+    assert_close(distance(torch.cat([even(3, 9), truth]), truth), 0.0)
+    assert_close(distance(torch.full((6, 9), 1 / 9).double(), truth), 2 / 3)
 
 
 def test_a_mixture_of_draws_is_the_mean_of_what_each_foretells():
-    problem, alpha = corpus(), torch.tensor([0.5, 0.5]).double()
+    problem, alpha = corpus(), double([0.5, 0.5])
     sets = [even(seed=s) for s in (0, 1)]
     each = [
         completion(Topics(topics[None], alpha), problem.seen, problem.held).exp() for topics in sets
     ]
     both = completion(Topics(torch.stack(sets), alpha), problem.seen, problem.held).exp()
-    torch.testing.assert_close(both, (each[0] + each[1]) / 2)
+    assert_close(both, (each[0] + each[1]) / 2)
 
 
 def test_coherence_by_hand():
     rows = documents([[0, 1], [0, 1], [2], [0, 2]])
-    topics = torch.tensor([[0.5, 0.4, 0.1]]).double()
+    topics = double([[0.5, 0.4, 0.1]])
     assert top_words(topics).tolist() == [[0, 1, 2]]
     pairs = [
         math.log(0.5 / (0.75 * 0.5)) / -math.log(0.5),
         math.log(0.25 / (0.75 * 0.5)) / -math.log(0.25),
         -1.0,
     ]
-    assert float(coherence(topics, rows)) == pytest.approx(sum(pairs) / 3)
+    assert_close(float(coherence(topics, rows)), sum(pairs) / 3)
 
 
 def test_a_word_that_no_training_document_has_is_foretold_with_its_prior():

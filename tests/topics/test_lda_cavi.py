@@ -1,13 +1,11 @@
 """Coordinate ascent of topics: the bound and every update literally, rising when warm, where it
 ends."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, double, generator, load
 from support.small.small_corpora import (
     TINY,
     assignments,
@@ -20,6 +18,7 @@ from support.small.small_corpora import (
 )
 from support.small.small_problems import resumed, tensors
 from torch.distributions import Dirichlet
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.maths.compiled.functions import exp_digamma
@@ -49,9 +48,9 @@ def mean_logs(gamma, lam):
 
 
 def test_the_exponential_of_digamma():
-    x = torch.logspace(-1.3, 6, 300, dtype=torch.float64)
-    found = torch.tensor([exp_digamma(float(v)) for v in x], dtype=torch.float64)
-    torch.testing.assert_close(found, x.digamma().exp(), rtol=1e-11, atol=0)
+    x = torch.logspace(-1.3, 6, 300, dtype=F64)
+    found = double([exp_digamma(float(v)) for v in x])
+    assert_close(found, x.digamma().exp(), rtol=1e-11, atol=0)
 
 
 def test_the_bound_is_the_literal_one(factors):
@@ -93,12 +92,11 @@ def test_the_bound_is_below_the_evidence():
     problem = corpus()
     model = lda(problem, K)
     words, docs = words_of(TINY)
-    evidence = torch.tensor(
+    evidence = double(
         [
             log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta)
             for z in assignments(len(words), K)
-        ],
-        dtype=torch.float64,
+        ]
     ).logsumexp(0)
     state = run(problem, model, 30, starts=3, fresh_passes=0)
     bounds = state.bounds.rows
@@ -130,14 +128,14 @@ def test_updates_are_literal_and_both_engines_agree(factors, updates):
     stats = torch.zeros_like(lam).index_add_(0, words, phi)
     for engine in (fit_documents, document_factors.tensors):
         found = engine(train.pairs, log_b.exp(), model.alpha, gamma, updates, 1e-12)
-        torch.testing.assert_close(found.gamma, expected, rtol=1e-9, atol=1e-12)
-        torch.testing.assert_close(found.stats, stats, rtol=1e-9, atol=1e-12)
+        assert_close(found.gamma, expected, rtol=1e-9, atol=1e-12)
+        assert_close(found.stats, stats, rtol=1e-9, atol=1e-12)
     state = run(corpus(), model, 1, starts=1, fresh_passes=0, updates=updates)
     begun = component("inference", "lda_cavi", starts=1).init(model, corpus(), Streams(0)).lam[0]
     found = fit_documents(
         train.pairs, log_weights(begun).exp(), model.alpha, evenly(model, train), updates, 1e-3
     )
-    torch.testing.assert_close(state.lam[0], model.eta[:, None] + found.stats)
+    assert_close(state.lam[0], model.eta[:, None] + found.stats)
     assert state.gamma[0, 1].tolist() == model.alpha.tolist(), (
         "an empty document is left with its prior"
     )
@@ -152,7 +150,7 @@ def test_documents_come_to_rest_alike_in_both_engines():
     assert torch.equal(one.passes, other.passes)
     assert one.passes.double().mean() > 3
     for key in ("gamma", "fit", "stats"):
-        torch.testing.assert_close(vars(one)[key], vars(other)[key], rtol=1e-8, atol=1e-8)
+        assert_close(vars(one)[key], vars(other)[key], rtol=1e-8, atol=1e-8)
 
 
 def test_the_bound_rises_in_warm_passes_and_a_fall_is_told():
@@ -163,9 +161,7 @@ def test_the_bound_rises_in_warm_passes_and_a_fall_is_told():
         NumericalError,
         match=r"start 2 fell from -4\.0+ to -5\.0+ in a warm pass; take dtype=float64",
     ):
-        check_bound_increase(
-            torch.tensor([-4.0, -4.0]).double(), torch.tensor([-3.0, -5.0]).double()
-        )
+        check_bound_increase(double([-4.0, -4.0]), double([-3.0, -5.0]))
 
 
 def test_where_factors_of_documents_begin():
@@ -180,7 +176,7 @@ def test_where_factors_of_documents_begin():
         found = fit_documents(
             problem.train.pairs, log_weights(before.lam[0]).exp(), model.alpha, begin, 1, 1e-3
         )
-        torch.testing.assert_close(after.gamma[0], found.gamma)
+        assert_close(after.gamma[0], found.gamma)
 
 
 def test_one_topic_is_a_smoothed_urn():
@@ -189,8 +185,8 @@ def test_one_topic_is_a_smoothed_urn():
     posterior = component("inference", "lda_cavi", starts=2).posterior(
         run(problem, model, 3, starts=2)
     )
-    expected = (torch.tensor([2.0, 2, 3]).double() + 0.7) / (7 + 3 * 0.7)
-    torch.testing.assert_close(posterior.topics[0, 0], expected)
+    expected = (double([2.0, 2, 3]) + 0.7) / (7 + 3 * 0.7)
+    assert_close(posterior.topics[0, 0], expected)
 
 
 def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
@@ -201,7 +197,7 @@ def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
     for _, batch in problem.batches("whole", rng, 0, 6):
         state, _ = inference.step(state, batch, rng)
     again, _ = resumed(inference, model, problem, 6, 2, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(state), tensors(again), strict=True))
+    assert_close(tensors(state), tensors(again), rtol=0, atol=0)
 
 
 @pytest.mark.slow

@@ -1,13 +1,12 @@
 """Collapsed Gibbs sampling of topics: exact on a corpus whose every assignment is counted
 through."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, double, generator, load
 from support.small.small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
 from support.small.small_problems import resumed, tensors
+from torch.testing import assert_close
 
 from components.topics.lda_collapsed_gibbs import log_joint
 from components.topics.maths.collapsed import sweep
@@ -32,8 +31,8 @@ def test_the_joint_law_is_that_of_filling_urns(model):
     words, docs = words_of(ROWS)
     for z in list(assignments(len(words), K))[::9]:
         found = log_joint(words, TOTALS, torch.tensor(z), model.alpha, model.eta)
-        assert float(found) == pytest.approx(
-            log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta)
+        assert_close(
+            float(found), log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta)
         )
 
 
@@ -76,7 +75,7 @@ def test_what_is_kept_and_what_it_stands_for(model):
     assert state.z.shape == (1, 7)
     posterior = inference.posterior(state)
     n = state.kept.rows[1].T.double()  # [K, V]
-    torch.testing.assert_close(posterior.topics[1], (n + 0.7) / (n.sum(1, keepdim=True) + 2.1))
+    assert_close(posterior.topics[1], (n + 0.7) / (n.sum(1, keepdim=True) + 2.1))
     assert n.sum() == 7
 
 
@@ -94,8 +93,8 @@ def test_the_likeliest_start_goes_on(model):
 def test_one_topic_is_a_smoothed_urn():
     problem = corpus()
     inference, state = run(problem, lda(problem, 1), 3, burn_in=1, thinning=1)
-    expected = (torch.tensor([2.0, 2, 3]).double() + 0.7) / (7 + 3 * 0.7)
-    torch.testing.assert_close(inference.posterior(state).topics[:, 0], expected.expand(2, 3))
+    expected = (double([2.0, 2, 3]) + 0.7) / (7 + 3 * 0.7)
+    assert_close(inference.posterior(state).topics[:, 0], expected.expand(2, 3))
 
 
 def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
@@ -109,7 +108,7 @@ def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
         state, _ = inference.step(state, batch, rng)
     for stop in (2, 3, 4):
         again, _ = resumed(inference, model, problem, 6, stop, tmp_path / str(stop))
-        assert all(torch.equal(a, b) for a, b in zip(tensors(state), tensors(again), strict=True))
+        assert_close(tensors(state), tensors(again), rtol=0, atol=0)
 
 
 @pytest.mark.slow

@@ -1,11 +1,10 @@
 """Collapsed variational Bayes of topics: every update literally, to second order and to none."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, double, generator
 from support.small.small_corpora import TINY, corpus, documents, lda, small_bars
+from torch.testing import assert_close
 
 from components.topics.maths.collapsed import update_responsibilities
 from runner.execution.rng import Streams
@@ -51,7 +50,7 @@ def test_updates_are_literal(second_order):
     phi = torch.rand(len(train.words), K, generator=g).double().softmax(1)
     expected = literally(train.pairs, phi, model.alpha, model.eta, second_order)
     found = update_responsibilities(train.pairs, phi, model.alpha, model.eta, second_order)
-    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+    assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", [0, 2])
@@ -70,12 +69,12 @@ def test_it_learns_and_its_topics_are_expected_counts(order):
         .double()
         .index_add_(0, problem.train.words, problem.train.counts[:, None] * state.phi)
     )
-    torch.testing.assert_close(posterior.topics[0].T, (n + 0.1) / (n.sum(0) + 0.9))
+    assert_close(posterior.topics[0].T, (n + 0.1) / (n.sum(0) + 0.9))
 
 
 def test_one_topic_is_a_smoothed_urn():
     problem, inference = corpus(), component("inference", "lda_collapsed_vb")
     state = inference.init(lda(problem, 1), problem, Streams(0))
     state, _ = inference.step(state, problem.train, Streams(0))
-    expected = (torch.tensor([2.0, 2, 3]).double() + 0.7) / (7 + 3 * 0.7)
-    torch.testing.assert_close(inference.posterior(state).topics[0, 0], expected)
+    expected = (double([2.0, 2, 3]) + 0.7) / (7 + 3 * 0.7)
+    assert_close(inference.posterior(state).topics[0, 0], expected)

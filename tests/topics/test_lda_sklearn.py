@@ -1,13 +1,12 @@
 """Topics by scikit-learn: what the library is given, and that its answer is at rest under our
 updates."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from sklearn.decomposition import LatentDirichletAllocation
 from support.runs.configured import component
 from support.small.small_corpora import lda, small_bars
+from torch.testing import assert_close
 
 from components.topics.maths.document_factors import fit_documents
 from components.topics.starts import evenly, log_weights
@@ -37,9 +36,9 @@ def test_it_is_the_library_on_the_same_table():
         random_state=seed,
     ).fit(table)
     inference, state = run(problem, model, passes=7)
-    torch.testing.assert_close(state.lam, torch.from_numpy(theirs.components_))
+    assert_close(state.lam, torch.from_numpy(theirs.components_))
     topics = inference.posterior(state).topics
-    torch.testing.assert_close(topics, (state.lam / state.lam.sum(1, keepdim=True))[None])
+    assert_close(topics, (state.lam / state.lam.sum(1, keepdim=True))[None])
 
 
 def test_its_topics_are_at_rest_under_our_updates():
@@ -55,4 +54,4 @@ def test_its_topics_are_at_rest_under_our_updates():
         2000,
         1e-10,
     )
-    torch.testing.assert_close(model.eta[:, None] + found.stats, state.lam.T, rtol=1e-2, atol=2e-2)
+    assert_close(model.eta[:, None] + found.stats, state.lam.T, rtol=1e-2, atol=2e-2)

@@ -1,11 +1,11 @@
 """Stochastic ascent of topics: its natural gradient is that of the bound, and unbiased over
 minibatches."""
 
-from __future__ import annotations
-
 import torch
 from support.runs.configured import component
 from support.small.small_corpora import lda, small_bars
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.topics.maths.document_factors import tensors
 from components.topics.starts import log_weights, topic_elbo
@@ -40,7 +40,7 @@ def test_the_natural_gradient_is_unbiased_over_minibatches():
     )[0].lam
     assert len(parts) == 4
     assert float((parts[0] - whole).abs().max()) > 1
-    torch.testing.assert_close(parts.mean(0), whole, rtol=1e-10, atol=1e-9)
+    assert_close(parts.mean(0), whole, rtol=1e-10, atol=1e-9)
 
 
 def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
@@ -58,10 +58,10 @@ def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
     at_rest = tensors(
         problem.train.pairs, log_weights(moving).exp(), model.alpha, found.gamma, 0, 1.0
     )
-    (gradient,) = torch.autograd.grad(topic_elbo(model, problem.train, at_rest, moving), moving)
+    (gradient,) = grad(topic_elbo(model, problem.train, at_rest, moving), moving)
     for k in range(6):
         fisher = torch.polygamma(1, lam[:, k]).diag() - torch.polygamma(1, lam[:, k].sum())
-        torch.testing.assert_close(fisher @ natural[:, k], gradient[:, k], rtol=1e-6, atol=1e-8)
+        assert_close(fisher @ natural[:, k], gradient[:, k], rtol=1e-6, atol=1e-8)
 
 
 def test_steps_are_those_of_robbins_and_monro():
@@ -72,7 +72,7 @@ def test_steps_are_those_of_robbins_and_monro():
     after, info = inference.step(before, batches[2], Streams(0))
     assert info["rho"] == (3 + 3.0) ** -0.6
     aim = model.eta[:, None] + 3 * inference.factors(model, before.lam, batches[2]).stats
-    torch.testing.assert_close(after.lam, (1 - info["rho"]) * before.lam + info["rho"] * aim)
+    assert_close(after.lam, (1 - info["rho"]) * before.lam + info["rho"] * aim)
 
 
 def test_all_documents_at_once_are_a_pass_of_coordinate_ascent():
@@ -83,4 +83,4 @@ def test_all_documents_at_once_are_a_pass_of_coordinate_ascent():
     ours, _ = stepped(
         component("inference", "lda_svi", kappa=0.0, tau=0.0), model, problem, [problem.train]
     )
-    torch.testing.assert_close(ours.lam, theirs.lam[0])
+    assert_close(ours.lam, theirs.lam[0])

@@ -1,10 +1,9 @@
 """A corpus and rows of the user's own, for topics and mixtures."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, double, generator, load
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, DataUnavailableError
 
@@ -107,9 +106,9 @@ def test_rows_without_labels_are_a_problem_of_mixtures(tmp_path):
         30,
         10,
     )
-    torch.testing.assert_close(problem.train.x.mean(0), torch.zeros(2, dtype=torch.float64))
+    assert_close(problem.train.x.mean(0), torch.zeros(2, dtype=torch.float64))
     raw, _ = load("csv", path=path, targets=[], split="part", standardise=False)
-    torch.testing.assert_close(raw.test.x[0], torch.tensor(rows[30], dtype=torch.float64))
+    assert_close(raw.test.x[0], double(rows[30]))
     dataset = component("dataset", "csv", path=path, targets=[])
     assert (dataset.poses(), dataset.holds(), dataset.target_kind()) == ("unlabelled", "real", None)
     labelled = component("dataset", "csv", path=path, targets=["a"])

@@ -1,15 +1,12 @@
 """Texts as counts: whose words they are, what is passed over, what takes a corpus' place."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, load, make_setting
 
-from components.contracts.roles import Setting
 from components.datasets.text.review_files import simulated_reviews
 from components.errors import SimulatedDataWarning
 from components.topics.counted_corpus import build_vocabulary, to_word_counts
@@ -76,6 +73,6 @@ def test_the_vocabulary_is_of_training_texts_alone():
 
 def test_what_cannot_be_had_is_simulated_with_a_warning(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
+    setting = make_setting(tmp_path)
     with pytest.warns(SimulatedDataWarning, match="dataset=reviews cannot be had.*reviews-sim"):
         assert component("dataset", "word_counts").load(Streams(0), setting).name == "reviews-sim"

@@ -1,22 +1,20 @@
 """year and airlines: their rows, what is scored, and what takes the place of files that cannot be
 had."""
 
-from __future__ import annotations
-
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from support.runs.configured import make_setting
 from support.small.small_problems import component
+from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from components.datasets.benchmarks import airlines, year
 from components.errors import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1, offline=True)
+SETTING = make_setting()
 
 
 @pytest.mark.parametrize(("name", "inputs"), [("year", 90), ("airlines", 8)])
@@ -30,9 +28,7 @@ def test_rows_are_drawn_by_the_seed_and_scored_apart(name, inputs):
     assert not torch.equal(one.test.y, other.test.y)
     rows = {tuple(row.tolist()) for row in one.train.x}
     assert not rows & {tuple(row.tolist()) for row in one.test.x}
-    torch.testing.assert_close(
-        one.train.y.mean(0), torch.zeros(1, dtype=torch.float64), atol=1e-9, rtol=0
-    )
+    assert_close(one.train.y.mean(0), torch.zeros(1, dtype=torch.float64), atol=1e-9, rtol=0)
     assert float(one.y_std) > 1  # scores are in the units of the label
 
 

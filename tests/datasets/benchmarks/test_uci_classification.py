@@ -1,8 +1,6 @@
 """uci_classification: what its rows are, how they are split and standardised, and what replaces
 absent files."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from pathlib import Path
@@ -10,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 from pydantic import ValidationError
+from support.runs.configured import F64, make_setting
 from support.small.small_problems import component
+from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.benchmarks.uci_classification import SOURCES, _read, simulated_labels
 from components.datasets.tables.uci_regression import split_rows
@@ -25,7 +25,6 @@ from components.errors import (
 )
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
 
 
@@ -38,7 +37,7 @@ def loaded(seed=0, replicate=0, data_dir="nowhere", **keys):
     dataset = component(
         "dataset", "uci_classification", **{"set": "crabs", "simulated": True} | keys
     )
-    setting = Setting(Path(data_dir), torch.device("cpu"), F64, 1, offline=True)
+    setting = make_setting(data_dir)
     problem = dataset.load(Streams(seed, replicate), setting)
     assert problem.name == dataset.identity(Path(data_dir), True)
     return problem
@@ -73,10 +72,10 @@ def test_genuine_rows(name):
     kept, scored = split_rows(len(x), 2)
     assert problem.name == "uci-classification"
     assert torch.isfinite(problem.train.x).all()
-    np.testing.assert_array_equal(problem.test.y[:, 0].numpy(), y[scored])
+    assert_array_equal(problem.test.y[:, 0].numpy(), y[scored])
     varies = x[kept].std(0) > 0
     expected = (x[scored] - x[kept].mean(0))[:, varies] / x[kept][:, varies].std(0)
-    np.testing.assert_allclose(problem.test.x[:, varies].numpy(), expected, atol=1e-9)
+    assert_allclose(problem.test.x[:, varies].numpy(), expected, atol=1e-9)
 
 
 def test_splits_are_those_published_with_ionosphere():
@@ -114,7 +113,7 @@ def test_replicates_take_their_splits_whatever_the_seed():
     assert torch.equal(loaded(replicate=4).test.x, loaded(seed=3, split=4).test.x)
     assert not torch.equal(loaded(replicate=4).test.x, loaded(replicate=5).test.x)
     problem = loaded()
-    torch.testing.assert_close(problem.train.x.std(0, correction=0), torch.ones(6, dtype=F64))
+    assert_close(problem.train.x.std(0, correction=0), torch.ones(6, dtype=F64))
 
 
 def test_absent_files_are_simulated_loudly_or_an_error_and_damaged_ones_refused(tmp_path):

@@ -1,30 +1,27 @@
 """Funnel and banana: densities against torch.distributions, moments against quadrature, what their
 figures count."""
 
-from __future__ import annotations
-
 import math
 import re
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, double, generator, load, normal
 from support.targets.known_targets import z_score
 from torch import distributions as d
 from torch.autograd import gradcheck
+from torch.testing import assert_close
 
 from components.posteriors.draws import Draws
-
-F64 = torch.float64
 
 
 def gaussian(sd):
     """N(0, sd²) in double precision: a plain float would make it single."""
-    return d.Normal(torch.tensor(0.0, dtype=F64), torch.as_tensor(sd, dtype=F64))
+    return d.Normal(double(0.0), torch.as_tensor(sd, dtype=F64))
 
 
 def normal(*shape, seed=0):
-    return torch.randn(*shape, generator=generator(seed), dtype=F64)
+    return normal(generator(seed), *shape)
 
 
 def funnel_draws(n, dim, scale, seed=0):
@@ -62,7 +59,7 @@ def test_funnel_of_a_log_standard_deviation():
         assert float(value) == pytest.approx(float(expected), rel=1e-12)
     v = torch.linspace(-12, 20, 20_001, dtype=F64)
     exact = torch.trapezoid((2 * v).exp() * gaussian(1.35).log_prob(v).exp(), v)
-    assert float(problem.second_moment[1]) == pytest.approx(float(exact), rel=1e-8)
+    assert_close(problem.second_moment[1], exact)
 
 
 def test_funnel_moments():
@@ -71,7 +68,7 @@ def test_funnel_moments():
     problem, _ = load("funnel", dim=3, scale=1.5)
     v = torch.linspace(-12, 16, 20_001, dtype=F64)
     exact = torch.trapezoid(v.exp() * gaussian(1.5).log_prob(v).exp(), v)
-    assert float(problem.second_moment[1]) == pytest.approx(float(exact), rel=1e-8)
+    assert_close(problem.second_moment[1], exact)
     draws = funnel_draws(100_000, 3, 1.5)
     assert z_score(draws, problem.mean).abs().max() < 4
     assert z_score(draws[:, :1] ** 2, problem.second_moment[:1]).abs().max() < 4
@@ -80,7 +77,7 @@ def test_funnel_moments():
 def test_banana_density_literally():
     problem, _ = load("banana", dim=3, scale=3.0, twist=0.2)
     theta = banana_draws(6, 3, 3.0, 0.2)
-    scale = torch.tensor([3.0, 1.0, 1.0], dtype=F64)
+    scale = double([3.0, 1.0, 1.0])
     for row, value in zip(theta, problem.log_density(theta), strict=True):
         z = row.clone()
         z[1] += 0.2 * (row[0] ** 2 - 9)

@@ -5,9 +5,11 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, double, generator, load, normal
 from support.targets.known_targets import F64, sampled
 from torch import Tensor
+from torch.distributions import MultivariateNormal
+from torch.testing import assert_close
 
 MODEL = "target_density"
 
@@ -22,7 +24,7 @@ def test_exponentials_are_the_mixture_with_its_jacobian():
     y = torch.linspace(-4, 3, 20, dtype=F64).unsqueeze(1)
     z = problem.constrain(y)
     # |dz/dy| = z
-    torch.testing.assert_close(problem.log_density(y).exp(), (density_of_z(z) * z)[:, 0])
+    assert_close(problem.log_density(y).exp(), (density_of_z(z) * z)[:, 0])
 
 
 def test_moments_of_the_exponentials_are_those_of_quadrature_and_of_the_printed_formula():
@@ -33,14 +35,14 @@ def test_moments_of_the_exponentials_are_those_of_quadrature_and_of_the_printed_
     assert float(mass.sum()) == pytest.approx(1, abs=1e-9)
     for n, exact in ((1, problem.mean), (2, problem.second_moment)):
         printed = sum(p * math.factorial(n) / rate**n for p, rate in ((1 / 3, 1.5), (2 / 3, 0.5)))
-        assert float(exact) == pytest.approx(printed)
+        assert_close(float(exact), printed)
         assert float((mass * z**n).sum()) == pytest.approx(printed, abs=1e-7)
 
 
 def test_weights_are_shares():
     one, _ = load("mixture_of_exponentials")
     other, _ = load("mixture_of_exponentials", weights=[10.0, 20.0])
-    torch.testing.assert_close(one.mean, other.mean)
+    assert_close(one.mean, other.mean)
 
 
 def test_draws_of_the_exponentials_are_scored_as_parameters():
@@ -51,34 +53,30 @@ def test_draws_of_the_exponentials_are_scored_as_parameters():
     )
     assert (draws.values > 0).all()
     scores = problem.score(draws, rng)
-    assert scores["mean/z"] == pytest.approx(float(draws.draws.exp().mean()))
-    assert scores["sd/z"] == pytest.approx(float(draws.draws.exp().std(correction=0)))
+    assert_close(scores["mean/z"], float(draws.draws.exp().mean()))
+    assert_close(scores["sd/z"], float(draws.draws.exp().std(correction=0)))
     literal = sum(abs(float(c.exp().mean()) - 14 / 9) for c in draws.draws) / 8
-    assert scores["error_mean_of_a_chain"] == pytest.approx(literal)
+    assert_close(scores["error_mean_of_a_chain"], literal)
     assert "trace" in problem.draw(draws, rng)
 
 
 def test_gaussian_is_that_of_torch():
     keys = {"dim": 3, "mean": [1.0, 0.0, -1.0], "sd": [1.0, 2.0, 0.5], "correlation": 0.3}
     problem, _ = load("gaussian", **keys)
-    sd = torch.tensor(keys["sd"], dtype=F64)
+    sd = double(keys["sd"])
     covariance = sd.unsqueeze(1) * (0.3 + 0.7 * torch.eye(3, dtype=F64)) * sd
-    exact = torch.distributions.MultivariateNormal(
-        torch.tensor(keys["mean"], dtype=F64), covariance
-    )
-    theta = torch.randn(7, 3, generator=generator(0), dtype=F64)
-    torch.testing.assert_close(problem.log_density(theta), exact.log_prob(theta))
-    torch.testing.assert_close(problem.mean, exact.mean)
-    torch.testing.assert_close(problem.second_moment, exact.variance + exact.mean**2)
+    exact = MultivariateNormal(double(keys["mean"]), covariance)
+    theta = normal(generator(0), 7, 3)
+    assert_close(problem.log_density(theta), exact.log_prob(theta))
+    assert_close(problem.mean, exact.mean)
+    assert_close(problem.second_moment, exact.variance + exact.mean**2)
 
 
 def test_samplers_start_where_the_gaussian_says():
     problem, rng = load("gaussian", start_mean=[3.0, -1.0], start_sd=0.5)
     start = problem.sample_prior(20_000, rng.init)
-    torch.testing.assert_close(
-        start.mean(0), torch.tensor([3.0, -1.0], dtype=F64), atol=0.02, rtol=0
-    )
-    torch.testing.assert_close(start.std(0), torch.full((2,), 0.5, dtype=F64), atol=0.01, rtol=0)
+    assert_close(start.mean(0), double([3.0, -1.0]), atol=0.02, rtol=0)
+    assert_close(start.std(0), torch.full((2,), 0.5, dtype=F64), atol=0.01, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, double, generator, load, normal
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.datasets.posteriordb_densities.eight_schools import EightSchools
 from components.errors import ConfigMismatchError, DataUnavailableError
@@ -51,20 +53,20 @@ def program(tmp_path, monkeypatch) -> Path:
 def value_and_gradient(log_density, theta):
     theta = theta.clone().requires_grad_()
     value = log_density(theta)
-    (gradient,) = torch.autograd.grad(value.sum(), theta)
+    (gradient,) = grad(value.sum(), theta)
     return value.detach(), gradient
 
 
 def test_value_and_gradient_are_those_of_the_package(program):
     target, _ = load("stan", program=str(program), derived=True)
-    theta = torch.tensor([[0.5, 0.0], [1.0, -1.0]], dtype=torch.float64)
+    theta = double([[0.5, 0.0], [1.0, -1.0]])
     value, gradient = value_and_gradient(target.log_density, theta)
     mu, log_tau = theta.unbind(1)
-    assert torch.allclose(value, -2 * mu**2 + log_tau - log_tau.exp())
-    assert torch.allclose(gradient, torch.stack([-4 * mu, 1 - log_tau.exp()], 1))
+    assert_close(value, -2 * mu**2 + log_tau - log_tau.exp())
+    assert_close(gradient, torch.stack([-4 * mu, 1 - log_tau.exp()], 1))
     assert torch.equal(target.log_density(theta), value)  # without a gradient
     assert (target.names, target.dim) == (["mu", "tau", "both[1]", "both[2]"], 2)
-    assert torch.allclose(target.constrain(theta)[:, 2], mu + log_tau.exp())
+    assert_close(target.constrain(theta)[:, 2], mu + log_tau.exp())
 
 
 def test_float32_is_computed_in_float64(program):
@@ -79,15 +81,15 @@ def test_float32_is_computed_in_float64(program):
 
 def test_a_second_derivative_is_refused_in_one_line(program):
     target, _ = load("stan", program=str(program))
-    theta = torch.zeros(1, 2, dtype=torch.float64, requires_grad=True)
-    (slope,) = torch.autograd.grad(target.log_density(theta).sum(), theta, create_graph=True)
+    theta = torch.zeros(1, 2, dtype=F64, requires_grad=True)
+    (slope,) = grad(target.log_density(theta).sum(), theta, create_graph=True)
     with pytest.raises(ConfigMismatchError, match="has no second derivatives, which this method"):
-        torch.autograd.grad(slope.sum(), theta)
+        grad(slope.sum(), theta)
 
 
 def test_a_rejected_point_has_density_zero(program):
     target, _ = load("stan", program=str(program))
-    theta = torch.tensor([[-6.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    theta = double([[-6.0, 0.0], [0.0, 0.0]])
     value, gradient = value_and_gradient(target.log_density, theta)
     assert value.tolist() == [-torch.inf, -1.0]
     assert gradient[0].tolist() == [0.0, 0.0]
@@ -181,7 +183,7 @@ def real(name: str, **keys):
 
 
 def schools() -> EightSchools:
-    return EightSchools.of(json.loads(DATA.read_text()), torch.float64, torch.device("cpu"))
+    return EightSchools.of(json.loads(DATA.read_text()), F64, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -189,13 +191,13 @@ def test_eight_schools_are_ours_up_to_a_constant(name):
     """log π and ∇ log π of the package against ours, to rounding."""
     target, _ = real(name)
     own = schools()
-    theta = torch.randn(5, 10, dtype=torch.float64, generator=generator(1))
+    theta = normal(generator(1), 5, 10)
     value, gradient = value_and_gradient(target.log_density, theta[:, ORDER])
     our_value, our_gradient = value_and_gradient(own.log_density, theta)
     constant = value - our_value
     assert torch.allclose(constant, constant[0].expand(5), rtol=0, atol=1e-12)
     assert torch.allclose(gradient, our_gradient[:, ORDER], rtol=1e-12, atol=1e-12)
-    assert torch.allclose(target.constrain(theta[:, ORDER])[:, -8:], own.constrain(theta)[:, :8])
+    assert_close(target.constrain(theta[:, ORDER])[:, -8:], own.constrain(theta)[:, :8])
     assert torch.allclose(target.log_density(theta[:, ORDER]), value, rtol=1e-13)
     first = "theta[1]" if name == "stan" else "theta[0]"
     assert target.names[10] == first

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, load, made_job
+from support.runs.configured import F64, component, double, load, made_job
 
 from components.errors import ConfigMismatchError
 from runner.execution.assembly import load_problem
@@ -24,19 +24,19 @@ def problem(function: str = "log_density", dim: int = 2, **keys):
 def test_with_its_jacobians_it_is_a_density_of_theta():
     """∫∫ π(p(θ₁), s(θ₂)) |J| dθ = 1: of the product, by the trapezium rule on a grid."""
     target = problem("beta_and_exponential", support=["unit", "positive"])
-    grid = torch.linspace(-18, 8, 1200, dtype=torch.float64)
+    grid = torch.linspace(-18, 8, 1200, dtype=F64)
     theta = torch.cartesian_prod(grid, grid)
     mass = target.log_density(theta).exp().sum() * (grid[1] - grid[0]) ** 2
     assert float(mass) == pytest.approx(1, abs=1e-6)
     x = target.constrain(theta)
     w = target.log_density(theta).exp() * (grid[1] - grid[0]) ** 2
-    assert torch.allclose(w @ x, torch.tensor([0.75, 1.0], dtype=torch.float64), atol=1e-5)
+    assert torch.allclose(w @ x, double([0.75, 1.0]), atol=1e-5)
 
 
 def test_a_real_parameter_is_theta_itself():
     target = problem(arguments={"sd": 2.0})
     assert target.constrain is None
-    theta = torch.randn(5, 2, dtype=torch.float64)
+    theta = torch.randn(5, 2, dtype=F64)
     assert torch.equal(target.log_density(theta), -0.5 * (theta / 2).square().sum(1))
 
 

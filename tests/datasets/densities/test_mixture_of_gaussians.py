@@ -1,18 +1,17 @@
 """The mixture of Gaussians in the plane against literal formulas."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import generator, load
+from support.runs.configured import F64, double, generator, load, normal
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 
 def test_mixture_density_is_the_literal_sum():
     problem, _ = load("mixture_of_gaussians_2d")
-    theta = 2 * torch.randn(5, 2, generator=generator(0), dtype=torch.float64)
+    theta = 2 * normal(generator(0), 5, 2)
     for row, got in zip(theta, problem.log_density(theta), strict=True):
         total = 0.0
         for a in (-2.0, 0.0, 2.0):
@@ -24,20 +23,18 @@ def test_mixture_density_is_the_literal_sum():
 
 def test_mixture_moments_are_those_of_quadrature():
     problem, _ = load("mixture_of_gaussians_2d", per_side=2, spacing=3.0, variance=0.2)
-    grid = torch.linspace(-6, 6, 601, dtype=torch.float64)
+    grid = torch.linspace(-6, 6, 601, dtype=F64)
     points = torch.cartesian_prod(grid, grid)
     w = problem.log_density(points).exp() * (grid[1] - grid[0]) ** 2
     assert float(w.sum()) == pytest.approx(1, abs=1e-9)
-    torch.testing.assert_close((w.unsqueeze(1) * points).sum(0), problem.mean, atol=1e-8, rtol=0)
-    torch.testing.assert_close((w.unsqueeze(1) * points**2).sum(0), problem.second_moment)
-    torch.testing.assert_close(
-        problem.second_moment[0], torch.tensor(0.2 + 9 * 3 / 12, dtype=torch.float64)
-    )
+    assert_close((w.unsqueeze(1) * points).sum(0), problem.mean, atol=1e-8, rtol=0)
+    assert_close((w.unsqueeze(1) * points**2).sum(0), problem.second_moment)
+    assert_close(problem.second_moment[0], double(0.2 + 9 * 3 / 12))
 
 
 def test_start_has_the_mean_and_spread_asked_for():
     problem, rng = load("mixture_of_gaussians_2d", start_mean=[3.0, -1.0], start_sd=0.5)
     start = problem.sample_prior(20_000, rng.init)
-    expected = torch.tensor([3.0, -1.0], dtype=torch.float64)
+    expected = double([3.0, -1.0])
     assert z_score(start, expected).abs().max() < 4
     assert z_score((start - expected).square(), 0.25).abs().max() < 4

@@ -1,26 +1,21 @@
 """Banana, two modes and cross of the plane: densities literally, moments by quadrature."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import load
+from support.runs.configured import F64, double, load
 from torch import distributions as d
 
-F64 = torch.float64
 SHAPES = ["banana", "multimodal", "x_shaped"]
 
 
 def normal(mean, covariance):
-    return d.MultivariateNormal(torch.tensor(mean, dtype=F64), torch.tensor(covariance, dtype=F64))
+    return d.MultivariateNormal(double(mean), double(covariance))
 
 
 def literally(shape, x, y):
-    theta = torch.tensor([x, y], dtype=F64)
+    theta = double([x, y])
     if shape == "banana":
-        return normal([0.0, 0.0], [[1.0, 0.9], [0.9, 1.0]]).log_prob(
-            torch.tensor([x, y - x**2 - 1], dtype=F64)
-        )
+        return normal([0.0, 0.0], [[1.0, 0.9], [0.9, 1.0]]).log_prob(double([x, y - x**2 - 1]))
     parts = {
         "multimodal": (
             normal([-2.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]),
@@ -38,7 +33,7 @@ def literally(shape, x, y):
 def test_density_and_moments(shape):
     problem, _ = load("planar_toy", shape=shape)
     for x, y in [(0.3, 0.8), (-1.7, 2.0), (2.5, -1.0)]:
-        found = problem.log_density(torch.tensor([[x, y]], dtype=F64))
+        found = problem.log_density(double([[x, y]]))
         assert float(found) == pytest.approx(float(literally(shape, x, y)), rel=1e-12)
     x, y = torch.linspace(-9, 9, 901, dtype=F64), torch.linspace(-12, 50, 3101, dtype=F64)
     grid = torch.cartesian_prod(x, y)

@@ -1,16 +1,13 @@
 """posteriordb as a dataset: its files, its references, and the simulated regression that stands in
 for them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, generator, make_setting, normal
 
-from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.densities.posteriordb import SIMULATED, Posteriordb, paths
 from components.datasets.posteriordb_densities import DENSITIES
@@ -18,8 +15,7 @@ from components.errors import DataUnavailableError, SimulatedDataWarning
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 
-F64 = torch.float64
-NOWHERE = Setting(Path("nowhere"), torch.device("cpu"), F64, 1, offline=True)
+NOWHERE = make_setting()
 
 
 @pytest.fixture
@@ -46,9 +42,7 @@ def test_real_posteriors_load_with_their_reference(posterior):
     if folder is None or not all((Path(folder) / path).is_file() for path in paths(posterior)):
         pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
     dataset = component("dataset", "posteriordb", posterior=posterior)
-    problem = dataset.load(
-        Streams(0), Setting(Path(folder), torch.device("cpu"), F64, 1, offline=True)
-    )
+    problem = dataset.load(Streams(0), make_setting(folder))
     assert problem.name == posterior == dataset.identity(Path(folder), True)
     theta = problem.sample_prior(50, generator(0))
     assert theta.shape == (50, problem.dim)
@@ -81,7 +75,7 @@ def test_without_files_a_simulated_regression_says_so(no_cache):
 
 def test_without_files_and_without_a_stand_in_it_is_an_error(no_cache):
     dataset = component("dataset", "posteriordb", offline="error")
-    with pytest.raises(DataUnavailableError, match="not in nowhere and no download was attempted"):
+    with pytest.raises(DataUnavailableError, match=r"not in .* and no download was attempted"):
         dataset.load(Streams(0), NOWHERE)
     assert component("dataset", "posteriordb", offline="error", posterior=SIMULATED).load(
         Streams(0), NOWHERE
@@ -92,7 +86,7 @@ def test_z_scores_count_both_errors_and_weights():
     problem = component("dataset", "posteriordb", posterior=SIMULATED).load(Streams(0), NOWHERE)
     g = generator(0)
     n, sd = 400, (problem.second_moment - problem.mean**2).sqrt()
-    values = problem.mean + sd * torch.randn(4, n, problem.dim, generator=g, dtype=F64)
+    values = problem.mean + sd * normal(g, 4, n, problem.dim)
     draws = Draws(values, values[:, 0])  # without a model θ are the parameters
     exact = problem.score(draws, Streams(0))
     assert 0.1 < exact["z_max"] < 4
@@ -103,7 +97,7 @@ def test_z_scores_count_both_errors_and_weights():
     assert problem.score(draws, Streams(0))["z_max"] < 0.01 * exact["z_max"]
     problem.mean_error = problem.second_moment_error = None
     # weights that undo a proposal twice as wide
-    values = problem.mean + 2 * sd * torch.randn(4, 2000, problem.dim, generator=g, dtype=F64)
+    values = problem.mean + 2 * sd * normal(g, 4, 2000, problem.dim)
     white = (values - problem.mean) / sd
     log_weights = -0.5 * white.square().sum(2) * (1 - 0.25)
     weighted = problem.score(Draws(values, values[:, 0], log_weights=log_weights), Streams(0))

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, double, load, make_setting
 from support.targets.constrained_parameters import unconstrain
+from torch.autograd import grad
+from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from components.datasets.densities.posteriordb import paths, read
 from components.datasets.files import locate
 from components.datasets.posteriordb_densities import DENSITIES
@@ -31,10 +32,10 @@ def coins(posterior: str = "coins-coins", **keys):
 def test_program_data_and_reference_draws_are_read():
     """log π(θ) = 9 log p + 3 log(1 − p) with the Jacobian of p = 1/(1 + e^−θ)."""
     target = coins()
-    theta = torch.tensor([[0.3], [-1.0]], dtype=torch.float64)
+    theta = double([[0.3], [-1.0]])
     p = theta.sigmoid()
-    assert torch.allclose(target.constrain(theta), torch.cat([p, 1 - p], 1))
-    assert torch.allclose(target.log_density(theta), (9 * p.log() + 3 * (1 - p).log())[:, 0])
+    assert_close(target.constrain(theta), torch.cat([p, 1 - p], 1))
+    assert_close(target.log_density(theta), (9 * p.log() + 3 * (1 - p).log())[:, 0])
     assert target.names == ["q[1]", "q[2]"]
     assert target.reference_draws.shape == (2, 200, 2)
     assert ((target.mean - torch.tensor([0.75, 0.25])).abs() < 4 * target.mean_error).all()
@@ -64,15 +65,15 @@ def test_our_densities_are_those_of_the_database(posterior):
     database, folder = (os.environ.get(k) for k in ("POSTERIOR_DB_PATH", "RUNNER_DATA_DIR"))
     if database is None or folder is None:
         pytest.skip("POSTERIOR_DB_PATH or RUNNER_DATA_DIR is not set")
-    setting = Setting(Path(folder), torch.device("cpu"), torch.float64, 1, offline=True)
+    setting = make_setting(folder)
     keys = {"folder": database, "posterior": posterior, "compiler": "stanli"}
     theirs = component("dataset", "posteriordb_stan", **keys).load(Streams(0), setting)
     data = read(locate(Path(folder), paths(posterior)[0], True))
-    own = DENSITIES[posterior](data, torch.float64, torch.device("cpu"))
+    own = DENSITIES[posterior](data, F64, torch.device("cpu"))
     columns = [theirs.names.index(name) for name in own.names]
     x = theirs.reference_draws[0, :20][:, columns]
     theta = unconstrain(own, x)
-    scale = torch.ones(theirs.dim, dtype=torch.float64)
+    scale = torch.ones(theirs.dim, dtype=F64)
     if posterior.startswith("hmm"):
         scale[:2] = simplex_scale(theirs, theta, x, columns)
     assert torch.allclose(theirs.constrain(theta * scale)[:, columns], x, rtol=1e-10)
@@ -87,7 +88,7 @@ def test_our_densities_are_those_of_the_database(posterior):
 def value_and_gradient(log_density, theta):
     theta = theta.clone().requires_grad_()
     value = log_density(theta)
-    (gradient,) = torch.autograd.grad(value.sum(), theta)
+    (gradient,) = grad(value.sum(), theta)
     return value.detach(), gradient
 
 
@@ -96,7 +97,7 @@ def simplex_scale(theirs, theta, x, columns) -> float:
     scales = (1.0, -1.0, 0.5**0.5, -(0.5**0.5))
 
     def error(scale: float) -> float:
-        row = torch.tensor([scale, scale, *[1.0] * (theirs.dim - 2)], dtype=torch.float64)
+        row = double([scale, scale, *[1.0] * (theirs.dim - 2)])
         return float((theirs.constrain(theta * row)[:, columns] - x).abs().max())
 
     return min(scales, key=error)

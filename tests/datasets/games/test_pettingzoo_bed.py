@@ -1,7 +1,5 @@
 """Environments that PettingZoo ships: each is played, or refused in one line."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 

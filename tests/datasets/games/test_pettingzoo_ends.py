@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, double, load
 from support.small.small_games import play, same
+from torch.testing import assert_close
 
 from components.games import game_scores as games
 from components.games.agents.policy_gradient import PolicyGradient
@@ -66,12 +67,8 @@ def test_action_values_of_a_fork_that_is_truncated():
     """Q(go) = γ · 10 = 8 and Q(stay) = 1 + γ Q(go) = 7.4."""
     state, _ = game("Fork", explorer("q_learning"), episodes=150, kwargs={"limit": 2})
     at_fork, gone = state.mind.q.weights.mean(0).T  # [places, actions]
-    torch.testing.assert_close(
-        at_fork, torch.tensor([7.4, 8.0], dtype=torch.float64), rtol=0, atol=0.05
-    )
-    torch.testing.assert_close(
-        gone, torch.tensor([10.0, 10.0], dtype=torch.float64), rtol=0, atol=0.05
-    )
+    assert_close(at_fork, double([7.4, 8.0]), rtol=0, atol=0.05)
+    assert_close(gone, double([10.0, 10.0]), rtol=0, atol=0.05)
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if "gradient" not in name])
@@ -79,12 +76,10 @@ def test_a_game_that_pays_1_for_ever_is_worth_5(name):
     """1/(1 − γ) at γ = 0.8, though each episode has two moves: to both players."""
     inference = explorer(name)
     state, posterior = game("Plain", inference, episodes=60, kwargs={"limit": 2})
-    worth = torch.full((2,), 5.0, dtype=torch.float64)
-    torch.testing.assert_close(posterior.values.amax(1), worth, rtol=0, atol=0.2)
+    worth = torch.full((2,), 5.0, dtype=F64)
+    assert_close(posterior.values.amax(1), worth, rtol=0, atol=0.2)
     s = state.standing.s
-    torch.testing.assert_close(
-        inference.think(opponent_of(state), s, 0).amax(1), worth, rtol=0, atol=0.2
-    )
+    assert_close(inference.think(opponent_of(state), s, 0).amax(1), worth, rtol=0, atol=0.2)
 
 
 def test_without_bootstrapping_at_the_horizon_a_truncation_is_an_end():
@@ -116,7 +111,7 @@ def test_the_value_of_where_an_episode_is_truncated_follows_its_rewards_literall
     idle = component("attacker", "fixed_policy", plays="random")
     state, _ = game("Fork", Noted(**dict(inference)), opponent=idle, episodes=6, **keys)
     for replicate in range(2):
-        theta = torch.zeros(2, 2, dtype=torch.float64)  # [places, actions]
+        theta = torch.zeros(2, 2, dtype=F64)  # [places, actions]
         for first in range(0, len(NOTED), 3):
             moves, step = NOTED[first : first + 3], torch.zeros_like(theta)
             assert [bool(seen.truncated[replicate]) for seen, _, _ in moves] == [False, False, True]
@@ -124,11 +119,9 @@ def test_the_value_of_where_an_episode_is_truncated_follows_its_rewards_literall
             for t, (seen, _, mean) in reversed(list(enumerate(moves))):
                 returns += 0.8**t * float(seen.r_a[replicate] - mean[replicate])
                 place, a = int(seen.s[replicate, 4]), int(seen.a[replicate])
-                step[place] += returns * (
-                    torch.eye(2, dtype=torch.float64)[a] - theta[place].softmax(-1)
-                )
+                step[place] += returns * (torch.eye(2, dtype=F64)[a] - theta[place].softmax(-1))
             theta += inference.lr * step
-        torch.testing.assert_close(state.mind.theta[replicate], theta, rtol=1e-9, atol=1e-12)
+        assert_close(state.mind.theta[replicate], theta, rtol=1e-9, atol=1e-12)
     assert max(float(value.abs().max()) for _, value, _ in NOTED) > 0.5
 
 
@@ -139,9 +132,7 @@ def test_an_opponent_that_leaves_learns_that_nothing_comes_after():
     inference = explorer("q_learning")
     state, posterior = game("OpponentLeaves", inference, kwargs={"limit": 3})
     assert posterior.beside[:, :, -1].tolist() == [[2.0] * 2, [2.5] * 2]
-    torch.testing.assert_close(
-        posterior.values, torch.full_like(posterior.values, 5.0), rtol=0, atol=0.1
-    )
+    assert_close(posterior.values, torch.full_like(posterior.values, 5.0), rtol=0, atol=0.1)
     assert inference.think(opponent_of(state), state.standing.s, 0).tolist() == [[2.0, 2.0]] * 2
 
 
@@ -157,7 +148,7 @@ def test_where_the_decision_maker_alone_ends_the_opponents_are_truncated():
     state, posterior = game("AgentLeaves", inference, episodes=60)
     assert posterior.values.tolist() == [[2.0, 2.0]] * 2
     worth = inference.think(opponent_of(state), state.standing.s, 0)
-    torch.testing.assert_close(worth, torch.full_like(worth, 5.0), rtol=0, atol=0.1)
+    assert_close(worth, torch.full_like(worth, 5.0), rtol=0, atol=0.1)
 
 
 def test_moves_of_an_opponent_that_has_left_are_not_counted():
@@ -178,7 +169,7 @@ def test_an_episode_that_is_over_before_the_first_move_is_worth_0_and_teaches_no
     assert 0.3 < posterior.rewards.mean() < 0.7
     assert torch.equal(posterior.firsts.isnan().any(0), posterior.rewards == 0)
     if not follows_gradient:
-        torch.testing.assert_close(posterior.values, torch.ones_like(posterior.values))
+        assert_close(posterior.values, torch.ones_like(posterior.values))
     scores = games.scores(posterior.rewards, 0.5, 10) | games.frequencies(posterior.firsts, 0.5)
     assert all(score.isfinite().all() for score in scores.values())
 

@@ -1,8 +1,6 @@
 """Masks of actions in whatever form an environment tells them, and agents in no order or out of
 turn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from parallel_envs import Plain

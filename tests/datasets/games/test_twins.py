@@ -5,42 +5,39 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator, make_setting
 
 from components.contracts.games import Outcome
-from components.contracts.roles import Setting
 from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.data_sharing import Market
 from components.games.environments.table_environment import TableEnvironment
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 40)
+SETTING = make_setting(replicates=40)
 
 
 def environment(name, **keys):
     return component("dataset", name, **keys).load(Streams(0), SETTING).environment
 
 
-def walk(world, twins, moves, seed=0, look=lambda twin, s: True):
-    """Random play of both: rewards and where they come to must agree everywhere."""
-    g = generator(seed)
-    replicates = len(twins)
-    s = world.reset(replicates, g)
+def walk(world, twin, moves, look=lambda one, s: True):
+    """Random play of both: rewards and next states agree everywhere; ``twin`` makes one of a
+    state."""
+    g = generator(0)
+    s = world.reset(40, g)
+    twins = [twin(start) for start in s.tolist()]
     for _ in range(moves):
-        a = torch.randint(0, world.n_actions, (replicates,), generator=g)
-        b = torch.stack(
-            [torch.randint(0, n, (replicates,), generator=g) for n in world.n_threats], 1
-        )
+        a = torch.randint(0, world.n_actions, (40,), generator=g)
+        b = torch.stack([torch.randint(0, n, (40,), generator=g) for n in world.n_threats], 1)
         outcome = world.step(s, a, b, g)
-        for i, twin in enumerate(twins):
-            mine, theirs = twin.move(int(a[i]), [int(n) for n in b[i]])
+        for i, one in enumerate(twins):
+            mine, theirs = one.move(int(a[i]), b[i].tolist())
             assert float(outcome.r_a[i]) == pytest.approx(mine)
             assert outcome.r_b[i].tolist() == pytest.approx(theirs)
-            assert look(twin, outcome.s_next[i])
+            assert look(one, outcome.s_next[i])
         s = outcome.s_next
 
 
@@ -64,12 +61,7 @@ def test_iterated_matrix(keys, pays):
     world = environment("iterated_matrix", **keys)
     B = len(pays[0])
     assert int(world.reset(1, torch.Generator())) == len(pays) * B
-    walk(
-        world,
-        [Rounds(pays) for _ in range(40)],
-        60,
-        look=lambda t, s: int(s) == t.last[0] * B + t.last[1],
-    )
+    walk(world, lambda _: Rounds(pays), 60, lambda t, s: int(s) == t.last[0] * B + t.last[1])
     assert environment("iterated_matrix", memory=0).n_states == 1
 
 
@@ -102,10 +94,9 @@ class Positions:
 @pytest.mark.parametrize(("n", "k", "M"), [(3, 2, 2), (4, 3, 3), (2, 1, 1)])
 def test_blotto(n, k, M):
     world = environment("blotto", positions=n, resources=k, attackers=M)
-    walk(world, [Positions(n, k) for _ in range(40)], 60)
-    assert world.observe(
-        torch.zeros(1, dtype=torch.long), torch.tensor([0])
-    ).targets.sum() == pytest.approx(1)
+    walk(world, lambda _: Positions(n, k), 60)
+    targets = world.observe(torch.zeros(1, dtype=torch.long), torch.tensor([0])).targets
+    assert float(targets.sum()) == pytest.approx(1)
 
 
 class Grid:
@@ -113,10 +104,8 @@ class Grid:
 
     def __init__(self, n, shared, start):
         self.n, self.shared = n, shared
-        self.players, self.coins = (
-            [divmod(c, n) for c in start[:2]],
-            [divmod(c, n) for c in start[2:]],
-        )
+        cells = [divmod(c, n) for c in start]
+        self.players, self.coins = cells[:2], cells[2:]
 
     def move(self, a, b):
         for who, action in enumerate((a, b[0])):
@@ -151,10 +140,10 @@ def test_coin_game(shared, start):
     world = environment("coin_game", size=3, start=start, shared=shared)
     began = world.reset(40, generator(0))
     assert all(len(set(s)) == 4 for s in began.tolist())
-    walk(world, [Grid(3, shared, s) for s in began.tolist()], 12, look=lambda twin, s: twin.at(s))
+    walk(world, lambda s: Grid(3, shared, s), 12, Grid.at)
     features = world.features(began)
     assert features.shape == (40, 36)
-    assert torch.equal(features.sum(1), torch.full((40,), 4.0, dtype=torch.float64))
+    assert torch.equal(features.sum(1), torch.full((40,), 4.0, dtype=F64))
     gone = world.features(torch.tensor([[0, 1, 9, 9]]))
     assert gone.nonzero()[:, 1].tolist() == [0, 10]
 
@@ -183,48 +172,37 @@ class AfterTax:
         self.n_actions, self.n_threats, self.reset = 2, (2,), market.reset
 
     def step(self, s, a, b, g) -> Outcome:
-        rate = torch.full((len(a),), self.rate, dtype=torch.float64)
+        rate = torch.full((len(a),), self.rate, dtype=F64)
         return self.market.after_tax(self.market.step(s, a, b, g), a, b, rate)
 
 
 @pytest.mark.parametrize("payers", ["all", "defectors"])
 def test_data_sharing(payers):
     market = environment("data_sharing", tax_on=payers, incentive=0.5)
-    walk(AfterTax(market, 0.3), [Sharing(0.3, payers, 0.5) for _ in range(40)], 40)
+    walk(AfterTax(market, 0.3), lambda _: Sharing(0.3, payers, 0.5), 40)
     ended = market.at(500)
     assert market.at(499).incentive == 0.5
-    walk(ended, [Rounds(DILEMMA) for _ in range(40)], 20)
+    walk(ended, lambda _: Rounds(DILEMMA), 20)
 
 
 @pytest.mark.parametrize("broken", ["positions", "border", "tax"])
 def test_broken_environments_are_caught(broken, monkeypatch):
-    if broken == "positions":
-        world = environment("blotto")
-        wrong = dataclasses.replace(world, reward_b=-world.reward_b)
-        with pytest.raises(AssertionError):
-            walk(wrong, [Positions(3, 2) for _ in range(40)], 5)
-    elif broken == "border":
-        monkeypatch.setattr(
-            CoinEnvironment,
-            "move",
-            lambda self, cell, a: (cell + torch.tensor([-3, 1, 3, -1])[a]) % 9,
-        )
-        world = environment("coin_game", size=3)
-        with pytest.raises(AssertionError):
-            walk(
-                world,
-                [Grid(3, "split", [0, 6, 2, 8]) for _ in range(40)],
-                12,
-                look=lambda twin, s: twin.at(s),
-            )
-    else:
-        monkeypatch.setattr(Market, "after_tax", lambda self, outcome, a, b, rate: outcome)
-        with pytest.raises(AssertionError):
-            walk(
-                AfterTax(environment("data_sharing"), 0.3),
-                [Sharing(0.3, "all", 0.0) for _ in range(40)],
-                5,
-            )
+    def wrap(self, cell, a):
+        return (cell + torch.tensor([-3, 1, 3, -1])[a]) % 9
+
+    monkeypatch.setattr(CoinEnvironment, "move", wrap)
+    monkeypatch.setattr(Market, "after_tax", lambda self, outcome, a, b, rate: outcome)
+    blotto = environment("blotto")
+    world, *twin = {
+        "positions": (
+            dataclasses.replace(blotto, reward_b=-blotto.reward_b),
+            lambda _: Positions(3, 2),
+        ),
+        "border": (environment("coin_game", size=3), lambda s: Grid(3, "split", s), Grid.at),
+        "tax": (AfterTax(environment("data_sharing"), 0.3), lambda _: Sharing(0.3, "all", 0.0)),
+    }[broken]
+    with pytest.raises(AssertionError):
+        walk(world, twin[0], 12, *twin[1:])
 
 
 def test_every_table_is_one():

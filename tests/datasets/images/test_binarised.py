@@ -1,19 +1,16 @@
 """Images in black and white: drawn once for all runs, anew, or cut at a half; under which names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, make_setting
 
-from components.contracts.roles import Setting
 from components.datasets.images.mnist_files import enlarged_digits
 from components.errors import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float32, 1, offline=True)
+SETTING = make_setting(dtype=torch.float32)
 
 
 def load(name, seed=0, **changes):

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, double, load, make_setting
+from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from components.datasets.images.cifar10 import ARCHIVE, read_cifar10
 from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
@@ -62,19 +62,15 @@ def test_standardised_pixels_and_their_bounds():
     plain, whole = (
         load("cifar10", simulated=True, n_train=200, standardised=s)[0] for s in (False, True)
     )
-    torch.testing.assert_close(
-        whole.train.x.mean(), torch.tensor(0.0, dtype=torch.float64), atol=1e-6, rtol=0
-    )
-    torch.testing.assert_close(
-        whole.train.x.std(correction=0), torch.tensor(1.0, dtype=torch.float64), rtol=1e-6, atol=0
-    )
+    assert_close(whole.train.x.mean(), double(0.0), atol=1e-6, rtol=0)
+    assert_close(whole.train.x.std(correction=0), double(1.0), rtol=1e-6, atol=0)
     low, high = whole.bounds
-    torch.testing.assert_close(whole.test.x * (high - low) ** -1 - low / (high - low), plain.test.x)
+    assert_close(whole.test.x * (high - low) ** -1 - low / (high - low), plain.test.x)
 
 
 def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    setting = Setting(tmp_path, torch.device("cpu"), torch.float32, 1, offline=True)
+    setting = make_setting(tmp_path, torch.float32)
     with pytest.warns(SimulatedDataWarning, match="dataset=cifar10 cannot be had.*cifar10-sim"):
         assert component("dataset", "cifar10").load(Streams(0), setting).name == "cifar10-sim"
     with pytest.raises(

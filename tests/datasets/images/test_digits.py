@@ -1,19 +1,15 @@
 """scikit-learn's digits as a supervised problem."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
 from pydantic import ValidationError
 from sklearn.datasets import load_digits
+from support.runs.configured import make_setting
 from support.small.small_problems import component
 
-from components.contracts.roles import Setting
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
+SETTING = make_setting()
 
 
 def load(seed=0, **changes):

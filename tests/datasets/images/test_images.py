@@ -1,17 +1,12 @@
 """Images without labels: what their pixels are, which are held out, under which name."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, make_setting
 
-from components.contracts.roles import Setting
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float32, 1, offline=True)
+SETTING = make_setting(dtype=torch.float32)
 
 
 def load(seed=0, **changes):

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import zoom
+from support.runs.configured import make_setting
 from support.small.small_problems import component
 
-from components.contracts.roles import Setting
 from components.datasets.bundled import read_digits
 from components.datasets.images.mnist_files import enlarge, enlarged_digits
 from components.errors import DataUnavailableError, SimulatedDataWarning
@@ -26,7 +27,7 @@ both = pytest.mark.parametrize("name", FIRST_TEN)
 
 
 def loaded(name: str = "mnist", data_dir: Path = Path(), seed: int = 0, **keys):
-    setting = Setting(data_dir, torch.device("cpu"), torch.float32, 1, offline=True)
+    setting = make_setting(data_dir, torch.float32)
     return component("dataset", name, **keys).load(Streams(seed), setting)
 
 
@@ -90,8 +91,6 @@ def test_fashion_is_not_mnist():
 def test_enlarged_digits_are_those_of_linear_interpolation():
     images = read_digits()[0].reshape(-1, 8, 8) / 16
     theirs = zoom(images, (1, 2.5, 2.5), order=1).clip(0, 1)
-    np.testing.assert_allclose(enlarge(images, 20), theirs, atol=1e-15)
+    assert_allclose(enlarge(images, 20), theirs, atol=1e-15)
     (train, _), (test, _) = enlarged_digits()
-    np.testing.assert_array_equal(
-        np.concatenate([train, test])[:, 4:24, 4:24], (255 * theirs).round()
-    )
+    assert_array_equal(np.concatenate([train, test])[:, 4:24, 4:24], (255 * theirs).round())

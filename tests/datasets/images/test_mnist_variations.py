@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.runs.configured import make_setting
 from support.small.small_problems import component
 
 from components.contracts.roles import Setting
@@ -40,7 +41,7 @@ def _own_cache(tmp_path, monkeypatch):
 
 
 def setting(data_dir) -> Setting:
-    return Setting(Path(data_dir), torch.device("cpu"), torch.float64, 1, offline=True)
+    return make_setting(data_dir)
 
 
 def dataset(**changes):

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from PIL import Image
-from support.runs.configured import component
+from support.runs.configured import component, make_setting
 
 from components.contracts.roles import Setting
 from components.datasets import files
@@ -29,7 +30,7 @@ LAKE = pytest.mark.skipif(
 
 
 def setting(folder) -> Setting:
-    return Setting(Path(folder), torch.device("cpu"), torch.float32, 1, offline=True)
+    return make_setting(folder, torch.float32)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def test_means_over_squares():
     images = np.random.default_rng(0).random((3, 105, 105)) > 0.5
     fine = images.repeat(4, 1).repeat(4, 2)  # [3, 420, 420]
     expected = fine.reshape(3, 28, 15, 28, 15).mean((2, 4))
-    np.testing.assert_allclose(average_pixels(images, 28), expected, atol=1e-6)
+    assert_allclose(average_pixels(images, 28), expected, atol=1e-6)
     assert average_pixels(np.ones((1, 105, 105)), 28).max() <= 1
 
 

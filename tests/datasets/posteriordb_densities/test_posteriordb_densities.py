@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, double, generator, normal
 from support.targets.constrained_parameters import unconstrain
 from torch import Tensor, distributions
+from torch.autograd import grad
 from torch.distributions import MultivariateNormal
+from torch.testing import assert_close
 
 from components.datasets.densities.posteriordb import paths, read
 from components.datasets.posteriordb_densities import DENSITIES
@@ -20,7 +22,7 @@ from components.datasets.posteriordb_densities.gaussian_regressions import Gauss
 from components.datasets.posteriordb_densities.scale_priors import half_normal
 from components.metrics.diagnostics import mcse_mean
 
-F64, CPU = torch.float64, torch.device("cpu")
+F64, CPU = F64, torch.device("cpu")
 
 
 def in_float64(family):
@@ -41,7 +43,7 @@ def small_data(posterior: str) -> dict:
     g = generator(1)
 
     def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=g, dtype=F64)
+        return normal(g, *shape)
 
     n = 12
     y = normal(n).tolist()
@@ -67,7 +69,7 @@ def small_data(posterior: str) -> dict:
 def literal(posterior: str, data: dict, v: Tensor) -> Tensor:
     """log p(parameters, y) of one vector of parameters, word for word as in posteriordb's
     models."""
-    d = {k: torch.tensor(x, dtype=F64) for k, x in data.items()}
+    d = {k: double(x) for k, x in data.items()}
     y = d.get("y")
     if posterior == "sblri-blr":
         prior = Normal(0.0, 10.0).log_prob(v[:-1]).sum() + HalfNormal(10.0).log_prob(v[-1])
@@ -164,7 +166,7 @@ def test_density_is_the_literal_formula_times_the_jacobian(posterior):
     data = small_data(posterior)
     density = DENSITIES[posterior](data, F64, CPU)
     g = generator(2)
-    theta = torch.cat([density.start(5, g), torch.randn(5, density.dim, generator=g, dtype=F64)])
+    theta = torch.cat([density.start(5, g), normal(g, 5, density.dim)])
     ours = density.log_density(theta)
     free = free_coordinates(posterior)
     expected = []
@@ -191,7 +193,7 @@ def test_parameters_go_back_to_theta_and_chains_do_not_mix(posterior):
     values = density.constrain(theta)
     assert theta.shape == (7, density.dim)
     assert values.shape == (7, len(density.names))
-    assert torch.allclose(unconstrain(density, values), theta, rtol=1e-7, atol=1e-7)
+    assert_close(unconstrain(density, values), theta)
     alone = torch.cat([density.log_density(row[None]) for row in theta])
     assert torch.allclose(density.log_density(theta), alone, rtol=1e-10)
 
@@ -202,32 +204,32 @@ def test_far_out_a_density_is_a_number_or_zero(posterior):
     density = DENSITIES[posterior](small_data(posterior), F64, CPU)
     g = generator(3)
     for size in (30.0, 1e3, 1e5):
-        value = density.log_density(size * torch.randn(200, density.dim, generator=g, dtype=F64))
+        value = density.log_density(size * normal(g, 200, density.dim))
         assert not torch.isnan(value).any(), size
         assert not (value == torch.inf).any(), size
 
 
 def test_exact_moments_of_a_regression_are_those_of_a_fine_grid():
     g = generator(4)
-    X, y = torch.randn(6, 1, generator=g, dtype=F64), torch.randn(6, generator=g, dtype=F64)
+    X, y = normal(g, 6, 1), normal(g, 6)
     density = GaussianRegression.of(["beta"], X, y, half_normal(1.0), ([0.5], [0.7]))
     beta, log_scale = torch.linspace(-6, 6, 801, dtype=F64), torch.linspace(-4, 2, 801, dtype=F64)
     theta = torch.cartesian_prod(beta, log_scale)
     weight = density.log_density(theta).softmax(0)
     values = density.constrain(theta)
     mean, second = density.exact_moments()
-    assert torch.allclose(mean, weight @ values, rtol=1e-6)
-    assert torch.allclose(second, weight @ values.square(), rtol=1e-6)
+    assert_close(mean, weight @ values, rtol=1e-6, atol=0)
+    assert_close(second, weight @ values.square(), rtol=1e-6, atol=0)
 
 
 def test_exact_moments_of_one_school_are_those_of_a_fine_grid():
-    density = EightSchools(torch.tensor([3.0], dtype=F64), torch.tensor([2.0], dtype=F64))
+    density = EightSchools(double([3.0]), double([2.0]))
     eta, mu = torch.linspace(-6, 6, 81, dtype=F64), torch.linspace(-25, 25, 161, dtype=F64)
     theta = torch.cartesian_prod(eta, mu, torch.linspace(-8, 9, 241, dtype=F64))
     values, weight = density.constrain(theta), density.log_density(theta).softmax(0)
     mean, _ = density.exact_moments()
     # E τ is infinite: one school says nothing of τ
-    assert torch.allclose(mean[:2], (weight @ values)[:2], rtol=1e-2)
+    assert_close(mean[:2], (weight @ values)[:2], rtol=1e-2, atol=0)
 
 
 # ---- against the reference draws
@@ -239,9 +241,7 @@ def reference(posterior: str):
         pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
     data, draws, mean, second = (read(Path(folder) / path) for path in paths(posterior))
     density = DENSITIES[posterior](data, F64, CPU)
-    values = torch.tensor(
-        [[chain[name] for name in density.names] for chain in draws], dtype=F64
-    ).mT
+    values = double([[chain[name] for name in density.names] for chain in draws]).mT
     return density, values, mean, second
 
 
@@ -249,7 +249,7 @@ def stein_z(density, values: Tensor, lost: Tensor | float = 0.0, power: float = 
     """z-scores of E[∇log p] = 0 and E[(u − ū) ∇log p] = −I, [P + P²]; ∇log p less ``lost`` [P] and
     times ``power``."""
     theta = unconstrain(density, values.flatten(0, 1)).requires_grad_()
-    (gradient,) = torch.autograd.grad(density.log_density(theta).sum(), theta)
+    (gradient,) = grad(density.log_density(theta).sum(), theta)
     theta, gradient = theta.detach(), power * (gradient - lost)
     second = (theta - theta.mean(0)).unsqueeze(2) * gradient.unsqueeze(1) + torch.eye(
         density.dim, dtype=F64
@@ -262,10 +262,8 @@ def stein_z(density, values: Tensor, lost: Tensor | float = 0.0, power: float = 
 @pytest.mark.parametrize("posterior", DENSITIES)
 def test_stein_identities_hold_on_the_reference_draws(posterior):
     density, values, *_ = reference(posterior)
-    assert torch.allclose(
-        density.constrain(unconstrain(density, values.flatten(0, 1))),
-        values.flatten(0, 1),
-        atol=1e-8,
+    assert_close(
+        density.constrain(unconstrain(density, values.flatten(0, 1))), values.flatten(0, 1)
     )
     z = stein_z(density, values)
     assert z.abs().max() < 4
@@ -307,5 +305,5 @@ def test_reference_moments_are_those_of_quadrature(posterior):
     for ours, file, key in zip(
         density.exact_moments(), files, ("mean_value", "mean_squared_value"), strict=True
     ):
-        z = (ours - torch.tensor(file[key], dtype=F64)) / torch.tensor(file["mcse_mean"], dtype=F64)
+        z = (ours - double(file[key])) / double(file["mcse_mean"])
         assert z.abs().max() < 4

@@ -1,16 +1,16 @@
 """The flight, and the released sequences, against literal simulations."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from pydantic import ValidationError
-from support.runs.configured import component, load
+from support.runs.configured import component, double, load
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
@@ -21,19 +21,17 @@ X0 = (-7.5e3, 5e3, 1.1e3, 88.15, -60.53, 0.0)
 def test_flight_and_noise_have_the_laws_of_d_3_4():
     problem, _ = load("tan", replicates=40, n_steps=500)
     x = problem.states[0]
-    before = torch.cat([torch.tensor([X0]).double(), x[:-1]])
+    before = torch.cat([double([X0]), x[:-1]])
     drive = x - before
     drive[:, :3] -= 0.1 * before[:, 3:]
-    sd = torch.tensor([2.0, 2.0, 6.0, 0.29, 0.456, 2.3]).double()
+    sd = double([2.0, 2.0, 6.0, 0.29, 0.456, 2.3])
     assert z_score((drive / sd).square(), 1.0).abs().max() < 4.5
     noise = (problem.observations - problem.means).flatten(0, 1)
     assert (
         z_score(torch.einsum("ni,nj->nij", noise, noise), 400 * torch.eye(2).double()).abs().max()
         < 4.5
     )
-    torch.testing.assert_close(
-        problem.means[0, :, 1], (x[:, :2] - x.new_tensor(X0[:2])).norm(dim=1)
-    )
+    assert_close(problem.means[0, :, 1], (x[:, :2] - x.new_tensor(X0[:2])).norm(dim=1))
 
 
 def released(rate=0.2, **keys):
@@ -57,7 +55,7 @@ def test_released_noise_is_one_t_draw_for_both_dimensions_in_place_of_the_gaussi
     random = np.random.RandomState(1992)
     random.randn(2000 * 6)
     assert np.array_equal(hit.numpy(), random.rand(2001) <= 0.3)
-    np.testing.assert_allclose(noise[~hit].numpy(), random.randn(int((~hit).sum()), 2), atol=1e-9)
+    assert_allclose(noise[~hit].numpy(), random.randn(int((~hit).sum()), 2), atol=1e-9)
 
 
 def test_released_states_are_the_same_at_every_rate_and_a_beginning_is_a_beginning():
@@ -98,8 +96,8 @@ def test_wiener_released_is_the_literal_simulation():
         Y.append(H @ X[-1] + random.randn(2, 1))
         if random.rand() < 0.1:
             Y[-1] = Y[-1] + 100 * random.randn(2, 1)
-    np.testing.assert_allclose(problem.states[0].numpy(), np.stack(X)[..., 0], rtol=1e-12)
-    np.testing.assert_allclose(problem.observations[1].numpy(), np.stack(Y)[..., 0], rtol=1e-12)
+    assert_allclose(problem.states[0].numpy(), np.stack(X)[..., 0], rtol=1e-12)
+    assert_allclose(problem.observations[1].numpy(), np.stack(Y)[..., 0], rtol=1e-12)
     assert not problem.is_corrupted[:, 0].any()
 
 

@@ -1,16 +1,14 @@
 """Series of which the last observations are to be forecast."""
 
-from __future__ import annotations
-
 import math
 import os
 from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, double, load, make_setting
+from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
 from components.series.forecast_data import co2
 from runner.execution.rng import Streams
@@ -52,8 +50,7 @@ def test_dlm_sim_has_the_moments_of_its_stationary_law():
 def test_dlm_sim_starts_at_zero():
     """z_0 = 0, so that x_1 = 3.5 where there is hardly any noise, then 5.0, 5.75, …"""
     problem, _ = load("dlm_sim", n_steps=5, n_ahead=1, observation_sd=1e-9, transition_sd=1e-9)
-    assert torch.allclose(problem.observations[0, :, 0], torch.tensor([3.5, 5.0, 5.75, 6.125], dtype=torch.float64),
-                          atol=1e-6)  # fmt: skip
+    assert_close(problem.observations[0, :, 0], double([3.5, 5.0, 5.75, 6.125]))  # fmt: skip
 
 
 def test_hmm_sim_is_drawn_anew_with_the_seed():
@@ -86,7 +83,7 @@ def test_co2_in_units_of_what_it_is_standardised_by(standardise):
     if about is None:
         assert torch.equal(seen, record[:144])
     else:
-        assert torch.allclose(seen * about.std(correction=0) + about.mean(), record[:144])
+        assert_close(seen * about.std(correction=0) + about.mean(), record[:144])
 
 
 def test_co2_has_no_more_months():
@@ -98,7 +95,7 @@ def test_co2_has_no_more_months():
 
 
 def test_co2_without_its_file(tmp_path):
-    setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
+    setting = make_setting(tmp_path)
     with pytest.raises(
         DataUnavailableError, match=r"or dataset\.offline=simulate to use a simulated record"
     ):
@@ -109,7 +106,7 @@ def test_co2_without_its_file(tmp_path):
 
 @needs_file
 def test_co2_is_the_record():
-    setting = Setting(REAL, torch.device("cpu"), torch.float64, 1, offline=True)
+    setting = make_setting(REAL)
     problem = component("dataset", "co2", standardise="none").load(Streams(0), setting)
     assert problem.name == "co2"
     assert float(problem.observations[0, 0, 0]) == pytest.approx(320.62, abs=1e-4)
@@ -134,11 +131,9 @@ def test_monthly_records(name, months, dates):
     ):
         load(name, simulated=True, **keys | {"n_train": months - 23})
     log, _ = load(name, simulated=True, **keys | {"log": True})
-    assert torch.allclose(log.observations.exp(), problem.observations)
+    assert_close(log.observations.exp(), problem.observations)
     if (REAL / cls.path).is_file():
-        genuine = component("dataset", name, **keys).load(
-            None, Setting(REAL, torch.device("cpu"), torch.float64, 1)
-        )
+        genuine = component("dataset", name, **keys).load(None, make_setting(REAL))
         y = torch.cat([genuine.observations, genuine.future], 1)[0, :, 0]
         assert genuine.name == name
         known = {"airline": (112, 432, 622), "nutria": (0.55, 2.65, 5.55)}[name]

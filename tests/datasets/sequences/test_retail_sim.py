@@ -1,11 +1,10 @@
 """Simulated sales of a chain that advertises: its equations, what is shown of it, and what is
 refused."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import generator, load
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.series.forecast_data.retail_world import CHANNELS, REGRESSORS, RetailWorld
@@ -94,7 +93,7 @@ def test_what_a_spend_does_is_what_the_recursion_makes_of_it():
             for t in range(4):  # A_{t+1} from u_t
                 A = (1 - 0.4) * A + (problem.system.coefficients[name] if t == j else 0.0)
                 path.append(A)
-            assert effect[:, j, i].tolist() == pytest.approx(path)
+            assert_close(effect[:, j, i].tolist(), path)
 
 
 def test_campaigns_fill_their_share_of_the_weeks():

@@ -1,16 +1,14 @@
 """Toy regressions whose labels have another law at every input."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import pytest
 import torch
+from support.runs.configured import F64, make_setting
 from support.small.small_problems import component
+from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture
-from components.contracts.roles import Setting
 from components.datasets.toys.bimodal_toy import BimodalToy
 from components.datasets.toys.heteroscedastic_toy import HeteroscedasticToy
 from runner.execution.rng import Streams
@@ -18,7 +16,7 @@ from runner.execution.rng import Streams
 
 def test_moments_of_the_heteroscedastic_law():
     g = torch.Generator().manual_seed(0)
-    x = torch.full((200_000,), 1.3, dtype=torch.float64)
+    x = torch.full((200_000,), 1.3, dtype=F64)
     y = HeteroscedasticToy.sample_labels(x, g)
     assert float(y.mean()) == pytest.approx(7 * math.sin(1.3), abs=0.03)
     assert float(y.std()) == pytest.approx(3 * abs(math.cos(0.65)), abs=0.02)
@@ -26,7 +24,7 @@ def test_moments_of_the_heteroscedastic_law():
 
 def test_branches_of_the_bimodal_law():
     g = torch.Generator().manual_seed(0)
-    x = torch.full((200_000,), -0.4, dtype=torch.float64)
+    x = torch.full((200_000,), -0.4, dtype=F64)
     y = BimodalToy.sample_labels(x, g)
     upper = y > 2.5
     assert float(upper.double().mean()) == pytest.approx(0.5, abs=0.01)
@@ -37,11 +35,11 @@ def test_branches_of_the_bimodal_law():
 @pytest.mark.parametrize(("name", "reach"), [("heteroscedastic_toy", 4.0), ("bimodal_toy", 2.0)])
 def test_rows_are_standardised_and_units_kept(name, reach):
     data = component("dataset", name, n_train=500, n_test=30)
-    problem = data.load(Streams(2), Setting(Path(), torch.device("cpu"), torch.float64, 1))
+    problem = data.load(Streams(2), make_setting())
     assert problem.train.x.shape == (500, 1)
     assert problem.test.x.shape == (30, 1)
     assert float(problem.train.y.mean()) == pytest.approx(0, abs=1e-9)
-    assert float(problem.train.y.std(correction=0)) == pytest.approx(1)
+    assert_close(float(problem.train.y.std(correction=0)), 1.0)
     assert float(problem.train.x.abs().max()) == pytest.approx(
         math.sqrt(3), rel=0.05
     )  # of a uniform law, whatever its reach
@@ -62,7 +60,7 @@ class Says:
 @pytest.mark.parametrize(("name", "oracle"), [("heteroscedastic_toy", 1.57), ("bimodal_toy", 2.07)])
 def test_the_law_itself_is_the_best_prediction(name, oracle):
     data = component("dataset", name, n_train=500, n_test=20_000)
-    problem = data.load(Streams(3), Setting(Path(), torch.device("cpu"), torch.float64, 1))
+    problem = data.load(Streams(3), make_setting())
     scores = problem.score(Says(problem.law_at, problem), Streams(0))
     assert float(scores["nlpp"]) == pytest.approx(float(scores["nlpp_of_law"]), rel=1e-9)
     assert float(scores["nlpp"]) == pytest.approx(oracle, abs=0.02)
@@ -70,7 +68,7 @@ def test_the_law_itself_is_the_best_prediction(name, oracle):
 
 def test_both_branches_of_a_prediction():
     data = component("dataset", "bimodal_toy", n_train=100, n_test=400)
-    problem = data.load(Streams(3), Setting(Path(), torch.device("cpu"), torch.float64, 1))
+    problem = data.load(Streams(3), make_setting())
 
     def share(law):
         return float(problem.score(Says(law, problem), Streams(0))["both_branches"])

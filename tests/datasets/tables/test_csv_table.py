@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
-from support.runs.configured import component, load
+from numpy.testing import assert_allclose
+from support.runs.configured import component, double, load, make_setting
+from torch.testing import assert_close
 
 from components.attackers.input_space import input_space
-from components.contracts.roles import Setting
 from components.errors import (
     ConfigMismatchError,
     DamagedFileError,
@@ -27,7 +27,7 @@ WHO = {"path": FILE, "inputs": ["age", "city", "owner"]}
 
 def written(tmp_path: Path, content: str, **keys) -> object:
     (tmp_path / "mine.csv").write_text(content, encoding="utf-8")
-    setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
+    setting = make_setting(tmp_path)
     return component("dataset", "csv", path="mine.csv", **keys).load(Streams(0), setting)
 
 
@@ -42,26 +42,20 @@ def test_two_tasks_with_missing_labels_standardised_by_their_training_rows():
         2,
     )
     age = (train.age - train.age.mean()) / train.age.std(ddof=0)
-    np.testing.assert_allclose(problem.train.x[:, 0], age, atol=1e-12)
+    assert_allclose(problem.train.x[:, 0], age, atol=1e-12)
     rome = (train.city == "Rome") * 1.0
-    np.testing.assert_allclose(
-        problem.train.x[:, 2], (rome - rome.mean()) / rome.std(ddof=0), atol=1e-12
-    )
+    assert_allclose(problem.train.x[:, 2], (rome - rome.mean()) / rome.std(ddof=0), atol=1e-12)
     weight = (train.weight - train.weight.mean()) / train.weight.std(ddof=0)
     assert problem.train.mask[:, 1].tolist() == train.weight.notna().tolist()
-    np.testing.assert_allclose(
-        problem.train.y[problem.train.mask[:, 1], 1], weight.dropna(), atol=1e-12
-    )
-    torch.testing.assert_close(
-        problem.y_mean, torch.tensor([train.height.mean(), train.weight.mean()]).double()
-    )
+    assert_allclose(problem.train.y[problem.train.mask[:, 1], 1], weight.dropna(), atol=1e-12)
+    assert_close(problem.y_mean, double([train.height.mean(), train.weight.mean()]))
     assert problem.describe()["columns"] == "age: numbers; city: 3 texts; owner: true or false"
 
 
 def test_folds_are_the_replicates():
     frame, setting = (
         pd.read_csv(FILE),
-        Setting(Path(), torch.device("cpu"), torch.float64, 3, offline=True),
+        make_setting(replicates=3),
     )
     dataset = component("dataset", "csv", **WHO, targets=["kind"], labels="binary", fold="week")
     assert dataset.folds(Path()) == 3
@@ -88,8 +82,8 @@ def test_a_column_says_whose_label_a_row_has():
     for t, city in enumerate(problem.task_names):
         assert problem.train.mask[:, t].tolist() == (train.city == city).tolist()
         mine = train[train.city == city].height
-        np.testing.assert_allclose(problem.y_mean[t], mine.mean(), rtol=1e-12)
-        np.testing.assert_allclose(
+        assert_allclose(problem.y_mean[t], mine.mean(), rtol=1e-12)
+        assert_allclose(
             problem.train.y[problem.train.mask[:, t], t],
             (mine - mine.mean()) / mine.std(ddof=0),
             atol=1e-12,
@@ -101,8 +95,8 @@ def test_parquet_is_read_as_the_same_rows(tmp_path):
     keys = {"targets": ["height"], "inputs": ["age", "city", "owner"], "split": "part"}
     ours, _ = load("csv", path=FILE, **keys)
     theirs, _ = load("csv", path=str(tmp_path / "table.parquet"), **keys)
-    torch.testing.assert_close(theirs.train.x, ours.train.x, rtol=0, atol=0)
-    torch.testing.assert_close(theirs.test.y, ours.test.y, rtol=0, atol=0)
+    assert_close(theirs.train.x, ours.train.x, rtol=0, atol=0)
+    assert_close(theirs.test.y, ours.test.y, rtol=0, atol=0)
 
 
 def test_rows_put_aside_by_chance_depend_on_seed_and_share_alone():
@@ -110,7 +104,7 @@ def test_rows_put_aside_by_chance_depend_on_seed_and_share_alone():
         return load("csv", seed=seed, **WHO, targets=["height"], test_share=0.25)[0].test.x
 
     assert len(tested(0)) == 6
-    torch.testing.assert_close(tested(0), tested(0))
+    assert_close(tested(0), tested(0))
     assert not torch.equal(tested(0), tested(1))
 
 
@@ -384,7 +378,7 @@ def test_raw_columns_are_as_they_stand_in_the_file(tmp_path):
 def test_raw_labels_are_in_their_own_units(tmp_path):
     problem = written(tmp_path, PIXELS, targets=["b"], inputs=["a"], standardise=False)
     assert (problem.y_mean, problem.y_std) == (None, None)
-    torch.testing.assert_close(problem.train.y, 255 - problem.train.x)
+    assert_close(problem.train.y, 255 - problem.train.x)
 
 
 def test_who_attacks_columns_is_told_in_which_units(tmp_path):

@@ -1,22 +1,19 @@
 """The simulated FAIMS study: its shape, its signal, and what the features may know."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
+from support.runs.configured import make_setting
 from support.small.small_problems import component
+from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from components.datasets.tables.faims_sim import plumes
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
+SETTING = make_setting()
 SMALL = {"n_df": 8, "n_cv": 32}
 
 
@@ -42,7 +39,7 @@ def test_plumes_follow_their_drift_and_fade():
                 s, v = i / 4, -6 + 12 * j / 8
                 drift, width = alpha2[k] * s**3 + alpha4[k] * s**5, 0.25 + 0.2 * s
                 expected = np.exp(-loss[k] * s**2) * np.exp(-((v - drift) ** 2) / (2 * width**2))
-                assert found[k, i, j] == pytest.approx(expected)
+                assert_close(found[k, i, j], expected)
 
 
 def test_rows_are_patients_times_runs_and_patients_stay_on_one_side():
@@ -59,11 +56,9 @@ def test_rows_are_patients_times_runs_and_patients_stay_on_one_side():
 
 def test_features_are_scaled_by_the_training_rows():
     x = dataset().load(Streams(0), SETTING).train.x
-    assert torch.allclose(x.mean(0), torch.zeros(20, dtype=x.dtype), atol=1e-10)
+    assert_close(x.mean(0), torch.zeros(20, dtype=x.dtype))
     used = x.std(0) > 0
-    assert torch.allclose(
-        x.std(0, correction=0)[used] * 20**0.5, torch.ones(int(used.sum()), dtype=x.dtype)
-    )
+    assert_close(x.std(0, correction=0)[used] * 20**0.5, torch.ones(int(used.sum()), dtype=x.dtype))
     assert used.sum() >= 10
 
 

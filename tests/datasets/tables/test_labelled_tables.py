@@ -1,16 +1,15 @@
 """titanic, airfoil and logistic_synthetic: what their rows are, how they are split and
 standardised, and how they are named."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 import pytest
 import torch
+from support.runs.configured import F64, make_setting
 from support.small.small_problems import component
+from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from components.datasets.tables import airfoil
 from components.datasets.tables.titanic import persons
 from components.errors import (
@@ -21,13 +20,12 @@ from components.errors import (
 )
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 pytestmark = pytest.mark.usefixtures("own_cache")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
 
 
 def loaded(name, seed=0, replicate=0, data_dir="nowhere", dtype=F64, **keys):
-    setting = Setting(Path(data_dir), torch.device("cpu"), dtype, 1, offline=True)
+    setting = make_setting(data_dir, dtype)
     return component("dataset", name, **keys).load(Streams(seed, replicate), setting)
 
 
@@ -59,7 +57,7 @@ def test_titanic_is_trained_and_scored_on_all_rows_as_the_thesis_has_it():
     assert problem.test.x.equal(x)
     assert problem.train.y.dtype == torch.int64
     assert float(x.mean(0).abs().max()) < 1e-12
-    assert torch.allclose(x.std(0, correction=0), torch.ones(3, dtype=F64))
+    assert_close(x.std(0, correction=0), torch.ones(3, dtype=F64))
     # the standardised values that the archive of Fernández-Delgado et al. (2014) prints
     values = [[-1.87, -0.923, 0.0214, 0.965], [-0.228, 4.38], [-1.92, 0.521]]
     for column, known in zip(x.T, values, strict=True):
@@ -95,7 +93,7 @@ def test_the_real_rows():
     assert problem.train.x.shape == (1503, 5)
     for values in (problem.train.x, problem.train.y):
         assert float(values.mean(0).abs().max()) < 1e-12
-        assert torch.allclose(values.std(0, correction=0), torch.ones(values.shape[1], dtype=F64))
+        assert_close(values.std(0, correction=0), torch.ones(values.shape[1], dtype=F64))
     assert float(problem.y_std) == pytest.approx(6.897, abs=0.01)  # of the sound pressure, in dB
     # six chords, four speeds
     assert [len(column.unique()) for column in problem.train.x.T][2:4] == [6, 4]

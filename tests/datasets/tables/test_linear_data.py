@@ -1,9 +1,8 @@
 """Simulated and real data for linear regression."""
 
-from __future__ import annotations
-
 import torch
 from support.runs.configured import load
+from torch.testing import assert_close
 
 
 def test_simulation_is_what_it_says():
@@ -37,9 +36,7 @@ def test_diabetes_is_standardised_by_its_training_rows():
     assert problem.train.x.shape == (400, 10)
     assert problem.test.y.shape == (42, 1)
     for values in (problem.train.x, problem.train.y):
-        torch.testing.assert_close(values.mean(0), torch.zeros(values.shape[1], dtype=values.dtype))
-        torch.testing.assert_close(
-            values.std(0, correction=0), torch.ones(values.shape[1], dtype=values.dtype)
-        )
+        assert_close(values.mean(0), torch.zeros(values.shape[1], dtype=values.dtype))
+        assert_close(values.std(0, correction=0), torch.ones(values.shape[1], dtype=values.dtype))
     assert 140 < float(problem.y_mean) < 165  # units of the published score, mean 152
     assert not problem.truth

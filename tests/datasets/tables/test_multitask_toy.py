@@ -1,19 +1,17 @@
 """The toy of section 3.1: its equations, its split and its units."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import pytest
 import torch
+from support.runs.configured import double, make_setting
 from support.small.small_problems import component
+from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from components.datasets.toys.multitask_toy import truth
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
+SETTING = make_setting()
 
 
 def load(seed=0, **changes):
@@ -28,9 +26,7 @@ def test_equations():
         h1, h2 = math.sin(3 * x), 3 * x
         f1 = math.cos(g) ** 2 + h1
         f2 = math.sin(10 * x) * g**2 + h2
-        assert truth(torch.tensor([x], dtype=torch.float64))[0].tolist() == pytest.approx(
-            [f1, f2], abs=1e-12
-        )
+        assert truth(double([x]))[0].tolist() == pytest.approx([f1, f2], abs=1e-12)
 
 
 def test_asymmetric_rows_carry_one_label_and_tasks_have_their_own_inputs():
@@ -54,14 +50,12 @@ def test_labels_are_standardised_by_the_training_labels_and_lead_back(asymmetric
     back = problem.y_mean + problem.y_std * problem.train.y
     expected = truth(problem.train.x[:, 0])
     mask = problem.train.mask
-    assert torch.allclose(back[mask], expected[mask])
+    assert_close(back[mask], expected[mask])
     for t in range(2):
         own = problem.train.y[mask[:, t], t]
         assert float(own.mean()) == pytest.approx(0, abs=1e-12)
-        assert float(own.std(correction=0)) == pytest.approx(1)
-    assert torch.allclose(
-        problem.y_mean + problem.y_std * problem.test.y, truth(problem.test.x[:, 0])
-    )
+        assert_close(float(own.std(correction=0)), 1.0)
+    assert_close(problem.y_mean + problem.y_std * problem.test.y, truth(problem.test.x[:, 0]))
 
 
 def test_noise_has_its_standard_deviation():

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import component, generator, load, make_setting, normal
 
-from components.contracts.roles import Setting
 from components.datasets.own.collinear import collinear
 from components.datasets.own.text_table import read_table
 from components.errors import ConfigMismatchError, DamagedFileError
@@ -31,7 +30,7 @@ def numbers(table) -> dict[str, list[float | None]]:
 
 def problem_of(tmp_path: Path, content: str, **keys):
     (tmp_path / "mine.csv").write_text(content, encoding="utf-8")
-    setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
+    setting = make_setting(tmp_path)
     return component("dataset", "csv", path="mine.csv", **keys).load(Streams(0), setting)
 
 
@@ -226,11 +225,11 @@ def test_constant_and_collinear_inputs_are_named(tmp_path):
 
 def test_nearly_equal_columns_are_found_and_correlated_ones_are_not():
     g = generator(0)
-    a, noise = torch.randn(2, 500, generator=g, dtype=torch.float64)
+    a, noise = normal(g, 2, 500)
     assert collinear(torch.stack([1e9 + a, 1e-12 * (a + 0.01 * noise)], 1)) == {1: [0]}
     assert collinear(torch.stack([a, a + 0.2 * noise], 1)) == {}
     # fewer rows than columns: only pairs are told
-    wide = torch.randn(20, 60, generator=g, dtype=torch.float64)
+    wide = normal(g, 20, 60)
     assert collinear(torch.cat([wide, -2 * wide[:, 7:8]], 1)) == {60: [7]}
 
 

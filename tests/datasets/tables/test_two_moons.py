@@ -1,20 +1,17 @@
 """Two moons: where the points lie, how noisy they are, and whose they are."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
 from sklearn.datasets import make_moons
+from support.runs.configured import make_setting
 from support.small.small_problems import component
+from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from runner.execution.rng import Streams
 
 
 def load(seed=0, **changes):
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True)
+    setting = make_setting()
     return component("dataset", "two_moons", **changes).load(Streams(seed), setting)
 
 
@@ -22,12 +19,10 @@ def test_without_noise_points_lie_on_the_half_circles():
     batch = load(noise=0.0, n_train=400).train
     y = batch.y[:, 0]
     upper, lower = batch.x[y == 0], batch.x[y == 1]
-    torch.testing.assert_close(upper.norm(dim=1), torch.ones(len(upper), dtype=upper.dtype))
+    assert_close(upper.norm(dim=1), torch.ones(len(upper), dtype=upper.dtype))
     assert (upper[:, 1] >= 0).all()
     centre = torch.tensor([1.0, 0.5], dtype=lower.dtype)
-    torch.testing.assert_close(
-        (lower - centre).norm(dim=1), torch.ones(len(lower), dtype=lower.dtype)
-    )
+    assert_close((lower - centre).norm(dim=1), torch.ones(len(lower), dtype=lower.dtype))
     assert (lower[:, 1] <= 0.5).all()
     # the same curves: none of theirs is further than a gap from ours
     x, label = make_moons(400, noise=None)

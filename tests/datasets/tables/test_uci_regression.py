@@ -1,8 +1,6 @@
 """UCI sets: splits, standardisation, validation rows, scores in the units of the target, and what
 replaces absent files."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os
@@ -12,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from pydantic import ValidationError
+from support.runs.configured import F64, double, make_setting
 from support.small.small_problems import component
+from torch.distributions import Normal
+from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture
-from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.tables import uci_regression
 from components.datasets.tables.uci_regression import SHAPES, simulated_rows, split_rows
@@ -28,7 +29,6 @@ from components.errors import (
 )
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere")) / "uci_bnn"
 needs_real_files = pytest.mark.skipif(
     not (REAL / "protein.npz").is_file(),
@@ -44,9 +44,7 @@ def _unread(own_cache):
 def loaded(seed=0, replicate=0, data_dir="nowhere", dtype=F64, **keys):
     dataset = component("dataset", "uci_regression", **{"set": "yacht", "simulated": True} | keys)
     rng = Streams(seed, replicate)
-    problem = dataset.load(
-        rng, Setting(Path(data_dir), torch.device("cpu"), dtype, 1, offline=True)
-    )
+    problem = dataset.load(rng, make_setting(data_dir, dtype))
     assert problem.name == dataset.identity(Path(data_dir), True)
     return problem, rng
 
@@ -96,25 +94,21 @@ def test_real_rows_are_verified_and_standardised():
     constant = np.ptp(x, axis=0) == 0
     assert constant.sum() == 2
     expected = (x - x[rows].mean(0)) / np.where(constant, 1, deviation)
-    np.testing.assert_allclose(problem.train.x.numpy(), expected[rows], atol=1e-9)
-    np.testing.assert_allclose(
-        problem.test.x.numpy(), expected[published["index_test_3"]], atol=1e-9
-    )
+    assert_allclose(problem.train.x.numpy(), expected[rows], atol=1e-9)
+    assert_allclose(problem.test.x.numpy(), expected[published["index_test_3"]], atol=1e-9)
     back = problem.test.y * problem.y_std + problem.y_mean
-    np.testing.assert_allclose(back[:, 0].numpy(), y[published["index_test_3"]])
+    assert_allclose(back[:, 0].numpy(), y[published["index_test_3"]])
     assert torch.isfinite(problem.train.x).all()
 
 
 def test_standardised_by_the_training_rows_and_replicates_take_their_splits():
     problem, _ = loaded(replicate=5)
-    torch.testing.assert_close(
-        problem.train.x.mean(0), torch.zeros(6, dtype=F64), atol=1e-12, rtol=0
-    )
-    torch.testing.assert_close(problem.train.y.std(0, correction=0), torch.ones(1, dtype=F64))
+    assert_close(problem.train.x.mean(0), torch.zeros(6, dtype=F64), atol=1e-12, rtol=0)
+    assert_close(problem.train.y.std(0, correction=0), torch.ones(1, dtype=F64))
     rows = simulated_rows("yacht", SHAPES["yacht"])
     _, test = split_rows(308, 5)
     back = problem.test.y * problem.y_std + problem.y_mean
-    torch.testing.assert_close(back[:, 0], torch.from_numpy(rows[test, 6]))
+    assert_close(back[:, 0], torch.from_numpy(rows[test, 6]))
     fixed, _ = loaded(split=5)
     assert torch.equal(fixed.test.x, problem.test.x)
     # the seed changes nothing: the splits are the standard ones
@@ -139,16 +133,16 @@ def test_scores_are_in_the_units_of_the_target():
     log_density = sum(
         -0.5 * math.log(2 * math.pi * variance) - (v - guess) ** 2 / (2 * variance) for v in y
     ) / len(y)
-    assert scores["rmse"] == pytest.approx(math.sqrt(error))
-    assert scores["log_likelihood"] == pytest.approx(log_density)
-    assert scores["nlpp"] == pytest.approx(-log_density)
-    density = torch.distributions.Normal(0.0, 1.0)
-    z = torch.tensor([(v - guess) / math.sqrt(variance) for v in y], dtype=F64)
+    assert_close(scores["rmse"], math.sqrt(error))
+    assert_close(scores["log_likelihood"], log_density)
+    assert_close(scores["nlpp"], -log_density)
+    density = Normal(0.0, 1.0)
+    z = double([(v - guess) / math.sqrt(variance) for v in y])
     crps = math.sqrt(variance) * (
         z * (2 * density.cdf(z) - 1) + 2 * density.log_prob(z).exp() - math.pi**-0.5
     )
     # Gneiting and Raftery (2007), eq. (5), of one Gaussian
-    assert scores["crps"] == pytest.approx(float(crps.mean()))
+    assert_close(scores["crps"], float(crps.mean()))
 
 
 def test_absent_files_are_simulated_loudly_or_an_error(tmp_path):
@@ -174,7 +168,7 @@ def test_files_of_both_forms_are_read_and_verified(tmp_path, monkeypatch, form):
     put(rows)
     problem, _ = loaded(simulated=False, data_dir=tmp_path)
     assert problem.name == "uci"
-    torch.testing.assert_close(problem.train.x, loaded()[0].train.x)
+    assert_close(problem.train.x, loaded()[0].train.x)
     put(rows + 1)
     os.utime(path, ns=(1, 1))
     files.why_unavailable.cache_clear()

@@ -1,7 +1,5 @@
 """Film reviews: the archive's numbers, folds and words, and what takes its place."""
 
-from __future__ import annotations
-
 import io
 import os
 import tarfile

@@ -1,7 +1,5 @@
 """Text messages: the words, whose words they are, and what takes the collection's place."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re
@@ -9,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.runs.configured import make_setting
 from support.small.small_problems import component
 
-from components.contracts.roles import Setting
 from components.datasets.text.sms_spam import SmsSpam, bag, messages, most_frequent, words_of
 from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
@@ -25,7 +23,7 @@ needs_file = pytest.mark.skipif(
 
 
 def load(seed=0, data_dir=NOWHERE, **changes):
-    setting = Setting(data_dir, torch.device("cpu"), torch.float64, 1, offline=True)
+    setting = make_setting(data_dir)
     return component("dataset", "sms_spam", **{"simulated": True, **changes}).load(
         Streams(seed), setting
     )

@@ -1,7 +1,5 @@
 """spambase and the simulated corpus as binary supervised problems."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from pathlib import Path
@@ -9,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.runs.configured import make_setting
 from support.runs.offered_pairs import check_pairs
 from support.small.small_problems import component
 
-from components.contracts.roles import Setting
 from components.datasets.text.spambase import Spambase, simulated_mails
 from components.errors import DataUnavailableError, SimulatedDataWarning
 from runner.errors import ConfigError
@@ -27,7 +25,7 @@ needs_file = pytest.mark.skipif(
 
 
 def load(seed=0, data_dir=NOWHERE, **changes):
-    setting = Setting(data_dir, torch.device("cpu"), torch.float64, 1, offline=True)
+    setting = make_setting(data_dir)
     return component("dataset", "spambase", **{"simulated": True, **changes}).load(
         Streams(seed), setting
     )

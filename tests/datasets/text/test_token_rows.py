@@ -1,17 +1,13 @@
 """Texts as tokens: the vocabulary of the training texts, lengths and padding, folds, an archive of
 IMDB, a tokenizer."""
 
-from __future__ import annotations
-
 import io
 import tarfile
-from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, load, make_setting
 
-from components.contracts.roles import Setting
 from components.datasets.text import imdb
 from components.datasets.text.imdb import read_imdb, words_of
 from components.datasets.text.review_files import simulated_reviews
@@ -57,7 +53,7 @@ def test_rows_are_the_reviews_words_by_the_vocabulary_of_those_learnt_from():
 
 
 def test_replicate_r_is_tested_on_fold_r():
-    setting = Setting(Path(), torch.device("cpu"), torch.float32, 1, offline=True)
+    setting = make_setting(dtype=torch.float32)
     dataset = component("dataset", "reviews", simulated=True, length=20)
     by_replicate = dataset.load(Streams(0, replicate=4), setting)
     by_key = component("dataset", "reviews", simulated=True, length=20, fold=4).load(
@@ -129,7 +125,7 @@ def test_files_that_are_not_there_are_named_in_one_line(tmp_path, monkeypatch):
         assert "\n" not in str(refusal.value)
         with pytest.warns(SimulatedDataWarning, match=f"{name}-sim"):
             component("dataset", name, length=5, n_train=20).load(
-                Streams(0), Setting(tmp_path, torch.device("cpu"), torch.float32, 1, offline=True)
+                Streams(0), make_setting(tmp_path, torch.float32)
             )
     with pytest.raises(
         DataUnavailableError,

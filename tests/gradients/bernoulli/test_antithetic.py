@@ -7,7 +7,7 @@ import pytest
 import torch
 from contract.only import only
 from scipy.stats import multivariate_normal, norm
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, double, generator, normal
 from support.small.small_bernoulli import (
     binary_rows,
     enumerated_elbo,
@@ -16,6 +16,7 @@ from support.small.small_bernoulli import (
     small_dvae,
     z_scores,
 )
+from torch.testing import assert_close
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
@@ -50,7 +51,7 @@ def test_the_bound_is_among_its_terms(name):
         stub, problem.train, rng, estimator.init(stub, rng)
     )
     assert state is None
-    exact = float(enumerated_elbo(module, problem.train).detach())
+    exact = enumerated_elbo(module, problem.train).item()
     assert float(terms["elbo"]) == pytest.approx(exact, abs=0.08)
     assert [g.shape for g in gradients] == [p.shape for p in module.parameters()]
 
@@ -80,7 +81,7 @@ def test_disarm_varies_less_than_arm_and_samples_average():
 def test_disarm_is_the_mean_of_arm_given_the_pair():
     """E[½ − u | z, z̃] = ½ (z − z̃) σ(|α|), by quadrature over u."""
     arm, disarm = (component("gradient", name, n_samples=1) for name in ("arm", "disarm"))
-    u = (torch.arange(200_000, dtype=torch.float64) + 0.5) / 200_000
+    u = (torch.arange(200_000, dtype=F64) + 0.5) / 200_000
     for alpha in (-1.7, -0.2, 0.4, 2.5):
         a = torch.full_like(u, alpha)
         z, other = (u < a.sigmoid()).double(), (1 - u < a.sigmoid()).double()
@@ -88,7 +89,7 @@ def test_disarm_is_the_mean_of_arm_given_the_pair():
             here = (z == first) & (other == second)
             if here.any():
                 w = [part.weight(u, z, other, a)[here].mean() for part in (arm, disarm)]
-                torch.testing.assert_close(w[0], w[1], rtol=0, atol=2e-5)
+                assert_close(w[0], w[1], rtol=0, atol=2e-5)
 
 
 def test_arms_of_two_draws_is_disarm():
@@ -98,25 +99,23 @@ def test_arms_of_two_draws_is_disarm():
         component("gradient", "arms", n_samples=2),
         component("gradient", "disarm", n_samples=1),
     )
-    alpha = torch.linspace(-3, 3, 12, dtype=torch.float64).reshape(1, 4, 3)
+    alpha = torch.linspace(-3, 3, 12, dtype=F64).reshape(1, 4, 3)
     u, z = arms.draw_coupled(alpha, Streams(0))
-    torch.testing.assert_close(u.sum(0), torch.ones_like(alpha))
-    f = torch.randn(2, 1, 4, generator=generator(0), dtype=torch.float64)
-    torch.testing.assert_close(
-        arms.slope(u, z, f, alpha), disarm.slope(u, z, f, alpha), rtol=1e-12, atol=1e-12
-    )
+    assert_close(u.sum(0), torch.ones_like(alpha))
+    f = normal(generator(0), 2, 1, 4)
+    assert_close(arms.slope(u, z, f, alpha), disarm.slope(u, z, f, alpha), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("copula", ["dirichlet", "gaussian"])
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_uniform_numbers_of_arms_are_uniform_and_any_two_as_it_counts_them(copula, n):
-    like, shape = torch.zeros((), dtype=torch.float64), torch.Size([n, 100_000])
+    like, shape = torch.zeros((), dtype=F64), torch.Size([n, 100_000])
     u = {"dirichlet": dirichlet, "gaussian": gaussian}[copula](shape, like, Streams(0))
     for m in (0.05, 0.2, 0.4, 0.5):
         below = (u < m).double()
         rate, both = below.mean(1), (below[0] * below[-1]).mean()
         assert float((rate - m).abs().max()) < 4 * (m * (1 - m) / 1e5) ** 0.5
-        expected = float(joint_lower_probability(copula, torch.tensor(m, dtype=torch.float64), n))
+        expected = float(joint_lower_probability(copula, double(m), n))
         assert float(both) == pytest.approx(
             expected, abs=4 * (max(expected, 1e-5) / 1e5) ** 0.5 + 2e-4 * (n == 2)
         )
@@ -127,9 +126,9 @@ def test_probabilities_of_two_correlated_normals_by_scipy():
     for n, m in ((3, 0.5), (3, 0.1), (4, 0.02), (8, 0.3)):
         h, r = norm.ppf(m), -1 / (n - 1)
         exact = multivariate_normal.cdf([h, h], mean=[0, 0], cov=[[1, r], [r, 1]])
-        assert float(
-            joint_lower_probability("gaussian", torch.tensor(m).double(), n)
-        ) == pytest.approx(exact, abs=1e-7)
+        assert float(joint_lower_probability("gaussian", double(m), n)) == pytest.approx(
+            exact, abs=1e-7
+        )
 
 
 def test_arms_varies_less_than_leave_one_out_of_as_many_draws():

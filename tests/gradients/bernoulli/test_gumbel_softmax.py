@@ -1,8 +1,6 @@
 """The Gumbel-softmax gradient: biased and said to be, its formula literally, the less biased the
 colder."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from contract.only import only
@@ -14,6 +12,8 @@ from support.small.small_bernoulli import (
     flat,
     small_dvae,
 )
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.contracts.capabilities import BernoulliLayers
 from runner.execution.rng import Streams
@@ -34,9 +34,7 @@ def test_the_formula_by_hand():
         .mean(0)
         .sum()
     )
-    torch.testing.assert_close(
-        flat(gradients), flat(torch.autograd.grad(bound, list(module.parameters())))
-    )
+    assert_close(flat(gradients), flat(grad(bound, list(module.parameters()))))
 
 
 def test_biased_the_less_the_colder_and_its_bound_is_that_of_binary_draws():
@@ -53,7 +51,7 @@ def test_biased_the_less_the_colder_and_its_bound_is_that_of_binary_draws():
             stub, problem.train, Streams(0), estimator.init(stub, Streams(0))
         )
         assert state is None
-        elbo = float(enumerated_elbo(module, problem.train).detach())
+        elbo = enumerated_elbo(module, problem.train).item()
         assert float(terms["elbo"]) == pytest.approx(elbo, abs=0.06)
         off.append(float((flat(gradients) - exact).norm()))
     assert off[0] > 0.3 * float(exact.norm())

@@ -9,7 +9,7 @@ import itertools
 import pytest
 import torch
 from contract.only import only
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, double, generator, normal
 from support.small.small_bernoulli import (
     binary_rows,
     check_kept_state,
@@ -23,6 +23,8 @@ from support.small.small_bernoulli import (
     whole_and_resumed,
 )
 from torch import Tensor
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
@@ -30,7 +32,6 @@ from components.gradients.bernoulli.leave_one_out import DrawsWithSlope
 from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 LEARN = pytest.mark.parametrize(("name", "keys"), [("double_cv", {}), ("rodeo", {"widths": [4]})])
 
 
@@ -63,7 +64,7 @@ def draws_of(module, batch, S: int, seed: int = 0) -> DrawsWithSlope:
     p = [
         module.logits(batch, z[:i]).sigmoid().expand_as(layer).detach() for i, layer in enumerate(z)
     ]
-    return DrawsWithSlope(list(z), p, list(torch.autograd.grad(f.sum(), at)), f.detach())
+    return DrawsWithSlope(list(z), p, list(grad(f.sum(), at)), f.detach())
 
 
 def to_parameters(module, batch, draws: DrawsWithSlope, by_alpha: list[Tensor]) -> Tensor:
@@ -72,7 +73,7 @@ def to_parameters(module, batch, draws: DrawsWithSlope, by_alpha: list[Tensor]) 
     total = module.log_joint(batch, z).mean(0).sum()
     for at, g in enumerate(by_alpha):
         total = total + (g * module.logits(batch, z[:at])).sum() / S
-    return flat(torch.autograd.grad(batch.scale * total, list(module.parameters())))
+    return flat(grad(batch.scale * total, list(module.parameters())))
 
 
 def test_double_control_variates_by_hand():
@@ -102,7 +103,7 @@ def test_double_control_variates_by_hand():
         by_alpha[at][s, b] = signal * (d.z[at][s, b] - mu) + a[at] * slopes[s, b, at] * mu * (
             1 - mu
         )
-    torch.testing.assert_close(flat(found), to_parameters(module, batch, d, by_alpha))
+    assert_close(flat(found), to_parameters(module, batch, d, by_alpha))
 
 
 def test_rodeo_by_hand():
@@ -114,7 +115,7 @@ def test_rodeo_by_hand():
     g = generator(3)
     with torch.no_grad():
         for parameter in state.control.networks.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g, dtype=F64))
+            parameter.copy_(normal(g, parameter.shape))
         state.control.mean.fill_(-3.0)
         state.control.variance.fill_(4.0)
     H = copy.deepcopy(state.control)
@@ -139,7 +140,7 @@ def test_rodeo_by_hand():
             flipped[i] = 1 - z[i]
             rate = mu[i] if flipped[i] > 0 else 1 - mu[i]
             there, here = surrogate(at, s, b, flipped), surrogate(at, s, b, z)
-            baseline[s, b] += float((rate * (there[0] - here[0])).detach())
+            baseline[s, b] += (rate * (there[0] - here[0])).item()
             vectors[at][s, b] += (rate * (there[1] * (flipped - mu) - here[1] * (z - mu))).detach()
     by_alpha = [torch.zeros(S, 2, 3, dtype=F64) for _ in range(2)]
     for s, b, at in itertools.product(range(S), range(2), range(2)):
@@ -147,7 +148,7 @@ def test_rodeo_by_hand():
         by_alpha[at][s, b] = (d.f[s, b] - others) * (
             d.z[at][s, b] - d.probability[at][s, b]
         ) + vectors[at][s, b]
-    torch.testing.assert_close(flat(found), to_parameters(module, batch, d, by_alpha))
+    assert_close(flat(found), to_parameters(module, batch, d, by_alpha))
 
 
 def test_the_stein_operator_has_mean_0():
@@ -158,15 +159,15 @@ def test_the_stein_operator_has_mean_0():
     control = estimator.init(module, Streams(0)).control
     with torch.no_grad():
         for parameter in control.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g, dtype=F64))
+            parameter.copy_(normal(g, parameter.shape))
     (values,) = every_z(1)  # [8, 1, 3]
     mu, still = (
         torch.rand(1, 1, 3, generator=g, dtype=F64),
-        torch.tensor([[1.0, 0.0, 1.0]], dtype=F64),
+        double([[1.0, 0.0, 1.0]]),
     )
     slope, f = (
-        torch.randn(2, 1, 3, generator=g, dtype=F64),
-        torch.randn(2, 1, generator=g, dtype=F64),
+        normal(g, 2, 1, 3),
+        normal(g, 2, 1),
     )
     total, size = torch.zeros(4, dtype=F64), 0.0
     for z in values:
@@ -176,7 +177,7 @@ def test_the_stein_operator_has_mean_0():
         weight = float(torch.where(z > 0, mu[0], 1 - mu[0]).prod())
         total, size = total + weight * found, size + weight * float(found.abs().max())
     assert size > 0.1
-    torch.testing.assert_close(total, torch.zeros(4, dtype=F64), rtol=0, atol=1e-12)
+    assert_close(total, torch.zeros(4, dtype=F64), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "keys"), [("double_cv", {}), ("rodeo", {})])
@@ -190,8 +191,8 @@ def test_without_control_variates_it_is_leave_one_out(name, keys):
     loo, known, _ = component("gradient", "vargrad", n_samples=3).estimate(
         module, problem.train, Streams(0), None
     )
-    torch.testing.assert_close(flat(found), flat(loo))
-    torch.testing.assert_close(terms["elbo"], known["elbo"])
+    assert_close(flat(found), flat(loo))
+    assert_close(terms["elbo"], known["elbo"])
 
 
 def variance(estimator, state) -> float:
@@ -228,7 +229,7 @@ def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
     problem, rng = binary_rows(n=2), Streams(0)
     module = small_dvae(problem)
     stub = only(module, BernoulliLayers)  # it asks for nothing else
-    exact = float(enumerated_elbo(module, problem.train).detach())
+    exact = enumerated_elbo(module, problem.train).item()
     estimator = component("gradient", name, n_samples=100, **keys)
     _, terms, state = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
     assert float(terms["elbo"]) == pytest.approx(exact, abs=1.5)

@@ -8,7 +8,7 @@ import copy
 import pytest
 import torch
 from contract.only import only
-from support.runs.configured import component, generator
+from support.runs.configured import component, generator, normal
 from support.small.small_bernoulli import (
     binary_rows,
     check_kept_state,
@@ -20,6 +20,8 @@ from support.small.small_bernoulli import (
     small_dvae,
     whole_and_resumed,
 )
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.contracts.capabilities import BernoulliLayers, RowGuide
 from components.contracts.problems import Rows
@@ -63,7 +65,7 @@ def test_the_formula_by_hand():
     g = generator(2)
     with torch.no_grad():
         for parameter in state.control.surrogates.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g, dtype=torch.float64))
+            parameter.copy_(normal(g, parameter.shape))
     before = copy.deepcopy(state)
     found, _, _ = estimator.estimate(module, problem.train, Streams(0), state)
 
@@ -95,13 +97,11 @@ def test_the_formula_by_hand():
         off = (-a).sigmoid()
         free, tied = a + u.logit(), a + torch.where(z > 0, off + v * (1 - off), v * off).logit()
         assert torch.equal(tied > 0, z > 0)
-        torch.testing.assert_close(tied, conditional(z, a, v))
-        (slope,) = torch.autograd.grad((c(free) - c(tied)).sum(), a)
+        assert_close(tied, conditional(z, a, v))
+        (slope,) = grad((c(free) - c(tied)).sum(), a)
         by_alpha = (f(z1, z2) - c(tied))[..., None] * (z - a.sigmoid()) + slope
         surrogate = surrogate + (by_alpha.detach() * alpha).sum()
-    torch.testing.assert_close(
-        flat(found), flat(torch.autograd.grad(surrogate, list(module.parameters())))
-    )
+    assert_close(flat(found), flat(grad(surrogate, list(module.parameters()))))
 
 
 def test_networks_that_have_learnt_nothing_change_nothing():
@@ -117,8 +117,8 @@ def test_networks_that_have_learnt_nothing_change_nothing():
             )[0]
         )
 
-    torch.testing.assert_close(first("relax"), first("rebar", coefficient=0.0, adapt="static"))
-    torch.testing.assert_close(first("relax_rebar"), first("rebar"))
+    assert_close(first("relax"), first("rebar", coefficient=0.0, adapt="static"))
+    assert_close(first("relax_rebar"), first("rebar"))
 
 
 def drawn(estimator, state, n: int = 80) -> torch.Tensor:
@@ -165,7 +165,7 @@ def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
     stub = only(module, BernoulliLayers, *([] if name == "rebar" else [RowGuide]))
     estimator = component("gradient", name, n_samples=20_000, **keys)
     _, terms, state = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
-    exact = float(enumerated_elbo(module, problem.train).detach())
+    exact = enumerated_elbo(module, problem.train).item()
     assert float(terms["elbo"]) == pytest.approx(exact, abs=0.08)
     estimator = component("gradient", name, **keys)
     check_kept_state(estimator, module, problem.train, state, estimator.init(stub, rng))

@@ -1,19 +1,16 @@
 """Boustati (2021), theorem B.1.1 and (B.6): the rate that an efficient control variate gives, by
 exact moments, and by the estimators of the product on a line."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component, double
 from support.small.line_model import line_gaussian, line_rows
 
 from runner.execution.rng import Streams
 
-F64 = torch.float64
-A = torch.diag(torch.tensor([0.5, 1.0, 2.0], dtype=F64))  # f(ε, θ) = ½ (θ + ε)ᵀ A (θ + ε), θ* = 0
+A = torch.diag(double([0.5, 1.0, 2.0]))  # f(ε, θ) = ½ (θ + ε)ᵀ A (θ + ε), θ* = 0
 H, L, D = 0.5, 2.0, 3
-START = torch.tensor([1.0, -2.0, 0.5], dtype=F64)
+START = double([1.0, -2.0, 0.5])
 
 
 def squares(eta, s, steps, control):

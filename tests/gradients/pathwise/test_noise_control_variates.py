@@ -10,9 +10,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component, double, normal
 from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
 from torch import nn
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
@@ -21,7 +23,6 @@ from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import Told, control_variates, moment, spread
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]
 COMPARED = [
     ("amortised_cv", {"order": 1}),
@@ -41,12 +42,12 @@ class Location(nn.Module):
 
     def __init__(self, bend: float = 0.0):
         super().__init__()
-        self.a = nn.Parameter(torch.tensor([0.3, -0.8], dtype=F64))
-        self.s = nn.Parameter(torch.tensor([-0.5, 0.2], dtype=F64))
+        self.a = nn.Parameter(double([0.3, -0.8]))
+        self.s = nn.Parameter(double([-0.5, 0.2]))
         self.bend, self.noise_dim, self.context_dim = bend, 2, 2
 
     def draw_noise(self, batch, n_samples, generator):
-        return torch.randn(n_samples, batch.n_rows, 2, generator=generator, dtype=F64)
+        return normal(generator, n_samples, batch.n_rows, 2)
 
     def elbo_rows(self, batch, noise):
         z = self.a + self.s.exp() * noise
@@ -71,7 +72,7 @@ class Location(nn.Module):
 
 
 def normal(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=F64)
+    return normal(torch.Generator().manual_seed(seed), *shape)
 
 
 def rows(n=5, scale=1.0, seed=3):
@@ -86,9 +87,7 @@ def z_score(draws, exact=0.0):
 
 def share_noise(module):
     """Give all five rows the same noise."""
-    module.draw_noise = lambda batch, n, generator: torch.randn(
-        n, 1, 2, generator=generator, dtype=F64
-    ).expand(-1, 5, -1)
+    module.draw_noise = lambda batch, n, generator: normal(generator, n, 1, 2).expand(-1, 5, -1)
     return module
 
 
@@ -128,7 +127,7 @@ def test_powers_less_their_means():
     noise = normal(3, 4, 2)
     w = control_variates(noise, 4)
     expected = [noise, noise**2 - 1, noise**3, noise**4 - 3]
-    assert torch.allclose(w, torch.cat(expected, -1).sum(0) / 3)
+    assert_close(w, torch.cat(expected, -1).sum(0) / 3)
     assert w.shape == (4, 8)
 
 
@@ -139,9 +138,9 @@ def test_radial_functions_have_mean_zero():
     assert float((weights @ values).abs().max()) < 1e-12
     for j, mu in enumerate((-2, -1, 0, 1, 2)):
         gap = values[:, 1 + j] - (-0.5 * (at - mu) ** 2).exp()
-        torch.testing.assert_close(gap, torch.full_like(gap, -math.exp(-mu * mu / 4) / 2**0.5))
+        assert_close(gap, torch.full_like(gap, -math.exp(-mu * mu / 4) / 2**0.5))
     whole = normal(3, 4, 2)
-    torch.testing.assert_close(control_variates(whole, 2, 0), control_variates(whole, 2))
+    assert_close(control_variates(whole, 2, 0), control_variates(whole, 2))
     assert control_variates(whole, 2, 3).shape == (4, 10)
 
 
@@ -201,14 +200,14 @@ def test_the_estimate_is_the_one_printed(n_samples, centred):
                         factor / n_samples * (r[b, p, :2] @ e + r[b, p, 2:4] @ (e**2 - 1))
                     )
         found, terms, _ = estimator.estimate(module, batch, Streams(0), state)
-        assert torch.allclose(flat(found), expected, atol=1e-12)
+        assert_close(flat(found), expected)
         assert set(terms) == {"elbo", "kl"}
 
 
 def test_objectives_as_printed():
     """(4.10), (4.14), (4.15), term by term."""
     g = torch.Generator().manual_seed(0)
-    G, each, H = (torch.randn(*shape, generator=g, dtype=F64) for shape in ((3,), (4, 3), (4, 3)))
+    G, each, H = (normal(g, *shape) for shape in ((3,), (4, 3), (4, 3)))
     partial = sum(H[b, p] ** 2 - 2 * each[b, p] * H[b, p] for b in range(4) for p in range(3))
     by_sum = sum(H[b, p] ** 2 - 2 * G[p] * H[b, p] for b in range(4) for p in range(3))
     squared = sum((G[p] - sum(H[b, p] for b in range(4))) ** 2 for p in range(3))
@@ -232,9 +231,7 @@ def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
         found = []
         for e, g in zip(noise, each, strict=True):
             fitted = d + torch.einsum("bpk,bk->bp", c, control_variates(e[None], 1))
-            found.append(
-                torch.autograd.grad(spread(objective, g.sum(0), g, fitted), c)[0].flatten()
-            )
+            found.append(grad(spread(objective, g.sum(0), g, fitted), c)[0].flatten())
         slopes.append(torch.stack(found))
     plain, centred = slopes
     gap = plain - centred
@@ -252,12 +249,10 @@ def test_centred_coefficients_are_learnt_of_what_is_left():
     each, _, _ = row_gradients(module, batch, noise)
     out = state.network(batch.x).reshape(5, 4, 3)
     h = 3.0 * (out[..., 2] + torch.einsum("bpk,bk->bp", out[..., :2], noise[0]))
-    expected = torch.autograd.grad(
-        (h.square() - 2 * each * h).sum(), list(state.network.parameters())
-    )
+    expected = grad((h.square() - 2 * each * h).sum(), list(state.network.parameters()))
     estimator.estimate(module, batch, Streams(0), state)
     for p, g in zip(state.network.parameters(), expected, strict=True):
-        assert torch.allclose(p.grad, g, rtol=1e-8)
+        assert_close(p.grad, g)
 
 
 def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():
@@ -287,13 +282,11 @@ def test_gradients_of_rows_are_those_of_batches_of_one(make):
     noise = module.draw_noise(batch, 2, Streams(0).noise)
     each, sums, terms = row_gradients(module, batch, noise)
     whole, told = whole_gradient(module, batch, noise)
-    assert torch.allclose(flat(sums), flat(whole), atol=1e-10)
-    assert torch.allclose(terms["elbo"], told["elbo"])
+    assert_close(flat(sums), flat(whole))
+    assert_close(terms["elbo"], told["elbo"])
     for b in range(batch.n_rows):
         value = batch.scale * module.elbo_rows(batch, noise).mean(0)[b]
-        assert torch.allclose(
-            each[b], flat(torch.autograd.grad(value, list(module.parameters()))), atol=1e-10
-        )
+        assert_close(each[b], flat(grad(value, list(module.parameters()))))
 
 
 # ---- mean and variance
@@ -310,9 +303,7 @@ def gaussian_models():
     module, batch = Location(), rows()
     problem = real_rows(n=12)
     guided = ppca(problem, exact_guide=False)
-    guided_exact = flat(
-        torch.autograd.grad(exact_elbo(guided, problem.train.x), list(guided.parameters()))
-    )
+    guided_exact = flat(grad(exact_elbo(guided, problem.train.x), list(guided.parameters())))
     return [(module, module.exact(batch.x), batch), (guided, guided_exact, problem.train)]
 
 

@@ -1,19 +1,18 @@
 """Control variates that are gradients of quadratic surrogates: equations as printed, their mean,
 and what they leave."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, build_model, component, generator, normal
 from support.small.small_problems import classes, real
 from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
 from torch import nn
-from torch.autograd import functional
+from torch.autograd import functional, grad
+from torch.testing import assert_close
 
 from components.contracts.problems import Batch, Rows
 from components.errors import ConfigMismatchError
@@ -21,8 +20,6 @@ from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.surrogate import Derivatives, apply_affine, mean_path, path
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 def flat(gradients):
@@ -34,16 +31,14 @@ def spread_out(q, seed=0):
     g = generator(seed)
     with torch.no_grad():
         for p in q.parameters():
-            p.add_(0.4 * torch.randn(p.shape, generator=g, dtype=F64))
+            p.add_(0.4 * normal(g, p.shape))
     return q
 
 
 def logistic(noise="rows", full=True, n=6, n_inputs=1):
     """Two classes, θ = (β_0, β_1): f_b = log σ(± x_bᵀ θ)."""
     problem = classes(n=n, n_inputs=n_inputs, n_classes=2)
-    model = component("model", "logistic_regression", intercept_scale=1.0).build(
-        problem, Streams(0)
-    )
+    model = build_model("logistic_regression", problem, intercept_scale=1.0)
     q = GlobalGaussian(
         RowwiseLogJoint(model, n_inputs + 1, n),
         torch.zeros(n_inputs + 1, dtype=F64),
@@ -57,7 +52,7 @@ def logistic(noise="rows", full=True, n=6, n_inputs=1):
 def regression(noise="rows", full=True):
     """Linear regression: f_b is quadratic in θ."""
     problem = real(n=8, n_inputs=2, n_tasks=1, missing=0.0)
-    model = component("model", "linear_regression", noise=0.25).build(problem, Streams(0))
+    model = build_model("linear_regression", problem, noise=0.25)
     q = GlobalGaussian(
         RowwiseLogJoint(model, 3, 8), torch.zeros(model.dim, dtype=F64), 0.5, full, noise
     )
@@ -80,7 +75,7 @@ def exact(q, batch, points=40):
     at, weight = nodes(q.noise_dim, points)
     theta = q.transform(at)[:, None]
     value = batch.scale * (q.target.log_likelihood(theta, batch) * weight[:, None]).sum() - q.kl()
-    return flat(torch.autograd.grad(value, list(q.parameters())))
+    return flat(grad(value, list(q.parameters())))
 
 
 def some(problem, rows=(4, 1, 2)):
@@ -111,38 +106,36 @@ def test_what_a_path_has_in_the_mean(full):
     _, q = logistic(full=full)
     at, weight = nodes(2, 4)
     g = generator(2)
-    a, C = torch.randn(1, 2, generator=g, dtype=F64), torch.randn(1, 2, 2, generator=g, dtype=F64)
+    a, C = normal(g, 1, 2), normal(g, 1, 2, 2)
     ends = q.location_scale(Rows(torch.zeros(1, 0), 1.0))
     parameters = list(q.parameters())
     expected = torch.zeros(sum(p.numel() for p in parameters), dtype=F64)
     for e, w in zip(at, weight, strict=True):
         r = a + C[0] @ e
-        found = torch.autograd.grad(
-            path(ends, e[None, None], r[None]), parameters, retain_graph=True
-        )
+        found = grad(path(ends, e[None, None], r[None]), parameters, retain_graph=True)
         expected += w * flat(found)
-    found = torch.autograd.grad(mean_path(ends, a, C), parameters, retain_graph=True)
-    assert torch.allclose(flat(found), expected, atol=1e-10)
-    assert torch.allclose(apply_affine(ends, at[:, None])[:, 0], q.transform(at), atol=1e-12)
+    found = grad(mean_path(ends, a, C), parameters, retain_graph=True)
+    assert_close(flat(found), expected)
+    assert_close(apply_affine(ends, at[:, None])[:, 0], q.transform(at))
 
 
 def test_derivatives_are_those_of_torch():
     problem, q = logistic()
     batch = some(problem)
-    theta = torch.randn(2, 3, 2, generator=generator(0), dtype=F64)
-    v = torch.randn(2, 3, 2, generator=generator(1), dtype=F64)
+    theta = normal(generator(0), 2, 3, 2)
+    v = normal(generator(1), 2, 3, 2)
     d = Derivatives(q, batch, theta)
     one = Derivatives(q, batch, theta[:1])
-    L = torch.randn(3, 2, 2, generator=generator(2), dtype=F64)
+    L = normal(generator(2), 3, 2, 2)
     for b in range(3):
         slope, H = expand_row(q, batch, b, theta[0, b])
         for s in range(2):
             _, H_s = expand_row(q, batch, b, theta[s, b])
-            assert torch.allclose(d.times(v)[s, b], H_s @ v[s, b], atol=1e-12)
-        assert torch.allclose(one.columns(L)[b], H @ L[b], atol=1e-12)
-        assert torch.allclose(one.slope[0, b], slope, atol=1e-12)
+            assert_close(d.times(v)[s, b], H_s @ v[s, b])
+        assert_close(one.columns(L)[b], H @ L[b])
+        assert_close(one.slope[0, b], slope)
     summed = Derivatives(q, batch, theta[:, :1])  # of all rows at one θ
-    assert torch.allclose(
+    assert_close(
         summed.slope[0, 0], sum(Derivatives(q, batch, theta[:1, :1].expand(1, 3, 2)).slope[0])
     )
 
@@ -156,7 +149,7 @@ def by_hand(q, batch, noise, slopes, full):
 
     def sent(b, e):
         """∂θ(ε)ᵀ r_b(ε)."""
-        return flat(torch.autograd.grad(q.transform(e) @ slopes(b, e), parameters))
+        return flat(grad(q.transform(e) @ slopes(b, e), parameters))
 
     for b in range(batch.n_rows):
         mean = sum(w * sent(b, e) for e, w in zip(at, weight, strict=True))
@@ -180,7 +173,7 @@ def test_the_taylor_estimate_is_the_one_printed(noise, full):
     found, terms, _ = component("gradient", "taylor_cv", n_samples=2).estimate(
         q, batch, Streams(0), None
     )
-    assert torch.allclose(flat(found), expected, atol=1e-10)
+    assert_close(flat(found), expected)
     assert set(terms) == {"elbo", "kl"}
 
 
@@ -192,14 +185,14 @@ def test_the_local_estimate_holds_the_slope_for_the_scale():
     local, _, _ = component("gradient", "taylor_cv", scale="local").estimate(
         q, batch, Streams(0), None
     )
-    assert torch.allclose(first[0], local[0], atol=1e-12)
+    assert_close(first[0], local[0])
     epsilon = q.draw_noise(batch, 1, Streams(0).noise)[0]
     plain, _ = whole_gradient(q, batch, epsilon[None])
     slope = Derivatives(q, batch, q.mean.expand(1, 3, D)).slope[0]
     outer = batch.scale * torch.einsum("bi,bj->ij", slope, epsilon)
     expected = plain[1] - outer.diagonal() * q.log_std.detach().exp()
-    assert torch.allclose(local[1], expected, atol=1e-12)
-    assert torch.allclose(local[2], plain[2] - outer[1, :1], atol=1e-12)
+    assert_close(local[1], expected)
+    assert_close(local[2], plain[2] - outer[1, :1])
 
 
 @pytest.mark.parametrize("curvature", ["full", "diagonal"])
@@ -215,7 +208,7 @@ def test_the_learnt_estimate_is_the_one_printed(curvature):
     plain, _ = whole_gradient(q, batch, epsilon)
     taken = batch.scale * by_hand(q, batch, epsilon, lambda row, e: b + A @ (m + L @ e - m), True)
     found = estimate(estimator, q, batch, state=state)
-    assert torch.allclose(found, flat(plain) - taken, atol=1e-10)
+    assert_close(found, flat(plain) - taken)
 
 
 def test_the_surrogate_descends_the_squared_difference():
@@ -265,7 +258,7 @@ def test_the_joint_estimate_is_the_one_printed():
     parameters, (at, weight) = list(q.parameters()), nodes(2, 4)
 
     def sent(h, H, e):
-        return flat(torch.autograd.grad(q.transform(e) @ (h + H @ (m + L @ e)), parameters))
+        return flat(grad(q.transform(e) @ (h + H @ (m + L @ e)), parameters))
 
     def mean(h, H):
         return sum(w * sent(h, H, e) for e, w in zip(at, weight, strict=True))
@@ -277,7 +270,7 @@ def test_the_joint_estimate_is_the_one_printed():
         pair = table.get(n) or expansion(n, m)
         taken = sum(sent(*pair, epsilon[s, b]) for s in range(2)) / 2
         expected = expected - batch.scale * (taken - (0 if n in table else mean(*pair)))
-    assert torch.allclose(estimate(estimator, q, batch, 5, state), expected, atol=1e-10)
+    assert_close(estimate(estimator, q, batch, 5, state), expected)
 
 
 # ---- what they leave
@@ -289,7 +282,7 @@ def test_of_a_quadratic_log_joint_the_expansion_leaves_nothing(noise):
     expected = exact(q, batch, 4)
     for seed in range(3):
         found = estimate(component("gradient", "taylor_cv"), q, batch, seed)
-        assert torch.allclose(found, expected, atol=1e-9)
+        assert_close(found, expected)
 
 
 @pytest.mark.parametrize("noise", ["rows", "shared"])
@@ -304,7 +297,7 @@ def test_of_a_quadratic_log_joint_one_pass_leaves_neither_noise(noise):
         spread_out(q, 4)
     for rows in ((5, 2), (0, 1), (3,)):
         found, _, state = estimator.estimate(q, some(problem, rows), rng, state)
-        assert torch.allclose(flat(found), exact(q, problem.train, 4), atol=1e-9)
+        assert_close(flat(found), exact(q, problem.train, 4))
         spread_out(q, 5)
 
 
@@ -318,7 +311,7 @@ def test_the_right_surrogate_leaves_nothing():
         state.surrogate.a.copy_(centre.columns(torch.eye(3, dtype=F64)[None])[0] / 8)
     for seed in range(3):
         found = estimate(estimator, q, problem.train, seed, copy.deepcopy(state))
-        assert torch.allclose(found, exact(q, problem.train, 4), atol=1e-9)
+        assert_close(found, exact(q, problem.train, 4))
 
 
 @pytest.mark.parametrize(("full", "curvature"), [(True, "full"), (False, "diagonal")])
@@ -357,7 +350,7 @@ def of_many(which, name, changes, steps):
     else:
         problem = real_rows(n=12)
         module, batch = ppca(problem, exact_guide=False), problem.train
-        expected = flat(torch.autograd.grad(exact_elbo(module, batch.x), list(module.parameters())))
+        expected = flat(grad(exact_elbo(module, batch.x), list(module.parameters())))
     return largest_z(
         in_a_row(component("gradient", name, **changes), module, batch, steps), expected
     )

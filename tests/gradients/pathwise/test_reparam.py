@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.runs.configured import double, normal
 from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
+from torch.autograd import grad
 
 from components.gradients.pathwise.reparam import Reparam
 from components.models.latent.vae import AutoEncoder
@@ -20,7 +22,7 @@ def largest_z(spoil=None, scaled=True) -> float:
     problem = real_rows(n=20)
     module = ppca(problem, exact_guide=False)
     module.generative.log_noise = torch.nn.Parameter(module.generative.log_noise)
-    exact = torch.autograd.grad(exact_elbo(module, problem.train.x), list(module.parameters()))
+    exact = grad(exact_elbo(module, problem.train.x), list(module.parameters()))
     if spoil:
         module.elbo_rows = lambda batch, noise: spoil(module, batch, noise)
     estimator, rng = Reparam(name="reparam", n_samples=2), Streams(0)
@@ -88,12 +90,10 @@ def test_what_rows_share_is_counted_once():
     class SharedMean(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.m, self.log_s = (
-                torch.nn.Parameter(torch.tensor(v, dtype=torch.float64)) for v in (0.3, -0.5)
-            )
+            self.m, self.log_s = (torch.nn.Parameter(double(v)) for v in (0.3, -0.5))
 
         def draw_noise(self, batch, n_samples, generator):
-            return torch.randn(n_samples, 1, 1, generator=generator, dtype=torch.float64)
+            return normal(generator, n_samples, 1, 1)
 
         def elbo_rows(self, batch, noise):
             return -0.5 * (batch.x[:, 0] - self.m - self.log_s.exp() * noise[..., 0]).square()
@@ -104,7 +104,7 @@ def test_what_rows_share_is_counted_once():
     problem, module, rng = real_rows(n=20), SharedMean(), Streams(2)
     x = problem.train.x[:, 0]
     expected = -0.5 * ((x - module.m).square().sum() + 20 * (2 * module.log_s).exp()) - module.kl()
-    exact = torch.stack(torch.autograd.grad(expected, list(module.parameters())))
+    exact = torch.stack(grad(expected, list(module.parameters())))
     estimator, found = Reparam(name="reparam", n_samples=3), []
     for _ in range(DRAWS):
         rows = torch.randperm(20, generator=rng.batches)[:5]

@@ -1,23 +1,20 @@
 """SVRG, SARAH and combined control variates: each equation literally, and the variance that they
 leave."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component, double
 from support.small.line_model import line_gaussian, line_gradient, line_rows
 from support.small.small_bernoulli import flat
+from torch.testing import assert_close
 
 from components.gradients.by_parameter import flat as flat_gradients
 from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.snapshot import PassSnapshot, gather, init_snapshot
 from components.gradients.pathwise.svrg import SVRG
 from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 def estimator(name, cls=None, **keys):
@@ -52,13 +49,13 @@ def test_svrg_literally():
         - by_hand(module, batch, 3, state.snapshot.phi)
         + state.snapshot.mean
     )
-    torch.testing.assert_close(flat(found), expected)
+    assert_close(flat(found), expected)
     v = by_hand(module, batch, 3, state.snapshot.phi) - state.snapshot.mean
-    torch.testing.assert_close(later.square, 0.05 * v @ v)
+    assert_close(later.square, 0.05 * v @ v)
     learnt = estimator("svrg")
-    state.cross, state.square = torch.tensor(0.6, dtype=F64), torch.tensor(2.0, dtype=F64)
+    state.cross, state.square = double(0.6), double(2.0)
     found, _, _ = learnt.estimate(module, batch, Streams(3), state)
-    torch.testing.assert_close(flat(found), by_hand(module, batch, 3) - 0.3 * v)
+    assert_close(flat(found), by_hand(module, batch, 3) - 0.3 * v)
 
 
 def test_a_pass_gathers_the_gradient_of_all_rows_where_it_began():
@@ -73,8 +70,8 @@ def test_a_pass_gathers_the_gradient_of_all_rows_where_it_began():
             p.add_(0.5)
     state = gather(state, module, parts[1], 20_000, rng.noise)
     assert state.known
-    torch.testing.assert_close(state.mean, exact, atol=0.1, rtol=0)
-    torch.testing.assert_close(state.phi + 0.5, state.next_phi)
+    assert_close(state.mean, exact, atol=0.1, rtol=0)
+    assert_close(state.phi + 0.5, state.next_phi)
     assert (line_gradient(module, data) - exact).abs().max() > 1
 
 
@@ -87,14 +84,14 @@ def test_sarah_literally_and_svrg_where_it_restarts():
     state.phi, state.gradient = state.snapshot.phi + 0.2, state.snapshot.mean + 1
     found, _, later = sarah.estimate(module, batch, Streams(3), state)
     expected = by_hand(module, batch, 3) - by_hand(module, batch, 3, state.phi) + state.gradient
-    torch.testing.assert_close(flat(found), expected)
-    torch.testing.assert_close(later.gradient, expected)
+    assert_close(flat(found), expected)
+    assert_close(later.gradient, expected)
     assert later.steps == 3
     state.steps = 0
     svrg = estimator("svrg", coefficient="one")
     other = svrg.init(module, Streams(0))
     other.snapshot = state.snapshot
-    torch.testing.assert_close(
+    assert_close(
         flat(sarah.estimate(module, batch, Streams(3), state)[0]),
         flat(svrg.estimate(module, batch, Streams(3), other)[0]),
     )
@@ -111,15 +108,15 @@ def test_combination_literally():
     combined = estimator("combined_cv", members=parts, ridge=0.1, decay=0.9)
     state = combined.init(module, Streams(0))
     assert torch.equal(combined.weights(state), torch.zeros(2, dtype=F64))
-    A, b = torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=F64), torch.tensor([0.3, -0.7], dtype=F64)
+    A, b = double([[2.0, 0.5], [0.5, 1.0]]), double([0.3, -0.7])
     state.products, state.cross = A, b
     a = -torch.linalg.inv(A + 0.1 * 1.5 * torch.eye(2, dtype=F64)) @ b
     found, _, later = combined.estimate(module, batch, Streams(3), state)
     g = by_hand(module, batch, 3)
     c = torch.stack([flat(m.estimate(module, batch, Streams(3), None)[0]) - g for m in parts])
-    torch.testing.assert_close(flat(found), g + a @ c)
-    torch.testing.assert_close(later.products, 0.9 * A + 0.1 * c @ c.T)
-    torch.testing.assert_close(later.cross, 0.9 * b + 0.1 * c @ g)
+    assert_close(flat(found), g + a @ c)
+    assert_close(later.products, 0.9 * A + 0.1 * c @ c.T)
+    assert_close(later.cross, 0.9 * b + 0.1 * c @ g)
 
 
 def traces(names_and_estimators, steps=80, learn=80):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import build_model, component, generator
 from support.small.small_problems import real
 from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from runner.execution.rng import Streams
@@ -21,9 +23,7 @@ def flat(gradients):
 
 def linear_regression(at_posterior: bool, noise="shared"):
     problem = real(n=24, n_tasks=1, missing=0.0)
-    model = component("model", "linear_regression", noise=0.25, prior_scale=2.0).build(
-        problem, Streams(0)
-    )
+    model = build_model("linear_regression", problem, noise=0.25, prior_scale=2.0)
     known = model.coefficients(problem.train)
     L = torch.linalg.cholesky(model.noise * known.covariance)
     q = GlobalGaussian(RowwiseLogJoint(model), known.m, 1.0, True, noise)
@@ -43,7 +43,7 @@ def test_it_is_0_at_every_draw_where_q_is_the_posterior(noise):
     for seed in range(5):
         gradients, terms, _ = STICKING.estimate(q, problem.train, Streams(seed), None)
         assert float(flat(gradients).abs().max()) < 1e-9
-        assert torch.allclose(terms["elbo"], evidence)
+        assert_close(terms["elbo"], evidence)
 
 
 def test_that_of_a_guide_is_0_where_it_is_the_posterior():
@@ -66,13 +66,11 @@ def largest_z(steps):
     """Over two Gaussian models, of 50 draws a step."""
     problem = real_rows(n=20)
     module = ppca(problem, exact_guide=False)
-    exact = [
-        flat(torch.autograd.grad(exact_elbo(module, problem.train.x), list(module.parameters())))
-    ]
+    exact = [flat(grad(exact_elbo(module, problem.train.x), list(module.parameters())))]
     labelled, _, q = linear_regression(False)
     noise = torch.cat([e := torch.randn(10**5, 1, 4, generator=generator(1)).double(), -e])
     bound = q.elbo_rows(labelled.train, noise.expand(-1, 24, -1)).mean(0).sum() - q.kl()
-    exact.append(flat(torch.autograd.grad(bound, list(q.parameters()))))
+    exact.append(flat(grad(bound, list(q.parameters()))))
     worst = []
     for (one, batch), known in zip(
         ((module, problem.train), (q, labelled.train)), exact, strict=True

@@ -8,6 +8,8 @@ from support.runs.configured import component
 from support.small.unlabelled_problems import ppca, real_rows
 from support.targets.bernoulli_by_hand import SmallBernoulli, exact_elbo, flat, log_ratio, rows
 from torch import Tensor
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.gradients.score.log_ratio import sample_guide
 from components.gradients.score.reinforce_cv import coefficient, per_draw_scores
@@ -28,9 +30,7 @@ def guide_parameters(module: SmallBernoulli) -> list[Tensor]:
 
 def scores(module: SmallBernoulli, log_q: Tensor) -> Tensor:
     """∇_φ log q of each entry [n] -> [n, P]."""
-    return torch.stack(
-        [flat(torch.autograd.grad(v, guide_parameters(module), retain_graph=True)) for v in log_q]
-    )
+    return torch.stack([flat(grad(v, guide_parameters(module), retain_graph=True)) for v in log_q])
 
 
 @pytest.fixture
@@ -47,14 +47,10 @@ def test_the_gradient_of_the_log_variance_loss_at_r_equal_to_q_is_that_of_kl(mod
     def loss(r: Tensor) -> Tensor:
         return 0.5 * ((r * f.square()).sum() - (r * f).sum().square())
 
-    kl = flat(
-        torch.autograd.grad(-exact_elbo(module, batch), guide_parameters(module), retain_graph=True)
-    )
-    after = flat(
-        torch.autograd.grad(loss(log_q.exp().detach()), guide_parameters(module), retain_graph=True)
-    )
-    before = flat(torch.autograd.grad(loss(log_q.exp()), guide_parameters(module)))
-    torch.testing.assert_close(after, kl, **EXACT)
+    kl = flat(grad(-exact_elbo(module, batch), guide_parameters(module), retain_graph=True))
+    after = flat(grad(loss(log_q.exp().detach()), guide_parameters(module), retain_graph=True))
+    before = flat(grad(loss(log_q.exp()), guide_parameters(module)))
+    assert_close(after, kl, **EXACT)
     assert float((before - kl).abs().max()) > 0.1
 
 
@@ -65,13 +61,13 @@ def test_vargrad_is_5_10_and_leave_one_out_and_a_multiple_of_the_control_variate
     draws = sample_guide(module, batch, S, Streams(0).noise)
     f, h = draws.f[:, 0], scores(module, draws.log_q[:, 0])  # [S], [S, P]
     printed = ((f[:, None] * h).sum(0) - f.mean() * h.sum(0)) / (S - 1)  # (5.3), (5.10): of KL
-    torch.testing.assert_close(guide_part(module, gradients), -printed, **EXACT)
+    assert_close(guide_part(module, gradients), -printed, **EXACT)
     left_out = torch.stack(
         [(f[s] - torch.cat([f[:s], f[s + 1 :]]).mean()) * h[s] for s in range(S)]
     ).mean(0)
-    torch.testing.assert_close(printed, left_out, **EXACT)
+    assert_close(printed, left_out, **EXACT)
     controlled = (f[:, None] * h).mean(0) - f.mean() * h.mean(0)  # (5.11) with a = f̄
-    torch.testing.assert_close(printed, S / (S - 1) * controlled, **EXACT)
+    assert_close(printed, S / (S - 1) * controlled, **EXACT)
     assert float(terms["elbo"]) == pytest.approx(-float(f.mean()), abs=1e-12)
 
 
@@ -84,7 +80,7 @@ def test_reinforce_is_5_2_row_by_row(module):
     printed = sum(
         (draws.f[:, b, None] * scores(module, draws.log_q[:, b])).mean(0) for b in range(3)
     )
-    torch.testing.assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
+    assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
 
 
 @pytest.mark.parametrize("name", ["reinforce", "vargrad"])
@@ -101,17 +97,17 @@ def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name
         if name == "reinforce"
         else ((f - f.mean())[:, None] * h).sum(0) / (S - 1)
     )
-    torch.testing.assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
+    assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
     by_row, _, _ = component("gradient", name, n_samples=S).estimate(
         module, batch, Streams(0), None
     )
     for parameter, g, other in zip(module.named_parameters(), gradients, by_row, strict=True):
         if parameter[0] not in module.guide:
-            torch.testing.assert_close(g, other, **EXACT)
+            assert_close(g, other, **EXACT)
     one = rows(n=1)
     found = [component("gradient", name, n_samples=S, product=p) for p in ("per_row", "batch_sum")]
     single = [guide_part(module, e.estimate(module, one, Streams(0), None)[0]) for e in found]
-    torch.testing.assert_close(*single, **EXACT)
+    assert_close(*single, **EXACT)
 
 
 def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
@@ -129,7 +125,7 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
 
     best = cov(f * h, h) / cov(h, h)
     delta = cov(f, h.square()) / cov(h, h)
-    torch.testing.assert_close(best, -exact_elbo(module, batch).detach() + delta, **EXACT)
+    assert_close(best, -exact_elbo(module, batch).detach() + delta, **EXACT)
     assert float(delta.abs().max()) > 0.1
 
     many = rows(copies=1)
@@ -140,7 +136,7 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
     of_guide = torch.cat(
         [part for name, part in zip(names, found.split(sizes), strict=True) if name in module.guide]
     )
-    torch.testing.assert_close(of_guide, best, rtol=0, atol=0.3)
+    assert_close(of_guide, best, rtol=0, atol=0.3)
     of_model = torch.cat(
         [
             part
@@ -192,16 +188,14 @@ def test_what_vargrad_gains_on_reinforce(module):
     """Proposition 5.4.2 and (C.19a-h): (a, b) is exact, (g) its leading term, (5.15) the sign of
     that."""
     m = Moments(module)
-    torch.testing.assert_close(m.gain(2), m.enumerated_gain(), **EXACT)
+    assert_close(m.gain(2), m.enumerated_gain(), **EXACT)
     E, B2 = m.mean(m.A), m.mean(m.B.square())
     delta = (m.mean(m.A * m.B.square()) - E * B2) / B2  # Cov(A, B²) / Var B, (5.14)
     leading = E * B2 * (2 * delta + E)
     for S in (10**3, 10**6):
-        torch.testing.assert_close(
-            S * m.gain(S), leading, rtol=0, atol=20 / S * float(leading.abs().max())
-        )
+        assert_close(S * m.gain(S), leading, rtol=0, atol=20 / S * float(leading.abs().max()))
     elbo = exact_elbo(module, rows()).detach()
-    torch.testing.assert_close(E.squeeze(), -elbo, **EXACT)
+    assert_close(E.squeeze(), -elbo, **EXACT)
     assumed = delta / elbo < 0.5  # (5.15)
     assert bool(assumed.any())
     assert torch.equal(assumed, E * delta + 0.5 * E.square() > 0)  # (C.19h)
@@ -215,10 +209,10 @@ def test_where_the_bound_is_0_vargrad_loses_at_every_number_of_draws(module):
     plain = Moments(module)
     m = Moments(module, shift=float(plain.mean(plain.A)))
     assert float(m.mean(m.A).abs()) < 1e-12
-    torch.testing.assert_close(m.gain(2), m.enumerated_gain(), **EXACT)
+    assert_close(m.gain(2), m.enumerated_gain(), **EXACT)
     for S in (2, 4, 50):
         loss = (m.mean(m.A * m.B).square() + m.var(m.A) * m.var(m.B)) / (S * (S - 1))
-        torch.testing.assert_close(m.gain(S), -loss, **EXACT)
+        assert_close(m.gain(S), -loss, **EXACT)
         assert bool((loss > 0).all())
 
 
@@ -235,7 +229,7 @@ def test_a_sampled_coefficient_is_of_the_other_draws(module):
         others = [t for t in range(S) if t != s]
         a = coefficient((X * H)[others].sum(0), (H * H)[others].sum(0))
         literal += (X[s] - a * H[s]) / S
-    torch.testing.assert_close(guide_part(module, gradients), -3.0 * literal, **EXACT)
+    assert_close(guide_part(module, gradients), -3.0 * literal, **EXACT)
 
 
 def test_a_running_coefficient_is_of_earlier_estimates(module):
@@ -247,11 +241,11 @@ def test_a_running_coefficient_is_of_earlier_estimates(module):
         module, batch, Streams(0), None
     )
     first, _, state = estimator.estimate(module, batch, rng, state)
-    torch.testing.assert_close(flat(first), flat(plain), **EXACT)  # nothing is known yet
+    assert_close(flat(first), flat(plain), **EXACT)  # nothing is known yet
     draws = sample_guide(module, batch, 2, Streams(0).noise)
     X, H = per_draw_scores(module, batch, draws)
-    torch.testing.assert_close(state.product, 0.5 * (X * H).mean(0), **EXACT)
-    torch.testing.assert_close(state.square, 0.5 * H.square().mean(0), **EXACT)
+    assert_close(state.product, 0.5 * (X * H).mean(0), **EXACT)
+    assert_close(state.square, 0.5 * H.square().mean(0), **EXACT)
 
 
 def test_a_guide_that_is_the_posterior_gets_0_at_every_draw():
@@ -266,7 +260,7 @@ def test_a_guide_that_is_the_posterior_gets_0_at_every_draw():
         guide = flat(
             [g for name, g in zip(names, gradients, strict=True) if name.startswith("guide")]
         )
-        torch.testing.assert_close(guide, torch.zeros_like(guide), rtol=0, atol=1e-9)
+        assert_close(guide, torch.zeros_like(guide), rtol=0, atol=1e-9)
         others, _, _ = component("gradient", "reinforce", n_samples=2).estimate(
             module, problem.train, rng, None
         )

@@ -12,6 +12,8 @@ from support.small.line_model import line_gaussian, line_gradient, line_rows
 from support.small.unlabelled_problems import exact_elbo as exact_elbo_of_ppca
 from support.small.unlabelled_problems import ppca, real_rows
 from support.targets.bernoulli_by_hand import SmallBernoulli, exact_gradient, flat, log_ratio, rows
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.contracts.roles import Gradient
 from components.registry import get
@@ -91,9 +93,7 @@ def test_of_a_gaussian_model_in_closed_form(key):
     problem = real_rows(n=8)
     module = ppca(problem, exact_guide=False)
     module.generative.log_noise = torch.nn.Parameter(module.generative.log_noise)
-    exact = flat(
-        torch.autograd.grad(exact_elbo_of_ppca(module, problem.train.x), list(module.parameters()))
-    )
+    exact = flat(grad(exact_elbo_of_ppca(module, problem.train.x), list(module.parameters())))
     estimator = gradient(key, **({"lr": 0.01} if key == "nvil" else {}))
     assert largest_z(estimator, module, problem.train, exact, 400) < 4.2  # of 27 parameters
 
@@ -123,7 +123,7 @@ def test_vimco_is_of_the_multi_sample_bound_and_of_no_other():
     log_q, f = log_ratio(module, one)
     pairs = torch.logaddexp(-f, -f.T) - torch.tensor(2.0).log()  # [64, 64] of one row
     bound = batch.scale * COPIES * ((log_q + log_q.T).exp() * pairs).sum()
-    exact = flat(torch.autograd.grad(bound, list(module.parameters())))
+    exact = flat(grad(bound, list(module.parameters())))
     assert largest_z(estimator, module, batch, exact) < 4.2
     assert largest_z(estimator, module, batch, exact_gradient(module, batch), 120) > 8
     rng = Streams(1)
@@ -140,9 +140,7 @@ def test_vimco_takes_the_geometric_mean_of_the_others():
     for s, b in itertools.product(range(4), range(3)):
         others = torch.cat([log_w[:s, b], log_w[s + 1 :, b]]).exp()
         literal = ((others.sum() + others.prod() ** (1 / 3)) / 4).log()
-        torch.testing.assert_close(
-            leave_one_out_log_mean(log_w)[s, b], literal, rtol=1e-12, atol=1e-12
-        )
+        assert_close(leave_one_out_log_mean(log_w)[s, b], literal, rtol=1e-12, atol=1e-12)
 
 
 def test_the_terms_are_the_bound():

@@ -1,14 +1,15 @@
 """The deep GP whose posterior alone is learnt: the equations as printed, the family's own layer,
 and gradients row by row."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, build_model, generator, normal
 from torch import nn
+from torch.autograd import grad
+from torch.distributions import MultivariateNormal, Normal, kl_divergence
+from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Batch
@@ -19,12 +20,10 @@ from components.models.deep_gp.layer import GPLayer, InitialKernel
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
-F64 = torch.float64
-
 
 def problem(n=40, D=3, seed=0, missing_row=None):
     g = generator(seed)
-    x, y = torch.randn(n, D, generator=g, dtype=F64), torch.randn(n, 1, generator=g, dtype=F64)
+    x, y = normal(g, n, D), normal(g, n, 1)
     mask = torch.ones(n, 1, dtype=torch.bool)
     if missing_row is not None:
         mask[missing_row], y[missing_row] = False, math.nan
@@ -35,12 +34,12 @@ def problem(n=40, D=3, seed=0, missing_row=None):
 def built(data=None, trained=True, **keys):
     """A model whose q has moved somewhere."""
     small = {"n_inducing": 6, "top": "sampled", "inner_q_scale": 1.0}
-    module = component("model", "dgp", **(small | keys)).build(data or problem(), Streams(0))
+    module = build_model("dgp", data or problem(), **small | keys)
     if trained:
         g = generator(1)
         with torch.no_grad():
             for p in module.parameters():
-                p += 0.3 * torch.randn(p.shape, generator=g, dtype=F64)
+                p += 0.3 * normal(g, p.shape)
     return module
 
 
@@ -84,7 +83,7 @@ def test_the_rows_of_the_bound_are_those_printed(top):
     noise = noise_of(module, batch)
     assert noise.shape == (2, 4, 4 if top == "sampled" else 3) == (2, 4, module.noise_dim)
     rows = module.elbo_rows(batch, noise)
-    law = torch.distributions.Normal
+    law = Normal
     for s in range(2):
         for b in range(4):
             _, mean, variance = sampled_by_hand(module, batch.x[b], noise[s, b])
@@ -93,7 +92,7 @@ def test_the_rows_of_the_bound_are_those_printed(top):
                 expected = law(mean + variance.sqrt() * noise[s, b, -1], 0.1).log_prob(y)
             else:
                 expected = law(mean, 0.1).log_prob(y) - variance / (2 * 0.01)
-            assert float(rows[s, b].detach()) == pytest.approx(float(expected.detach()), rel=1e-8)
+            assert_close(rows[s, b], expected)
 
 
 def test_the_two_tops_have_one_mean():
@@ -117,14 +116,14 @@ def test_a_layer_is_that_of_the_family_with_its_hyperparameters_fixed():
     family.q_tril.data.copy_(layer.q_tril[None])
     mean, variance = layer(data.train.x)
     m, v, told = family(data.train.x)
-    assert torch.allclose(mean.T, m[0], atol=1e-10)
-    assert torch.allclose(variance.T, v[0], atol=1e-10)
-    assert torch.allclose(layer.kl(), told.kl)
-    ours = torch.autograd.grad((mean * variance).sum() - layer.kl(), [layer.q_mean, layer.q_packed])
-    theirs = torch.autograd.grad((m * v).sum() - told.kl, [family.q_mean, family.q_tril])
-    assert torch.allclose(ours[0], theirs[0][0], atol=1e-9)
+    assert_close(mean.T, m[0])
+    assert_close(variance.T, v[0])
+    assert_close(layer.kl(), told.kl)
+    ours = grad((mean * variance).sum() - layer.kl(), [layer.q_mean, layer.q_packed])
+    theirs = grad((m * v).sum() - told.kl, [family.q_mean, family.q_tril])
+    assert_close(ours[0], theirs[0][0])
     row, column = torch.tril_indices(6, 6)
-    assert torch.allclose(ours[1], theirs[1][0][:, row, column], atol=1e-9)
+    assert_close(ours[1], theirs[1][0][:, row, column])
 
 
 def test_only_the_posterior_is_learnt():
@@ -150,11 +149,11 @@ def test_inducing_inputs_are_centroids_and_those_of_the_top_their_means():
     module = built(data, inner_dim=3)
     seed = int(torch.randint(2**31, (), generator=Streams(0).init))
     centres = KMeans(6, n_init=1, random_state=seed).fit(data.train.x.numpy()).cluster_centers_
-    assert torch.allclose(module.inner.inducing, torch.from_numpy(centres))
+    assert_close(module.inner.inducing, torch.from_numpy(centres))
     assert torch.equal(module.top.inducing, module.inner.inducing)
     narrow = built(data, inner_dim=2)
     axes = torch.linalg.svd(data.train.x - data.train.x.mean(0))[2][:2].T
-    assert torch.allclose(narrow.top.inducing, narrow.inner.inducing @ axes)
+    assert_close(narrow.top.inducing, narrow.inner.inducing @ axes)
     wide = built(data, inner_dim=5)
     assert torch.equal(wide.top.inducing[:, 3:], torch.zeros(6, 2, dtype=F64))
 
@@ -176,12 +175,10 @@ def test_the_kl_is_that_of_every_process_of_both_layers():
     total = 0.0
     for layer in (module.inner, module.top):
         for m, C in zip(layer.q_mean, layer.q_tril, strict=True):
-            law = torch.distributions.MultivariateNormal(m, C @ C.T)
-            prior = torch.distributions.MultivariateNormal(
-                torch.zeros_like(m), torch.eye(len(m), dtype=F64)
-            )
-            total = total + torch.distributions.kl_divergence(law, prior)
-    assert torch.allclose(module.kl(), total)
+            law = MultivariateNormal(m, C @ C.T)
+            prior = MultivariateNormal(torch.zeros_like(m), torch.eye(len(m), dtype=F64))
+            total = total + kl_divergence(law, prior)
+    assert_close(module.kl(), total)
 
 
 def test_the_bound_of_a_batch_is_that_of_its_rows():
@@ -189,8 +186,8 @@ def test_the_bound_of_a_batch_is_that_of_its_rows():
     module, batch = built(data), data.train.part(slice(0, 10), 4.0)
     noise = noise_of(module, batch, 3)
     terms = module.elbo(batch, noise)
-    assert torch.allclose(terms["log_likelihood"], 4.0 * module.elbo_rows(batch, noise).sum() / 3)
-    assert torch.allclose(terms["elbo"], terms["log_likelihood"] - module.kl())
+    assert_close(terms["log_likelihood"], 4.0 * module.elbo_rows(batch, noise).sum() / 3)
+    assert_close(terms["elbo"], terms["log_likelihood"] - module.kl())
 
 
 def test_a_missing_label_leaves_no_trace():
@@ -213,11 +210,11 @@ def test_gradients_row_by_row_are_those_of_single_backward_passes(top):
     rows, gradients, terms = row_gradients(module, batch, noise)
     parameters = list(module.parameters())
     for b in range(7):
-        one = torch.autograd.grad(5.0 * module.elbo_rows(batch, noise)[:, b].mean(), parameters)
-        assert torch.allclose(rows[b], flat(list(one), parameters), atol=1e-9)
+        one = grad(5.0 * module.elbo_rows(batch, noise)[:, b].mean(), parameters)
+        assert_close(rows[b], flat(list(one), parameters))
     whole, same = whole_gradient(module, batch, noise)
-    assert torch.allclose(flat(gradients, parameters), flat(whole, parameters), atol=1e-8)
-    assert torch.allclose(terms["elbo"], same["elbo"])
+    assert_close(flat(gradients, parameters), flat(whole, parameters))
+    assert_close(terms["elbo"], same["elbo"])
 
 
 def test_curvature_in_the_noise_can_be_had():
@@ -229,16 +226,16 @@ def test_curvature_in_the_noise_can_be_had():
 
     def gradient(noise):
         value = module.elbo_rows(batch, noise).sum()
-        return flat(list(torch.autograd.grad(value, parameters, create_graph=True)), parameters)
+        return flat(list(grad(value, parameters, create_graph=True)), parameters)
 
     noise = noise_of(module, batch, 1).requires_grad_()
-    direction = torch.randn(noise.shape, generator=generator(5), dtype=F64)
-    weights = torch.randn(len(gradient(noise)), generator=generator(6), dtype=F64)
-    (slope,) = torch.autograd.grad(gradient(noise) @ weights, noise)
+    direction = normal(generator(5), noise.shape)
+    weights = normal(generator(6), len(gradient(noise)))
+    (slope,) = grad(gradient(noise) @ weights, noise)
     there, back = (
-        float((gradient(noise.detach() + h * direction) @ weights).detach()) for h in (1e-5, -1e-5)
+        (gradient(noise.detach() + h * direction) @ weights).item() for h in (1e-5, -1e-5)
     )
-    assert float((slope * direction).sum()) == pytest.approx((there - back) / 2e-5, rel=1e-6)
+    assert_close(float((slope * direction).sum()), (there - back) / 2e-5)
 
 
 def test_predictions_integrate_the_top_and_keep_the_noise():
@@ -248,9 +245,9 @@ def test_predictions_integrate_the_top_and_keep_the_noise():
     x = data.train.x[:2]
     found = module.sample_predictive(x, 4000, generator(0))
     assert found.mu.shape == found.v.shape == (4000, 2, 1)
-    noise = torch.randn(4000, 2, module.noise_dim, generator=generator(9), dtype=F64)
+    noise = normal(generator(9), 4000, 2, module.noise_dim)
     mean, variance = module.top_moments(x, noise)
-    y = mean + (variance + 0.01).sqrt() * torch.randn(4000, 2, generator=generator(8), dtype=F64)
+    y = mean + (variance + 0.01).sqrt() * normal(generator(8), 4000, 2)
     error = y.std(0) / 4000**0.5
     assert ((found.mean[:, 0] - y.mean(0)).abs() < 5 * error).all()
     assert torch.allclose(found.variance[:, 0], y.var(0), rtol=0.15)
@@ -260,4 +257,4 @@ def test_several_tasks_are_refused():
     data = problem()
     two = Batch(data.train.x, data.train.y.expand(-1, 2), data.train.mask.expand(-1, 2), 1.0)
     with pytest.raises(ConfigMismatchError, match="model=dgp: has one output"):
-        component("model", "dgp").build(Supervised("two", "real", two, two, None), Streams(0))
+        build_model("dgp", Supervised("two", "real", two, two, None))

@@ -7,7 +7,9 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator, normal
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.likelihoods import (
@@ -21,25 +23,25 @@ MASK = torch.tensor([[1, 0, 1], [0, 0, 1], [1, 0, 0], [0, 0, 0], [1, 0, 1]], dty
 
 
 def test_layout_pads_to_the_longest_task():
-    layout = Layout.of(MASK, torch.float64)
+    layout = Layout.of(MASK, F64)
     assert layout.n_rows == 3
     assert layout.rows[0].tolist() == [0, 2, 4]
     assert layout.rows[2].tolist() == [0, 1, 4]
     assert layout.weight.tolist() == [[1, 1, 1], [0, 0, 0], [1, 1, 1]]
-    y = torch.arange(15.0, dtype=torch.float64).view(5, 3)
+    y = torch.arange(15.0, dtype=F64).view(5, 3)
     y[~MASK] = torch.nan
     assert layout.labels(y).tolist() == [[0, 6, 12], [0, 0, 0], [2, 5, 14]]
 
 
 def test_nothing_missing_needs_no_layout():
-    layout = Layout.of(torch.ones(4, 2, dtype=torch.bool), torch.float64)
+    layout = Layout.of(torch.ones(4, 2, dtype=torch.bool), F64)
     assert layout.rows is None
     g = torch.randn(2, 4, 3)
     assert torch.equal(layout.gather(g), g.unsqueeze(1).expand(2, 2, 4, 3))
 
 
 def test_nothing_observed_is_all_padding():
-    layout = Layout.of(torch.zeros(4, 2, dtype=torch.bool), torch.float64)
+    layout = Layout.of(torch.zeros(4, 2, dtype=torch.bool), F64)
     assert layout.weight.sum() == 0
 
 
@@ -47,85 +49,78 @@ def test_nothing_observed_is_all_padding():
 def test_gather_and_its_reverse_pass(seed):
     g = generator(seed)
     mask = torch.rand(7, 4, generator=g) < 0.5
-    layout = Layout.of(mask, torch.float64)
-    features = torch.randn(2, 7, 3, generator=g, dtype=torch.float64, requires_grad=True)
+    layout = Layout.of(mask, F64)
+    features = torch.randn(2, 7, 3, generator=g, dtype=F64, requires_grad=True)
     gathered = layout.gather(features)
     for t in range(4):
         for place in range(layout.n_rows):
             if layout.weight[t, place]:
                 assert torch.equal(gathered[:, t, place], features[:, layout.rows[t, place]])
-    cotangent = (
-        torch.randn(gathered.shape, generator=g, dtype=torch.float64)
-        * layout.weight[None, :, :, None]
-    )
-    (mine,) = torch.autograd.grad(gathered, features, cotangent)
-    (reference,) = torch.autograd.grad(features[:, layout.rows], features, cotangent)
-    assert torch.allclose(mine, reference, atol=1e-14)
+    cotangent = normal(g, gathered.shape) * layout.weight[None, :, :, None]
+    (mine,) = grad(gathered, features, cotangent)
+    (reference,) = grad(features[:, layout.rows], features, cotangent)
+    assert_close(mine, reference)
 
 
 def moments(outputs: int = 1):
     g = generator(0)
-    mean = torch.randn(1, 2, 5, outputs, generator=g, dtype=torch.float64)
-    return mean, 0.1 + torch.rand(1, 2, 5, outputs, generator=g, dtype=torch.float64)
+    mean = normal(g, 1, 2, 5, outputs)
+    return mean, 0.1 + torch.rand(1, 2, 5, outputs, generator=g, dtype=F64)
 
 
 def quadrature(log_p, mean, variance, half_width=12.0, n=20001):
     """∫ log p(y|f) N(f|μ, v) df on a fine grid."""
-    z = torch.linspace(-half_width, half_width, n, dtype=torch.float64)
+    z = torch.linspace(-half_width, half_width, n, dtype=F64)
     weight = torch.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
     return (log_p(mean + variance.sqrt() * z) * weight).sum(-1)
 
 
 def test_gaussian_expectation_and_predictive():
-    like = torch.zeros((), dtype=torch.float64)
+    like = torch.zeros((), dtype=F64)
     likelihood = GaussianLabels(2, 0.3, like)
-    assert torch.allclose(likelihood.noise_variance, torch.full((2,), 0.3, dtype=torch.float64))
+    assert_close(likelihood.noise_variance, torch.full((2,), 0.3, dtype=F64))
     mean, variance = moments()
-    y = torch.randn(2, 5, generator=generator(1), dtype=torch.float64)
+    y = normal(generator(1), 2, 5)
     expected = quadrature(
         lambda f: -0.5 * (math.log(2 * math.pi * 0.3) + (y[None, ..., None] - f) ** 2 / 0.3),
         mean,
         variance,
     )
-    assert torch.allclose(
-        likelihood.expected_log_prob(y, mean, variance, None), expected, atol=1e-10
-    )
+    assert_close(likelihood.expected_log_prob(y, mean, variance, None), expected)
     predictive = likelihood.predictive(mean, variance, None)
-    assert torch.allclose(predictive.mu[0], mean[0, :, :, 0].T)
-    assert torch.allclose(predictive.v[0], variance[0, :, :, 0].T + 0.3)
+    assert_close(predictive.mu[0], mean[0, :, :, 0].T)
+    assert_close(predictive.v[0], variance[0, :, :, 0].T + 0.3)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("dtype", [F64, torch.float32])
 def test_published_noise_is_kept_and_floored(dtype):
     likelihood = GaussianLabels(2, 1e-6, torch.zeros((), dtype=dtype))
     assert (likelihood.noise_variance >= NOISE_FLOOR).all()
     assert (likelihood.noise_variance <= 3e-6).all()
     with torch.no_grad():
         likelihood.raw_noise.fill_(-1e4)
-    assert torch.allclose(likelihood.noise_variance, torch.full((2,), NOISE_FLOOR, dtype=dtype))
+    assert_close(likelihood.noise_variance, torch.full((2,), NOISE_FLOOR, dtype=dtype))
 
 
 @pytest.mark.parametrize("link", ["probit", "logit"])
 def test_bernoulli_expectation(link):
-    likelihood = BernoulliLabels(link, 40, torch.zeros((), dtype=torch.float64))
+    likelihood = BernoulliLabels(link, 40, torch.zeros((), dtype=F64))
     mean, variance = moments()
     y = torch.tensor([[0, 1, 0, 1, 1], [1, 1, 0, 0, 1]])
     sign = (2.0 * y - 1)[None, ..., None]
     log_p = torch.special.log_ndtr if link == "probit" else torch.nn.functional.logsigmoid
     expected = quadrature(lambda f: log_p(sign * f), mean, variance)
-    assert torch.allclose(
-        likelihood.expected_log_prob(y, mean, variance, None), expected, atol=1e-8
-    )
+    assert_close(likelihood.expected_log_prob(y, mean, variance, None), expected)
 
 
 def test_bernoulli_predictive_is_the_probit_closed_form():
-    likelihood = BernoulliLabels("probit", 40, torch.zeros((), dtype=torch.float64))
+    likelihood = BernoulliLabels("probit", 40, torch.zeros((), dtype=F64))
     mean, variance = moments()
     p = likelihood.predictive(mean, variance, None).probs[..., 1]
     exact = torch.special.ndtr(mean / (1 + variance).sqrt())[0, :, :, 0].T
-    assert torch.allclose(p, exact, atol=1e-8)
+    assert_close(p, exact)
     both = likelihood.predictive(mean, variance, None).probs
-    assert torch.allclose(both.sum(-1), torch.ones(5, 2, dtype=torch.float64))
+    assert_close(both.sum(-1), torch.ones(5, 2, dtype=F64))
 
 
 def test_softmax_expectation_is_unbiased():
@@ -133,9 +128,9 @@ def test_softmax_expectation_is_unbiased():
     mean, variance = moments(3)
     g = generator(4)
     y = torch.randint(3, (2, 5), generator=g)
-    noise = torch.randn(20000, 2, 5, 3, generator=g, dtype=torch.float64)
+    noise = normal(g, 20000, 2, 5, 3)
     estimates = likelihood.expected_log_prob(y, mean, variance, noise)  # [S, T, n]
-    f = mean + variance.sqrt() * torch.randn(20000, 2, 5, 3, generator=g, dtype=torch.float64)
+    f = mean + variance.sqrt() * normal(g, 20000, 2, 5, 3)
     reference = torch.stack(
         [
             -torch.nn.functional.cross_entropy(

@@ -4,8 +4,10 @@ refused."""
 import numpy as np
 import pytest
 import torch
+from support.runs.configured import double
 from support.small.small_nets import texts
 from support.small.small_problems import classes, component, train
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.models.estimators.word_counts import sparse_counts, to_word_counts
@@ -38,9 +40,7 @@ def test_tf_idf_regression_is_scikit_learns(sublinear):
     )
     peer.fit(by_hand(problem.train.x, 9), problem.train.y[:, 0].numpy())
     expected = torch.from_numpy(peer.predict_proba(by_hand(problem.test.x, 9)))
-    torch.testing.assert_close(
-        FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected
-    )
+    assert_close(FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected)
 
 
 @pytest.mark.parametrize("presence", [True, False])
@@ -58,17 +58,15 @@ def test_naive_bayes_by_its_formula(presence):
         theta = (n[y == c].sum(0) + 0.5) / (n[y == c].sum() + 0.5 * 7)
         scores.append(np.log((y == c).mean()) + (m * np.log(theta)).sum(1))
     expected = torch.from_numpy(np.stack(scores, 1)).softmax(1)
-    torch.testing.assert_close(
-        FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected
-    )
+    assert_close(FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected)
 
 
 def test_order_and_unknown_words_have_no_say():
     for name in ("tfidf_logistic", "multinomial_naive_bayes"):
         state, rng = train(FIT, component("model", name), texts(), 1)
-        x = torch.tensor([[2.0, 3, 4, 0], [4.0, 1, 3, 2]], dtype=torch.float64)
+        x = double([[2.0, 3, 4, 0], [4.0, 1, 3, 2]])
         one, other = FIT.posterior(state).predict(x, rng.evaluation).probs
-        torch.testing.assert_close(one, other)
+        assert_close(one, other)
 
 
 def test_what_they_cannot_fit_is_refused_in_one_line():

@@ -1,18 +1,17 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
-from support.runs.configured import generator
+from support.runs.configured import build_model, generator, make_setting
 from support.small.small_problems import classes, component, real, resumed, tensors, train
+from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.problems import Batch
-from components.contracts.roles import Setting
 from components.metrics import classification, regression
 from runner.execution.rng import Streams
 
@@ -30,14 +29,14 @@ def peers(problem, kind, seed, **options):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_walking_the_tensors_is_what_scikit_learn_predicts(dtype):
     problem = real(n=150, dtype=dtype)
-    forests = component("model", "irf", trees=30, max_features=1.0).build(problem, Streams(0))
+    forests = build_model("irf", problem, trees=30, max_features=1.0)
     assert isinstance(forests, CAPABILITIES["estimator"])
     votes = forests.votes(forests.fit(problem.train, 7), problem.test.x)
     assert votes.shape == (30, 150, 2, 1)
     assert votes.dtype == dtype
     for t, peer in enumerate(peers(problem, RandomForestRegressor, 7, max_features=3)):
         expected = np.stack([tree.predict(problem.test.x.numpy()) for tree in peer.estimators_])
-        np.testing.assert_allclose(
+        assert_allclose(
             votes[:, :, t, 0].numpy(), expected, rtol=1e-5 if dtype == torch.float32 else 1e-12
         )
 
@@ -47,26 +46,24 @@ def test_class_probabilities_are_smoothed_votes_even_where_a_task_lacks_a_class(
     train_, lacking = problem.train, problem.train.y.clone()
     lacking[lacking[:, 1] == 1, 1] = 2  # task 1 never shows class 1
     problem.train = Batch(train_.x, lacking, train_.mask, 1.0)
-    forests = component("model", "irf", trees=30, max_features=0.5, smoothing=2.0).build(
-        problem, Streams(0)
-    )
+    forests = build_model("irf", problem, trees=30, max_features=0.5, smoothing=2.0)
     probs = forests.predict_fitted(forests.fit(problem.train, 7), problem.test.x).probs
     for t, peer in enumerate(peers(problem, RandomForestClassifier, 7, max_features=2)):
         expected = np.zeros((120, 3))
         expected[:, peer.classes_] = peer.predict_proba(problem.test.x.numpy())
-        np.testing.assert_allclose(probs[:, t].numpy(), (30 * expected + 2) / (30 + 6), rtol=1e-10)
+        assert_allclose(probs[:, t].numpy(), (30 * expected + 2) / (30 + 6), rtol=1e-10)
 
 
 def test_predictive_variance_is_over_trees_plus_residual_and_is_calibrated():
     problem = real(n=600, n_tasks=1, missing=0.0)
-    forests = component("model", "irf", trees=100, max_features=1.0).build(problem, Streams(0))
+    forests = build_model("irf", problem, trees=100, max_features=1.0)
     fitted = forests.fit(problem.train, 0)
     predictive, votes = (
         forests.predict_fitted(fitted, problem.test.x),
         forests.votes(fitted, problem.test.x)[..., 0],
     )
-    torch.testing.assert_close(predictive.mean, votes.mean(0))
-    torch.testing.assert_close(predictive.variance, votes.var(0, correction=0) + fitted["noise"])
+    assert_close(predictive.mean, votes.mean(0))
+    assert_close(predictive.variance, votes.var(0, correction=0) + fitted["noise"])
     scores = regression.scores(predictive, problem.test.y, problem.test.mask, ["t"])
     mse = float((predictive.mean - problem.test.y).square().mean())
     assert float(predictive.variance.mean()) == pytest.approx(mse, rel=0.25)
@@ -77,7 +74,7 @@ def test_residual_variance_literally():
     """Σ over rows of (squared out-of-bag error − variance over the trees that did not see the
     row)."""
     problem = real(n=40, n_tasks=1, missing=0.0)
-    forests = component("model", "irf", trees=30, max_features=1.0).build(problem, Streams(0))
+    forests = build_model("irf", problem, trees=30, max_features=1.0)
     noise = float(forests.fit(problem.train, 7)["noise"])
     (peer,) = peers(problem, RandomForestRegressor, 7, max_features=3)
     x, y, terms = problem.train.x.numpy(), problem.train.y[:, 0].numpy(), []
@@ -89,7 +86,7 @@ def test_residual_variance_literally():
         ]
         if len(out) >= 2:
             terms.append((y[i] - np.mean(out)) ** 2 - np.var(out))
-    assert noise == pytest.approx(np.mean(terms))
+    assert_close(noise, np.mean(terms))
 
 
 def test_learns_classes():
@@ -109,7 +106,7 @@ def test_few_labels_and_none():
     problem.train = Batch(
         problem.train.x, torch.where(few, problem.train.y.nan_to_num(), torch.nan), few, 1.0
     )
-    forests = component("model", "irf", trees=5).build(problem, Streams(0))
+    forests = build_model("irf", problem, trees=5)
     assert torch.isfinite(
         forests.predict_fitted(forests.fit(problem.train, 0), problem.test.x).log_prob(
             problem.test.y
@@ -130,13 +127,13 @@ def test_resumed_run_is_bit_identical(tmp_path):
     pieces = FIT, component("model", "irf", trees=10)
     whole, rng = train(*pieces, real(), 2)
     parts, _ = resumed(*pieces, real(), 2, 1, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_close(tensors(whole), tensors(parts), rtol=0, atol=0)
     predicted = [FIT.posterior(s).predict(real().test.x, rng.evaluation).mu for s in (whole, parts)]
     assert torch.equal(*predicted)
 
 
 def digits(n_train=400):
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, 1)
+    setting = make_setting()
     return component("dataset", "digits", n_train=n_train, n_test=600, batch_size=None).load(
         Streams(0), setting
     )
@@ -161,10 +158,10 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
     """Up to the smoothing, which comes after: (K q + α)/(K + αC)."""
     problem = noisy(n_classes, n_tasks)
     settings = {"trees": 30, "max_features": 1.0, "smoothing": 0.7}
-    forests = component("model", "irf", **settings, calibrated=method).build(problem, Streams(0))
+    forests = build_model("irf", problem, **settings, calibrated=method)
     fitted, plain = (
         forests.fit(problem.train, 7),
-        component("model", "irf", **settings).build(problem, Streams(0)),
+        build_model("irf", problem, **settings),
     )
     # the trees are the same
     assert torch.equal(fitted["threshold"], plain.fit(problem.train, 7)["threshold"])
@@ -176,7 +173,7 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
             cv=StratifiedKFold(5, shuffle=True, random_state=7 + t),
         ).fit(problem.train.x[seen].numpy(), problem.train.y[seen, t].numpy())  # fmt: skip
         q = peer.predict_proba(problem.test.x.numpy())
-        np.testing.assert_allclose(probs[:, t], (30 * q + 0.7) / (30 + 0.7 * n_classes), rtol=1e-9)
+        assert_allclose(probs[:, t], (30 * q + 0.7) / (30 + 0.7 * n_classes), rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
@@ -186,7 +183,7 @@ def test_calibrated_probabilities_are_better_on_rows_held_out(method):
     problem = digits()
     scores = {}
     for name in ("none", method):
-        forests = component("model", "irf", trees=100, calibrated=name).build(problem, Streams(0))
+        forests = build_model("irf", problem, trees=100, calibrated=name)
         predictive = forests.predict_fitted(forests.fit(problem.train, 0), problem.test.x)
         scores[name] = classification.scores(
             predictive, problem.test.y, problem.test.mask, ["digits"]
@@ -201,7 +198,7 @@ def test_a_curve_from_the_trees_own_rows_fails():
     """Platt's warning: fitted to votes on rows that the trees have grown on, a calibration makes
     matters worse."""
     problem = noisy(2)
-    forests = component("model", "irf", trees=100, calibrated="isotonic").build(problem, Streams(0))
+    forests = build_model("irf", problem, trees=100, calibrated="isotonic")
     fitted = forests.fit(problem.train, 0)
     votes = forests.votes(fitted, problem.train.x).mean(0)[:, 0, 1].numpy()
     own = IsotonicRegression(out_of_bounds="clip").fit(votes, problem.train.y[:, 0].numpy())
@@ -222,12 +219,12 @@ def test_what_calibration_refuses():
     with pytest.raises(
         ValueError, match=r"model\.calibrated: sigmoid is of class probabilities, .* use none"
     ):
-        component("model", "irf", calibrated="sigmoid").build(real(), Streams(0))
+        build_model("irf", real(), calibrated="sigmoid")
     problem = classes(n=60, n_classes=2)
     few = problem.train.y.clone()
     few[:] = 0
     few[:3] = 1
-    forests = component("model", "irf", trees=5, calibrated="isotonic").build(problem, Streams(0))
+    forests = build_model("irf", problem, trees=5, calibrated="isotonic")
     with pytest.raises(
         ValueError,
         match=r"model\.calibrated: task 0 has a class with 3 training labels, 5 folds need",
@@ -245,7 +242,7 @@ def test_a_calibrated_forest_resumes_and_gives_a_class_never_shown_what_smoothin
     pieces = FIT, component("model", "irf", trees=10, calibrated=method)
     whole, rng = train(*pieces, problem, 2)
     parts, _ = resumed(*pieces, problem, 2, 1, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_close(tensors(whole), tensors(parts), rtol=0, atol=0)
     probs = FIT.posterior(whole).predict(problem.test.x, rng.evaluation).probs[:, 0]
-    torch.testing.assert_close(probs[:, 1], torch.full_like(probs[:, 1], 1 / 13))
-    torch.testing.assert_close(probs.sum(1), torch.ones_like(probs[:, 1]))
+    assert_close(probs[:, 1], torch.full_like(probs[:, 1], 1 / 13))
+    assert_close(probs.sum(1), torch.ones_like(probs[:, 1]))

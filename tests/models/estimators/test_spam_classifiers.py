@@ -2,11 +2,11 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from sklearn.naive_bayes import BernoulliNB
-from support.runs.configured import generator
+from support.runs.configured import build_model, generator
 from support.small.small_problems import classes, component
 from support.small.small_spam import words
 
@@ -17,7 +17,7 @@ from runner.execution.rng import Streams
 
 def test_naive_bayes_literally_and_as_scikit_learn_has_it():
     problem, alpha = words(), 0.7
-    model = component("model", "naive_bayes", smoothing=alpha).build(problem, Streams(0))
+    model = build_model("naive_bayes", problem, smoothing=alpha)
     assert isinstance(model, CAPABILITIES["generative"])
     fitted = model.fit(problem.train, 0)
     x, y = problem.train.x, problem.train.y[:, 0]
@@ -41,23 +41,19 @@ def test_naive_bayes_literally_and_as_scikit_learn_has_it():
         x.numpy(), y.numpy()
     )
     probs = model.predict_fitted(fitted, problem.test.x).probs[:, 0]
-    np.testing.assert_allclose(
-        probs.numpy(), peer.predict_proba(problem.test.x.numpy()), atol=1e-12
-    )
+    assert_allclose(probs.numpy(), peer.predict_proba(problem.test.x.numpy()), atol=1e-12)
 
 
 def test_naive_bayes_wants_binary_inputs():
     problem = classes(n_classes=2)
     with pytest.raises(ConfigMismatchError, match="must be 0 or 1"):
-        component("model", "naive_bayes").build(problem, Streams(0)).fit(problem.train, 0)
+        build_model("naive_bayes", problem).fit(problem.train, 0)
 
 
 def test_l1_logistic_regression_meets_the_conditions_of_its_optimum():
     """|∂ log-likelihood/∂β_j| ≤ 1/s, with equality and the sign of β_j where it is not zero."""
     problem, s, s0 = words(), 0.1, 2.0
-    model = component("model", "logistic_lasso", prior_scale=s, intercept_scale=s0).build(
-        problem, Streams(0)
-    )
+    model = build_model("logistic_lasso", problem, prior_scale=s, intercept_scale=s0)
     fitted = model.fit(problem.train, 0)
     x, y = problem.train.x, problem.train.y[:, 0]
     miss = y - model.predict_fitted(fitted, x).probs[:, 0, 1]
@@ -75,9 +71,7 @@ def test_l1_logistic_regression_meets_the_conditions_of_its_optimum():
 
 def test_l1_logistic_regression_is_the_mode_of_the_laplace_posterior():
     problem, s = words(), 0.3
-    model = component("model", "logistic_lasso", prior_scale=s, intercept_scale=1e4).build(
-        problem, Streams(0)
-    )
+    model = build_model("logistic_lasso", problem, prior_scale=s, intercept_scale=1e4)
     fitted = model.fit(problem.train, 0)
     bayes = component(
         "model", "logistic_regression", prior="laplace", prior_scale=s, intercept_scale=1e4

@@ -1,20 +1,16 @@
 """Linear action values and networks of them: a table where features are one-hot, gradients by hand,
 replicates apart."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import build_model, component, double, make_setting, normal
 from support.small.small_games import play, three_states
+from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
-SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 4)
+SETTING = make_setting(replicates=4)
 BOTH = pytest.mark.parametrize("name", ["q_linear", "q_network"])
 
 
@@ -25,7 +21,7 @@ def coins(**keys):
 def moved(values, world, rate=0.1):
     s = world.reset(4, torch.Generator().manual_seed(1))
     a, b = torch.tensor([0, 1, 2, 3]), torch.tensor([3, 3, 0, 1])
-    target = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
+    target = double([1.0, -2.0, 0.5, 3.0])
     before = values.q(s).clone()
     values.learn(s, a, b, target, rate)
     return s, a, b, target, before
@@ -37,22 +33,22 @@ def test_a_table_that_does_not_fit_names_the_approximator_that_does():
     with pytest.raises(
         ConfigMismatchError, match=r"000 × 3 × 2 × 3 values takes 134,110\.5 GiB, .*model=q_network"
     ):
-        component("model", "q_table").build(game, Streams(0))
+        build_model("q_table", game)
 
 
 def test_one_hot_features_make_a_table():
     game, inference = three_states(3, 60), component("inference", "level_k")
     table, _ = play(game, inference)
-    linear, _ = play(game, inference, model=component("model", "q_linear").build(game, Streams(0)))
+    linear, _ = play(game, inference, model=build_model("q_linear", game))
     for cells, weights in zip(table.mind.q, linear.mind.q, strict=True):
-        torch.testing.assert_close(cells.values.flatten(2).mT, weights.weights)
+        assert_close(cells.values.flatten(2).mT, weights.weights)
 
 
 @BOTH
 def test_a_step_is_the_printed_one(name):
     """Algorithm 4.3, line 4: φ − α ∂Q/∂φ [Q − target], by finite differences of Q."""
     game = coins()
-    values = component("model", name).build(game, Streams(0)).fresh(4, 4)
+    values = build_model(name, game).fresh(4, 4)
     held = {k: v.clone() for k, v in values.state_dict().items()}
     s, a, b, target, before = moved(values, game.environment)
     after = {k: v.clone() for k, v in values.state_dict().items()}
@@ -75,9 +71,9 @@ def test_a_step_is_the_printed_one(name):
 @BOTH
 def test_a_rate_of_nothing_leaves_a_replicate_alone(name):
     game = coins()
-    values = component("model", name).build(game, Streams(0))
+    values = build_model(name, game)
     before = {k: v.clone() for k, v in values.state_dict().items()}
-    moved(values, game.environment, torch.tensor([0.0, 0.1, 0.0, 0.1], dtype=torch.float64))
+    moved(values, game.environment, double([0.0, 0.1, 0.0, 0.1]))
     for key, held in before.items():
         now = values.state_dict()[key]
         assert torch.equal(now[[0, 2]], held[[0, 2]])
@@ -89,17 +85,17 @@ def test_coins_are_learnt_to_be_picked(name):
     game = coins(size=3, episodes=200)
     game.attacker = component("attacker", "fixed_policy")
     inference = component("inference", "q_learning", alpha=0.05, gamma=0.9)
-    _, posterior = play(game, inference, model=component("model", name).build(game, Streams(0)))
+    _, posterior = play(game, inference, model=build_model(name, game))
     assert float(posterior.rewards[:, -50:].mean()) > float(posterior.rewards[:, :30].mean()) + 0.2
 
 
 def test_weights_at_marks_are_the_product_with_the_features():
     """The same as a dense product, of states with coins and without, before and after a step."""
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, 40)
+    setting = make_setting(replicates=40)
     problem = component("dataset", "coin_game", size=4, start="random").load(Streams(0), setting)
     problem.attacker = component("attacker", "fixed_policy", plays="random")
     environment, generator = problem.environment, torch.Generator().manual_seed(0)
-    values = component("model", "q_linear").build(problem, Streams(0))
+    values = build_model("q_linear", problem)
     values.weights.normal_(generator=generator)
     s = environment.reset(40, generator)
     s[:20, 2] = s[:10, 3] = environment.size**2
@@ -108,8 +104,8 @@ def test_weights_at_marks_are_the_product_with_the_features():
     a, b = torch.arange(40) % 4, torch.arange(40) // 4 % 4
     dense, cell = values.weights.clone(), a * 4 + b
     product = (dense @ phi.unsqueeze(2)).view(40, 4, 4)
-    torch.testing.assert_close(values.q(s), product)
-    target, rows = torch.randn(40, dtype=torch.float64, generator=generator), torch.arange(40)
+    assert_close(values.q(s), product)
+    target, rows = normal(generator, 40), torch.arange(40)
     dense[rows, cell] += 0.1 * (target - product[rows, a, b]).unsqueeze(1) * phi
     values.learn(s, a, b, target, 0.1)
-    torch.testing.assert_close(values.weights, dense)
+    assert_close(values.weights, dense)

@@ -1,15 +1,14 @@
 """Generalised Bayes: losses against quadrature and sums, (2.91) against (2.92) on a grid, the rate
 against moments by hand and by coverage."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 from scipy import integrate, stats
-from support.runs.configured import generator
+from support.runs.configured import F64, build_model, double, generator, normal
 from support.small.small_problems import classes, component, real
+from torch.testing import assert_close
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.errors import ConfigMismatchError
@@ -21,14 +20,11 @@ from components.models.generalised.calibration import (
     minimise,
 )
 from components.models.generalised.losses import SupervisedLoss
-from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 def built(data, base="linear_regression", base_keys=None, **keys):
     part = component("model", base, **(base_keys or {}))
-    return component("model", "generalised_bayes", base=part, **keys).build(data, Streams(0))
+    return build_model("generalised_bayes", data, base=part, **keys)
 
 
 def thetas(model, n=3):
@@ -54,12 +50,12 @@ def test_losses_of_real_labels_literally(loss):
     rule = SupervisedLoss(loss, 0.8 if loss == "huber" else 0.3)
     for y, mu, v in [(0.3, 0.0, 0.5), (4.0, 1.0, 2.0), (-1.0, 0.0, 1.0)]:
         law = GaussianMixture(torch.full((1, 1, 1), mu, dtype=F64), torch.tensor([[[v]]]).to(F64))
-        value = rule.potential(law, torch.tensor([[y]], dtype=F64))
+        value = rule.potential(law, double([[y]]))
         assert float(value) == pytest.approx(literal_gaussian(loss, y, mu, v**0.5), abs=1e-8)
 
 
 def test_losses_of_classes_literally():
-    f = torch.tensor([0.2, -1.0, 1.5], dtype=F64)
+    f = double([0.2, -1.0, 1.5])
     law = Categorical(f.view(1, 1, 1, 3))
     p = f.softmax(0).tolist()
     for c in range(3):
@@ -73,7 +69,7 @@ def test_losses_of_classes_literally():
             "gamma": (p[c] ** 0.3 / total ** (0.3 / 1.3) - 1) / 0.3,
         }
         for loss, value in expected.items():
-            assert float(SupervisedLoss(loss, 0.3).potential(law, y)) == pytest.approx(value)
+            assert_close(float(SupervisedLoss(loss, 0.3).potential(law, y)), value)
 
 
 @pytest.mark.parametrize("base", ["linear_regression", "logistic_regression", "bnn"])
@@ -84,10 +80,8 @@ def test_beta_to_zero_is_bayes(base, keys):
     data = classes(n=8) if base == "logistic_regression" else real(n=8, n_tasks=1, missing=0.3)
     model = built(data, base, **{"rate": 1.0, **keys})
     theta = thetas(model)
-    expected = component("model", base).build(data, Streams(0)).log_likelihood(theta, data.train)
-    torch.testing.assert_close(
-        model.log_likelihood(theta, data.train), expected, atol=1e-4, rtol=1e-4
-    )
+    expected = build_model(base, data).log_likelihood(theta, data.train)
+    assert_close(model.log_likelihood(theta, data.train), expected, atol=1e-4, rtol=1e-4)
 
 
 def test_equations_2_91_and_2_92_on_a_grid():
@@ -123,13 +117,13 @@ def test_information_of_a_linear_model_by_hand():
     J = X.T @ X / 0.5 / len(X)
     V = G.T @ G / len(X)
     expected = float((J @ torch.linalg.inv(V) @ J).trace() / J.trace())
-    assert model.rate == pytest.approx(expected, rel=1e-6)
+    assert_close(model.rate, expected)
 
 
 def test_rate_takes_the_unit_of_the_loss_away_and_curvature_gives_the_covariance():
     g = generator(0)
-    x = torch.randn(50, 3, generator=g, dtype=F64)
-    y = torch.randn(50, generator=g, dtype=F64)
+    x = normal(g, 50, 3)
+    y = normal(g, 50)
 
     def loss(unit, theta):
         return unit * torch.log1p((y - x @ theta).square())
@@ -137,14 +131,12 @@ def test_rate_takes_the_unit_of_the_loss_away_and_curvature_gives_the_covariance
     theta = minimise(lambda t: loss(1.0, t).sum(), torch.zeros(3, dtype=F64))
     J, V = information(lambda t: loss(1.0, t), theta)
     J3, V3 = information(lambda t: loss(3.0, t), theta)
-    assert information_rate(J3, V3) == pytest.approx(information_rate(J, V) / 3)
-    assert magnitude_rate(J3, V3) == pytest.approx(magnitude_rate(J, V) / 3)
-    assert magnitude_rate(J, 4 * J) == pytest.approx(0.25)
+    assert_close(information_rate(J3, V3), information_rate(J, V) / 3)
+    assert_close(magnitude_rate(J3, V3), magnitude_rate(J, V) / 3)
+    assert_close(magnitude_rate(J, 4 * J), 0.25)
     C = curvature_adjustment(J, V)
-    torch.testing.assert_close(
-        torch.linalg.inv(C.T @ J @ C), torch.linalg.inv(J) @ V @ torch.linalg.inv(J)
-    )
-    torch.testing.assert_close(curvature_adjustment(J, J), torch.eye(3, dtype=F64))
+    assert_close(torch.linalg.inv(C.T @ J @ C), torch.linalg.inv(J) @ V @ torch.linalg.inv(J))
+    assert_close(curvature_adjustment(J, J), torch.eye(3, dtype=F64))
 
 
 @pytest.mark.parametrize(
@@ -181,8 +173,8 @@ def test_curvature_moves_the_loss_and_not_the_parameters():
     theta = centre + torch.tensor([[0.1, -0.2, 0.3, 0.1]], dtype=centre.dtype)
     plain = built(data, rate=1.0)
     expected = plain.log_likelihood(centre + (theta - centre) @ C.T, data.train)
-    torch.testing.assert_close(model.log_likelihood(theta, data.train), expected)
-    torch.testing.assert_close(model.log_prior(theta), plain.log_prior(theta))
+    assert_close(model.log_likelihood(theta, data.train), expected)
+    assert_close(model.log_prior(theta), plain.log_prior(theta))
 
 
 @pytest.mark.parametrize("loss", ["absolute", "hinge"])
@@ -202,7 +194,7 @@ def test_chains_start_around_the_minimum():
     data = real(n=40, n_inputs=2, n_tasks=1, missing=0.0)
     model = built(data)
     starts = model.sample_start(400, generator(0))
-    torch.testing.assert_close(starts.mean(0), model.start[0], atol=0.2, rtol=0)
+    assert_close(starts.mean(0), model.start[0], atol=0.2, rtol=0)
     assert model.log_likelihood(starts, data.train).sum(1).min() > -1e4
 
 

@@ -1,13 +1,13 @@
 """The conditional auto-encoder: p(x|y) against quadrature, the bound as a literal sum, classes by
 Bayes' rule."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import build_model, component, load
 from support.small.class_rows import C, N, built, by_quadrature, problem
 from support.small.small_problems import classes, train
+from torch.distributions import Bernoulli, Normal, kl_divergence
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.models.latent.cvae import class_evidence
@@ -20,7 +20,7 @@ def test_importance_samples_find_the_evidence_of_every_class(proposal):
     exact = by_quadrature(module)
     with torch.no_grad():
         found = class_evidence(module, problem().train.x, C, 4_000, Streams(0).noise, proposal)
-    torch.testing.assert_close(found, exact, rtol=0, atol=0.1)
+    assert_close(found, exact, rtol=0, atol=0.1)
     assert float((exact.max(1).values - exact.min(1).values).min()) > 0.05, "classes differ"
 
 
@@ -45,7 +45,7 @@ def test_predictions_are_bayes_rule():
     with torch.no_grad():
         probs = module.sample_predictive(x, 4_000, Streams(0).noise).probs[:, 0]
     joint = by_quadrature(module).exp() * shares
-    torch.testing.assert_close(probs, joint / joint.sum(1, keepdim=True), rtol=0, atol=0.05)
+    assert_close(probs, joint / joint.sum(1, keepdim=True), rtol=0, atol=0.05)
 
 
 def test_the_bound_is_a_literal_sum():
@@ -55,17 +55,15 @@ def test_the_bound_is_a_literal_sum():
     y = torch.nn.functional.one_hot(batch.y[:, 0], C).double()
     both = torch.cat([batch.x, y], 1)
     m, s = module.guide(both)
-    torch.testing.assert_close(s.square(), (1 + module.guide.second(both).exp()).log())
+    assert_close(s.square(), (1 + module.guide.second(both).exp()).log())
     z = m + s * noise
     logits = module.generative.network(torch.cat([z, y.expand(5, -1, -1)], -1))
-    likelihood = torch.distributions.Bernoulli(logits=logits).log_prob(batch.x).sum(-1)
-    normal = torch.distributions.Normal
-    divergence = torch.distributions.kl_divergence(
-        normal(m, s), normal(torch.zeros(2).double(), 1.0)
-    ).sum(-1)
+    likelihood = Bernoulli(logits=logits).log_prob(batch.x).sum(-1)
+    normal = Normal
+    divergence = kl_divergence(normal(m, s), normal(torch.zeros(2).double(), 1.0)).sum(-1)
     shares = (torch.bincount(batch.y[:, 0], minlength=C) + 1).double() / (N + C)
     expected = (likelihood.mean(0) - divergence + shares[batch.y[:, 0]].log()).sum()
-    torch.testing.assert_close(found["elbo"], expected)
+    assert_close(found["elbo"], expected)
     assert float(found["kl"]) == 0
 
 
@@ -80,7 +78,7 @@ def test_it_learns_to_tell_classes():
 
 def test_what_is_not_binary_is_refused():
     with pytest.raises(ConfigMismatchError, match="inputs 0 or 1"):
-        component("model", "cvae").build(classes(), Streams(0))
+        build_model("cvae", classes())
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])

@@ -1,12 +1,13 @@
 """Discrete variational auto-encoders: densities that sum to one, a bound that is one, and the
 capabilities it offers."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, double, generator
 from support.small.small_bernoulli import binary_rows, enumerated_elbo, every_z, small_dvae
+from torch.autograd import grad
+from torch.distributions import Bernoulli
+from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Rows
@@ -24,12 +25,10 @@ def test_densities_sum_to_one(layers, architecture):
     problem = binary_rows(n=2)
     module = small_dvae(problem, layers, architecture=architecture)
     z = tuple(layer.expand(-1, 2, -1) for layer in every_z(layers))
-    torch.testing.assert_close(module.log_q(problem.train, z).exp().sum(0), torch.ones(2).double())
-    x = torch.cartesian_prod(*4 * [torch.tensor([0.0, 1.0]).double()])  # all 16 rows
+    assert_close(module.log_q(problem.train, z).exp().sum(0), torch.ones(2).double())
+    x = torch.cartesian_prod(*4 * [double([0.0, 1.0])])  # all 16 rows
     z = tuple(layer.expand(-1, 16, -1) for layer in every_z(layers))
-    torch.testing.assert_close(
-        module.log_joint(Rows(x, 1.0), z).exp().sum(), torch.ones(()).double()
-    )
+    assert_close(module.log_joint(Rows(x, 1.0), z).exp().sum(), torch.ones(()).double())
 
 
 def test_the_factors_are_those_of_the_formula():
@@ -40,7 +39,7 @@ def test_the_factors_are_those_of_the_formula():
     z1, z2 = module.sample(problem.train, 7, Streams(0).noise)
 
     def coin(logits, value):
-        return torch.distributions.Bernoulli(logits=logits).log_prob(value).sum(-1)
+        return Bernoulli(logits=logits).log_prob(value).sum(-1)
 
     joint = (
         coin(module.prior_logits, z2)
@@ -48,8 +47,8 @@ def test_the_factors_are_those_of_the_formula():
         + coin(module.visible.network(z1), x)
     )
     guide = coin(module.down[0](x), z1) + coin(module.down[1](z1), z2)
-    torch.testing.assert_close(module.log_joint(problem.train, (z1, z2)), joint)
-    torch.testing.assert_close(module.log_q(problem.train, (z1, z2)), guide)
+    assert_close(module.log_joint(problem.train, (z1, z2)), joint)
+    assert_close(module.log_q(problem.train, (z1, z2)), guide)
     assert z1.shape == z2.shape == (7, 5, 3)
 
 
@@ -61,12 +60,10 @@ def test_draws_and_their_log_q_in_one_pass_are_those_of_two(layers):
     alone = module.sample(problem.train, 7, Streams(0).noise)
     assert all(torch.equal(a, b) and not a.requires_grad for a, b in zip(z, alone, strict=True))
     expected = module.log_q(problem.train, alone)
-    torch.testing.assert_close(log_q, expected)
+    assert_close(log_q, expected)
     parameters = [p for network in module.down for p in network.parameters()]
-    for one, two in zip(
-        *(torch.autograd.grad(v.sum(), parameters) for v in (log_q, expected)), strict=True
-    ):
-        torch.testing.assert_close(one, two)
+    for one, two in zip(*(grad(v.sum(), parameters) for v in (log_q, expected)), strict=True):
+        assert_close(one, two)
     many, _ = module.sample_with_log_q(problem.train, 20_000, Streams(1).noise)
     p = module.logits(problem.train, [])[0].sigmoid()
     assert bool(((many[0].mean(0) - p).abs() < 4.5 * (p * (1 - p) / 20_000).sqrt()).all())
@@ -92,10 +89,10 @@ def test_the_derivative_that_it_knows_is_that_of_autograd(layers, architecture, 
     assert torch.equal(log_joint, joint)
     assert not log_q.requires_grad
     found = pull_back(*u_v)
-    recorded = torch.autograd.grad((expected, joint), list(module.parameters()), list(u_v))
+    recorded = grad((expected, joint), list(module.parameters()), list(u_v))
     for g, other in zip(found, recorded, strict=True):
         assert not g.requires_grad
-        torch.testing.assert_close(g, other, rtol=1e-10, atol=1e-12)
+        assert_close(g, other, rtol=1e-10, atol=1e-12)
 
 
 @LAYERS
@@ -121,7 +118,7 @@ def test_the_two_scores_are_those_of_the_enumerated_model_in_nats_a_row():
         log_q = module.log_q(problem.train, z)
         log_w = module.log_joint(problem.train, z) - log_q  # [64, B]
         pairs = (log_q[:, None] + log_q[None]).exp() * torch.logaddexp(log_w[:, None], log_w[None])
-        bound = -(pairs.sum((0, 1)) - torch.tensor(2.0).double().log()).mean()
+        bound = -(pairs.sum((0, 1)) - double(2.0).log()).mean()
         elbo = float(enumerated_elbo(module, problem.train))
     problem.test = Rows(problem.train.x.repeat(copies, 1), 1.0)
     problem.importance_samples, problem.evaluation_chunk = 2, 1000
@@ -136,7 +133,7 @@ def test_the_two_scores_are_those_of_the_enumerated_model_in_nats_a_row():
 def test_draws_from_the_prior_have_the_mean_of_the_model():
     module = small_dvae(binary_rows())
     z = module.sample_latent(40_000, Streams(0).noise)
-    z2 = torch.cartesian_prod(*3 * [torch.tensor([0.0, 1.0]).double()])
+    z2 = torch.cartesian_prod(*3 * [double([0.0, 1.0])])
     weight = (
         (z2 * module.prior_logits - torch.nn.functional.softplus(module.prior_logits)).sum(-1).exp()
     )
@@ -149,9 +146,7 @@ def test_relaxed_values_are_taken():
     problem = binary_rows(n=2)
     module = small_dvae(problem)
     z = tuple(torch.full((3, 2, 3), 0.4, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    slopes = torch.autograd.grad(
-        (module.log_joint(problem.train, z) - module.log_q(problem.train, z)).sum(), z
-    )
+    slopes = grad((module.log_joint(problem.train, z) - module.log_q(problem.train, z)).sum(), z)
     assert all(bool(slope.abs().min() > 0) for slope in slopes)
 
 
@@ -177,11 +172,9 @@ def test_it_offers_what_it_says_and_touches_no_global_generator(layers, architec
         prior == "learned"
     )
     (last,) = [network.layers[-1].bias for network in [module.visible.network]]
-    torch.testing.assert_close(last.sigmoid(), problem.train.x.mean(0).clamp(1e-3, 1 - 1e-3))
+    assert_close(last.sigmoid(), problem.train.x.mean(0).clamp(1e-3, 1 - 1e-3))
     other = model.build(problem, Streams(0))
-    assert all(
-        torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True)
-    )
+    assert_close(list(module.parameters()), list(other.parameters()), rtol=0, atol=0)
 
 
 def test_the_catalogue_shows_numbers_to_choose_from(capsys):

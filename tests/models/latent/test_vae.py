@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import build_model, component
 from support.small.unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
+from torch.distributions import Bernoulli, Normal
+from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Rows
@@ -26,9 +28,7 @@ def test_with_the_exact_posterior_every_draw_is_the_likelihood(problem):
     with torch.no_grad():
         w = LatentPosterior(module).log_weights(problem.test, 50, Streams(0).noise)
     assert w.shape == (50, 25)
-    torch.testing.assert_close(
-        w, log_evidence(module, problem.test.x).expand(50, 25), rtol=1e-10, atol=1e-10
-    )
+    assert_close(w, log_evidence(module, problem.test.x).expand(50, 25), rtol=1e-10, atol=1e-10)
 
 
 def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(problem):
@@ -45,7 +45,7 @@ def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(pr
     assert bool((elbo < bounds[0]).all())
     assert bool((bounds[0] < bounds[1]).all())
     assert bool((bounds[1] < exact + 0.01).all())
-    torch.testing.assert_close(log_mean_exp(w), exact, rtol=0, atol=0.05)
+    assert_close(log_mean_exp(w), exact, rtol=0, atol=0.05)
 
 
 def test_the_bound_through_noise_has_the_closed_form_as_its_mean(problem):
@@ -59,23 +59,21 @@ def test_the_bound_through_noise_has_the_closed_form_as_its_mean(problem):
 
 
 def test_densities_are_those_of_torch(problem):
-    module = component("model", "vae", latent_dim=3, widths=[6]).build(problem, Streams(0))
+    module = build_model("vae", problem, latent_dim=3, widths=[6])
     z = torch.randn(4, 25, 3, dtype=torch.float64)
-    normal = torch.distributions.Normal
+    normal = Normal
     m, s = module.encode(problem.train)
-    torch.testing.assert_close(module.log_q(problem.train, z), normal(m, s).log_prob(z).sum(-1))
+    assert_close(module.log_q(problem.train, z), normal(m, s).log_prob(z).sum(-1))
     decoded = normal(module.decode(z), (0.5 * module.generative.log_noise).exp())
     joint = decoded.log_prob(problem.train.x).sum(-1) + normal(0.0, 1.0).log_prob(z).sum(-1)
-    torch.testing.assert_close(module.log_joint(problem.train, z), joint)
+    assert_close(module.log_joint(problem.train, z), joint)
 
     binary = Unlabelled(
         "b", "binary", *(Rows((r.x > 0).double(), 1.0) for r in (problem.train, problem.test)), None
     )
-    module = component("model", "vae", latent_dim=3, widths=[6]).build(binary, Streams(0))
-    coins = torch.distributions.Bernoulli(module.decode(z)).log_prob(binary.train.x).sum(-1)
-    torch.testing.assert_close(
-        module.log_joint(binary.train, z), coins + normal(0.0, 1.0).log_prob(z).sum(-1)
-    )
+    module = build_model("vae", binary, latent_dim=3, widths=[6])
+    coins = Bernoulli(module.decode(z)).log_prob(binary.train.x).sum(-1)
+    assert_close(module.log_joint(binary.train, z), coins + normal(0.0, 1.0).log_prob(z).sum(-1))
 
 
 def test_it_offers_what_it_says_and_touches_no_global_generator(problem):
@@ -89,17 +87,15 @@ def test_it_offers_what_it_says_and_touches_no_global_generator(problem):
     assert [len(layer.bias) for layer in module.guide.network.layers] == [4, 5, 4]
     assert all(p.dtype == torch.float64 for p in module.parameters())
     other = model.build(problem, Streams(0))
-    assert all(
-        torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True)
-    )
+    assert_close(list(module.parameters()), list(other.parameters()), rtol=0, atol=0)
 
 
 def test_rows_of_any_shape(problem):
     images = Unlabelled(
         "i", "real", *(Rows(r.x.view(25, 2, 2), 1.0) for r in (problem.train, problem.test)), None
     )
-    module = component("model", "vae", latent_dim=2, widths=[5]).build(images, Streams(0))
-    flat = component("model", "vae", latent_dim=2, widths=[5]).build(problem, Streams(0))
+    module = build_model("vae", images, latent_dim=2, widths=[5])
+    flat = build_model("vae", problem, latent_dim=2, widths=[5])
     z = module.sample(images.train, 3, Streams(0).noise)
     assert module.decode(z).shape == (3, 25, 2, 2)
     assert torch.equal(module.log_joint(images.train, z), flat.log_joint(problem.train, z))
@@ -119,16 +115,12 @@ def test_separate_networks_and_a_softplus_variance(problem):
         == [5, 6, 3]
     )
     m, s = module.encode(problem.train)
-    torch.testing.assert_close(m, means(problem.train.x))
-    torch.testing.assert_close(s.square(), (1 + variances(problem.train.x).exp()).log())
+    assert_close(m, means(problem.train.x))
+    assert_close(s.square(), (1 + variances(problem.train.x).exp()).log())
     own = set(means.parameters())
     assert not own & set(variances.parameters())
     m.sum().backward()
     assert all(p.grad is None for p in variances.parameters())
-    shared = component("model", "vae", latent_dim=3, widths=[6, 5], scale="softplus").build(
-        problem, Streams(0)
-    )
+    shared = build_model("vae", problem, latent_dim=3, widths=[6, 5], scale="softplus")
     m, a = shared.guide.network(problem.train.x).chunk(2, -1)
-    torch.testing.assert_close(
-        shared.encode(problem.train)[1], torch.nn.functional.softplus(a).sqrt()
-    )
+    assert_close(shared.encode(problem.train)[1], torch.nn.functional.softplus(a).sqrt())

@@ -8,18 +8,18 @@ import math
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import generator
-from support.small.small_problems import component, real
+from support.runs.configured import F64, build_model, double, generator
+from support.small.small_problems import real
 from support.targets.known_targets import z_score
 from torch.autograd import gradcheck
+from torch.distributions import MultivariateNormal
+from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint
 from components.maths.conjugate_regression import coefficients
-from runner.execution.rng import Streams
 
-F64 = torch.float64
 OPTIONS = {"prior_scale": 1.5, "intercept_scale": 3.0, "noise_shape": 2.5, "noise_scale": 0.7}
 
 
@@ -28,7 +28,7 @@ def problem(n=12, n_inputs=2, missing=0.0):
 
 
 def built(data, **options):
-    return component("model", "linear_regression", **OPTIONS | options).build(data, Streams(0))
+    return build_model("linear_regression", data, **OPTIONS | options)
 
 
 def thetas(model, n=5, seed=1):
@@ -62,9 +62,7 @@ def test_log_joint_literally(noise, intercept_scale):
         assert float(value) == pytest.approx(expected, rel=1e-10)
     parameters = model.constrain(theta)
     assert model.names[-1] == ("sigma2" if noise == "learned" else "x2")
-    torch.testing.assert_close(
-        parameters[:, -1], theta[:, -1].exp() if noise == "learned" else theta[:, -1]
-    )
+    assert_close(parameters[:, -1], theta[:, -1].exp() if noise == "learned" else theta[:, -1])
 
 
 def test_missing_labels_count_for_nothing():
@@ -75,9 +73,9 @@ def test_missing_labels_count_for_nothing():
     kept = type(whole)(whole.x[:20], whole.y[:20], whole.mask[:20], 1.0)
     model = built(data)
     theta = thetas(model)
-    torch.testing.assert_close(log_joint(model, theta, missing), log_joint(model, theta, kept))
+    assert_close(log_joint(model, theta, missing), log_joint(model, theta, kept))
     for a, b in zip(model.exact_moments(missing), model.exact_moments(kept), strict=True):
-        torch.testing.assert_close(a, b)
+        assert_close(a, b)
 
 
 @pytest.mark.parametrize("noise", ["learned", 0.3])
@@ -102,21 +100,19 @@ def test_evidence_and_moments_by_quadrature():
     weight = value.softmax(0)
     parameters = model.constrain(theta)
     mean, second = model.exact_moments(data.train)
-    torch.testing.assert_close(weight @ parameters, mean, rtol=1e-4, atol=1e-5)
+    assert_close(weight @ parameters, mean, rtol=1e-4, atol=1e-5)
     # the tail of σ⁴ leaves the grid
-    torch.testing.assert_close(weight @ parameters**2, second, rtol=2e-3, atol=1e-4)
+    assert_close(weight @ parameters**2, second, rtol=2e-3, atol=1e-4)
 
 
 def test_evidence_is_that_of_a_gaussian_and_of_a_student():
     data = problem()
     X = torch.cat([torch.ones(12, 1, dtype=F64), data.train.x], 1)
     y = data.train.y[:, 0]
-    prior = torch.diag(torch.tensor([9.0, 2.25, 2.25], dtype=F64))
+    prior = torch.diag(double([9.0, 2.25, 2.25]))
     cover = torch.eye(12, dtype=F64) + X @ prior @ X.T
-    known = torch.distributions.MultivariateNormal(
-        torch.zeros(12, dtype=F64), 0.3 * cover
-    ).log_prob(y)
-    torch.testing.assert_close(built(data, noise=0.3).log_evidence(data.train), known)
+    known = MultivariateNormal(torch.zeros(12, dtype=F64), 0.3 * cover).log_prob(y)
+    assert_close(built(data, noise=0.3).log_evidence(data.train), known)
     # σ² ~ InvGamma(a, b) integrated out: a Student t with 2a degrees of freedom and scale matrix
     # b/a · cover
     learned = stats.multivariate_t(
@@ -129,16 +125,14 @@ def test_known_noise_has_the_gaussian_posterior():
     data = problem()
     model = built(data, noise=0.3)
     X = torch.cat([torch.ones(12, 1, dtype=F64), data.train.x], 1)
-    precision = (
-        X.T @ X / 0.3 + torch.diag(torch.tensor([1 / 9, 1 / 2.25, 1 / 2.25], dtype=F64)) / 0.3
-    )
+    precision = X.T @ X / 0.3 + torch.diag(double([1 / 9, 1 / 2.25, 1 / 2.25])) / 0.3
     mean = torch.linalg.solve(precision, X.T @ data.train.y[:, 0] / 0.3)
     first, second = model.exact_moments(data.train)
-    torch.testing.assert_close(first, mean)
-    torch.testing.assert_close(second, mean**2 + torch.linalg.inv(precision).diagonal())
+    assert_close(first, mean)
+    assert_close(second, mean**2 + torch.linalg.inv(precision).diagonal())
     # a flat prior: least squares
     flat = coefficients(X, data.train.y[:, 0], torch.zeros(3, dtype=F64))
-    torch.testing.assert_close(flat.m, torch.linalg.lstsq(X, data.train.y).solution[:, 0])
+    assert_close(flat.m, torch.linalg.lstsq(X, data.train.y).solution[:, 0])
 
 
 @pytest.mark.parametrize("block", ["beta", "sigma2"])
@@ -157,23 +151,23 @@ def test_conditionals_are_those_of_the_joint(block):
         assert torch.equal(drawn[:, -1], rest[:, -1])
         known, noise = model.coefficients(batch), float(rest[0, -1].exp())
         covariance = noise * torch.linalg.inv(
-            X.T @ X + torch.diag(torch.tensor([1 / 9, 1 / 2.25, 1 / 2.25], dtype=F64))
+            X.T @ X + torch.diag(double([1 / 9, 1 / 2.25, 1 / 2.25]))
         )
-        q = torch.distributions.MultivariateNormal(known.m, covariance).log_prob(few[:, :-1])
+        q = MultivariateNormal(known.m, covariance).log_prob(few[:, :-1])
         centred = drawn[:, :-1] - known.m
         assert z_score(drawn[:, :-1], known.m).abs().max() < 4
         assert z_score(torch.einsum("ki,kj->kij", centred, centred), covariance).abs().max() < 4
     else:
         assert torch.equal(drawn[:, :-1], rest[:, :-1])
         residual = batch.y[:, 0] - X @ rest[0, :-1]
-        scaled = rest[0, :-1] / torch.tensor([3.0, 1.5, 1.5], dtype=F64)
+        scaled = rest[0, :-1] / double([3.0, 1.5, 1.5])
         a, b = 2.5 + (12 + 3) / 2, 0.7 + 0.5 * float(residual @ residual + scaled @ scaled)
         sigma2 = drawn[:, -1].exp()
         # density of log σ²
         q = torch.from_numpy(stats.invgamma.logpdf(sigma2[:6].numpy(), a, scale=b)) + few[:, -1]
         assert stats.kstest(sigma2.numpy(), stats.invgamma(a, scale=b).cdf).pvalue > 1e-3
     ratio = log_joint(model, few, batch) - q
-    torch.testing.assert_close(ratio, ratio[:1].expand(6))
+    assert_close(ratio, ratio[:1].expand(6))
 
 
 def test_gibbs_sweeps_reach_the_exact_moments_and_a_mutant_does_not():
@@ -210,7 +204,7 @@ def test_prior_draws_have_the_prior():
     model = built(problem())
     parameters = model.constrain(thetas(model, 20_000))
     assert stats.kstest(parameters[:, -1].numpy(), stats.invgamma(2.5, scale=0.7).cdf).pvalue > 1e-3
-    unit = parameters[:, :-1] / parameters[:, -1:].sqrt() / torch.tensor([3.0, 1.5, 1.5], dtype=F64)
+    unit = parameters[:, :-1] / parameters[:, -1:].sqrt() / double([3.0, 1.5, 1.5])
     for column in unit.T:
         assert stats.kstest(column.numpy(), stats.norm.cdf).pvalue > 1e-3
 
@@ -221,9 +215,7 @@ def test_predictive_and_refusals():
     theta = thetas(model, 3)
     predictive = model.predictive(theta, data.test.x)
     assert predictive.mu.shape == predictive.v.shape == (3, 12, 1)
-    assert float(predictive.mu[1, 4, 0]) == pytest.approx(
-        float(theta[1, 0] + data.test.x[4] @ theta[1, 1:-1])
-    )
-    assert float(predictive.v[2, 0, 0]) == pytest.approx(math.exp(theta[2, -1]))
+    assert_close(predictive.mu[1, 4, 0], theta[1, 0] + data.test.x[4] @ theta[1, 1:-1])
+    assert_close(float(predictive.v[2, 0, 0]), math.exp(theta[2, -1]))
     with pytest.raises(ConfigMismatchError, match="2 tasks"):
         built(real())

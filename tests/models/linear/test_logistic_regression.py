@@ -1,29 +1,25 @@
 """Densities against literal formulas and torch.distributions, gradients, priors, predictions."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import generator
-from support.small.small_problems import classes, component
+from support.runs.configured import F64, build_model, generator
+from support.small.small_problems import classes
 from torch import distributions as d
-from torch.autograd import gradcheck
+from torch.autograd import grad, gradcheck
+from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint
-from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 def built(data, **options):
-    return component(
-        "model", "logistic_regression", **{"prior_scale": 1.5, "intercept_scale": 4.0} | options
-    ).build(data, Streams(0))
+    return build_model(
+        "logistic_regression", data, **{"prior_scale": 1.5, "intercept_scale": 4.0} | options
+    )
 
 
 def thetas(model, n=4, seed=1):
@@ -52,7 +48,7 @@ def test_likelihood_literally(n_classes, intercept_scale):
             p = [1 / (1 + math.exp(f[0])), 1 / (1 + math.exp(-f[0]))] if n_classes == 2 else None
             p = p or [math.exp(v) / sum(math.exp(u) for u in f) for v in f]
             assert float(value[k, b]) == pytest.approx(math.log(p[y]), rel=1e-10)
-            assert probabilities[k, b, 0].tolist() == pytest.approx(p)
+            assert_close(probabilities[k, b, 0].tolist(), p)
 
 
 @pytest.mark.parametrize("prior", ["gaussian", "laplace"])
@@ -65,7 +61,7 @@ def test_prior_is_a_normalised_density_and_its_draws_have_it(prior, n_classes):
     for j, name in enumerate(model.names):
         one = d.Normal(0.0, 4.0) if name.startswith("intercept") else family(0.0, 1.5)
         expected += one.log_prob(theta[:, j])
-    torch.testing.assert_close(model.log_prior(theta), expected)
+    assert_close(model.log_prior(theta), expected)
     many = thetas(model, 20_000)
     slope = stats.norm(scale=1.5) if prior == "gaussian" else stats.laplace(scale=1.5)
     for j, name in enumerate(model.names):
@@ -91,7 +87,7 @@ def test_missing_labels_count_for_nothing(n_classes):
     theta = thetas(model)
     value = model.log_likelihood(theta, data.train)
     assert torch.equal(value[:, ~mask[:, 0]], torch.zeros(4, 4, dtype=F64))
-    torch.testing.assert_close(value[:, mask[:, 0]], built(classes(n=10, n_classes=n_classes)).log_likelihood(
+    assert_close(value[:, mask[:, 0]], built(classes(n=10, n_classes=n_classes)).log_likelihood(
         theta, whole)[:, mask[:, 0]])  # fmt: skip
 
 
@@ -100,7 +96,7 @@ def test_far_from_the_boundary_nothing_overflows():
     model = built(data)
     theta = torch.full((1, model.dim), 1e5, dtype=F64).requires_grad_()
     value = model.log_likelihood(theta, data.train)
-    (slope,) = torch.autograd.grad(value.sum(), theta)
+    (slope,) = grad(value.sum(), theta)
     assert torch.isfinite(value).all()
     assert torch.isfinite(slope).all()
 
@@ -115,7 +111,7 @@ def test_two_classes_by_softmax_would_be_the_same_model():
     theta = thetas(soft)
     theta[:, 6:] = 0
     theta[:, 6] = -1e4  # a third class that never happens
-    torch.testing.assert_close(
+    assert_close(
         soft.log_likelihood(theta, three.train),
         plain.log_likelihood(theta[:, 3:6] - theta[:, :3], two.train),
     )

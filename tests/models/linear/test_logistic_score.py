@@ -1,12 +1,12 @@
 """The closed form of logistic regression's log joint and gradient is what differentiation gives."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import generator, normal
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.contracts.problems import Batch
 from components.inference.log_joint import log_joint, log_joint_gradient, value_and_gradient
@@ -20,7 +20,7 @@ from components.problems.supervised import Supervised
 @pytest.mark.parametrize("complete", [True, False])
 def test_score_is_the_derivative(classes, prior, intercept_scale, complete):
     g = generator(0)
-    x = torch.randn(20, 3, generator=g, dtype=torch.float64)
+    x = normal(g, 20, 3)
     y = torch.randint(classes, (20, 1), generator=g)
     mask = torch.ones(20, 1, dtype=torch.bool) if complete else torch.rand(20, 1, generator=g) < 0.7
     train = Batch(x, y, mask, 1.0)
@@ -31,9 +31,9 @@ def test_score_is_the_derivative(classes, prior, intercept_scale, complete):
     for batch in (train, replace(train, scale=2.5), part):
         theta = model.sample_prior(5, g).requires_grad_()
         literal = log_joint(model, theta, batch)
-        (slope,) = torch.autograd.grad(literal.sum(), theta)
+        (slope,) = grad(literal.sum(), theta)
         value, gradient = value_and_gradient(model, theta, batch)
-        torch.testing.assert_close(value, literal.detach())
-        torch.testing.assert_close(gradient, slope)
-        torch.testing.assert_close(log_joint_gradient(model, theta, batch), slope)
+        assert_close(value, literal.detach())
+        assert_close(gradient, slope)
+        assert_close(log_joint_gradient(model, theta, batch), slope)
         assert not value.requires_grad

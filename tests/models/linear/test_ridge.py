@@ -1,14 +1,14 @@
 """Ridge by the normal equations, as penalised least squares, as a Bayes rule, and against
 scikit-learn."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from sklearn.linear_model import Ridge as Peer
 from sklearn.linear_model import RidgeCV
-from support.runs.configured import generator
+from support.runs.configured import F64, build_model, double, generator, normal
 from support.small.small_problems import component, real, train
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.models.linear.ridge import (
@@ -16,9 +16,6 @@ from components.models.linear.ridge import (
     generalised_cross_validation,
     ridge_path,
 )
-from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 def problem(n=25):
@@ -28,7 +25,7 @@ def problem(n=25):
 
 
 def fitted(data, **options):
-    module = component("model", "ridge", **options).build(data, Streams(0))
+    module = build_model("ridge", data, **options)
     return module, module.fit(data.train, 0)
 
 
@@ -40,11 +37,11 @@ def test_estimate_is_scikit_learns(intercept):
         data.train.x.numpy(), data.train.y[:, 0].numpy()
     )
     expected = torch.from_numpy(peer.coef_)
-    torch.testing.assert_close(found["beta"][int(intercept) :], expected)
+    assert_close(found["beta"][int(intercept) :], expected)
     if intercept:
-        assert float(found["beta"][0]) == pytest.approx(peer.intercept_)
+        assert_close(float(found["beta"][0]), peer.intercept_)
     mean = module.predict_fitted(found, data.test.x).mean[:, 0]
-    torch.testing.assert_close(mean, torch.from_numpy(peer.predict(data.test.x.numpy())))
+    assert_close(mean, torch.from_numpy(peer.predict(data.test.x.numpy())))
 
 
 def test_it_minimises_the_penalised_sum_of_squares():
@@ -54,8 +51,8 @@ def test_it_minimises_the_penalised_sum_of_squares():
     loss = (data.train.y[:, 0] - beta[0] - data.train.x @ beta[1:]).square().sum() + 0.8 * beta[
         1:
     ].square().sum()
-    (slope,) = torch.autograd.grad(loss, beta)
-    torch.testing.assert_close(slope, torch.zeros(4, dtype=F64), atol=1e-10, rtol=0)
+    (slope,) = grad(loss, beta)
+    assert_close(slope, torch.zeros(4, dtype=F64), atol=1e-10, rtol=0)
 
 
 def test_it_is_the_bayes_rule_of_linear_regression():
@@ -64,23 +61,21 @@ def test_it_is_the_bayes_rule_of_linear_regression():
     data = problem()
     module, found = fitted(data, penalty=0.8, intercept=False)
     for noise in (0.2, 3.0):
-        bayes = component(
-            "model", "linear_regression", noise=noise, prior_scale=0.8**-0.5, intercept_scale=None
-        ).build(data, Streams(0))
+        bayes = build_model(
+            "linear_regression", data, noise=noise, prior_scale=0.8**-0.5, intercept_scale=None
+        )
         mean, second = bayes.exact_moments(data.train)
-        torch.testing.assert_close(found["beta"], mean)
-        torch.testing.assert_close(noise * found["covariance"].diagonal(), second - mean**2)
+        assert_close(found["beta"], mean)
+        assert_close(noise * found["covariance"].diagonal(), second - mean**2)
     # The predictive is N(x β̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)) with σ̂² = RSS/(N − df).
     X, y = data.train.x, data.train.y[:, 0]
     hat = X @ torch.linalg.inv(X.T @ X + 0.8 * torch.eye(3, dtype=F64)) @ X.T
-    assert effective_parameters(X, torch.full((3,), 0.8, dtype=F64)) == pytest.approx(
-        float(hat.trace())
-    )
+    assert_close(effective_parameters(X, torch.full((3,), 0.8, dtype=F64)), float(hat.trace()))
     noise = (y - hat @ y).square().sum() / (len(y) - hat.trace())
-    torch.testing.assert_close(found["noise"], noise)
+    assert_close(found["noise"], noise)
     x = data.test.x[5]
     expected = noise * (1 + x @ torch.linalg.inv(X.T @ X + 0.8 * torch.eye(3, dtype=F64)) @ x)
-    torch.testing.assert_close(module.predict_fitted(found, data.test.x).variance[5, 0], expected)
+    assert_close(module.predict_fitted(found, data.test.x).variance[5, 0], expected)
 
 
 def test_generalised_cross_validation_literally_and_against_leaving_one_out():
@@ -90,11 +85,11 @@ def test_generalised_cross_validation_literally_and_against_leaving_one_out():
     literal = (
         len(y) * ((y - hat @ y) ** 2).sum() / (torch.eye(len(y), dtype=F64) - hat).trace() ** 2
     )
-    assert generalised_cross_validation(X, y, penalty) == pytest.approx(float(literal))
+    assert_close(generalised_cross_validation(X, y, penalty), float(literal))
     # What gcv chooses predicts left-out rows about as well as the best of scikit-learn's
     # leave-one-out.
     noisy = problem(n=40)
-    noisy.train.y.add_(2 * torch.randn(40, 1, generator=generator(3), dtype=F64))
+    noisy.train.y.add_(2 * normal(generator(3), 40, 1))
     _, found = fitted(noisy, penalty="gcv")
     X, y = noisy.train.x.numpy(), noisy.train.y[:, 0].numpy()
     grid = RidgeCV(
@@ -110,10 +105,8 @@ def test_path_runs_from_least_squares_to_nothing():
     X = torch.cat([torch.ones(25, 1, dtype=F64), data.train.x], 1)
     y = data.train.y[:, 0]
     path = ridge_path(X, y, torch.tensor([1e-10, 1.0, 1e10]), free=1)
-    torch.testing.assert_close(path[0], torch.linalg.lstsq(X, y[:, None]).solution[:, 0])
-    torch.testing.assert_close(
-        path[2], torch.tensor([float(y.mean()), 0, 0, 0], dtype=F64), atol=1e-6, rtol=0
-    )
+    assert_close(path[0], torch.linalg.lstsq(X, y[:, None]).solution[:, 0])
+    assert_close(path[2], double([float(y.mean()), 0, 0, 0]), atol=1e-6, rtol=0)
     assert path[1, 1:].norm() < path[0, 1:].norm()
     with pytest.raises(NumericalError, match=r"model\.penalty"):
         ridge_path(torch.ones(5, 2, dtype=F64), y[:5], torch.zeros(1))

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import generator
-from support.small.shallow_gp_problems import F64, problem, streams
-from support.small.small_problems import component
+from support.runs.configured import build_model, double, generator, normal
+from support.small.shallow_gp_problems import F64, predict, problem
+from torch.distributions import MultivariateNormal
+from torch.testing import assert_close
 
 from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
@@ -21,7 +22,7 @@ QUICK = {"iterations": 3, "samples": 4, "lengthscale": 1.5, "variance": 1.0}
 
 
 def build(p: Supervised, **changes) -> Autoregression:
-    return component("model", "gpar", **{**QUICK, **changes}).build(p, streams())
+    return build_model("gpar", p, **{**QUICK, **changes})
 
 
 def closed_downwards(n: int = 18) -> Supervised:
@@ -64,13 +65,9 @@ def test_likelihood_is_the_product_of_conditionals(outputs):
         rows = p.train.mask[:, t]
         features = torch.cat([x[rows], y[rows, :t]], 1)  # observed labels, nothing imputed
         assert torch.equal(gp.labels.x[0], features)
-        K = torch.tensor(
-            [[literal_kernel(gp, a, b, 4) for a in features] for b in features], dtype=F64
-        )
+        K = double([[literal_kernel(gp, a, b, 4) for a in features] for b in features])
         K += float(gp.likelihood.noise_variance) * torch.eye(len(K), dtype=F64)
-        expected = torch.distributions.MultivariateNormal(K.new_zeros(len(K)), K).log_prob(
-            y[rows, t]
-        )
+        expected = MultivariateNormal(K.new_zeros(len(K)), K).log_prob(y[rows, t])
         marginal = gp.elbo(p.train, None)["log_likelihood"]
         assert float(marginal) == pytest.approx(float(expected), abs=1e-4)
 
@@ -83,14 +80,14 @@ def test_missing_labels_are_imputed_by_posterior_means():
         fitted = module.fit(p.train, 0)
         first, second = module.conditionals(fitted)[:2]
         with torch.no_grad():
-            mean = first.sample_predictive(p.train.x, 1, torch.Generator()).mean[:, 0]
+            mean = predict(first, p.train.x).mean[:, 0]
         rows = mask[:, 1]
         observed = mask[rows, 0]
         column = second.labels.x[0, :, -1]
         assert 0 < int(observed.sum()) < len(observed)
-        assert torch.allclose(column[~observed], mean[rows][~observed])
+        assert_close(column[~observed], mean[rows][~observed])
         expected = mean[rows] if denoise else p.train.y[rows, 0]
-        assert torch.allclose(column[observed], expected[observed])
+        assert_close(column[observed], expected[observed])
 
 
 def test_a_task_is_learnt_without_those_after_it():
@@ -109,7 +106,7 @@ def test_predictions_are_mixtures_over_draws_of_the_earlier_tasks():
     # y_2 = 2 y_1 exactly: var y_2 given x is 4 var y_1, which a plug-in of means would leave out
     p = problem(n=30, keep=1.0)
     y = p.train.y.clone()
-    y[:, 0] = torch.randn(30, generator=generator(3), dtype=F64)
+    y[:, 0] = normal(generator(3), 30)
     y[:, 1] = 2 * y[:, 0]
     p.train = Batch(p.train.x, y, p.train.mask, 1.0)
     changes = {"outputs": "linear", "iterations": 40, "samples": 400, "output_lengthscale": 1.0}
@@ -135,7 +132,7 @@ def test_order_of_the_tasks():
     single = build(one)
     expected = single.predict_fitted(single.fit(only_third, 0), p.test.x).mean[:, 0].detach()
     third = module.predict_fitted(fitted, p.test.x).mean[:, 2].detach()
-    assert torch.allclose(third, expected, atol=1e-8)
+    assert_close(third, expected)
     for wrong in ([1, 2], [1, 1, 2], [0, 1, 2]):
         with pytest.raises(ConfigMismatchError, match=r"model\.order=.*tasks 1 to 3"):
             build(p, order=wrong)

@@ -1,23 +1,22 @@
 """The Bayesian network's density against scipy and loops, its prior draws, its start, its
 gradients."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import generator
-from support.small.small_problems import classes, component, real
+from support.runs.configured import F64, build_model, generator
+from support.small.small_problems import classes, real
 from torch.autograd import gradcheck
+from torch.distributions import Categorical
+from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES
 from components.inference.chains import init_chains
 from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 OPTIONS = {
     "widths": [4, 3], "activation": "tanh", "prior_std": 0.8, "precision_shape": 2.0, "precision_rate": 0.5,
     "noise_shape": 3.0, "noise_rate": 0.2, "noise_unit": 2.5,
@@ -25,7 +24,7 @@ OPTIONS = {
 
 
 def built(data, **options):
-    return component("model", "bnn", **OPTIONS | options).build(data, Streams(0))
+    return build_model("bnn", data, **OPTIONS | options)
 
 
 def thetas(model, n=3, seed=1):
@@ -123,8 +122,8 @@ def test_class_labels_have_no_noise():
     theta = thetas(model)
     assert model.dim == model.n_weights + 1
     f = model.network.outputs(theta[:, : model.n_weights], data.train.x)
-    expected = torch.distributions.Categorical(logits=f[:, :, 0]).log_prob(data.train.y[:, 0])
-    torch.testing.assert_close(model.log_likelihood(theta, data.train), expected)
+    expected = Categorical(logits=f[:, :, 0]).log_prob(data.train.y[:, 0])
+    assert_close(model.log_likelihood(theta, data.train), expected)
     assert model.predictive(theta, data.test.x).logits.shape == (3, 8, 1, 3)
 
 
@@ -134,7 +133,7 @@ def test_predictive_has_each_networks_own_noise():
     theta = thetas(model)
     predictive = model.predictive(theta, data.test.x)
     assert predictive.mu.shape == (3, 8, 2)
-    torch.testing.assert_close(predictive.v[:, 5], 1 / model.constrain(theta)[:, -2:])
+    assert_close(predictive.v[:, 5], 1 / model.constrain(theta)[:, -2:])
 
 
 @pytest.mark.parametrize("start", ["network", "prior"])
@@ -153,4 +152,4 @@ def test_chains_start_where_the_model_says(start):
     assert torch.equal(theta[:, -1], torch.zeros(5, dtype=F64))
     # λ is where p(w | λ) is largest
     slope = theta[:, : model.n_weights].square().sum(1) * theta[:, -2].exp() / 0.8**2
-    torch.testing.assert_close(slope, torch.full((5,), float(model.n_weights), dtype=F64))
+    assert_close(slope, torch.full((5,), float(model.n_weights), dtype=F64))

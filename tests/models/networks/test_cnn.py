@@ -2,9 +2,11 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, double, generator, normal
 from support.small.small_problems import classes, component, resumed, tensors, train
+from torch.autograd import grad, gradcheck
 from torch.nn import functional as F
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
@@ -13,7 +15,7 @@ from components.models.networks.strided_convolution import convolve
 from runner.execution.rng import Streams
 
 
-def images(n=20, shape=(6, 5), n_classes=3, dtype=torch.float64, unit=1.0):
+def images(n=20, shape=(6, 5), n_classes=3, dtype=F64, unit=1.0):
     """Uniform images in the units of the dataset, [0, unit]."""
     problem = classes(
         n=n, n_inputs=math.prod(shape), n_classes=n_classes, batch_size=8, dtype=dtype
@@ -92,7 +94,7 @@ def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, stride,
         if layer < len(widths):
             flat = [math.tanh(v) for v in flat]
     assert at == len(theta)
-    return torch.tensor(flat, dtype=torch.float64)
+    return double(flat)
 
 
 @pytest.mark.parametrize(
@@ -119,15 +121,13 @@ def test_forward_and_particles_literally(shape, channels, kernel, widths, downsa
     expected = torch.stack(
         [torch.stack([by_loops(k, row, *settings) for row in problem.test.x]) for k in theta]
     )
-    torch.testing.assert_close(network.outputs(theta, problem.test.x)[:, :, 0], expected)
+    assert_close(network.outputs(theta, problem.test.x)[:, :, 0], expected)
     own = torch.stack([problem.test.x, problem.train.x])  # each particle its own images
-    torch.testing.assert_close(network.outputs(theta, own)[0, :, 0], expected[0])
-    torch.testing.assert_close(
-        network.outputs(theta, own)[1], network.outputs(theta, problem.train.x)[1]
-    )
+    assert_close(network.outputs(theta, own)[0, :, 0], expected[0])
+    assert_close(network.outputs(theta, own)[1], network.outputs(theta, problem.train.x)[1])
     with torch.no_grad():
         network.theta.copy_(theta[1])
-    torch.testing.assert_close(network(problem.test.x)[:, 0], expected[1])
+    assert_close(network(problem.test.x)[:, 0], expected[1])
     if kernel > 1:  # a kernel turned round is another network
         wrong = by_loops(theta[0], problem.test.x[0], *settings, flip=True)
         assert float((wrong - expected[0, 0]).abs().max()) > 1e-3
@@ -143,13 +143,13 @@ def test_normalisation_is_inside_the_model():
         x = problem.test.x.clone().requires_grad_()
         f = network(x)
         answers.append(f.detach())
-        gradients.append(unit * torch.autograd.grad(f.square().sum(), x)[0])
+        gradients.append(unit * grad(f.square().sum(), x)[0])
         pixels = problem.train.x
         seen = (pixels.unflatten(1, (1, 6, 5)) - network.front.mean) / network.front.std
         assert abs(float(seen.mean())) < 1e-12
-        assert float(seen.std(correction=0)) == pytest.approx(1)
-    torch.testing.assert_close(*answers)
-    torch.testing.assert_close(*gradients)
+        assert_close(float(seen.std(correction=0)), 1.0)
+    assert_close(*answers)
+    assert_close(*gradients)
     blank = images()
     blank.train = Batch(torch.zeros_like(blank.train.x), blank.train.y, blank.train.mask, 1.0)
     # pixels that never differ
@@ -164,23 +164,21 @@ def test_gradients_are_those_of_finite_differences(downsampling):
         network.sample_prior(2, generator(0)).requires_grad_(),
         problem.test.x,
     )
-    assert torch.autograd.gradcheck(network.outputs, (theta, x.clone().requires_grad_()))
+    assert gradcheck(network.outputs, (theta, x.clone().requires_grad_()))
 
 
 def test_a_strided_convolution_is_the_librarys():
     g = generator(0)
     for shape, k, stride in (((3, 2, 6, 5), 3, 2), ((2, 1, 9, 8), 5, 3), ((2, 3, 4, 4), 1, 2)):
-        x = torch.randn(shape, generator=g, dtype=torch.float64)
-        kernels = torch.randn(4, shape[1], k, k, generator=g, dtype=torch.float64)
-        bias = torch.randn(4, generator=g, dtype=torch.float64)
+        x = normal(g, shape)
+        kernels = normal(g, 4, shape[1], k, k)
+        bias = normal(g, 4)
         inputs = tuple(z.requires_grad_() for z in (x, kernels, bias))
         ours, theirs = convolve(*inputs, stride), F.conv2d(*inputs, stride=stride, padding=k // 2)
-        torch.testing.assert_close(ours, theirs)
-        along = torch.randn(ours.shape, generator=g, dtype=torch.float64)
-        for one, other in zip(
-            *(torch.autograd.grad(h, inputs, along) for h in (ours, theirs)), strict=True
-        ):
-            torch.testing.assert_close(one, other)
+        assert_close(ours, theirs)
+        along = normal(g, ours.shape)
+        for one, other in zip(*(grad(h, inputs, along) for h in (ours, theirs)), strict=True):
+            assert_close(one, other)
         assert torch.autograd.gradgradcheck(lambda *z, s=stride: convolve(*z, s), inputs)
 
 
@@ -211,7 +209,7 @@ def test_dropout_acts_on_features_and_hidden_units():
     variance = p / (1 - p) * (h.square() @ layers[1][0].square().T)
     z = (f.mean(0)[:, 0] - network(x).detach()[:, 0]) / (variance / S).sqrt()
     assert float(z.abs().max()) < 4.5
-    torch.testing.assert_close(f.var(0)[:, 0], variance, rtol=0.1, atol=0)
+    assert_close(f.var(0)[:, 0], variance, rtol=0.1, atol=0)
     assert cnn(widths=[3], dropout=p).build(problem, Streams(0))(x, torch.Generator(), 5).shape == (
         5,
         2,
@@ -238,7 +236,7 @@ def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path)
     )
     state, rng = train(*pieces, problem, 3)
     again, _ = resumed(*pieces, problem, 3, 2, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(state), tensors(again), strict=True))
+    assert_close(tensors(state), tensors(again), rtol=0, atol=0)
     victim = Attacked(pieces[0].posterior(state), problem.bounds)
     x, y = problem.test.x, problem.test.y
     before = victim.answer(x, y, rng.at("evaluation", 0)).objective.mean()

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import build_model, generator, normal
 from support.small.small_nets import images
 from support.small.small_problems import classes, component, real
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.contracts.capabilities import ClosedFormScore
 from components.inference.log_joint import (
@@ -44,21 +46,21 @@ BNN = {
 def by_autograd(model, theta, batch):
     theta = theta.detach().clone().requires_grad_()
     value = log_joint(model, theta, batch)
-    return value.detach(), torch.autograd.grad(value.sum(), theta)[0]
+    return value.detach(), grad(value.sum(), theta)[0]
 
 
 def agrees(name, problem, options, batch=None):
     """Value and gradient of six particles are those of autograd to rounding, every row for
     itself."""
-    model = component("model", name, **options).build(problem, Streams(0))
+    model = build_model(name, problem, **options)
     assert isinstance(model, ClosedFormScore)
     assert has_score(model)
     theta = model.sample_prior(6, generator(1))
     batch = replace(problem.train, scale=455 / 100) if batch is None else batch
     value, gradient = value_and_gradient(model, theta, batch)
     expected, slope = by_autograd(model, theta, batch)
-    torch.testing.assert_close(value, expected, rtol=1e-10, atol=0)
-    torch.testing.assert_close(gradient, slope, rtol=1e-10, atol=1e-12 * float(slope.abs().max()))
+    assert_close(value, expected, rtol=1e-10, atol=0)
+    assert_close(gradient, slope, rtol=1e-10, atol=1e-12 * float(slope.abs().max()))
     assert torch.equal(log_joint_gradient(model, theta, batch), gradient), (
         "asking for no value leaves the gradient as it is"
     )
@@ -80,7 +82,7 @@ def test_equals_autograd(activation, problem):
 )
 def test_equals_autograd_at_any_depth(problem, widths):
     agrees("mlp", problem, MLP | {"widths": widths, "activation": "leaky_relu"})
-    x = torch.randn(6, *problem.train.x.shape, generator=generator(2), dtype=torch.float64)
+    x = normal(generator(2), 6, *problem.train.x.shape)
     # inputs of their own
     agrees("mlp", problem, MLP | {"widths": widths}, replace(problem.train, x=x, scale=2.3))
 
@@ -106,7 +108,7 @@ def test_networks_in_blocks(monkeypatch, name, problem, noise, of):
     """One, four and all of six networks at once give the same, on shared rows and on rows of
     their own."""
     keys = MLP if name == "mlp" else BNN
-    model = component("model", name, **keys | {"noise": noise}).build(problem, Streams(0))
+    model = build_model(name, problem, **keys | {"noise": noise})
     theta = model.sample_prior(6, generator(1))
     batch = problem.train
     if of == "own":
@@ -115,7 +117,7 @@ def test_networks_in_blocks(monkeypatch, name, problem, noise, of):
     whole = model.score(theta, batch, True)
     for size in (1, 4 * of_one):
         monkeypatch.setattr(dense_network, "CACHE", size)
-        torch.testing.assert_close(model.score(theta, batch, True), whole, rtol=1e-12, atol=1e-12)
+        assert_close(model.score(theta, batch, True), whole, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["mbnn2", "mbnn3"])
@@ -129,12 +131,12 @@ def test_no_rows_leave_the_prior(name):
     model = agrees("mlp", problem, MLP, problem.train.part(slice(0), 1.0))
     theta = model.sample_prior(2, generator(1))
     value, _ = value_and_gradient(model, theta, problem.train.part(slice(0), 1.0))
-    torch.testing.assert_close(value, model.log_prior(theta))
+    assert_close(value, model.log_prior(theta))
 
 
 def test_missing_labels_may_hold_anything():
     problem = PROBLEMS["classes, two tasks"]
-    model = component("model", "mlp", **MLP).build(problem, Streams(0))
+    model = build_model("mlp", problem, **MLP)
     theta, batch = model.sample_prior(3, generator(1)), problem.train
     other = replace(batch, y=torch.where(batch.mask, batch.y, -1))
     for found, expected in zip(
@@ -147,22 +149,22 @@ def test_missing_labels_may_hold_anything():
 
 def test_gradient_is_that_of_differences():
     problem = PROBLEMS["real"]
-    model = component("model", "mlp", **MLP | {"activation": "gelu"}).build(problem, Streams(0))
+    model = build_model("mlp", problem, **MLP | {"activation": "gelu"})
     theta, batch, h = model.sample_prior(1, generator(1)), problem.train, 1e-6
     around = theta + h * torch.cat([torch.eye(model.dim), -torch.eye(model.dim)]).double()
     up, down = value_and_gradient(model, around, batch)[0].chunk(2)
-    torch.testing.assert_close(
+    assert_close(
         value_and_gradient(model, theta, batch)[1][0], (up - down) / (2 * h), rtol=1e-5, atol=1e-5
     )
 
 
 def test_nothing_that_was_given_is_written_to():
     problem = PROBLEMS["real, one task"]
-    model = component("model", "mlp", **MLP).build(problem, Streams(0))
+    model = build_model("mlp", problem, **MLP)
     theta, batch = model.sample_prior(3, generator(1)), problem.train
     before = theta.clone(), batch.x.clone(), batch.y.clone()
     value_and_gradient(model, theta, batch)
-    assert all(torch.equal(a, b) for a, b in zip(before, (theta, batch.x, batch.y), strict=True))
+    assert_close(before, (theta, batch.x, batch.y), rtol=0, atol=0)
 
 
 def test_convolutions_and_learned_priors_are_left_to_autograd():
@@ -173,7 +175,7 @@ def test_convolutions_and_learned_priors_are_left_to_autograd():
     assert not isinstance(network, ClosedFormScore)
     assert not isinstance(InitialisedNetwork(network, 0.0), ClosedFormScore)
     theta = network.sample_prior(2, generator(1))
-    torch.testing.assert_close(
+    assert_close(
         value_and_gradient(network, theta, shown.train), by_autograd(network, theta, shown.train)
     )
     for options in ({"prior_std": "learned"}, {"biases": "point"}):
@@ -185,7 +187,7 @@ def test_convolutions_and_learned_priors_are_left_to_autograd():
 
 def test_a_network_that_begins_elsewhere_keeps_it():
     problem = PROBLEMS["real"]
-    network = component("model", "mlp", **MLP).build(problem, Streams(0))
+    network = build_model("mlp", problem, **MLP)
     begun = InitialisedDenseNetwork(network, 0.1)
     assert isinstance(network, DenseNetwork)
     assert isinstance(begun, ClosedFormScore)

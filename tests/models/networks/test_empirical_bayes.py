@@ -4,9 +4,11 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import generator, normal
 from support.runs.offered_pairs import check_pairs
 from support.small.small_problems import component, real
+from torch.distributions import Normal
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
@@ -33,8 +35,8 @@ def built(**keys) -> tuple[FeedForward, EmpiricalBayesNetwork]:
 def test_begins_as_the_plain_network(keys):
     plain, network = built(**keys)
     x = real(n=6).train.x
-    torch.testing.assert_close(network(x), plain(x), rtol=0, atol=0)
-    torch.testing.assert_close(network.outputs(network.theta.expand(2, -1), x)[1], plain(x))
+    assert_close(network(x), plain(x), rtol=0, atol=0)
+    assert_close(network.outputs(network.theta.expand(2, -1), x)[1], plain(x))
 
 
 def test_point_biases_stand_where_the_layers_have_them():
@@ -45,7 +47,7 @@ def test_point_biases_stand_where_the_layers_have_them():
     with torch.no_grad():
         for layer, b in enumerate(network.biases):
             b.copy_(torch.arange(len(b)) + 10.0 * layer)
-    theta = torch.randn(3, weights, dtype=torch.float64, generator=generator(0))
+    theta = normal(generator(0), 3, weights)
     at = 0
     for layer, ((W, b), (out, inside)) in enumerate(
         zip(network.layers(theta), plain.shapes, strict=True)
@@ -57,9 +59,9 @@ def test_point_biases_stand_where_the_layers_have_them():
 
 def test_the_prior_follows_its_learned_variance():
     _, network = built(prior_std="learned", prior_init=0.25)
-    torch.testing.assert_close(network.prior_std, torch.full_like(network.theta, 0.25))
+    assert_close(network.prior_std, torch.full_like(network.theta, 0.25))
     theta = network.theta.detach() + 1
-    log_p = torch.distributions.Normal(0, network.prior_std).log_prob(theta).sum()
+    log_p = Normal(0, network.prior_std).log_prob(theta).sum()
     log_p.backward()
     n, v = len(theta), 0.25**2
     # ∂/∂log σ₀² of −n/2 log σ₀² − ½ Σθ²/σ₀²

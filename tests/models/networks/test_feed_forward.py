@@ -2,8 +2,10 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, build_model, double, generator
 from support.small.small_problems import classes, component, real
+from torch.distributions import Normal
+from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES
 from components.models.networks.feed_forward import FeedForward
@@ -30,7 +32,7 @@ def by_loops(network, theta, x, n_tasks, n_outputs):
         h = [sum(w[i][j] * h[j] for j in range(inside)) + b[i] for i in range(out)]
         if layer < len(network.shapes) - 1:
             h = [math.tanh(v) for v in h]
-    return torch.tensor(h, dtype=torch.float64).reshape(n_tasks, n_outputs)
+    return double(h).reshape(n_tasks, n_outputs)
 
 
 @pytest.mark.parametrize("problem", [real(n=4), classes(n=4, n_tasks=2)])
@@ -38,12 +40,12 @@ def test_forward_and_particles_literally(problem):
     network = build(problem)
     x, t, c = problem.train.x, problem.n_tasks, problem.n_classes
     expected = torch.stack([by_loops(network, network.theta, row, t, c) for row in x])
-    torch.testing.assert_close(network(x), expected)
+    assert_close(network(x), expected)
     theta = network.sample_prior(3, generator(1))
     expected = torch.stack(
         [torch.stack([by_loops(network, k, row, t, c) for row in x]) for k in theta]
     )
-    torch.testing.assert_close(network.outputs(theta, x), expected)
+    assert_close(network.outputs(theta, x), expected)
     # passes without dropout are copies of the one pass
     assert torch.equal(network(x, torch.Generator(), 2), network(x).expand(2, *network(x).shape))
 
@@ -97,30 +99,26 @@ def test_log_joint_agrees_with_the_module(options):
     network, batch = build(problem, **options), problem.train
     own = network.theta if options else torch.cat([network.theta, network.log_noise])
     theta = torch.stack([own.detach(), 2 * own.detach()])
-    torch.testing.assert_close(
-        network.log_likelihood(theta, batch)[0], network.log_prob(network(batch.x), batch)
-    )
+    assert_close(network.log_likelihood(theta, batch)[0], network.log_prob(network(batch.x), batch))
     assert network.dim == theta.shape[1] == len(network.theta) + (0 if options else 2)
     # log_prior is a normalised density; penalty is its negative up to a constant
-    normal = torch.distributions.Normal(0.0, 0.7).log_prob(theta[:, : len(network.theta)]).sum(1)
+    normal = Normal(0.0, 0.7).log_prob(theta[:, : len(network.theta)]).sum(1)
     if not options:
-        normal = normal + torch.distributions.Normal(math.log(0.3), 1.5).log_prob(
-            theta[:, -2:]
-        ).sum(1)
-    torch.testing.assert_close(network.log_prior(theta), normal)
+        normal = normal + Normal(math.log(0.3), 1.5).log_prob(theta[:, -2:]).sum(1)
+    assert_close(network.log_prior(theta), normal)
     constant = network.penalty() + network.log_prior(theta)[0]
     with torch.no_grad():
         network.theta *= 2
         if not options:
             network.log_noise *= 2
-    torch.testing.assert_close(network.penalty() + network.log_prior(theta)[1], constant)
+    assert_close(network.penalty() + network.log_prior(theta)[1], constant)
     # particles predict what the module predicts, with their own noise
     predictive, expected = (
         network.predictive(theta[1:], batch.x),
         network.output_predictive(network(batch.x)[None]),
     )
-    torch.testing.assert_close(predictive.mu, expected.mu)
-    torch.testing.assert_close(predictive.v, expected.v)
+    assert_close(predictive.mu, expected.mu)
+    assert_close(predictive.v, expected.v)
 
 
 def test_prior_samples_have_the_moments_of_the_prior():
@@ -140,8 +138,8 @@ def test_glorot_initialisation():
     problem = classes(n_inputs=30, n_classes=3, n_tasks=4)
     network = build(problem, widths=[200])
     (w1, b1), (w2, b2) = network.layers(network.theta.detach())
-    assert torch.equal(b1, torch.zeros(200, dtype=torch.float64))
-    assert torch.equal(b2, torch.zeros(12, dtype=torch.float64))
+    assert torch.equal(b1, torch.zeros(200, dtype=F64))
+    assert torch.equal(b2, torch.zeros(12, dtype=F64))
     for w, limit in ((w1, math.sqrt(6 / 230)), (w2, math.sqrt(6 / 203))):
         assert 0.98 * limit < float(w.abs().max()) <= limit
         assert float(w.std()) == pytest.approx(limit / math.sqrt(3), rel=0.03)
@@ -157,11 +155,11 @@ def test_dropout_masks_and_rescales_hidden_units_only():
     f = network(x, generator(3), 400).detach()
     assert f.shape == (400, 50, 1, 1)
     kept = f * 0.75
-    torch.testing.assert_close(kept, kept.round())
+    assert_close(kept, kept.round())
     n = f.numel() * 40
     assert abs(float(kept.mean()) / 40 - 0.75) < 4 * math.sqrt(0.75 * 0.25 / n)
     # off without a generator
-    assert torch.equal(network(x), torch.full((50, 1, 1), 40.0, dtype=torch.float64))
+    assert torch.equal(network(x), torch.full((50, 1, 1), 40.0, dtype=F64))
 
 
 @pytest.mark.parametrize("name", ["mann2", "mann3", "mbnn2", "mbnn3", "mlp"])
@@ -181,8 +179,8 @@ def test_models_offer_what_they_say(name):
 def test_l2_is_a_gaussian_prior():
     """λ Σ θ² on the mean loss is −log N(θ | 0, 1/(2λN)) / N, up to a constant."""
     problem = real()
-    module = component("model", "mann2", l2=0.03).build(problem, Streams(0))
-    torch.testing.assert_close(module.penalty() / problem.n, 0.03 * module.theta.square().sum())
+    module = build_model("mann2", problem, l2=0.03)
+    assert_close(module.penalty() / problem.n, 0.03 * module.theta.square().sum())
 
 
 def test_without_hidden_units_it_is_multinomial_regression():
@@ -196,7 +194,7 @@ def test_without_hidden_units_it_is_multinomial_regression():
     theta = network.initial(4, rng.init) + 0.1
     W, b = theta[:, :12].view(4, 3, 4), theta[:, 12:].view(4, 3, 1)
     same = torch.cat([b, W], 2).flatten(1)
-    torch.testing.assert_close(
+    assert_close(
         network.log_likelihood(theta, problem.train), regression.log_likelihood(same, problem.train)
     )
-    torch.testing.assert_close(network.log_prior(theta), regression.log_prior(same))
+    assert_close(network.log_prior(theta), regression.log_prior(same))

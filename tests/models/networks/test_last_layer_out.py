@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import generator
-from support.small.small_problems import classes, component, real
+from support.runs.configured import build_model, generator
+from support.small.small_problems import classes, real
+from torch.distributions import MultivariateNormal
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.models.networks.last_layer_out import LastLayerMarginal
-from runner.execution.rng import Streams
 
 NETWORKS = {
     "two layers": {"widths": [5, 4]},
@@ -21,7 +22,7 @@ NETWORKS = {
 
 
 def collapsed(problem, **keys) -> LastLayerMarginal:
-    model = component("model", "mlp", **({"prior_std": 0.7} | keys)).build(problem, Streams(0))
+    model = build_model("mlp", problem, **{"prior_std": 0.7} | keys)
     return model.to(problem.train.x.dtype).integrate_out()
 
 
@@ -60,9 +61,7 @@ def test_density_is_that_of_the_dense_gaussian(name):
     for k in range(4):
         phi, y, noise, weights = dense(model, rest[k], problem)
         covariance = noise * torch.eye(len(y), dtype=y.dtype) + 0.7**2 * phi @ phi.T
-        literal = torch.distributions.MultivariateNormal(torch.zeros_like(y), covariance).log_prob(
-            y
-        )
+        literal = MultivariateNormal(torch.zeros_like(y), covariance).log_prob(y)
         literal = literal + normal(0.0, 0.7, weights).sum()
         if model.network.learns_noise and model.network.noise_spread is not None:
             literal = literal + normal(math.log(0.1), 2.0, noise.log())
@@ -76,10 +75,10 @@ def test_gradient_is_that_of_differences(name):
     g = generator(2)
     rest = model.sample_prior(3, g)
     value, gradient = value_and_gradient(model, rest, problem.train)
-    torch.testing.assert_close(value, log_joint(model, rest, problem.train))
+    assert_close(value, log_joint(model, rest, problem.train))
     u = torch.randn(rest.shape, generator=g, dtype=rest.dtype)
     ahead, behind = (log_joint(model, rest + step * u, problem.train) for step in (1e-6, -1e-6))
-    torch.testing.assert_close((gradient * u).sum(1), (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-5)
+    assert_close((gradient * u).sum(1), (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-5)
 
 
 def test_gradient_holds_in_single_precision_where_the_noise_is_small():
@@ -92,7 +91,7 @@ def test_gradient_holds_in_single_precision_where_the_noise_is_small():
     value, gradient = value_and_gradient(rough, rest.float(), single.train)
     true, slope = value_and_gradient(exact, rest, train)
     assert value.dtype == gradient.dtype == torch.float32
-    torch.testing.assert_close(value.double(), true, rtol=1e-3, atol=1e-2)
+    assert_close(value.double(), true, rtol=1e-3, atol=1e-2)
     assert float((gradient - slope).norm() / slope.norm()) < 1e-3
 
 
@@ -104,7 +103,7 @@ def test_completed_draws_have_the_mean_and_covariance_of_the_conditional():
     covariance = torch.linalg.inv(phi.T @ phi / noise + torch.eye(4, dtype=y.dtype) / 0.7**2)
     mean = covariance @ phi.T @ y / noise
     theta = model.complete(rest.expand(n, -1), problem.train, generator(5))
-    torch.testing.assert_close(model.rest(theta), rest.expand(n, -1), rtol=0, atol=0)
+    assert_close(model.rest(theta), rest.expand(n, -1), rtol=0, atol=0)
     w = theta[:, model.below : model.below + 4]
     assert float(((w.mean(0) - mean) / (covariance.diagonal() / n).sqrt()).abs().max()) < 4
     c = covariance.diagonal()
@@ -125,8 +124,8 @@ def test_joint_is_marginal_times_conditional():
         precision = phi.T @ phi / noise + torch.eye(4, dtype=y.dtype) / 0.7**2
         mean = torch.linalg.solve(precision, phi.T @ y / noise)
         w = theta[k, model.below : model.below + 4]
-        law = torch.distributions.MultivariateNormal(mean, precision_matrix=precision)
-        assert float(left[k].detach()) == pytest.approx(float(law.log_prob(w)), rel=1e-7)
+        law = MultivariateNormal(mean, precision_matrix=precision)
+        assert_close(left[k], law.log_prob(w))
 
 
 def test_where_it_cannot_be_factored_nothing_is_finite():

@@ -9,9 +9,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, build_model, component, double, normal
 from support.targets.rank_test import Rows, two_sample_p
-from torch.distributions import MultivariateNormal
+from torch.distributions import MultivariateNormal, Normal
+from torch.testing import assert_close
 
 from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
@@ -19,7 +20,6 @@ from components.inference.log_joint import log_joint
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 KNOWN = {"hyperparameters": "known", "noise_sd": 0.5, "gamma_sd": 1.5, "beta_sd": 1.2}
 
 
@@ -27,13 +27,13 @@ def problem(n: int = 6) -> Supervised:
     """A noisy step of one input."""
     g = torch.Generator().manual_seed(0)
     x = torch.linspace(-1.5, 1.5, n, dtype=F64)[:, None]
-    y = 1.5 * (3 * x).sigmoid() - 0.5 + 0.3 * torch.randn(n, 1, generator=g, dtype=F64)
+    y = 1.5 * (3 * x).sigmoid() - 0.5 + 0.3 * normal(g, n, 1)
     rows = Batch(x, y, torch.ones(n, 1, dtype=torch.bool), 1.0)
     return Supervised("step", "real", rows, rows, None, task_names=["y"])
 
 
 def network(data: Supervised, **settings):
-    return component("model", "shallow_network", **settings).build(data, Streams(0))
+    return build_model("shallow_network", data, **settings)
 
 
 def sampled(model, data: Supervised, steps: int, chains: int = 400, burn_in: int = 15):
@@ -54,8 +54,8 @@ def quadrature(model, data: Supervised, m: int, nodes: int):
     points, weights = np.polynomial.hermite_e.hermegauss(nodes)
     weights = np.log(weights / weights.sum())
     P = prior.columns * m
-    grid = torch.tensor(list(itertools.product(points, repeat=P)), dtype=F64).view(-1, m, 2)
-    logs = torch.tensor([sum(w) for w in itertools.product(weights, repeat=P)], dtype=F64)
+    grid = double(list(itertools.product(points, repeat=P))).view(-1, m, 2)
+    logs = double([sum(w) for w in itertools.product(weights, repeat=P)])
     psi = 1 / (1 + torch.exp(-prior.gamma_sd * grid @ X.T))  # [Q, m, B]
     covariance = prior.beta_sd**2 * psi.mT @ psi
     if prior.linear:
@@ -121,7 +121,7 @@ def test_probabilities_of_architectures_are_those_of_quadrature():
         none,
         *(quadrature(model, data, m, n)[0].logsumexp(0) for m, n in ((1, 24), (2, 9))),
     ]
-    exact = (torch.stack(evidence) + torch.tensor([0.5, 0.25, 0.25], dtype=F64).log()).softmax(0)
+    exact = (torch.stack(evidence) + double([0.5, 0.25, 0.25]).log()).softmax(0)
     draws = sampled(model, data, 35, chains=300)
     assert draws.names == ["units", "p_0_units", "p_1_units", "p_2_units"]
     assert z_values(draws.values[..., 1:], exact).max() < 4
@@ -138,7 +138,7 @@ def joint_model(**settings):
 
     def sample_data(theta, generator):
         weights = model.prior.unpack(theta)
-        z = torch.randn(len(theta), 4, generator=generator, dtype=F64)
+        z = normal(generator, len(theta), 4)
         return Rows(model.function(weights, X) + (-0.5 * weights.nu.log_tau)[:, None].exp() * z)
 
     model.sample_data = sample_data
@@ -148,7 +148,7 @@ def joint_model(**settings):
 def residual_density(model, theta, X, y):
     weights = model.prior.unpack(theta)
     deviation = (-0.5 * weights.nu.log_tau)[:, None].exp()
-    return torch.distributions.Normal(model.function(weights, X), deviation).log_prob(y)
+    return Normal(model.function(weights, X), deviation).log_prob(y)
 
 
 def statistics(model, theta, batch):
@@ -224,5 +224,5 @@ def test_degrees_below_the_inputs_are_refused():
 def test_prior_of_the_number_of_units_is_geometric_up_to_its_end():
     model = network(problem(), units=3, architecture="variable", continuation=0.4)
     shares = model.prior.log_units(torch.ones(1, dtype=F64)).exp()
-    assert shares.tolist() == pytest.approx([0.6, 0.24, 0.096, 0.064])
+    assert_close(shares.tolist(), [0.6, 0.24, 0.096, 0.064])
     assert math.isclose(float(shares.sum()), 1.0, rel_tol=1e-12)

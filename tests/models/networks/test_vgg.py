@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import build_model, generator
 from support.small.small_nets import SMALL_VGG, images
 from support.small.small_problems import classes, component, train
 from torch import nn
+from torch.distributions import Normal
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.models.networks.vgg import BLOCKS
@@ -44,23 +46,23 @@ def test_it_is_the_net_of_torch_as_it_learns_and_as_it_predicts():
             )
     other, mean, std = by_torch(network), problem.train.x.mean(), problem.train.x.std(correction=0)
     for x in problem.train.x.split(8):
-        torch.testing.assert_close(network(x)[:, 0], other(((x - mean) / std).view(-1, 1, 8, 8)))
+        assert_close(network(x)[:, 0], other(((x - mean) / std).view(-1, 1, 8, 8)))
     norms = [layer for layer in other if isinstance(layer, nn.BatchNorm2d)]
     expected = [part for norm in norms for part in (norm.running_mean, norm.running_var)]
     for mine, its in zip(network.statistics(), expected, strict=True):
-        torch.testing.assert_close(mine, its)
+        assert_close(mine, its)
     network.train(False)
     other.eval()
     x = problem.test.x
-    torch.testing.assert_close(network(x)[:, 0], other(((x - mean) / std).view(-1, 1, 8, 8)))
-    torch.testing.assert_close(network(x[:3]), network(x)[:3])  # no row has a say in another's
+    assert_close(network(x)[:, 0], other(((x - mean) / std).view(-1, 1, 8, 8)))
+    assert_close(network(x[:3]), network(x)[:3])  # no row has a say in another's
 
 
 def test_vgg_19_has_the_printed_blocks_and_as_many_weights_as_counted():
     problem = replace(
         classes(n=1, n_inputs=3072, n_classes=10, dtype=torch.float32), image_shape=(3, 32, 32)
     )
-    network = component("model", "vgg").build(problem, Streams(0))
+    network = build_model("vgg", problem)
     channels = [64] * 2 + [128] * 2 + [256] * 4 + [512] * 8
     assert [kernel.shape[0] for kernel in network.kernels] == channels
     assert [kernel.shape[1] for kernel in network.kernels] == [3, *channels[:-1]]
@@ -81,22 +83,20 @@ def test_vgg_19_has_the_printed_blocks_and_as_many_weights_as_counted():
 
 def test_weights_begin_with_the_variance_of_he_from_the_runs_own_stream():
     state = torch.random.get_rng_state()
-    network = component("model", "vgg", depth=7, width=16).build(images(), Streams(0))
+    network = build_model("vgg", images(), depth=7, width=16)
     assert torch.equal(state, torch.random.get_rng_state())
-    again = component("model", "vgg", depth=7, width=16).build(images(), Streams(0))
-    assert all(
-        torch.equal(a, b) for a, b in zip(network.parameters(), again.parameters(), strict=True)
-    )
+    again = build_model("vgg", images(), depth=7, width=16)
+    assert_close(list(network.parameters()), list(again.parameters()), rtol=0, atol=0)
     kernel = network.kernels[3]  # 32 channels of 32
     assert float(kernel.detach().var()) == pytest.approx(2 / (9 * 32), rel=0.05)
 
 
 def test_the_penalty_is_minus_the_log_prior():
-    network = component("model", "vgg", depth=7, width=2, prior_std=0.5).build(images(), Streams(0))
-    normal = torch.distributions.Normal(0.0, 0.5)
+    network = build_model("vgg", images(), depth=7, width=2, prior_std=0.5)
+    normal = Normal(0.0, 0.5)
     expected = -sum(normal.log_prob(p).sum() for p in network.parameters())
     constant = -sum(normal.log_prob(torch.zeros_like(p)).sum() for p in network.parameters())
-    torch.testing.assert_close(network.penalty(), expected - constant)
+    assert_close(network.penalty(), expected - constant)
 
 
 def test_it_learns():
@@ -116,6 +116,6 @@ def test_what_it_cannot_read_is_refused_in_one_line():
         ConfigMismatchError,
         match=r"model\.depth=19: 5 poolings leave nothing of 8 × 8 pixels; use model\.depth=7",
     ):
-        component("model", "vgg").build(images(), Streams(0))
+        build_model("vgg", images())
     with pytest.raises(ValueError, match="depth"):
         component("model", "vgg", depth=8)

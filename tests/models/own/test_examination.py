@@ -7,6 +7,8 @@ import pytest
 import torch
 from support.runs.configured import component
 from support.small.small_problems import classes, real, train
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.contracts.class_outputs import guess_output_kind, to_logits
@@ -96,7 +98,7 @@ def test_probabilities_of_each_class_by_itself_are_divided_by_their_sum():
     ):
         net = built(classes(), outputs="probabilities", last="sigmoid")
     p = net._answers(net.theta, classes().test.x)
-    torch.testing.assert_close(net(classes().test.x).softmax(-1), p / p.sum(-1, keepdim=True))
+    assert_close(net(classes().test.x).softmax(-1), p / p.sum(-1, keepdim=True))
 
 
 def test_real_labels_have_no_such_outputs():
@@ -132,9 +134,9 @@ def same(ours, theirs, problem):
     for network in (ours, theirs):
         seen = x.clone().requires_grad_()
         value = network.log_prob(network(seen), y).sum()
-        found.append((value, *torch.autograd.grad(value, [network.theta, seen])))
+        found.append((value, *grad(value, [network.theta, seen])))
     for a, b in zip(*found, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+        assert_close(a, b, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -147,11 +149,11 @@ def test_logits_of_certain_probabilities_are_finite_and_so_are_their_gradients(d
         logits = to_logits(
             values if outputs == "probabilities" else values.clamp_min(1e-37).log(), outputs
         )
-        (gradient,) = torch.autograd.grad(logits.log_softmax(-1)[:, 0].sum(), f, retain_graph=True)
+        (gradient,) = grad(logits.log_softmax(-1)[:, 0].sum(), f, retain_graph=True)
         assert torch.isfinite(logits).all()
         assert torch.isfinite(gradient).all()
         middle = (logits[2:7, -1] - logits[2:7, 0]).abs()
-        assert torch.allclose(middle[1:4], f[3:6, 0].abs(), rtol=1e-5)
+        assert_close(middle[1:4], f[3:6, 0].abs())
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_it_is_trained_copied_and_attacked_in_the_format_of_the_run(name):
         for z in (problem.test.x, moved)
     ]
     assert moved.dtype == values[0].dtype == torch.float64
-    assert float(values[1].detach()) < float(values[0].detach())
+    assert values[1].item() < values[0].item()
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
@@ -221,7 +223,7 @@ def test_dimensions_that_are_squeezed_out_of_one_row_are_put_back(n_outputs):
     problem = classes(n_classes=2)
     ours, theirs = (built(problem, name, n_outputs=n_outputs) for name in ("Squeezed", "Victim"))
     for x in (problem.test.x[:1], problem.test.x[:5]):
-        torch.testing.assert_close(ours(x), theirs(x))
+        assert_close(ours(x), theirs(x))
 
 
 def test_an_impossible_class_has_the_least_logit_and_no_part_in_the_others():
@@ -229,7 +231,7 @@ def test_an_impossible_class_has_the_least_logit_and_no_part_in_the_others():
     ours, theirs = built(problem, "Impossible"), built(problem)
     x = problem.test.x
     assert bool(torch.isfinite(ours(x)).all())
-    torch.testing.assert_close(ours(x).softmax(-1)[..., :2], theirs(x)[..., :2].softmax(-1))
+    assert_close(ours(x).softmax(-1)[..., :2], theirs(x)[..., :2].softmax(-1))
     assert float(ours(x).detach().softmax(-1)[..., 2].max()) < 1e-300
 
 

@@ -8,6 +8,9 @@ from own_frozen import Transfer
 from support.runs.configured import component, load
 from support.small.small_problems import classes, resumed, tensors, train
 from torch import nn
+from torch.autograd import grad
+from torch.distributions import Normal
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
@@ -81,7 +84,7 @@ def test_frozen_networks_learn_as_plain_ones_do(tmp_path):
         nn.functional.cross_entropy(net(problem.train.x), problem.train.y[:, 0]).backward()
         step.step()
     f = state.network.train(False)(problem.test.x)[:, 0]
-    assert torch.allclose(f, net(problem.test.x), rtol=1e-6, atol=1e-8)
+    assert_close(f, net(problem.test.x))
 
 
 @pytest.mark.parametrize("name", [*FAMILIES, "importance_sampling"])
@@ -120,12 +123,10 @@ def test_a_file_with_frozen_layers_has_the_density_of_the_others(tmp_path, freez
         net.log_likelihood(theta, problem.train) for net, theta in ((part, K), (whole, full))
     ]
     assert torch.allclose(*likelihoods)
-    assert torch.allclose(
-        part.log_prior(K), torch.distributions.Normal(0.0, 1.0).log_prob(K).sum(1)
-    )
+    assert_close(part.log_prior(K), Normal(0.0, 1.0).log_prob(K).sum(1))
     x = problem.test.x.clone().requires_grad_()
     f, reverse = part.reverse(x.detach())
-    assert torch.allclose(reverse(torch.ones_like(f)), torch.autograd.grad(part(x).sum(), x)[0])
+    assert_close(reverse(torch.ones_like(f)), grad(part(x).sum(), x)[0])
 
 
 def test_what_frozen_files_do_not_offer(tmp_path):

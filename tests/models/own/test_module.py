@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from support.runs.configured import component, generator, load
 from support.small.small_problems import classes, real, train
 from torch import nn
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
@@ -106,13 +107,13 @@ def test_batch_normalisation_learns_where_the_network_trains_and_not_as_a_densit
     network.train(True)
     network(problem.train.x)
     net.train()(problem.train.x)
-    assert torch.allclose(network.statistics()[0], net.norm.running_mean)
+    assert_close(network.statistics()[0], net.norm.running_mean)
     assert not torch.equal(network.statistics()[0], mean)
     batches = list(problem.train.x.split(20))
     network.gather(batches)
     seen = torch.stack([net.first(x) for x in batches]).detach()  # what is normalised, by batch
-    assert torch.allclose(network.statistics()[0], seen.mean((0, 1)))
-    assert torch.allclose(network.statistics()[1], seen.var(1).mean(0))
+    assert_close(network.statistics()[0], seen.mean((0, 1)))
+    assert_close(network.statistics()[1], seen.var(1).mean(0))
 
 
 def test_it_learns_as_the_plain_module_does(tmp_path):
@@ -132,7 +133,7 @@ def test_it_learns_as_the_plain_module_does(tmp_path):
             for p in net.parameters():
                 p -= 0.5 * p.grad
     found = state.network.train(False)(problem.test.x)[:, 0]
-    assert torch.allclose(found, net.eval()(problem.test.x), rtol=1e-5, atol=1e-6)
+    assert_close(found, net.eval()(problem.test.x))
 
 
 @pytest.mark.parametrize(

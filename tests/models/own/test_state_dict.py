@@ -13,6 +13,8 @@ from safetensors.torch import save_file
 from support.runs.configured import component, load
 from support.small.small_problems import classes, real
 from torch import nn
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, DamagedFileError, QuestionableConfigWarning
 from components.models.own.ordinary_layers import _natural
@@ -61,7 +63,7 @@ def test_ten_equal_layers_are_in_the_order_of_their_numbers(tmp_path):
     """As texts, layer 10 would come before layer 2."""
     net, problem = mlp(4, *[4] * 11, 3), classes()
     network = built(problem, saved(tmp_path, net), {"name": "mlp", "widths": [4] * 11})
-    assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
+    assert_close(network(problem.test.x)[:, 0], net(problem.test.x))
     assert sorted(["a10.b", "a9.b"], key=_natural) == ["a9.b", "a10.b"]
 
 
@@ -86,7 +88,7 @@ def test_layers_of_other_names_are_told_apart_by_their_shapes(tmp_path):
     tensors = {f"{new}.{kind}": net.state_dict()[f"{old}.{kind}"] for new, old in (("zebra", 0), ("ape", 2))
                for kind in ("weight", "bias")}  # fmt: skip
     network = built(problem, saved(tmp_path, tensors), {"name": "mlp", "widths": [7]})
-    assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
+    assert_close(network(problem.test.x)[:, 0], net(problem.test.x))
 
 
 def test_equal_shapes_of_other_names_have_to_be_put_in_order(tmp_path):
@@ -100,7 +102,7 @@ def test_equal_shapes_of_other_names_have_to_be_put_in_order(tmp_path):
     ):
         built(problem, path, dict(given))
     network = built(problem, path, dict(given), layers=list(names))
-    assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
+    assert_close(network(problem.test.x)[:, 0], net(problem.test.x))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_the_weights_of_a_training_loop_lie_deeper_and_have_a_prefix(tmp_path):
     network = built(
         problem, saved(tmp_path, kept, "w.ckpt"), {"name": "mlp", "widths": [7]}, prefix="model."
     )
-    assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
+    assert_close(network(problem.test.x)[:, 0], net(problem.test.x))
 
 
 OPTIMIZER = {
@@ -172,7 +174,7 @@ def test_weights_beside_other_things_are_taken(tmp_path, key, wrapped):
         kept = {name: kept}
     kept |= {"optimizer_state_dict": OPTIMIZER, "epoch": 3, "loss": 0.1, "args": {"lr": 0.1}}
     network = built(problem, saved(tmp_path, kept, "w.pt"), {"name": "mlp", "widths": [7]})
-    assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
+    assert_close(network(problem.test.x)[:, 0], net(problem.test.x))
 
 
 def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
@@ -188,7 +190,7 @@ def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
         built(problem, path, {"name": "mlp", "widths": [7]})
     for name, net in nets.items():
         network = built(problem, path, {"name": "mlp", "widths": [7]}, prefix=f"{name}.")
-        assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
+        assert_close(network(problem.test.x)[:, 0], net(problem.test.x))
     path = saved(
         tmp_path,
         {"ema": nets["student"].state_dict(), "net": nets["teacher"].state_dict()},
@@ -199,9 +201,7 @@ def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
         match="holds ema beside net, which is taken; model.prefix=ema. would choose ema",
     ):
         network = built(problem, path, {"name": "mlp", "widths": [7]})
-    assert torch.allclose(
-        network(problem.test.x)[:, 0], nets["teacher"](problem.test.x), atol=1e-13
-    )
+    assert_close(network(problem.test.x)[:, 0], nets["teacher"](problem.test.x))
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
     assert torch.allclose(f.softmax(-1)[..., 1], odds.sigmoid(), rtol=1e-13, atol=1e-13)
     ours = nn.functional.cross_entropy(f.flatten(0, 1), problem.test.y.flatten())
     theirs = nn.functional.binary_cross_entropy_with_logits(odds, problem.test.y.to(odds))
-    (a,), (b,) = torch.autograd.grad(ours, x), torch.autograd.grad(theirs, x)
-    assert torch.allclose(a, b, atol=1e-14)
+    (a,), (b,) = grad(ours, x), grad(theirs, x)
+    assert_close(a, b)
     assert a.abs().sum() > 0
 
 

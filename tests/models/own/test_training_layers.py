@@ -8,6 +8,7 @@ from own_frozen import Middle
 from support.runs.configured import component, generator
 from support.small.small_problems import classes, resumed, tensors, train
 from torch import nn
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
@@ -36,7 +37,7 @@ def test_layers_learn_as_in_the_plain_loop(tmp_path, middle, still):
         nn.functional.cross_entropy(net(problem.train.x), problem.train.y[:, 0]).backward()
         step.step()
     x = problem.test.x
-    assert torch.allclose(network(x)[:, 0], net.eval()(x), rtol=1e-6, atol=1e-8)
+    assert_close(network(x)[:, 0], net.eval()(x))
     assert len(network.statistics()) == (2 if middle in LEARNING and not still else 0)
     buffers = dict(net.named_buffers())
     for name, value in network.net.named_buffers():
@@ -60,7 +61,7 @@ def test_spectral_norms_are_those_of_the_weights_that_are_given(middle):
     h = problem.test.x @ parts["first.weight"].view(6, 4).T + parts["first.bias"]
     h = h @ (W / torch.linalg.matrix_norm(W.view(6, 6), 2)).view(6, 6).T + parts["middle.bias"]
     exact = torch.tanh(h) @ parts["head.weight"].view(3, 6).T + parts["head.bias"]
-    assert torch.allclose(one, other, rtol=1e-6)
+    assert_close(one, other)
     assert torch.allclose(one, exact, rtol=1e-3, atol=1e-3)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import component, generator
-from support.small.shallow_gp_problems import F64, problem, streams
+from support.runs.configured import build_model, component, double, generator, normal
+from support.small.shallow_gp_problems import F64, bound, problem, streams
+from torch.testing import assert_close
 
 from components.contracts.predictive import PoissonMixture, components_of, join
 from components.contracts.problems import Batch
@@ -24,7 +25,7 @@ LIKE = torch.zeros((), dtype=F64)
 def counts(n: int = 60, seed: int = 0) -> Supervised:
     """Counts of rate exp(0.5 + 0.8 x₁ − 0.4 x₂)."""
     g = generator(seed)
-    x = torch.randn(n, 2, generator=g, dtype=F64)
+    x = normal(g, n, 2)
     rate = (0.5 + 0.8 * x[:, :1] - 0.4 * x[:, 1:]).exp()
     y = torch.poisson(rate, generator=g)
     batch = Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
@@ -42,11 +43,9 @@ def test_poisson_expectation_literally():
         shape = (1, 1, 1, 1)
         mean, variance = (torch.full(shape, value, dtype=F64) for value in (mu, v))
         labels = PoissonLabels(20, LIKE)
-        ours = labels.expected_log_prob(torch.tensor([[y]], dtype=F64), mean, variance, None)
+        ours = labels.expected_log_prob(double([[y]]), mean, variance, None)
         assert float(ours) == pytest.approx(float(exact), abs=1e-8)
-        at_mean = labels.expected_log_prob(
-            torch.tensor([[y]], dtype=F64), mean, torch.zeros_like(variance), None
-        )
+        at_mean = labels.expected_log_prob(double([[y]]), mean, torch.zeros_like(variance), None)
         assert abs(float(at_mean) - float(exact)) > 0.05  # without v/2 it is another number
 
 
@@ -54,39 +53,39 @@ def test_poisson_predictive_literally():
     mean, variance = torch.full((1, 1, 1, 1), 0.4, dtype=F64), torch.full((1, 1, 1, 1), 0.3)
     p = PoissonLabels(30, LIKE).predictive(mean, variance.double(), None)
     assert isinstance(p, PoissonMixture)
-    rate = torch.tensor(0.4 + 0.15, dtype=F64).exp()
-    assert torch.allclose(p.mean, rate, atol=1e-10)
+    rate = double(0.4 + 0.15).exp()
+    assert_close(p.mean, rate)
     total_variance = rate + rate.square() * (math.exp(0.3) - 1)
-    assert torch.allclose(p.variance, total_variance, atol=1e-8)
+    assert_close(p.variance, total_variance.expand(1, 1))
     ks = torch.arange(60, dtype=F64)[:, None]
     probabilities = PoissonMixture(p.log_rate.expand(-1, 60, 1), p.log_weights).log_prob(ks).exp()
     assert float(probabilities.sum()) == pytest.approx(1.0, abs=1e-9)
     wide = PoissonMixture(p.log_rate.expand(-1, 60, 1), p.log_weights)
-    assert torch.allclose(wide.cdf(ks), probabilities.cumsum(0), atol=1e-10)
+    assert_close(wide.cdf(ks), probabilities.cumsum(0))
     quantile = float(p.quantile(0.95))
-    assert float(p.cdf(torch.tensor([[quantile]], dtype=F64))) >= 0.95
-    assert float(p.cdf(torch.tensor([[quantile - 1]], dtype=F64))) < 0.95
-    assert float(p.cdf(torch.tensor([[-1.0]], dtype=F64))) == 0.0
+    assert float(p.cdf(double([[quantile]]))) >= 0.95
+    assert float(p.cdf(double([[quantile - 1]]))) < 0.95
+    assert float(p.cdf(double([[-1.0]]))) == 0.0
 
 
 def test_scores_of_counts():
     """CRPS and coverage of one Poisson law, against sums over its values."""
     law = PoissonMixture(torch.full((1, 3, 1), math.log(3.0), dtype=F64), torch.zeros(1))
-    y = torch.tensor([[0.0], [3.0], [9.0]], dtype=F64)
+    y = double([[0.0], [3.0], [9.0]])
     out = regression.scores(law, y, torch.ones_like(y, dtype=torch.bool), ["y"])
     k = np.arange(60)
     cdf = stats.poisson(3.0).cdf(k)
     exact = np.mean([((cdf - (k >= v)) ** 2).sum() for v in (0, 3, 9)])
     assert out["crps"] == pytest.approx(exact, abs=1e-8)
-    assert out["coverage90"] == pytest.approx(1 / 3)  # P(Y ≤ 0) = .0498, P(Y < 9) = .996
-    assert out["nlpp"] == pytest.approx(-stats.poisson(3.0).logpmf([0, 3, 9]).mean())
+    assert_close(out["coverage90"], 1 / 3)  # P(Y ≤ 0) = .0498, P(Y < 9) = .996
+    assert_close(out["nlpp"], -stats.poisson(3.0).logpmf([0, 3, 9]).mean())
 
 
 def test_parts_of_a_mixture_keep_their_weights():
-    a = PoissonMixture(torch.zeros(2, 1, 1, dtype=F64), torch.tensor([0.0, 1.0], dtype=F64))
+    a = PoissonMixture(torch.zeros(2, 1, 1, dtype=F64), double([0.0, 1.0]))
     both = join([a, PoissonMixture(a.log_rate + 1, a.log_weights)], 0)
     assert isinstance(both, PoissonMixture)
-    assert float(both.mean) == pytest.approx((1 + math.e) / 2)
+    assert_close(float(both.mean), (1 + math.e) / 2)
     assert components_of(join([a, a], 1)).shape == (2, 2, 1)
 
 
@@ -114,12 +113,12 @@ def test_linear_kernel_is_a_poisson_regression():
 
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
-        value = -module.elbo(data.train, None)["elbo"]
+        value = -bound(module, data.train)
         value.backward()
         return value
 
     optimizer.step(loss)
-    x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=F64)
+    x = double([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     mean, _, _ = module.marginals(x[None], torch.zeros(1, 1, dtype=torch.long))
     f = mean[0, 0, :, 0].detach().numpy()
     X = np.column_stack([np.ones(300), data.train.x.numpy()])
@@ -144,7 +143,7 @@ def test_deep_process_of_counts():
     """The closed form serves a deep GP: its bound is finite, and it predicts counts."""
     data = counts(30)
     options = {"n_inducing": 5, "depth": 1, "inner_dim": 2, "link": "log"}
-    module = component("model", "idgp", **options).build(data, streams())
+    module = build_model("idgp", data, **options)
     noise = module.draw_noise(data.train, 3, streams().noise)
     assert bool(module.elbo(data.train, noise)["elbo"].isfinite())
     predictive = module.sample_predictive(data.train.x, 4, streams().noise)

@@ -1,8 +1,6 @@
 """What an exact Gaussian process costs is told before it is paid, and what does not fit is
 refused."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

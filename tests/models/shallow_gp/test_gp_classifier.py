@@ -4,6 +4,8 @@ import pytest
 import torch
 from support.runs.configured import generator
 from support.small.small_problems import classes, component, resumed, tensors, train
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
@@ -56,7 +58,7 @@ def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
         at = x[b].clone().requires_grad_()
         mean, variance = literal_moments(posterior.module, at, variance_matters)
         log_p = torch.special.log_ndtr((2 * y[b, 0] - 1) * mean / (1 + variance).sqrt())
-        (gradient,) = torch.autograd.grad(log_p, at)
+        (gradient,) = grad(log_p, at)
         assert float(answer.objective[b]) == pytest.approx(log_p.item(), abs=1e-5)
         error = max(
             error, float((answer.gradient[b] - gradient).abs().max() / gradient.abs().max())
@@ -86,7 +88,7 @@ def test_gradient_in_x_is_that_of_finite_differences(name, settings, n_classes):
         up, down = (
             Attacked(posterior).answer(x + s * step, y, generator(4)).objective for s in (1, -1)
         )
-        torch.testing.assert_close(gradient[:, j], (up - down) / (2 * h), rtol=1e-5, atol=1e-7)
+        assert_close(gradient[:, j], (up - down) / (2 * h), rtol=1e-5, atol=1e-7)
 
 
 def test_it_is_igp_with_a_sparse_posterior():
@@ -100,16 +102,13 @@ def test_it_is_igp_with_a_sparse_posterior():
     }
     peer = component("model", "igp", **shared, posterior="sparse", ard="none")
     ends = [trained(problem, model, 10) for model in (gp(**shared), peer)]
-    assert all(
-        torch.equal(a, b)
-        for a, b in zip(ends[0].module.parameters(), ends[1].module.parameters(), strict=True)
-    )
+    assert_close(ends[0].module.parameters(), ends[1].module.parameters(), rtol=0, atol=0)
 
 
 def test_lengthscale_follows_the_units_of_the_inputs():
     problem = classes(n=30)
-    assert find_median_distance(problem.train.x) == pytest.approx(
-        float(torch.pdist(problem.train.x).median())
+    assert_close(
+        find_median_distance(problem.train.x), float(torch.pdist(problem.train.x).median())
     )
     small = trained(problem, gp(lengthscale=None), 0)
     problem.train = Batch(255 * problem.train.x, problem.train.y, problem.train.mask, 1.0)
@@ -117,7 +116,7 @@ def test_lengthscale_follows_the_units_of_the_inputs():
     ratio = (
         large.module.covariance.log_lengthscale - small.module.covariance.log_lengthscale
     ).exp()
-    torch.testing.assert_close(ratio.detach(), torch.full_like(ratio, 255.0))
+    assert_close(ratio.detach(), torch.full_like(ratio, 255.0))
     assert find_median_distance(torch.ones(3, 2)) == find_median_distance(torch.ones(1, 2)) == 1.0
 
 
@@ -138,4 +137,4 @@ def test_resumed_run_is_bit_identical(tmp_path):
         train(DSVI, gp(), problem, 12)[0],
         resumed(DSVI, gp(), problem, 12, 5, tmp_path)[0],
     )
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert_close(tensors(whole), tensors(parts), rtol=0, atol=0)

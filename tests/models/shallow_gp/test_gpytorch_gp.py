@@ -6,8 +6,10 @@ from __future__ import annotations
 import gpytorch
 import pytest
 import torch
-from support.small.shallow_gp_problems import problem, scatter_parameters, streams
-from support.small.small_problems import component
+from support.runs.configured import build_model
+from support.small.shallow_gp_problems import bound, predict, problem, scatter_parameters
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.models.shallow_gp.gpytorch_kernel import parse_kernel
@@ -22,12 +24,12 @@ PLAIN = {"hyperprior": None, "jitter": 1e-9, "noise_variance": 0.05, "mean": "li
 def pair(p, shape: str, posterior: str):
     """igp and the same model with GPyTorch's kernel, with the same parameters, each off its
     start."""
-    ours = component(
-        "model", "igp", kernel=shape, ard="own", posterior=posterior, n_inducing=5, **PLAIN
-    ).build(p, streams())
+    ours = build_model(
+        "igp", p, kernel=shape, ard="own", posterior=posterior, n_inducing=5, **PLAIN
+    )
     scatter_parameters(ours)
     changes = {"kernel": OURS[shape], "posterior": posterior, "n_inducing": 5, **PLAIN}
-    theirs = component("model", "gpytorch_gp", **changes).build(p, streams())
+    theirs = build_model("gpytorch_gp", p, **changes)
     shared = {k: v for k, v in ours.state_dict().items() if not k.startswith("covariance")}
     theirs.load_state_dict(shared, strict=False)
     for t, kernel in enumerate(theirs.covariance.kernels):
@@ -41,11 +43,11 @@ def pair(p, shape: str, posterior: str):
 def test_it_is_igp_where_the_kernel_is_ours(shape, posterior):
     p = problem()
     ours, theirs = pair(p, shape, posterior)
-    bounds = [m.elbo(p.train, None)["elbo"] for m in (ours, theirs)]
+    bounds = [bound(m, p.train) for m in (ours, theirs)]
     assert bounds[0].item() == pytest.approx(bounds[1].item(), abs=1e-8)
     # d/d ln v = v/(1 − e⁻ᵛ)⁻¹ d/dρ for v = softplus(ρ), GPyTorch's transform
     mine, raw = (
-        torch.autograd.grad(b, list(m.covariance.parameters()), retain_graph=True)
+        grad(b, list(m.covariance.parameters()), retain_graph=True)
         for b, m in zip(bounds, (ours, theirs), strict=True)
     )
     for t, kernel in enumerate(theirs.covariance.kernels):
@@ -55,49 +57,43 @@ def test_it_is_igp_where_the_kernel_is_ours(shape, posterior):
             ("base_kernel.raw_lengthscale", kernel.base_kernel.lengthscale[0], mine[0][t]),
         ):
             slope = by_name[name].reshape(wanted.shape) * value / -torch.expm1(-value)
-            torch.testing.assert_close(slope, wanted, rtol=1e-7, atol=1e-8)
+            assert_close(slope, wanted, rtol=1e-7, atol=1e-8)
     at = p.test.x.clone().requires_grad_()
-    found = [m.sample_predictive(at, 1, torch.Generator()) for m in (ours, theirs)]
+    found = [predict(m, at) for m in (ours, theirs)]
     for one, other in ((found[0].mean, found[1].mean), (found[0].variance, found[1].variance)):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-8)
-        slopes = [torch.autograd.grad(v.sum(), at, retain_graph=True)[0] for v in (one, other)]
-        torch.testing.assert_close(*slopes, rtol=0, atol=1e-7)
+        assert_close(one, other, rtol=0, atol=1e-8)
+        slopes = [grad(v.sum(), at, retain_graph=True)[0] for v in (one, other)]
+        assert_close(*slopes, rtol=0, atol=1e-7)
 
 
 def test_the_variance_of_a_kernel_that_is_not_stationary_is_that_of_the_point():
     p = problem()
-    module = component(
-        "model", "gpytorch_gp", kernel="LinearKernel + ScaleKernel(RBFKernel)", **PLAIN
-    ).build(p, streams())
+    module = build_model("gpytorch_gp", p, kernel="LinearKernel + ScaleKernel(RBFKernel)", **PLAIN)
     task = torch.arange(3)[:, None]
     K = module.covariance.matrix(p.test.x[None], task, p.test.x[None], task)
-    torch.testing.assert_close(
-        module.covariance.variance(p.test.x[None], task), K.diagonal(dim1=1, dim2=2)
-    )
+    assert_close(module.covariance.variance(p.test.x[None], task), K.diagonal(dim1=1, dim2=2))
     assert K[0].diagonal().std() > 0.1
     literal = module.covariance.kernels[0].kernels[0].variance.squeeze() * p.test.x @ p.test.x.T
     literal = literal + module.covariance.kernels[0].kernels[1](p.test.x).to_dense()
-    torch.testing.assert_close(K[0], literal)
+    assert_close(K[0], literal)
 
 
 def test_the_hyperprior_is_normal_around_the_start():
     p = problem()
-    module = component(
-        "model", "gpytorch_gp", kernel="RBFKernel(lengthscale=3.0)", hyperprior=0.5
-    ).build(p, streams())
-    assert module.covariance.kernels[2].lengthscale.item() == pytest.approx(3.0)
+    module = build_model("gpytorch_gp", p, kernel="RBFKernel(lengthscale=3.0)", hyperprior=0.5)
+    assert_close(module.covariance.kernels[2].lengthscale.item(), 3.0)
     assert module.covariance.log_hyperprior(0.5).item() == 0.0
     with torch.no_grad():
         module.covariance.kernels[1].raw_lengthscale += 0.2
-    assert module.covariance.log_hyperprior(0.5).item() == pytest.approx(-0.5 * (0.2 / 0.5) ** 2)
+    assert_close(module.covariance.log_hyperprior(0.5).item(), -0.5 * (0.2 / 0.5) ** 2)
 
 
 def test_hyper_parameters_start_where_keywords_say():
     kernel = parse_kernel(
         "ScaleKernel(RBFKernel(ard_num_dims=D, lengthscale=[1.0, 2.0]), outputscale=3.0)", 2
     )
-    torch.testing.assert_close(kernel.base_kernel.lengthscale, torch.tensor([[1.0, 2.0]]))
-    assert kernel.outputscale.item() == pytest.approx(3.0)
+    assert_close(kernel.base_kernel.lengthscale, torch.tensor([[1.0, 2.0]]))
+    assert_close(kernel.outputscale.item(), 3.0)
 
 
 def test_kernels_of_users_are_found_by_name():
@@ -110,7 +106,7 @@ def test_kernels_of_users_are_found_by_name():
         parse_kernel("Doubled()", 2)(x).to_dense(),
         parse_kernel("RBFKernel", 2)(x).to_dense(),
     )
-    torch.testing.assert_close(doubled, 2 * plain)
+    assert_close(doubled, 2 * plain)
 
 
 @pytest.mark.parametrize(

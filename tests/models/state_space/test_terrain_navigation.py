@@ -1,14 +1,13 @@
 """Terrain-aided navigation against literal densities."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import component, double, load
 from support.targets.known_targets import z_score
 from torch.distributions import MultivariateNormal
+from torch.testing import assert_close
 
 from components.contracts.capabilities import missing
 from components.series.models.tan import TerrainNavigation
@@ -45,29 +44,27 @@ def test_motion_is_a_x_plus_noise_of_the_printed_covariance():
     drive = (moved - x @ A.T).flatten(0, 1)
     assert z_score(drive, 0.0).abs().max() < 4
     assert (
-        z_score(
-            torch.einsum("ni,nj->nij", drive, drive), torch.tensor(MOTION).double().square().diag()
-        )
+        z_score(torch.einsum("ni,nj->nij", drive, drive), double(MOTION).square().diag())
         .abs()
         .max()
         < 4.5
     )
-    torch.testing.assert_close(model.transition_mean(x, 1), x @ A.T)
-    printed = torch.tensor([4, 4, 36, 0.0841, 0.207936, 5.29]).double()
-    torch.testing.assert_close(model.Q, printed.diag())
+    assert_close(model.transition_mean(x, 1), x @ A.T)
+    printed = double([4, 4, 36, 0.0841, 0.207936, 5.29])
+    assert_close(model.Q, printed.diag())
     law = MultivariateNormal(x @ A.T, printed.diag())
-    torch.testing.assert_close(model.log_transition(moved, x, 1), law.log_prob(moved))
+    assert_close(model.log_transition(moved, x, 1), law.log_prob(moved))
 
 
 def test_observations_are_gaussian_around_height_and_distance():
     problem, model, x = states()
     y = problem.observations[:, 0]
     law = MultivariateNormal(model.observation_mean(x, 1), 400 * torch.eye(2).double())
-    torch.testing.assert_close(model.log_observation(y, x, 1), law.log_prob(y.unsqueeze(1)))
-    away = (x[..., :2] - torch.tensor([-7500.0, 5000.0]).double()).norm(dim=-1)
-    torch.testing.assert_close(model.observation_mean(x, 1)[..., 1], away)
+    assert_close(model.log_observation(y, x, 1), law.log_prob(y.unsqueeze(1)))
+    away = (x[..., :2] - double([-7500.0, 5000.0])).norm(dim=-1)
+    assert_close(model.observation_mean(x, 1)[..., 1], away)
     at_mean = model.log_observation(model.observation_mean(x, 1)[:, 0], x[:, :1], 1)
-    torch.testing.assert_close(at_mean, torch.full_like(at_mean, model.log_observation_bound(1)))
+    assert_close(at_mean, torch.full_like(at_mean, model.log_observation_bound(1)))
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.1])
@@ -86,7 +83,7 @@ def test_what_was_seen_last_is_not_mistaken_for_what_is_asked():
     first = model.observation_mean(x, 1).clone()
     assert model.observation_mean(x, 1) is model.observation_mean(x, 1)
     x[..., 0] += 50.0  # the same tensor, other numbers
-    torch.testing.assert_close(model.observation_mean(x, 1), model._look(x))
+    assert_close(model.observation_mean(x, 1), model._look(x))
     assert not torch.allclose(model.observation_mean(x, 1), first)
 
 
@@ -104,13 +101,13 @@ def test_derivatives_pass_through_the_map_though_it_is_compiled():
         torch.func.jacfwd(h)(x),
         torch.autograd.functional.jacobian(h, x),
     ):
-        torch.testing.assert_close(jacobian, torch.stack(slopes, 1), rtol=1e-4, atol=1e-5)
+        assert_close(jacobian, torch.stack(slopes, 1), rtol=1e-4, atol=1e-5)
 
 
 def test_the_compiled_map_gives_the_same_likelihood():
     _, plain, x = states()
     _, fast, _ = built(compiled=True)
     y = plain.observation_mean(x, 1)[:, 0] + 10
-    torch.testing.assert_close(
+    assert_close(
         fast.log_observation(y, x, 1), plain.log_observation(y, x, 1), rtol=1e-7, atol=1e-7
     )

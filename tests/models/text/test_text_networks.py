@@ -5,10 +5,11 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import build_model, double, generator
 from support.small.small_nets import SMALL_LSTM, SMALL_TRANSFORMER, texts
 from support.small.small_problems import classes, component, train
 from torch.nn import functional as F
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.models.text.text_transformer import positions
@@ -34,7 +35,7 @@ def test_an_lstm_by_its_gates():
                 h = o.sigmoid() * c.tanh()
                 out.append(h)
             series = out
-        torch.testing.assert_close(network.head[0] @ series[-1] + network.head[1], expected)
+        assert_close(network.head[0] @ series[-1] + network.head[1], expected)
 
 
 def test_a_transformer_by_its_sums():
@@ -59,7 +60,7 @@ def test_a_transformer_by_its_sums():
             h = F.layer_norm(h + mixed, (4,), layer.gains[0], layer.shifts[0])
             inner = torch.relu(h @ layer.up[0].T + layer.up[1]) @ layer.down[0].T + layer.down[1]
             h = F.layer_norm(h + inner, (4,), layer.gains[1], layer.shifts[1])
-        torch.testing.assert_close(network.head[0] @ h.mean(0) + network.head[1], expected)
+        assert_close(network.head[0] @ h.mean(0) + network.head[1], expected)
 
 
 def test_places_are_those_of_the_paper():
@@ -67,9 +68,7 @@ def test_places_are_those_of_the_paper():
     for t in range(5):
         for j in range(3):
             angle = t / 10_000 ** (2 * j / 6)
-            assert p[t, 2 * j : 2 * j + 2].tolist() == pytest.approx(
-                [math.sin(angle), math.cos(angle)]
-            )
+            assert_close(p[t, 2 * j : 2 * j + 2].tolist(), [math.sin(angle), math.cos(angle)])
 
 
 @BOTH
@@ -77,9 +76,9 @@ def test_places_without_a_word_have_no_say(model):
     problem = texts(n=6)
     network, x = model.build(problem, Streams(0)), problem.test.x
     longer = F.pad(x, (0, 5))
-    torch.testing.assert_close(network(longer), network(x))
+    assert_close(network(longer), network(x))
     alone = torch.cat([network(row[None]) for row in x])
-    torch.testing.assert_close(alone, network(x))
+    assert_close(alone, network(x))
     ends = x.clone()
     ends[:, 0] = 2
     assert not torch.allclose(network(ends), network(x))
@@ -91,7 +90,7 @@ def test_order_has_a_say_and_dropout_is_of_the_stream_that_is_given(model):
     problem = texts(n=6)
     network, x = (
         model.build(problem, Streams(0)),
-        torch.tensor([[2.0, 3, 4], [4.0, 3, 2]], dtype=torch.float64),
+        double([[2.0, 3, 4], [4.0, 3, 2]]),
     )
     f = network(x)
     assert not torch.allclose(f[0], f[1])
@@ -113,10 +112,10 @@ def test_it_learns_which_words_are_of_which_class(model):
 
 def test_printed_sizes():
     problem = texts(words=5002)
-    lstm = component("model", "lstm").build(problem, Streams(0))
+    lstm = build_model("lstm", problem)
     assert lstm.words.shape == (5002, 100)
     assert [(cell.input_size, cell.hidden_size) for cell in lstm.cells] == [(100, 256), (256, 256)]
-    transformer = component("model", "text_transformer").build(problem, Streams(0))
+    transformer = build_model("text_transformer", problem)
     assert transformer.words.shape == (5002, 16)
     assert [tuple(layer.up[0].shape) for layer in transformer.layers] == [(10, 16), (10, 16)]
 

@@ -22,6 +22,7 @@ from runner.compose.parts import expand_component
 from runner.execution.rng import Streams
 
 CONF = Path(__file__).parents[3] / "conf"
+NOWHERE = Path(os.devnull) / "data"  # never in the working folder
 F64 = torch.float64
 
 
@@ -69,6 +70,18 @@ def composed(role: str, name: str, **changes: Any) -> Any:
     return build_component(role, values, role)
 
 
+def build_model(name: str, problem: Any, /, **changes: Any) -> Any:
+    """The module of a model with the defaults of its YAML, some of them changed."""
+    return component("model", name, **changes).build(problem, Streams(0))
+
+
+def make_setting(
+    data_dir: str | Path = NOWHERE, dtype: torch.dtype = F64, replicates: int = 1
+) -> Setting:
+    """A data folder on the CPU, without downloads."""
+    return Setting(Path(data_dir), torch.device("cpu"), dtype, replicates, offline=True)
+
+
 def load(
     name: str,
     seed: int = 0,
@@ -78,8 +91,7 @@ def load(
 ) -> Any:
     """A dataset's problem and the streams it was drawn from."""
     rng = Streams(seed)
-    nowhere = Path(os.devnull) / "data"  # never in the working folder
-    setting = Setting(nowhere, torch.device("cpu"), dtype, replicates, offline=True)
+    setting = make_setting(dtype=dtype, replicates=replicates)
     return component("dataset", name, **changes).load(rng, setting), rng
 
 

@@ -3,8 +3,11 @@ gradients are checked."""
 
 from __future__ import annotations
 
+import math
+
 import torch
 from support.runs.configured import F64, generator
+from torch.distributions import MultivariateNormal
 
 from components.contracts.problems import Batch
 from components.models.shallow_gp.labels import group_by_task
@@ -53,6 +56,55 @@ def scatter_parameters(module: torch.nn.Module, seed: int = 5, scale: float = 0.
     with torch.no_grad():
         for p in module.parameters():
             p += scale * torch.randn(p.shape, generator=g, dtype=p.dtype)
+
+
+def kernel_parts(module) -> list:
+    """The terms of a sum of kernels, or the kernel that stands alone."""
+    return list(getattr(module.covariance, "parts", [module.covariance]))
+
+
+def matern52(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    s = math.sqrt(5) * torch.cdist(x, z)
+    return (1 + s + s * s / 3) * (-s).exp()
+
+
+def covariance_literally(module, s, x, t, z) -> torch.Tensor:
+    """Σ_q (Σ_r w_qsr w_qtr + δ_st κ_qs) κ_q(x, z) + δ_st σ_s² κ_s(x, z) of tasks s [n], t [m]."""
+    same, total = s[:, None] == t, torch.zeros(len(s), len(t), dtype=F64)
+    for part in kernel_parts(module):
+        rate = (-part.log_lengthscale).exp()
+        if hasattr(part, "W"):
+            kappa = 0 if part.log_kappa is None else part.log_kappa[s, None].exp()
+            total += (part.W[s] @ part.W[t].T + same * kappa) * matern52(x * rate, z * rate)
+        else:
+            variance = part.log_variance[s, None].exp()
+            total += same * variance * matern52(x * rate[s], z * rate[t])
+    return total
+
+
+@torch.no_grad()
+def literally(module, p: Supervised) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Log marginal likelihood, and predictive means and variances [B, T] of an exact GP."""
+    row, t = p.train.mask.nonzero(as_tuple=True)
+    x, y, noise = p.train.x[row], p.train.y[row, t], module.likelihood.noise_variance
+    C = covariance_literally(module, t, x, t, x) + torch.diag(noise[t])
+    s, z = torch.arange(p.n_tasks).repeat_interleave(len(p.test.x)), p.test.x.repeat(p.n_tasks, 1)
+    k = covariance_literally(module, t, x, s, z)
+    prior = covariance_literally(module, s, z, s, z).diagonal()
+    gain = torch.linalg.solve(C, k)
+    moments = y @ gain, prior - (k * gain).sum(0) + noise[s]
+    marginal = MultivariateNormal(torch.zeros_like(y), C).log_prob(y)
+    return marginal, *(part.view(p.n_tasks, -1).T for part in moments)
+
+
+def bound(module, batch: Batch) -> torch.Tensor:
+    """The bound of a batch, without samples."""
+    return module.elbo(batch, None)["elbo"]
+
+
+def predict(module, x: torch.Tensor):
+    """The predictive at inputs, without samples."""
+    return module.sample_predictive(x, 1, torch.Generator())
 
 
 def gradient_error(module: torch.nn.Module, value, step: float = 1e-5) -> float:

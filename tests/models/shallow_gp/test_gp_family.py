@@ -1,0 +1,142 @@
+"""What igp, cgp and lmc have in common: the literal GP, gradients, hyper-priors, minibatches."""
+
+import math
+
+import pytest
+import torch
+from support.runs.configured import F64, build_model, generator
+from support.small.shallow_gp_problems import (
+    bound,
+    gradient_error,
+    kernel_parts,
+    literally,
+    predict,
+    problem,
+    scatter_parameters,
+    set_optimal_q,
+)
+from torch.testing import assert_close
+
+PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
+OWN = {"own_lengthscale": 2.0, "own_variance": 0.5}
+SLFM = {"rank": 1, "diagonal": False, "own": "none"}
+
+
+def build(name, p, **changes):
+    return build_model(name, p, **PLAIN | (OWN if name == "lmc" else {}) | changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("cgp", {"ard": "none", "rank": 1}),
+        ("cgp", {"ard": "shared", "rank": 2}),
+        ("lmc", {}),
+        ("lmc", {"kernels": 2, "ard": "none"}),
+        ("lmc", {"kernels": 3, **SLFM}),
+    ],
+)
+def test_exact_literally_with_missing_labels(name, changes):
+    """Bonilla et al. (2007), eq. (1), and sums of such kernels."""
+    p = problem(n=12)
+    module = build(name, p, **changes).requires_grad_(False)
+    scatter_parameters(module)
+    ours = predict(module, p.test.x)
+    assert_close((bound(module, p.train), ours.mean, ours.variance), literally(module, p))
+
+
+@pytest.mark.parametrize("sparse", [{}, {"posterior": "sparse", "n_inducing": 6}])
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("igp", {"ard": "none", "mean": "zero"}),
+        ("igp", {"ard": "own", "mean": "linear"}),
+        ("igp", {"ard": "shared", "mean": "constant"}),
+        ("cgp", {"ard": "none", "mean": "linear"}),
+        ("cgp", {"ard": "shared", "mean": "linear"}),
+        ("lmc", {"kernels": 2, "mean": "linear"}),
+        ("lmc", {"kernels": 2, "mean": "linear", **SLFM}),
+    ],
+)
+def test_gradients(name, changes, sparse):
+    p = problem()
+    module = build(name, p, hyperprior=0.8, **changes, **sparse)
+    scatter_parameters(module, scale=0.2)
+    assert gradient_error(module, lambda: bound(module, p.train)) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "share"),
+    [
+        ("igp", {"ard": "own", "mean": "linear"}, None),
+        ("cgp", {"rank": 2}, 1.5),
+        ("lmc", {"kernels": 2, "own_lengthscale": 4.0, "own_variance": 0.3}, 0.75),
+        ("lmc", {"kernels": 2, **SLFM}, 1.5),
+    ],
+)
+def test_hyperprior_literally(name, changes, share):
+    """Log-normal scales about their start; W ~ N(0, v/R), v the share of W Wᵀ in the variance."""
+    p = problem()
+    start = {"hyperprior": 0.5, "lengthscale": 2.0, "variance": 3.0, "noise_variance": 0.2}
+    module = build(name, p, **start | changes).requires_grad_(False)
+    scatter_parameters(module)
+    logs, normals = [(module.likelihood.noise_variance.log(), 0.2)], []
+    for part in kernel_parts(module):
+        if hasattr(part, "W"):
+            normals.append((part.W, share / part.W.shape[1]))
+            logs += [(part.log_lengthscale, 2.0)]
+            logs += [] if part.log_kappa is None else [(part.log_kappa, share)]
+        else:
+            logs.append((part.log_lengthscale, changes.get("own_lengthscale", 2.0)))
+            logs.append((part.log_variance, changes.get("own_variance", 3.0)))
+    normals += [(value - math.log(begin), 0.25) for value, begin in logs]
+    if name == "igp":
+        normals += [(module.mean.bias, 0.25), (module.mean.weight, 0.25 / 4)]
+    terms = module.elbo(p.train, None)
+    expected = -sum(0.5 * z.square().sum() / variance for z, variance in normals)
+    assert_close(terms["elbo"] - terms["log_likelihood"], expected)
+
+
+@pytest.mark.parametrize(("name", "changes"), [("cgp", {"rank": 2}), ("lmc", {"kernels": 2})])
+def test_sparse_at_all_labels_is_exact(name, changes):
+    p = problem(n=10)
+    full = build(name, p, mean="linear", **changes)
+    scatter_parameters(full)
+    labels = int(p.train.mask.sum())
+    module = build(name, p, mean="linear", posterior="sparse", n_inducing=labels, **changes)
+    module.load_state_dict(full.state_dict(), strict=False)
+    row, task = p.train.mask.nonzero(as_tuple=True)
+    module.inducing.data.copy_(p.train.x[row][None])
+    module.inducing_task = task[None]
+    set_optimal_q(module, p.train)
+    assert_close(bound(module, p.train), bound(full, p.train), rtol=0, atol=1e-5)
+    ours, theirs = predict(module, p.test.x), predict(full, p.test.x)
+    assert_close((ours.mu, ours.v), (theirs.mu, theirs.v))
+
+
+@pytest.mark.parametrize("name", ["igp", "cgp"])
+@pytest.mark.parametrize("target", ["real", "binary"])
+def test_minibatches_sum_to_the_whole(name, target):
+    p = problem(target, n=24)
+    module = build(name, p, posterior="sparse", n_inducing=9)
+    scatter_parameters(module, scale=0.1)
+    whole = module.elbo(p.train, None)["log_likelihood"]
+    batches = [
+        p.train.part(rows, 3.0) for rows in torch.randperm(24, generator=generator(2)).split(8)
+    ]
+    parts = [module.elbo(batch, None)["log_likelihood"] / 3 for batch in batches]
+    assert_close(sum(parts), whole)
+
+
+@pytest.mark.parametrize("name", ["igp", "cgp"])
+@pytest.mark.parametrize(
+    ("target", "size"), [("binary", (1, 11, 3, 2)), ("classes", (7, 11, 3, 3))]
+)
+def test_class_predictions(name, target, size):
+    p = problem(target)
+    module = build(name, p, posterior="sparse")
+    noise = module.draw_noise(p.train, 2, generator(0))
+    assert torch.isfinite(module.elbo(p.train, noise)["elbo"])
+    predictive = module.sample_predictive(p.test.x, 7, generator(0))
+    assert predictive.logits.shape == size
+    assert_close(predictive.probs.sum(-1), torch.ones(size[1:3], dtype=F64))

@@ -1,0 +1,121 @@
+"""igp with a sparse posterior: the exact one as its limit, minibatches, classes; real rows."""
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support.runs.configured import build_model, generator, make_setting
+from support.small.shallow_gp_problems import (
+    F64,
+    bound,
+    predict,
+    problem,
+    scatter_parameters,
+    set_optimal_q,
+    streams,
+)
+from support.small.small_problems import component
+from torch.testing import assert_close
+
+from components.models.shallow_gp.labels import group_by_task
+
+PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
+
+
+def exact(p, **changes):
+    return build_model("igp", p, **{**PLAIN, **changes})
+
+
+def sparse(p, **changes):
+    return exact(p, posterior="sparse", **changes)
+
+
+def test_sparse_at_all_rows_is_exact():
+    p = problem(n=15, keep=1.0)
+    full = exact(p, ard="own", mean="linear")
+    scatter_parameters(full)
+    module = sparse(p, ard="own", mean="linear", n_inducing=15)
+    module.load_state_dict(full.state_dict(), strict=False)
+    set_optimal_q(module, p.train)
+    assert float(bound(module, p.train)) == pytest.approx(float(bound(full, p.train)), abs=1e-5)
+    ours, theirs = predict(module, p.test.x), predict(full, p.test.x)
+    assert_close((ours.mu, ours.v), (theirs.mu, theirs.v), atol=1e-6, rtol=0)
+
+
+def test_sparse_is_a_lower_bound_that_rises_with_inducing_inputs():
+    p = problem(n=40, keep=0.7)
+    bounds = []
+    for M in (2, 5, 10, 40):
+        module = sparse(p, n_inducing=M)
+        set_optimal_q(module, p.train)
+        bounds.append(float(bound(module, p.train)))
+    limit = float(bound(exact(p), p.train))
+    assert bounds == sorted(bounds)
+    assert bounds[0] < limit - 1
+    # With 40 ≥ every task's rows, its own rows are all among its inducing inputs.
+    assert bounds[-1] == pytest.approx(limit, abs=1e-5)
+
+
+@pytest.mark.parametrize("initial", ["rows", "kmeans"])
+def test_inducing_inputs_are_a_tasks_own_first(initial):
+    p = problem(n=30, keep=0.5)
+    module = sparse(p, n_inducing=8, inducing=initial)
+    assert module.inducing.shape == (3, 8, 4)
+    if initial == "rows":
+        for t in range(3):
+            own = p.train.x[p.train.mask[:, t]]
+            assert all((own == z).all(1).any() for z in module.inducing[t])
+    assert sparse(p, n_inducing=100).inducing.shape == (3, 30, 4)
+
+
+def test_two_classes_by_sampling_agree_with_quadrature():
+    # log softmax(f)_y = log σ(f_y − f_other), whose expectation is a one-dimensional quadrature.
+    p = problem("binary")
+    p.target = "classes"  # type: ignore[assignment]
+    module = sparse(p, n_inducing=6)
+    scatter_parameters(module, scale=0.3)
+    labels = group_by_task(p.train)
+    with torch.no_grad():
+        mean, variance, _ = module.marginals(labels.x, labels.task)
+    nodes, weights = np.polynomial.hermite.hermgauss(50)
+    sign = 2 * labels.y.to(F64) - 1
+    gap_mean, gap_sd = sign * (mean[0, ..., 1] - mean[0, ..., 0]), variance[0].sum(-1).sqrt()
+    f = gap_mean[..., None] + gap_sd[..., None] * torch.as_tensor(nodes * math.sqrt(2))
+    by_row = torch.nn.functional.logsigmoid(f) @ torch.as_tensor(weights / math.sqrt(math.pi))
+    exactly = float((by_row * labels.mask).sum())
+    g = generator(3)
+    with torch.no_grad():
+        noises = (module.draw_noise(p.train, 4, g) for _ in range(400))
+        draws = torch.stack([module.elbo(p.train, e)["log_likelihood"] for e in noises])
+    z = (float(draws.mean()) - exactly) / float(draws.std() / 20)
+    assert abs(z) < 3.5
+    # A bound that forgot to divide by the number of samples must not pass.
+    assert abs(4 * float(draws.mean()) - exactly) / float(4 * draws.std() / 20) > 10
+
+
+@pytest.mark.slow
+def test_sarcos_rows_are_predicted_as_an_exact_gp_should():
+    folder = os.environ.get("RUNNER_DATA_DIR")
+    if not folder or not (Path(folder) / "sarcos" / "sarcos_inv_test.mat").exists():
+        pytest.skip("RUNNER_DATA_DIR is not set or holds no sarcos/sarcos_inv_test.mat")
+    setting = make_setting(folder)
+    dataset = component(
+        "dataset", "sarcos", split="test_file", n_train=1000, offline="error", batch_size=None
+    )
+    model = component("model", "igp", ard="none", hyperprior=None, lengthscale=3.0, variance=1.0)
+    inference = component("inference", "lbfgs")
+    scores = []
+    for seed in range(3):
+        rng = streams(seed)
+        p = dataset.load(rng, setting)
+        state = inference.init(model.build(p, rng), p, rng)
+        for _, batch in p.batches("minibatch", rng, 0, 200):
+            state, info = inference.step(state, batch, rng)
+            if info["converged"]:
+                break
+        scores.append(p.score(inference.posterior(state), rng))
+    assert np.mean([s["rmse"] for s in scores]) < 0.30
+    assert np.mean([s["nlpp"] for s in scores]) < 0.0
