@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, double, generator, normal
+from support.runs.configured import F64, generator, normal
 from support.small.small_problems import classes, component, resumed, tensors, train
 from torch.autograd import grad, gradcheck
 from torch.nn import functional as F
@@ -33,68 +33,29 @@ def cnn(**changes):
     )
 
 
-def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, stride, flip=False):
-    """One image, pixel by pixel: normalise, convolve, tanh, pool 2 × 2 (or take every second), then
-    the affine layers."""
-    theta, at = theta.tolist(), 0
+def literally(theta, x, shape, channels, k, widths, stride, flip=False):
+    """Images [B, D] normalised, convolved, tanh, pooled 2 × 2 (or every second taken), then the
+    affine layers, by torch's functions of weights that lie in θ one after another."""
+    at = 0
 
-    def take(n):
+    def take(*size):
         nonlocal at
-        at += n
-        return theta[at - n : at]
+        at += math.prod(size)
+        return theta[at - math.prod(size) : at].view(size)
 
-    colours, height, width = shape
-    pixels = x.tolist()
-    h = [
-        [
-            [(pixels[(c * height + i) * width + j] - mean[c]) / std[c] for j in range(width)]
-            for i in range(height)
-        ]
-        for c in range(colours)
-    ]
+    pixels = images(n=3, shape=shape).train.x.view(3, -1, *shape[-2:])
+    std, mean = torch.std_mean(pixels, (0, 2, 3), correction=0, keepdim=True)
+    h = (x.view(len(x), -1, *shape[-2:]) - mean) / std
     for out in channels:
-        w, b, into = take(out * len(h) * k * k), take(out), len(h)
-        full = []
-        for o in range(out):
-            rows = [[b[o]] * width for _ in range(height)]
-            for i in range(height):
-                for j in range(width):
-                    for c in range(into):
-                        for u in range(k):
-                            for v in range(k):
-                                p, q = i + u - k // 2, j + v - k // 2
-                                if 0 <= p < height and 0 <= q < width:
-                                    a, e = (k - 1 - u, k - 1 - v) if flip else (u, v)
-                                    rows[i][j] += w[((o * into + c) * k + a) * k + e] * h[c][p][q]
-            full.append(rows)
-        if stride:
-            height, width = (height + 1) // 2, (width + 1) // 2
-            h = [
-                [[math.tanh(rows[2 * i][2 * j]) for j in range(width)] for i in range(height)]
-                for rows in full
-            ]
-            continue
-        height, width = height // 2, width // 2
-        h = [
-            [
-                [
-                    max(math.tanh(rows[2 * i + u][2 * j + v]) for u in (0, 1) for v in (0, 1))
-                    for j in range(width)
-                ]
-                for i in range(height)
-            ]
-            for rows in full
-        ]
-    flat = [value for channel in h for row in channel for value in row]
-    for layer, out in enumerate([*widths, n_outputs]):
-        w, b = take(out * len(flat)), take(out)
-        flat = [
-            sum(w[i * len(flat) + j] * flat[j] for j in range(len(flat))) + b[i] for i in range(out)
-        ]
-        if layer < len(widths):
-            flat = [math.tanh(v) for v in flat]
+        w, b = take(out, h.shape[1], k, k), take(out)
+        h = F.conv2d(h, w.flip(2, 3) if flip else w, b, padding=k // 2).tanh()
+        h = h[..., ::2, ::2] if stride else F.max_pool2d(h, 2)
+    h = h.flatten(1)
+    for out in widths:
+        h = F.linear(h, take(out, h.shape[1]), take(out)).tanh()
+    h = F.linear(h, take(3, h.shape[1]), take(3))
     assert at == len(theta)
-    return double(flat)
+    return h
 
 
 @pytest.mark.parametrize(
@@ -112,15 +73,9 @@ def test_forward_and_particles_literally(shape, channels, kernel, widths, downsa
     network = cnn(channels=channels, kernel=kernel, widths=widths, downsampling=downsampling).build(
         problem, Streams(0)
     )
-    image = (1, *shape) if len(shape) == 2 else shape
-    pixels = problem.train.x.reshape(3, image[0], -1)
-    mean = [float(pixels[:, c].mean()) for c in range(image[0])]
-    std = [float(pixels[:, c].std(correction=0)) for c in range(image[0])]
     theta = network.sample_prior(2, generator(1))
-    settings = mean, std, image, channels, kernel, widths, 3, downsampling == "stride"
-    expected = torch.stack(
-        [torch.stack([by_loops(k, row, *settings) for row in problem.test.x]) for k in theta]
-    )
+    settings = shape, channels, kernel, widths, downsampling == "stride"
+    expected = torch.stack([literally(k, problem.test.x, *settings) for k in theta])
     assert_close(network.outputs(theta, problem.test.x)[:, :, 0], expected)
     own = torch.stack([problem.test.x, problem.train.x])  # each particle its own images
     assert_close(network.outputs(theta, own)[0, :, 0], expected[0])
@@ -129,8 +84,8 @@ def test_forward_and_particles_literally(shape, channels, kernel, widths, downsa
         network.theta.copy_(theta[1])
     assert_close(network(problem.test.x)[:, 0], expected[1])
     if kernel > 1:  # a kernel turned round is another network
-        wrong = by_loops(theta[0], problem.test.x[0], *settings, flip=True)
-        assert float((wrong - expected[0, 0]).abs().max()) > 1e-3
+        wrong = literally(theta[0], problem.test.x, *settings, flip=True)
+        assert float((wrong - expected[0]).abs().max()) > 1e-3
 
 
 def test_normalisation_is_inside_the_model():
@@ -160,11 +115,8 @@ def test_normalisation_is_inside_the_model():
 def test_gradients_are_those_of_finite_differences(downsampling):
     problem = images(n=4)
     network = cnn(downsampling=downsampling).build(problem, Streams(0))
-    theta, x = (
-        network.sample_prior(2, generator(0)).requires_grad_(),
-        problem.test.x,
-    )
-    assert gradcheck(network.outputs, (theta, x.clone().requires_grad_()))
+    theta = network.sample_prior(2, generator(0)).requires_grad_()
+    assert gradcheck(network.outputs, (theta, problem.test.x.clone().requires_grad_()))
 
 
 def test_a_strided_convolution_is_the_librarys():
@@ -177,8 +129,7 @@ def test_a_strided_convolution_is_the_librarys():
         ours, theirs = convolve(*inputs, stride), F.conv2d(*inputs, stride=stride, padding=k // 2)
         assert_close(ours, theirs)
         along = normal(g, ours.shape)
-        for one, other in zip(*(grad(h, inputs, along) for h in (ours, theirs)), strict=True):
-            assert_close(one, other)
+        assert_close(grad(ours, inputs, along), grad(theirs, inputs, along))
         assert torch.autograd.gradgradcheck(lambda *z, s=stride: convolve(*z, s), inputs)
 
 
@@ -187,14 +138,9 @@ def test_glorot_limits_count_the_window():
     network = cnn(channels=[64, 32], widths=[200]).build(problem, Streams(0))
     (w1, _), (w2, b2), (w3, _), (w4, _) = network.layers(network.theta.detach())
     assert not b2.any()
-    limits = [
-        math.sqrt(6 / (9 + 64 * 9)),
-        math.sqrt(6 / (64 * 9 + 32 * 9)),
-        math.sqrt(6 / 328),
-        math.sqrt(6 / 203),
-    ]
-    for w, limit in zip((w1, w2, w3, w4), limits, strict=True):
-        assert 0.97 * limit < float(w.abs().max()) <= limit
+    fans = (9 + 64 * 9, 64 * 9 + 32 * 9, 328, 203)
+    for w, fan in zip((w1, w2, w3, w4), fans, strict=True):
+        assert 0.97 < float(w.abs().max()) / math.sqrt(6 / fan) <= 1
 
 
 def test_dropout_acts_on_features_and_hidden_units():
@@ -210,12 +156,8 @@ def test_dropout_acts_on_features_and_hidden_units():
     z = (f.mean(0)[:, 0] - network(x).detach()[:, 0]) / (variance / S).sqrt()
     assert float(z.abs().max()) < 4.5
     assert_close(f.var(0)[:, 0], variance, rtol=0.1, atol=0)
-    assert cnn(widths=[3], dropout=p).build(problem, Streams(0))(x, torch.Generator(), 5).shape == (
-        5,
-        2,
-        1,
-        3,
-    )
+    deep = cnn(widths=[3], dropout=p).build(problem, Streams(0))
+    assert deep(x, generator(), 5).shape == (5, 2, 1, 3)
 
 
 METHODS = {
