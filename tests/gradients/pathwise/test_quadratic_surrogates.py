@@ -2,104 +2,34 @@
 and what they leave."""
 
 import copy
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, build_model, component, generator, normal
-from support.small.small_problems import classes, real
-from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
+from pathwise_models import (
+    estimate,
+    estimates,
+    exact,
+    expand_row,
+    flat,
+    logistic,
+    nodes,
+    regression,
+    some,
+    spread_out,
+)
+from support.runs.configured import F64, component, generator, normal
+from support.small.small_problems import real
 from torch import nn
-from torch.autograd import functional, grad
+from torch.autograd import grad
 from torch.testing import assert_close
 
 from components.contracts.problems import Batch, Rows
-from components.errors import ConfigMismatchError
 from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.surrogate import Derivatives, apply_affine, mean_path, path
-from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from runner.execution.rng import Streams
 
 
-def flat(gradients):
-    return torch.cat([g.flatten() for g in gradients])
-
-
-def spread_out(q, seed=0):
-    """q with a mean, scales and correlations of its own."""
-    g = generator(seed)
-    with torch.no_grad():
-        for p in q.parameters():
-            p.add_(0.4 * normal(g, p.shape))
-    return q
-
-
-def logistic(noise="rows", full=True, n=6, n_inputs=1):
-    """Two classes, θ = (β_0, β_1): f_b = log σ(± x_bᵀ θ)."""
-    problem = classes(n=n, n_inputs=n_inputs, n_classes=2)
-    model = build_model("logistic_regression", problem, intercept_scale=1.0)
-    q = GlobalGaussian(
-        RowwiseLogJoint(model, n_inputs + 1, n),
-        torch.zeros(n_inputs + 1, dtype=F64),
-        0.8,
-        full,
-        noise,
-    )
-    return problem, spread_out(q)
-
-
-def regression(noise="rows", full=True):
-    """Linear regression: f_b is quadratic in θ."""
-    problem = real(n=8, n_inputs=2, n_tasks=1, missing=0.0)
-    model = build_model("linear_regression", problem, noise=0.25)
-    q = GlobalGaussian(
-        RowwiseLogJoint(model, 3, 8), torch.zeros(model.dim, dtype=F64), 0.5, full, noise
-    )
-    return problem, spread_out(q, 1)
-
-
-def nodes(dimensions, points=12):
-    """Gauss-Hermite points ε [K, D] and weights [K]: exact for polynomials up to degree 2·points −
-    1."""
-    at, weight = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(points))
-    grid = torch.cartesian_prod(*[at] * dimensions).reshape(-1, dimensions)
-    products = (
-        torch.cartesian_prod(*[weight / weight.sum()] * dimensions).reshape(-1, dimensions).prod(1)
-    )
-    return grid, products
-
-
-def exact(q, batch, points=40):
-    """∇ of the bound of the batch's rows, each with N/B, by quadrature over ε."""
-    at, weight = nodes(q.noise_dim, points)
-    theta = q.transform(at)[:, None]
-    value = batch.scale * (q.target.log_likelihood(theta, batch) * weight[:, None]).sum() - q.kl()
-    return flat(grad(value, list(q.parameters())))
-
-
-def some(problem, rows=(4, 1, 2)):
-    chosen = torch.tensor(rows)
-    return replace(problem.train.part(chosen, problem.n / len(rows)), numbers=chosen)
-
-
-def expand_row(q, batch, row, around):
-    """Slope [D] and Hessian [D, D] of f of one row, by torch."""
-    part = batch.part(torch.tensor([row]), 1.0)
-
-    def f(t):
-        return q.rows_at(part, t[None, None])[0, 0]
-
-    return functional.jacobian(f, around), functional.hessian(f, around)
-
-
-def estimate(estimator, q, batch, seed=0, state=None):
-    gradients, _, _ = estimator.estimate(q, batch, Streams(seed), state)
-    return flat(gradients)
-
-
-# ---- the equations
-# ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("full", [True, False])
 def test_what_a_path_has_in_the_mean(full):
     """E[∂θ(ε)ᵀ r(ε)] of an affine r, by quadrature."""
@@ -140,22 +70,16 @@ def test_derivatives_are_those_of_torch():
     )
 
 
-def by_hand(q, batch, noise, slopes, full):
-    """Σ_b S⁻¹ Σ_s {∂θ(ε_sb)ᵀ r_b(ε_sb) − E[∂θ(ε)ᵀ r_b(ε)]} for slopes r_b of (b, ε), the mean by
-    quadrature, in loops."""
-    parameters = list(q.parameters())
-    total = torch.zeros(sum(p.numel() for p in parameters), dtype=F64)
+def by_hand(q, batch, noise, slopes):
+    """Σ_b S⁻¹ Σ_s {∂θ(ε_sb)ᵀ r_b(ε_sb) − E[∂θ(ε)ᵀ r_b(ε)]} for slopes r_b of (b, ε [K, D]), the
+    mean by quadrature."""
     at, weight = nodes(q.noise_dim, 4)
 
-    def sent(b, e):
-        """∂θ(ε)ᵀ r_b(ε)."""
-        return flat(grad(q.transform(e) @ slopes(b, e), parameters))
+    def product(b, e):
+        return (q.transform(e) * slopes(b, e)).sum(-1)
 
-    for b in range(batch.n_rows):
-        mean = sum(w * sent(b, e) for e, w in zip(at, weight, strict=True))
-        for s in range(len(noise)):
-            total += (sent(b, noise[s, b]) - mean) / len(noise)
-    return total
+    terms = [product(b, noise[:, b]).mean() - weight @ product(b, at) for b in range(batch.n_rows)]
+    return flat(grad(sum(terms), list(q.parameters())))
 
 
 @pytest.mark.parametrize(("noise", "full"), [("rows", True), ("shared", True), ("rows", False)])
@@ -167,9 +91,9 @@ def test_the_taylor_estimate_is_the_one_printed(noise, full):
 
     def slopes(b, e):
         slope, H = expand_row(q, batch, b, m)
-        return slope + H @ L @ e
+        return slope + e @ (H @ L).T
 
-    expected = flat(plain) - batch.scale * by_hand(q, batch, epsilon, slopes, full)
+    expected = flat(plain) - batch.scale * by_hand(q, batch, epsilon, slopes)
     found, terms, _ = component("gradient", "taylor_cv", n_samples=2).estimate(
         q, batch, Streams(0), None
     )
@@ -198,7 +122,7 @@ def test_the_local_estimate_holds_the_slope_for_the_scale():
 @pytest.mark.parametrize("curvature", ["full", "diagonal"])
 def test_the_learnt_estimate_is_the_one_printed(curvature):
     problem, q = logistic()
-    batch, m, L = some(problem), q.mean.detach(), q.scale_tril.detach()
+    batch, L = some(problem), q.scale_tril.detach()
     estimator = component("gradient", "quadratic_cv", n_samples=2, curvature=curvature)
     state = estimator.init(q, Streams(0))
     spread_out(state.surrogate)
@@ -206,7 +130,7 @@ def test_the_learnt_estimate_is_the_one_printed(curvature):
     assert torch.equal(A, A.T)
     epsilon = q.draw_noise(batch, 2, Streams(0).noise)
     plain, _ = whole_gradient(q, batch, epsilon)
-    taken = batch.scale * by_hand(q, batch, epsilon, lambda row, e: b + A @ (m + L @ e - m), True)
+    taken = batch.scale * by_hand(q, batch, epsilon, lambda row, e: b + e @ (A @ L).T)
     found = estimate(estimator, q, batch, state=state)
     assert_close(found, flat(plain) - taken)
 
@@ -241,11 +165,8 @@ def test_the_joint_estimate_is_the_one_printed():
     for rows in ((0, 3), (5, 1)):
         _, _, state = estimator.estimate(q, some(problem, rows), rng, state)
     assert not bool(state.used.known.any())  # the pass goes on
-    state.used, state.h, state.H = (
-        copy.deepcopy(state.filled),
-        state.filled.h.sum(0),
-        state.filled.H.sum(0),
-    )
+    state.used = copy.deepcopy(state.filled)
+    state.h, state.H = state.filled.h.sum(0), state.filled.H.sum(0)
     then = q.mean.detach().clone()
     spread_out(q, 3)
     m, L, batch = q.mean.detach(), q.scale_tril.detach(), some(problem, (3, 4, 0))
@@ -255,26 +176,25 @@ def test_the_joint_estimate_is_the_one_printed():
         return slope - H @ around, H
 
     table = {n: expansion(n, then) for n in (0, 1, 3, 5)}
-    parameters, (at, weight) = list(q.parameters()), nodes(2, 4)
+    at, weight = nodes(2, 4)
 
-    def sent(h, H, e):
-        return flat(grad(q.transform(e) @ (h + H @ (m + L @ e)), parameters))
+    def product(h, H, e):
+        return (q.transform(e) * (h + (m + e @ L.T) @ H.T)).sum(-1)
 
     def mean(h, H):
-        return sum(w * sent(h, H, e) for e, w in zip(at, weight, strict=True))
+        return weight @ product(h, H, at)
 
     epsilon = q.draw_noise(batch, 2, Streams(5).noise)
     plain, _ = whole_gradient(q, batch, epsilon)
-    expected = flat(plain) + sum(mean(*pair) for pair in table.values())
+    taken = sum(mean(*pair) for pair in table.values())
     for b, n in enumerate((3, 4, 0)):
         pair = table.get(n) or expansion(n, m)
-        taken = sum(sent(*pair, epsilon[s, b]) for s in range(2)) / 2
-        expected = expected - batch.scale * (taken - (0 if n in table else mean(*pair)))
+        known = 0 if n in table else mean(*pair)
+        taken = taken - batch.scale * (product(*pair, epsilon[:, b]).mean() - known)
+    expected = flat(plain) + flat(grad(taken, list(q.parameters())))
     assert_close(estimate(estimator, q, batch, 5, state), expected)
 
 
-# ---- what they leave
-# -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("noise", ["rows", "shared"])
 def test_of_a_quadratic_log_joint_the_expansion_leaves_nothing(noise):
     problem, q = regression(noise)
@@ -318,128 +238,8 @@ def test_the_right_surrogate_leaves_nothing():
 def test_the_surrogate_learns_to_leave_little(full, curvature):
     problem, q = regression("shared", full)
     estimator = component("gradient", "quadratic_cv", lr=0.2, curvature=curvature)
-    draws = in_a_row(estimator, q, problem.train, 220)
+    draws = estimates(estimator, q, problem.train, 220)
     assert float(draws[-80:].var(0).sum() / draws[:20].var(0).sum()) < 0.4
-
-
-# ---- mean
-# ------------------------------------------------------------------------------------------------------------
-def largest_z(draws, expected):
-    n = len(draws)
-    # some have no noise left
-    return float(((draws.mean(0) - expected) / (draws.std(0) / n**0.5 + 1e-9)).abs().max())
-
-
-COMPARED = [("taylor_cv", {}), ("taylor_cv", {"scale": "local"}), ("quadratic_cv", {"lr": 0.3})]
-
-
-def in_a_row(estimator, module, batch, steps):
-    """Estimates of a module that stands still, while the estimator learns."""
-    rng, found = Streams(1), []
-    state = estimator.init(module, rng)
-    for _ in range(steps):
-        gradients, _, state = estimator.estimate(module, batch, rng, state)
-        found.append(flat(gradients))
-    return torch.stack(found)
-
-
-def of_many(which, name, changes, steps):
-    if which == "posterior":
-        problem, module = logistic()
-        batch, expected = problem.train, exact(module, problem.train)
-    else:
-        problem = real_rows(n=12)
-        module, batch = ppca(problem, exact_guide=False), problem.train
-        expected = flat(grad(exact_elbo(module, batch.x), list(module.parameters())))
-    return largest_z(
-        in_a_row(component("gradient", name, **changes), module, batch, steps), expected
-    )
-
-
-@pytest.mark.parametrize(("name", "changes"), COMPARED)
-@pytest.mark.parametrize("which", ["posterior", "guide"])
-def test_unbiased(which, name, changes):
-    assert component("gradient", name).unbiased
-    assert of_many(which, name, changes, 100) < 4.2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "changes"), COMPARED)
-@pytest.mark.parametrize("which", ["posterior", "guide"])
-def test_unbiased_in_many_draws(which, name, changes):
-    assert of_many(which, name, changes | {"n_samples": 10}, 10_000) < 4.2  # 10⁵ draws
-
-
-def shuffled_z_scores(repeats, steps, seed=0):
-    """Largest z-score of the estimates at each of the first steps, over fresh tables and fresh
-    orders of 6 rows, two a step."""
-    problem, q = logistic("shared")
-    estimator, rng, g = (
-        component("gradient", "joint_cv"),
-        Streams(seed),
-        generator(seed),
-    )
-    found = []
-    start = copy.deepcopy(q.state_dict())
-    for _ in range(repeats):
-        q.load_state_dict(start)
-        state, one = estimator.init(q, rng), []
-        order = torch.cat([torch.randperm(6, generator=g) for _ in range(3)])
-        for step in range(steps):
-            rows = tuple(order[2 * step : 2 * step + 2].tolist())
-            gradients, _, state = estimator.estimate(q, some(problem, rows), rng, state)
-            one.append(flat(gradients))
-            with torch.no_grad():
-                q.mean.add_(0.3)  # as training moves it: old and new entries differ
-        found.append(torch.stack(one))
-    scores = []
-    q.load_state_dict(start)
-    for draws in torch.stack(found, 1):
-        scores.append(largest_z(draws, exact(q, problem.train)))
-        with torch.no_grad():
-            q.mean.add_(0.3)
-    return scores
-
-
-def test_tables_are_unbiased_in_shuffled_passes():
-    """Within the first pass, where a sum that ran along would count rows twice, and within the
-    second."""
-    assert component("gradient", "joint_cv").unbiased
-    assert all(score < 4.2 for score in shuffled_z_scores(60, 6))
-
-
-@pytest.mark.slow
-def test_tables_are_unbiased_in_many_shuffled_passes():
-    assert all(score < 4.2 for score in shuffled_z_scores(5000, 8))
-
-
-def test_no_surrogate_knows_the_noise_that_it_corrects():
-    """Always the first step, from which Adam moves v by its whole rate: what it learns from itself
-    would show."""
-    problem, q = logistic()
-    estimator, rng = component("gradient", "quadratic_cv", lr=1.0), Streams(0)
-    state = estimator.init(q, rng)
-    draws = [
-        flat(estimator.estimate(q, problem.train, rng, copy.deepcopy(state))[0]) for _ in range(300)
-    ]
-    assert largest_z(torch.stack(draws), exact(q, problem.train)) < 4
-
-
-# ---- what is refused
-# -------------------------------------------------------------------------------------------------
-def test_tables_of_no_rows_of_unknown_rows_and_beyond_memory():
-    problem, q = logistic()
-    estimator = component("gradient", "joint_cv")
-    state = estimator.init(q, Streams(0))
-    for batch in (problem.train.part(torch.tensor([1]), 6.0), Rows(torch.zeros(1, 0), 1.0)):
-        with pytest.raises(ConfigMismatchError, match="nothing says so; choose gradient=taylor_cv"):
-            estimator.estimate(q, batch, Streams(0), state)
-    q.target = RowwiseLogJoint(q.target.model)
-    with pytest.raises(ConfigMismatchError, match="here are no rows; choose gradient=taylor_cv"):
-        estimator.init(q, Streams(0))
-    q.target = RowwiseLogJoint(q.target.model, 2, 10**9)
-    with pytest.raises(ConfigMismatchError, match="would have 4000000000 numbers"):
-        estimator.init(q, Streams(0))
 
 
 def test_minibatches_say_which_rows_they_are():

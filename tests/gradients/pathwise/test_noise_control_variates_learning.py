@@ -1,0 +1,188 @@
+"""Control variates of the reparameterisation gradient while they learn: their mean, and what they
+leave of the noise."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from pathwise_models import (
+    Location,
+    flat,
+    gaussian_models,
+    gradient,
+    rows,
+    share_noise,
+    trained,
+    z_score,
+)
+from support.runs.configured import F64, component, generator
+
+from components.gradients.pathwise.bound import row_gradients, whole_gradient
+from components.gradients.pathwise.controlled import Told, control_variates
+from runner.execution.rng import Streams
+
+OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]
+COMPARED = [
+    ("amortised_cv", {"order": 1}),
+    ("amortised_cv", {"order": 2, "objective": "partial_gradients"}),
+    ("amortised_cv", {"order": 2, "objective": "gradient_sum", "unit": "one"}),
+    ("context_free_cv", {"order": 1}),
+    ("context_free_cv", {"order": 2, "solver": "moving_average", "decay": 0.9}),
+    ("context_free_cv", {"radial": 3, "solver": "moving_average", "decay": 0.9}),
+    ("amortised_cv", {"radial": 2}),
+]
+LINEAR_IN_NOISE = [("amortised_cv", {"widths": []}), ("context_free_cv", {})]
+
+
+@pytest.mark.parametrize(
+    ("which", "number", "steps"),
+    [
+        (0, 0, 400),
+        (0, 1, 100),
+        (0, 2, 400),
+        (0, 3, 400),
+        (0, 4, 400),
+        (0, 5, 400),
+        (0, 6, 200),
+        (1, 0, 300),
+        (1, 4, 300),
+    ],
+)
+def test_unbiased_while_it_learns(which, number, steps):
+    name, changes = COMPARED[number]
+    assert component("gradient", name).unbiased
+    # The first steps, at a rate at which a coefficient that knew its own noise would show.
+    assert largest_z(name, changes | {"lr": 0.3}, *gaussian_models()[which], steps) < 4.2
+
+
+@pytest.mark.parametrize("name", ["amortised_cv", "context_free_cv"])
+def test_no_coefficient_knows_the_noise_that_it_corrects(name):
+    """Always the first step, where Adam moves every coefficient by its whole rate: what it learns
+    from itself would show."""
+    module, batch, rng = Location(), rows(), Streams(0)
+    estimator = gradient(name, lr=1.0, **({"widths": []} if name == "amortised_cv" else {}))
+    state = estimator.init(module, rng)
+    draws = torch.stack(
+        [flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(300)]
+    )
+    assert z_score(draws, module.exact(batch.x)) < 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "changes"), COMPARED)
+@pytest.mark.parametrize("which", [0, 1])
+def test_unbiased_in_many_draws(which, name, changes):
+    """10⁵ draws of the noise, ten to a step."""
+    changes = changes | {"lr": 0.05, "n_samples": 10}
+    assert largest_z(name, changes, *gaussian_models()[which], 10_000) < 4.2
+
+
+def best_possible(module, batch, draws=4000):
+    """Tr Cov of the gradient, and of what the best linear coefficients of each row leave, by least
+    squares."""
+    g, found, noises = generator(5), [], []
+    for _ in range(draws):
+        noise = module.draw_noise(batch, 1, g)
+        found.append(flat(whole_gradient(module, batch, noise)[0]))
+        noises.append(noise.flatten())
+    G, W = torch.stack(found), torch.stack(noises)
+    G = G - G.mean(0)
+    left = G - W @ torch.linalg.lstsq(W, G).solution
+    return float(G.var(0).sum()), float(left.var(0).sum())
+
+
+def left_of_linear(name, changes, objective, steps, lr=0.03):
+    """Variance of the gradient in a, linear in the noise, over its own without a control variate:
+    (N/B)² B e^{2s}, exact."""
+    module, batch = Location(), rows(scale=2.0)
+    estimator = gradient(name, objective=objective, lr=lr, **changes)
+    draws = trained(estimator, module, batch, steps)[2]
+    return float((draws[-100:, :2].var(0) / (4 * 5 * (2 * module.s).exp().detach())).max())
+
+
+@pytest.mark.parametrize(("name", "changes"), LINEAR_IN_NOISE)
+def test_order_one_removes_the_noise_where_the_gradient_is_linear_in_it(name, changes):
+    assert left_of_linear(name, changes, "squared_difference", 700) < 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(("name", "changes"), LINEAR_IN_NOISE)
+def test_order_one_removes_it_by_every_objective(name, changes, objective):
+    assert left_of_linear(name, changes, objective, 3000, lr=0.005) < 0.15
+
+
+@pytest.mark.slow
+def test_order_two_removes_what_is_quadratic():
+    module, batch = Location(), rows()
+    estimator = gradient("amortised_cv", order=2, widths=[], objective="partial_gradients", lr=0.01)
+    draws = trained(estimator, module, batch, 2500)[2]
+    assert float((draws[-400:].var(0) / draws[:50].var(0)).max()) < 0.05
+
+
+def test_the_moving_average_finds_the_best_coefficient():
+    module, batch = Location(), rows(scale=2.0)
+    for samples in (1, 2):
+        estimator = gradient(
+            "context_free_cv", solver="moving_average", decay=0.998, n_samples=samples
+        )
+        state, _, draws = trained(estimator, module, batch, 1000)
+        scale = module.s.exp().detach()
+        slope = scale * (batch.x - module.a.detach()).mean(0)
+        best = torch.cat([-scale.diag(), slope.diag()])
+        # Cov[Ĝ, W] Cov[W]⁻¹ in units of N/B
+        assert torch.allclose(state.coefficient.c, best, atol=0.25)
+        left = draws[-200:, :2].var(0).sum() / (4 * 5 / samples * scale.square().sum())
+        assert float(left) < 0.15
+
+
+def test_moments_row_by_row_have_the_same_mean_and_vary_less():
+    """B⁻¹ Σ_b (ĝ_b − ḡ/B) w_bᵀ against (Ĝ − ḡ) Wᵀ/B by 2,000 noises, within their Monte-Carlo
+    errors; order 2, S = 2."""
+    module, batch = Location(0.02), rows(scale=2.0)
+    by_row, by_sum = (gradient("context_free_cv", solver="moving_average", order=2, n_samples=2, objective=objective)
+                      for objective in ("partial_gradients", "squared_difference"))  # fmt: skip
+    rng, found = Streams(4), {"rows": [], "sum": []}
+    mean = whole_gradient(module, batch, torch.zeros(1, 5, 2, dtype=F64))[0]
+    mean = flat(mean) + 1.0  # not the mean of Ĝ, which need not be known
+    for _ in range(2000):
+        noise = module.draw_noise(batch, 2, rng.noise)
+        parts, gradients, _ = row_gradients(module, batch, noise)
+        told = Told(2.0, control_variates(noise, 2), False, flat(gradients), parts, parts)
+        found["rows"].append(by_row.moments(told, mean))
+        found["sum"].append(by_sum.moments(replace(told, rows=None), mean))
+    one, other = (torch.stack(values) for values in found.values())
+    error = ((one.var(0) + other.var(0)) / len(one)).sqrt()
+    assert float(((one.mean(0) - other.mean(0)) / error).abs().max()) < 4.5
+    assert float(one.var(0).sum()) < 0.5 * float(other.var(0).sum())
+
+
+@pytest.mark.slow
+def test_an_amortised_coefficient_beats_one_for_all_rows():
+    module, batch = Location(), rows()
+    plain, least = best_possible(module, batch, 2000)
+    keys = {"objective": "partial_gradients", "lr": 0.005}
+    amortised = trained(gradient("amortised_cv", widths=[], **keys), module, batch, 2000)[2]
+    one = trained(gradient("context_free_cv", **keys), module, batch, 2000)[2]
+    ratios = [float(draws[-300:].var(0).sum()) / plain for draws in (amortised, one)]
+    # what the best coefficients of each row leave
+    assert ratios[0] == pytest.approx(least / plain, rel=0.2)
+    assert ratios[0] < 0.9 * ratios[1]
+
+
+def test_shared_noise_has_the_covariance_of_its_sum():
+    module, batch = share_noise(Location()), rows()
+    trained(gradient("amortised_cv"), module, batch, 1)
+    draws = trained(
+        gradient("context_free_cv", solver="moving_average", decay=0.998), module, batch, 800
+    )[2]
+    assert float(draws[-300:, :2].var(0).sum() / (25 * (2 * module.s).exp().detach().sum())) < 0.1
+
+
+def largest_z(name, changes, module, exact, batch, steps):
+    """Largest |mean − exact| in standard errors while the coefficients are learnt (martingale
+    differences)."""
+    estimator = gradient(name, **changes)
+    _, _, draws = trained(estimator, module, batch, steps)
+    return z_score(draws, exact)

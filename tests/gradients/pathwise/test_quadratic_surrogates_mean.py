@@ -1,0 +1,110 @@
+"""The mean of control variates that are gradients of quadratic surrogates, and refused tables."""
+
+import copy
+
+import pytest
+import torch
+from pathwise_models import (
+    estimates,
+    exact,
+    flat,
+    logistic,
+    some,
+    z_score,
+)
+from support.runs.configured import component, generator
+from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
+from torch.autograd import grad
+
+from components.contracts.problems import Rows
+from components.errors import ConfigMismatchError
+from components.inference.variational.global_gaussian import RowwiseLogJoint
+from runner.execution.rng import Streams
+
+COMPARED = [("taylor_cv", {}), ("taylor_cv", {"scale": "local"}), ("quadratic_cv", {"lr": 0.3})]
+
+
+@pytest.mark.parametrize(("name", "changes"), COMPARED)
+@pytest.mark.parametrize("which", ["posterior", "guide"])
+def test_unbiased(which, name, changes):
+    assert component("gradient", name).unbiased
+    assert largest_z(which, name, changes, 100) < 4.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "changes"), COMPARED)
+@pytest.mark.parametrize("which", ["posterior", "guide"])
+def test_unbiased_in_many_draws(which, name, changes):
+    assert largest_z(which, name, changes | {"n_samples": 10}, 10_000) < 4.2  # 10⁵ draws
+
+
+def largest_z(which, name, changes, steps):
+    if which == "posterior":
+        problem, module = logistic()
+        batch, expected = problem.train, exact(module, problem.train)
+    else:
+        problem = real_rows(n=12)
+        module, batch = ppca(problem, exact_guide=False), problem.train
+        expected = flat(grad(exact_elbo(module, batch.x), list(module.parameters())))
+    estimator = component("gradient", name, **changes)
+    return z_score(estimates(estimator, module, batch, steps), expected)
+
+
+def shuffled_z_scores(repeats, steps):
+    """Largest z-score of the estimates at each of the first steps, over fresh tables and fresh
+    orders of 6 rows, two a step."""
+    problem, q = logistic("shared")
+    estimator, rng, g = component("gradient", "joint_cv"), Streams(0), generator(0)
+    start, found, means = copy.deepcopy(q.state_dict()), [], []
+    for _ in range(repeats):
+        q.load_state_dict(start)
+        state, found_here = estimator.init(q, rng), []
+        order = torch.cat([torch.randperm(6, generator=g) for _ in range(3)])
+        for step in range(steps):
+            rows = tuple(order[2 * step : 2 * step + 2].tolist())
+            if len(means) < steps:
+                means.append(exact(q, problem.train))
+            gradients, _, state = estimator.estimate(q, some(problem, rows), rng, state)
+            found_here.append(flat(gradients))
+            q.mean.data.add_(0.3)  # as training moves it: old and new entries differ
+        found.append(torch.stack(found_here))
+    return [z_score(d, m) for d, m in zip(torch.stack(found, 1), means, strict=True)]
+
+
+def test_tables_are_unbiased_in_shuffled_passes():
+    """Within the first pass, where a sum that ran along would count rows twice, and within the
+    second."""
+    assert component("gradient", "joint_cv").unbiased
+    assert all(score < 4.2 for score in shuffled_z_scores(60, 6))
+
+
+@pytest.mark.slow
+def test_tables_are_unbiased_in_many_shuffled_passes():
+    assert all(score < 4.2 for score in shuffled_z_scores(5000, 8))
+
+
+def test_no_surrogate_knows_the_noise_that_it_corrects():
+    """Always the first step, from which Adam moves v by its whole rate: what it learns from itself
+    would show."""
+    problem, q = logistic()
+    estimator, rng = component("gradient", "quadratic_cv", lr=1.0), Streams(0)
+    state = estimator.init(q, rng)
+    draws = [
+        flat(estimator.estimate(q, problem.train, rng, copy.deepcopy(state))[0]) for _ in range(300)
+    ]
+    assert z_score(torch.stack(draws), exact(q, problem.train)) < 4
+
+
+def test_tables_of_no_rows_of_unknown_rows_and_beyond_memory():
+    problem, q = logistic()
+    estimator = component("gradient", "joint_cv")
+    state = estimator.init(q, Streams(0))
+    for batch in (problem.train.part(torch.tensor([1]), 6.0), Rows(torch.zeros(1, 0), 1.0)):
+        with pytest.raises(ConfigMismatchError, match="nothing says so; choose gradient=taylor_cv"):
+            estimator.estimate(q, batch, Streams(0), state)
+    q.target = RowwiseLogJoint(q.target.model)
+    with pytest.raises(ConfigMismatchError, match="here are no rows; choose gradient=taylor_cv"):
+        estimator.init(q, Streams(0))
+    q.target = RowwiseLogJoint(q.target.model, 2, 10**9)
+    with pytest.raises(ConfigMismatchError, match="would have 4000000000 numbers"):
+        estimator.init(q, Streams(0))
