@@ -53,10 +53,10 @@ def test_poisson_predictive_literally():
     mean, variance = torch.full((1, 1, 1, 1), 0.4, dtype=F64), torch.full((1, 1, 1, 1), 0.3)
     p = PoissonLabels(30, LIKE).predictive(mean, variance.double(), None)
     assert isinstance(p, PoissonMixture)
-    rate = double(0.4 + 0.15).exp()
+    rate = double([[0.4 + 0.15]]).exp()
     assert_close(p.mean, rate)
     total_variance = rate + rate.square() * (math.exp(0.3) - 1)
-    assert_close(p.variance, total_variance.expand(1, 1))
+    assert_close(p.variance, total_variance)
     ks = torch.arange(60, dtype=F64)[:, None]
     probabilities = PoissonMixture(p.log_rate.expand(-1, 60, 1), p.log_weights).log_prob(ks).exp()
     assert float(probabilities.sum()) == pytest.approx(1.0, abs=1e-9)

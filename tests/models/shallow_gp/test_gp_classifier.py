@@ -102,7 +102,7 @@ def test_it_is_igp_with_a_sparse_posterior():
     }
     peer = component("model", "igp", **shared, posterior="sparse", ard="none")
     ends = [trained(problem, model, 10) for model in (gp(**shared), peer)]
-    assert_close(ends[0].module.parameters(), ends[1].module.parameters(), rtol=0, atol=0)
+    assert_close(*(list(end.module.parameters()) for end in ends), rtol=0, atol=0)
 
 
 def test_lengthscale_follows_the_units_of_the_inputs():
