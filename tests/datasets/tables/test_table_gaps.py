@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from omegaconf import OmegaConf
-from support.runs.configured import build_model, component, make_setting
+from support.runs.configured import build_model, component
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
@@ -24,12 +23,6 @@ from runner.execution.rng import Streams
 from runner.python.export.new_rows import read_rows, to_inputs
 
 WORDS = ["", "NA", "NaN", "nan", "null", "?"]
-
-
-def load_table(tmp_path: Path, content: str, **keys):
-    (tmp_path / "mine.csv").write_text(content, encoding="utf-8")
-    setting = make_setting(tmp_path)
-    return component("dataset", "csv", path="mine.csv", **keys).load(Streams(0), setting)
 
 
 def rows_of(n: int = 40) -> list[list[str]]:
@@ -54,8 +47,8 @@ def written(rows: list[list[str]]) -> str:
 IMPUTE = {"gaps": "impute", "dates": "parts", "split": "part"}
 
 
-def test_gaps_are_imputed_by_the_training_rows(tmp_path):
-    problem = load_table(tmp_path, written(rows_of()), **IMPUTE)
+def test_gaps_are_imputed_by_the_training_rows(tmp_path, load_table):
+    problem = load_table(written(rows_of()), **IMPUTE)
     frame = pd.read_csv(tmp_path / "mine.csv", na_values=["n/a", "-"])
     train = frame[:30]
     days = pd.to_datetime(frame.when, format="%d.%m.%Y").dt
@@ -87,12 +80,12 @@ def test_gaps_are_imputed_by_the_training_rows(tmp_path):
         to_inputs(new.assign(when="2021-03-05"), problem.columns, "frame")
 
 
-def test_rows_with_gaps_are_dropped_or_refused(tmp_path):
+def test_rows_with_gaps_are_dropped_or_refused(load_table):
     rows = rows_of()
     whole = [row for row in rows if not {"n/a", "-", ""} & {*row}]
     keys = {"dates": "days", "split": "part"}
-    dropped = load_table(tmp_path, written(rows), gaps="drop", **keys)
-    plain = load_table(tmp_path, written(whole), **keys)
+    dropped = load_table(written(rows), gaps="drop", **keys)
+    plain = load_table(written(whole), **keys)
     assert torch.equal(dropped.train.x, plain.train.x)
     assert torch.equal(dropped.test.x, plain.test.x)
     assert "9 (a 6, b 1, city 4), left out" in dropped.describe()["rows with gaps"]
@@ -100,22 +93,22 @@ def test_rows_with_gaps_are_dropped_or_refused(tmp_path):
     with pytest.raises(ConfigError, match="row 0: a is missing; fill it"):
         to_inputs(new, dropped.columns, "frame")
     with pytest.raises(ValueError, match="keep is for rows without labels"):
-        load_table(tmp_path, written(rows), gaps="keep")
+        load_table(written(rows), gaps="keep")
 
 
-def test_equal_gaps_have_one_indicator(tmp_path):
+def test_equal_gaps_have_one_indicator(load_table):
     lines = [f"{'' if i % 5 == 0 else i},{'' if i % 5 == 0 else i * i % 7},{i}" for i in range(40)]
-    problem = load_table(tmp_path, "a,b,y\n" + "\n".join(lines), gaps="impute")
+    problem = load_table("a,b,y\n" + "\n".join(lines), gaps="impute")
     assert problem.input_names == ["a", "a missing", "b"]
 
 
-def test_gaps_of_rows_without_labels_are_imputed_in_their_units(tmp_path):
+def test_gaps_of_rows_without_labels_are_imputed_in_their_units(load_table):
     g = np.random.default_rng(1)
     x = g.normal(size=(60, 2)) @ g.normal(size=(2, 4)) + 0.1 * g.normal(size=(60, 4))
     x = x * [1, 10, 0.1, 3] + [5, 0, -2, 100]
     x[g.random(x.shape) < 0.2] = np.nan
     frame = pd.DataFrame(x, columns=list("abcd"))
-    problem = load_table(tmp_path, frame.to_csv(index=False), targets=[], gaps="keep")
+    problem = load_table(frame.to_csv(index=False), targets=[], gaps="keep")
     assert (
         component("dataset", "csv", path="m.csv", targets=[], gaps="keep").holds() == "incomplete"
     )
@@ -143,14 +136,14 @@ def test_gaps_of_rows_without_labels_are_imputed_in_their_units(tmp_path):
         assert_close(sd, float(rest.sqrt()))
 
 
-def test_all_faults_are_reported_with_keys_that_avoid_them(tmp_path):
+def test_all_faults_are_reported_with_keys_that_avoid_them(load_table):
     header = "a,b,c,d,e,e,when,y,\n"
     lines = [
         f"{'' if i == 4 else i},{'?' if i in (2, 9) else i * i % 7},text {i},7,1,2,2020-01-{1 + i % 28:02d},{i},{i * 3}"
         for i in range(40)
     ]
     with pytest.raises(ConfigMismatchError) as caught:
-        load_table(tmp_path, header + "\n".join(lines))
+        load_table(header + "\n".join(lines))
     first, *faults, last = str(caught.value).splitlines()
     assert first.endswith("mine.csv has 6 faults:")
     for fault in (
@@ -165,7 +158,7 @@ def test_all_faults_are_reported_with_keys_that_avoid_them(tmp_path):
         assert any(line.strip().startswith(fault) for line in faults), fault
     words = shlex.split(last.removeprefix("  to proceed: "))
     keys = OmegaConf.to_container(OmegaConf.from_dotlist(words))["dataset"]
-    problem = load_table(tmp_path, header + "\n".join(lines), **keys)
+    problem = load_table(header + "\n".join(lines), **keys)
     assert problem.input_names == ["a", "a missing", "b", "b missing", "when days"]
 
 
@@ -180,10 +173,10 @@ def test_all_faults_are_reported_with_keys_that_avoid_them(tmp_path):
         (["", "", ""], "x has no value in a training row"),
     ],
 )
-def test_cells_that_are_no_inputs_are_refused(tmp_path, cells, error):
+def test_cells_that_are_no_inputs_are_refused(load_table, cells, error):
     content = "x,y\n" + "".join(f"{cell},{i}\n" for i, cell in enumerate(cells))
     with pytest.raises(ConfigMismatchError, match=error):
-        load_table(tmp_path, content)
+        load_table(content)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +195,8 @@ def test_cells_without_a_value(cells, missing):
 
 
 @pytest.mark.parametrize("end", [",", ",,", ", "])
-def test_a_delimiter_that_ends_lines_is_no_column(tmp_path, end):
+def test_a_delimiter_that_ends_lines_is_no_column(load_table, end):
     rows = "".join(f"{i};{i * i}{end}\n".replace(",", ";") for i in range(9))
-    assert load_table(tmp_path, "x;y\n" + rows).input_names == ["x"]
+    assert load_table("x;y\n" + rows).input_names == ["x"]
     with pytest.raises(Exception, match=re.escape("3 cells under 2 names")):
-        load_table(tmp_path, f"x,y\n{rows.replace(';', ',')}1,2,3\n")
+        load_table(f"x,y\n{rows.replace(';', ',')}1,2,3\n")
