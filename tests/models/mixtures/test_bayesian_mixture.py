@@ -8,7 +8,8 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import build_model, component, double, generator, load, normal
+from support.runs.configured import component, double, generator, load, normal
+from support.small.small_problems import train
 from support.targets.known_targets import z_score
 from support.targets.mean_field_families import F64, fitted, made, rows
 from torch.autograd.functional import jacobian
@@ -252,11 +253,9 @@ def test_rand_index_is_scikit_learns():
 
 
 def test_draws_predict_rows_and_find_clusters():
-    problem, rng = load("mixture_sim", n_train=100, n_test=200)
+    problem, _ = load("mixture_sim", n_train=100, n_test=200)
     inference = component("inference", "cavi", draws=200)
-    state = inference.init(build_model("gaussian_mixture", problem), problem, rng)
-    for _, batch in problem.batches("whole", rng, 0, 60):
-        state, _ = inference.step(state, batch, rng)
+    state, rng = train(inference, component("model", "gaussian_mixture"), problem, 60)
     posterior = inference.posterior(state)
     by_draws = super(type(posterior), posterior).log_predictive(problem.test)
     assert float((by_draws - posterior.log_predictive(problem.test)).abs().mean()) < 0.05
