@@ -1,7 +1,5 @@
 """Data files: found, downloaded, verified, and never used when they are not what they should be."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import http.server
@@ -82,14 +80,14 @@ def _own_cache(tmp_path, monkeypatch):
     files.forget()
 
 
-def listed(monkeypatch, *urls: str, **facts) -> DataFile:
+def listed(monkeypatch, *urls, **facts):
     """The toy file, alone in the catalogue, with these addresses."""
     file = replace(FILE, urls=urls, **facts)
     monkeypatch.setattr(files, "catalogue", lambda: (file,))
     return file
 
 
-def put(folder: Path, content: bytes = CONTENT) -> Path:
+def put(folder, content=CONTENT):
     path = folder / FILE.path
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -306,7 +304,7 @@ def test_no_folder_can_be_written(tmp_path, monkeypatch, server):
         files.locate(tmp_path, FILE.path)
 
 
-def _locate(folder: Path, address: str, results) -> None:
+def _locate(folder, address, results):
     file = replace(FILE, urls=(f"{address}/good",))
     files.catalogue = lambda: (file,)
     results.put(files.locate(folder, FILE.path).read_bytes() == CONTENT)

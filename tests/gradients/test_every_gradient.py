@@ -4,10 +4,6 @@ one family of tests.
 The list is the registry's: a new estimator is tested without being named.  One whose needs a model
 does not meet is left out of that model."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
-
 import pytest
 import torch
 from scipy.stats import t
@@ -35,7 +31,7 @@ OFFERED = DVAE.offers | GaussianVI.makes | {"factored_guide"}
 UNBIASED = [name for name in ALL if registry.get("gradient", name).unbiased]
 
 
-def estimator_of(name: str, n_samples: int):
+def estimator_of(name, n_samples):
     """The gradient with the defaults of its YAML; its members, if it has some, draw as many."""
     changes = {"n_samples": n_samples}
     if members := defaults("gradient", name).get("members"):
@@ -43,7 +39,7 @@ def estimator_of(name: str, n_samples: int):
     return component("gradient", name, **changes)
 
 
-def of_bernoulli(name: str, draws: int, groups: int) -> torch.Tensor:
+def of_bernoulli(name, draws, groups):
     """z-scores [P]; rows are repeated, so that a group's estimate is a mean of many."""
     estimator, x = estimator_of(name, SAMPLES), binary_rows(n=2).train.x
     module, batch = small_dvae(binary_rows(n=2)), Rows(x, 3.0)
@@ -57,9 +53,7 @@ def of_bernoulli(name: str, draws: int, groups: int) -> torch.Tensor:
     return z_scores(estimator, module, batch, draws, groups, exact)
 
 
-def of_gaussian(
-    name: str, full: bool, draws: int, groups: int, noise: str = "rows"
-) -> torch.Tensor:
+def of_gaussian(name, full, draws, groups, noise="rows"):
     """z-scores [P] of q(θ) = N(m, L Lᵀ), every estimate of a minibatch and of draws/groups draws
     for each row."""
     estimator = estimator_of(name, draws // groups)
@@ -74,9 +68,7 @@ def of_gaussian(
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
 
 
-def swept(
-    names: Iterable[str], draws: int, groups: int, steps: int
-) -> Iterator[tuple[str, torch.Tensor]]:
+def swept(names, draws, groups, steps):
     """z-scores of each gradient on each model that has what it needs; in groups there, in steps
     here."""
     for name in names:
@@ -90,7 +82,7 @@ def swept(
                 yield f"{name} of q with full={full}", of_gaussian(name, full, draws, steps)
 
 
-def failing(names: Iterable[str], draws: int, groups: int, steps: int) -> list[str]:
+def failing(names, draws, groups, steps):
     """What Holm's procedure at level 0.001 rejects, of t-tests (of as many degrees of freedom as
     the fewer of groups and steps leave) of all parameters, models and gradients at once."""
     tests = [
@@ -101,7 +93,7 @@ def failing(names: Iterable[str], draws: int, groups: int, steps: int) -> list[s
         for label, scores in swept(names, draws, groups, steps)
         for i, z in enumerate(scores)
     ]
-    rejected: list[str] = []
+    rejected = []
     for rank, (p, label) in enumerate(sorted(tests)):
         if p * (len(tests) - rank) > 0.001:
             break

@@ -1,14 +1,11 @@
 """What the scores of density and supervised problems say of a sample of draws."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 from support.runs.configured import F64, generator, load, normal
 from support.small.small_problems import classes, real
-from torch import Tensor
 from torch.autograd import grad
 from torch.testing import assert_close
 
@@ -25,13 +22,13 @@ APART = 1.5  # R̂ of ranks of three chains, one of them far away, is 1.69
 class Linear:
     """f(x) = θ_1 x_1 + … in two tasks, whatever the rest of θ; its parameters may have names."""
 
-    def __init__(self, names: list[str], target: str = "real"):
+    def __init__(self, names, target="real"):
         self.names, self.target = names, target
 
-    def constrain(self, theta: Tensor) -> Tensor:
+    def constrain(self, theta):
         return theta
 
-    def predictive(self, theta: Tensor, x: Tensor) -> GaussianMixture | Categorical:
+    def predictive(self, theta, x):
         f = theta[:, : x.shape[1]] @ x.T  # [K, B]
         if self.target == "real":
             mu = torch.stack([f, 2 * f], -1)  # [K, B, T]
@@ -40,7 +37,7 @@ class Linear:
         return Categorical(torch.stack([torch.zeros_like(f), f, -f], -1).unsqueeze(2))
 
 
-def drawn(names: list[str], target: str = "real", n: int = 50, dim: int = 4) -> Draws:
+def drawn(names, target="real", n=50, dim=4):
     theta = normal(generator(0), 3, n, dim)
     return Draws(theta, theta[:, 0], names, Linear(names, target))
 

@@ -1,8 +1,6 @@
 """Unlabelled problems: ragged rows, batches that any kind of problem shares, bounds and
 perplexity."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -19,7 +17,7 @@ from components.problems.unlabelled import Unlabelled
 from runner.execution.rng import Streams
 
 
-def as_lists(words: Words) -> list[list[int]]:
+def as_lists(words):
     return [part.tolist() for part in words.words.split(words.lengths.tolist())]
 
 

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from components.contracts.posteriors import HoldsTopics
-from components.contracts.problems import Counts
 from components.errors import ConfigMismatchError
 from components.topics.corpus import count_words, halves
 from components.topics.topic_posterior import Topics
@@ -29,12 +28,12 @@ from components.topics.topic_scores import (
 from runner.execution.rng import Streams
 
 
-def as_lists(counts: Counts) -> list[list[int]]:
+def as_lists(counts):
     words = counts.words.repeat_interleave(counts.counts)
     return [part.tolist() for part in words.split(counts.totals.tolist())]
 
 
-def even(K=2, V=3, seed=0) -> Tensor:
+def even(K=2, V=3, seed=0):
     topics = torch.rand(K, V, generator=generator(seed)).double()
     return topics / topics.sum(1, keepdim=True)
 

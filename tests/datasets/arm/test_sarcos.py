@@ -1,8 +1,6 @@
 """SARCOS: the protocol of A.1.2, the three splits, and what takes the place of files that cannot be
 had."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import warnings
@@ -45,7 +43,7 @@ def _small_world(own_cache, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def published(tmp_path_factory) -> Path:
+def published(tmp_path_factory):
     """A data folder of files in the published form and size; a row's entries say which row it
     is."""
     folder = tmp_path_factory.mktemp("published")
@@ -61,7 +59,7 @@ def published(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def genuine(published, monkeypatch) -> Path:
+def genuine(published, monkeypatch):
     """The same folder, with a catalogue in which its files are the genuine ones."""
     catalogue = tuple(
         replace(

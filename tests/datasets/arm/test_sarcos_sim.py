@@ -3,7 +3,6 @@
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,7 +122,7 @@ def small(monkeypatch):
     return generated
 
 
-def fresh(folder: Path):
+def fresh(folder):
     simulated_rows.cache_clear()
     return simulated_rows(folder)
 

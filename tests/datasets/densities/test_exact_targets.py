@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -7,14 +5,13 @@ import torch
 from pydantic import ValidationError
 from support.runs.configured import component, double, generator, load, normal
 from support.targets.known_targets import F64, sampled
-from torch import Tensor
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
 MODEL = "target_density"
 
 
-def density_of_z(z: Tensor) -> Tensor:
+def density_of_z(z):
     """p(z) = Σ π_i λ_i exp(−λ_i z), to the letter."""
     return sum(p * rate * torch.exp(-rate * z) for p, rate in ((1 / 3, 1.5), (2 / 3, 0.5)))
 

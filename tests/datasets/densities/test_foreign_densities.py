@@ -2,8 +2,6 @@
 
 A stand-in of bridgestan has its interface; the packages themselves are tried where installed."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -40,7 +38,7 @@ REAL = [
 
 
 @pytest.fixture
-def program(tmp_path, monkeypatch) -> Path:
+def program(tmp_path, monkeypatch):
     """A program for the stand-in of bridgestan."""
     monkeypatch.syspath_prepend(str(FIXTURES / "stand_in"))
     monkeypatch.delitem(sys.modules, "bridgestan", raising=False)
@@ -115,7 +113,7 @@ def test_nuts_reaches_the_exact_moments(program, tmp_path):
 def test_other_code_or_data_are_another_target(program, tmp_path):
     data = tmp_path / "data.json"
 
-    def name(text: str, a: float) -> str:
+    def name(text, a):
         program.write_text(text)
         data.write_text(json.dumps({"a": a}))
         changed = component("dataset", "stan", program=str(program), data=str(data))
@@ -177,12 +175,12 @@ def test_a_method_with_hessians_says_what_it_needs(program):
         fit.init(component("model", "target_density").build(target, rng), target, rng)
 
 
-def real(name: str, **keys):
+def real(name, **keys):
     pytest.importorskip(PACKAGE[name], reason=f"{PACKAGE[name]} is not installed")
     return load(name, **SCHOOLS[name], derived=True, **keys)
 
 
-def schools() -> EightSchools:
+def schools():
     return EightSchools.of(json.loads(DATA.read_text()), F64, torch.device("cpu"))
 
 

@@ -1,8 +1,6 @@
 """A function as a target: its Jacobians, its name, its scores with and without a reference, and
 what it may not be."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path
@@ -17,7 +15,7 @@ from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
 
 
-def problem(function: str = "log_density", dim: int = 2, **keys):
+def problem(function="log_density", dim=2, **keys):
     return load("log_density", function=f"own_things:{function}", dim=dim, **keys)[0]
 
 

@@ -1,7 +1,5 @@
 """A posteriordb folder read by its own package, and our eleven densities against its programs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -24,7 +22,7 @@ pytest.importorskip("stanli", reason="stanli is not installed")
 DATABASE = Path(__file__).parents[2] / "fixtures" / "posterior_database"
 
 
-def coins(posterior: str = "coins-coins", **keys):
+def coins(posterior="coins-coins", **keys):
     given = {"folder": str(DATABASE), "compiler": "stanli"} | keys
     return load("posteriordb_stan", posterior=posterior, **given)[0]
 
@@ -92,11 +90,11 @@ def value_and_gradient(log_density, theta):
     return value.detach(), gradient
 
 
-def simplex_scale(theirs, theta, x, columns) -> float:
+def simplex_scale(theirs, theta, x, columns):
     """Stan's coordinate of a simplex of two over ours, the log odds: 1 in old versions."""
     scales = (1.0, -1.0, 0.5**0.5, -(0.5**0.5))
 
-    def error(scale: float) -> float:
+    def error(scale):
         row = double([scale, scale, *[1.0] * (theirs.dim - 2)])
         return float((theirs.constrain(theta * row)[:, columns] - x).abs().max())
 

@@ -1,8 +1,6 @@
 """Ends, truncations, deaths and episodes without moves in a user's parallel environment, as players
 learn of them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import F64, component, double, load
@@ -27,17 +25,17 @@ LEARNERS = {
 }
 
 
-def learner(name: str, **keys):
+def learner(name, **keys):
     return component("inference", name.split()[0], **LEARNERS.get(name, {}) | keys)
 
 
-def explorer(name: str, **keys):
+def explorer(name, **keys):
     """One that takes every action as often and believes what it sees at once."""
     modelled = {"alpha_opponent": 1.0} if name.startswith(("level_k", "model_averaging")) else {}
     return learner(name, epsilon=1.0, alpha=1.0, **modelled, **keys)
 
 
-def game(env: str, inference, replicates: int = 2, opponent=None, episodes: int = 20, **keys):
+def game(env, inference, replicates=2, opponent=None, episodes=20, **keys):
     """The state and the posterior after all episodes; the opponent learns as the decision maker
     does, unless one is given."""
     problem, rng = load(
@@ -97,7 +95,7 @@ class Noted(PolicyGradient):
         super().learn(mind, seen, episode)
 
 
-NOTED: list = []
+NOTED = []
 
 
 @pytest.mark.parametrize("baseline", ["none", "mean"])

@@ -1,8 +1,6 @@
 """Environments against plain Python twins, number by number over thousands of moves; broken ones
 are caught."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 
@@ -10,7 +8,6 @@ import pytest
 import torch
 from support.runs.configured import F64, component, generator, make_setting
 
-from components.contracts.games import Outcome
 from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.data_sharing import Market
 from components.games.environments.table_environment import TableEnvironment
@@ -171,7 +168,7 @@ class AfterTax:
         self.market, self.rate = market, rate
         self.n_actions, self.n_threats, self.reset = 2, (2,), market.reset
 
-    def step(self, s, a, b, g) -> Outcome:
+    def step(self, s, a, b, g):
         rate = torch.full((len(a),), self.rate, dtype=F64)
         return self.market.after_tax(self.market.step(s, a, b, g), a, b, rate)
 

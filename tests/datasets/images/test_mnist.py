@@ -1,7 +1,5 @@
 """MNIST and Fashion-MNIST from their idx files, the stand-in under its own name, and the split."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from pathlib import Path
@@ -26,7 +24,7 @@ FIRST_TEN = {  # labels of the first test images, as anybody who has seen the se
 both = pytest.mark.parametrize("name", FIRST_TEN)
 
 
-def loaded(name: str = "mnist", data_dir: Path = Path(), seed: int = 0, **keys):
+def loaded(name="mnist", data_dir=Path(), seed=0, **keys):
     setting = make_setting(data_dir, torch.float32)
     return component("dataset", name, **keys).load(Streams(seed), setting)
 

@@ -1,7 +1,5 @@
 """MNIST variations: the recipe, the rows, and what takes MNIST's place."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import struct
@@ -14,7 +12,6 @@ import torch
 from support.runs.configured import make_setting
 from support.small.small_problems import component
 
-from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.images.mnist_files import enlarged_digits, read_idx
 from components.datasets.images.mnist_variations import overlay, patches, photographs
@@ -40,7 +37,7 @@ def _own_cache(tmp_path, monkeypatch):
     files.forget()
 
 
-def setting(data_dir) -> Setting:
+def setting(data_dir):
     return make_setting(data_dir)
 
 

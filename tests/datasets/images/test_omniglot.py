@@ -1,8 +1,6 @@
 """Omniglot: the images of the literature as they lie in their file, and eight alphabets averaged
 from Lake's scans."""
 
-from __future__ import annotations
-
 import io
 import os
 import zipfile
@@ -15,7 +13,6 @@ from numpy.testing import assert_allclose
 from PIL import Image
 from support.runs.configured import component, make_setting
 
-from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.images import omniglot
 from components.datasets.images.omniglot import average_pixels, read_parts, read_whole
@@ -29,7 +26,7 @@ LAKE = pytest.mark.skipif(
 )
 
 
-def setting(folder) -> Setting:
+def setting(folder):
     return make_setting(folder, torch.float32)
 
 
@@ -47,7 +44,7 @@ def test_means_over_squares():
     assert average_pixels(np.ones((1, 105, 105)), 28).max() <= 1
 
 
-def archive(folder: Path, name: str, scans: dict[str, np.ndarray]) -> Path:
+def archive(folder, name, scans):
     path = folder / name
     with zipfile.ZipFile(path, "w") as opened:
         for key, scan in scans.items():
@@ -83,7 +80,7 @@ def test_each_scan_once_split_by_drawer_and_ink_is_one(tmp_path):
     assert not train[:, 4:].any()
 
 
-def whole(folder: Path, images: dict[str, int], **changes) -> Path:
+def whole(folder, images, **changes):
     """A file as the literature's, its first image a stroke across the top."""
     from scipy.io import savemat
 

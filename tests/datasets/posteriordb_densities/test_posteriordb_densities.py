@@ -1,8 +1,6 @@
 """Densities of posteriordb's posteriors against formulas of torch.distributions, and against the
 reference draws."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 import torch
 from support.runs.configured import F64, double, generator, normal
 from support.targets.constrained_parameters import unconstrain
-from torch import Tensor, distributions
+from torch import distributions
 from torch.autograd import grad
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
@@ -37,12 +35,12 @@ Normal, HalfNormal, HalfCauchy, Gamma, Beta = (
 )
 
 
-def small_data(posterior: str) -> dict:
+def small_data(posterior):
     """Data of the right form, a few rows of them, so that formulas can be compared without any
     file."""
     g = generator(1)
 
-    def normal(*shape: int) -> Tensor:
+    def normal(*shape):
         return normal(g, *shape)
 
     n = 12
@@ -66,7 +64,7 @@ def small_data(posterior: str) -> dict:
     }[posterior]  # fmt: skip
 
 
-def literal(posterior: str, data: dict, v: Tensor) -> Tensor:
+def literal(posterior, data, v):
     """log p(parameters, y) of one vector of parameters, word for word as in posteriordb's
     models."""
     d = {k: double(x) for k, x in data.items()}
@@ -156,7 +154,7 @@ def literal(posterior: str, data: dict, v: Tensor) -> Tensor:
     return MultivariateNormal(torch.zeros(len(y), dtype=F64), K).log_prob(y) + prior
 
 
-def free_coordinates(posterior: str) -> list[int]:
+def free_coordinates(posterior):
     """The parameters of which the others are functions: rows of a transition matrix sum to one."""
     return [0, 2, 4, 5] if posterior.startswith("hmm") else []
 
@@ -172,7 +170,7 @@ def test_density_is_the_literal_formula_times_the_jacobian(posterior):
     expected = []
     for row in theta:
 
-        def parameters(t: Tensor) -> Tensor:
+        def parameters(t):
             values = density.constrain(t[None])[0]
             return values[free] if free else values
 
@@ -234,7 +232,7 @@ def test_exact_moments_of_one_school_are_those_of_a_fine_grid():
 
 # ---- against the reference draws
 # -------------------------------------------------------------------------------------
-def reference(posterior: str):
+def reference(posterior):
     """The density with its real data, and the reference draws [10, 1000, P']."""
     folder = os.environ.get("RUNNER_DATA_DIR")
     if folder is None or not all((Path(folder) / path).is_file() for path in paths(posterior)):
@@ -245,7 +243,7 @@ def reference(posterior: str):
     return density, values, mean, second
 
 
-def stein_z(density, values: Tensor, lost: Tensor | float = 0.0, power: float = 1.0) -> Tensor:
+def stein_z(density, values, lost=0.0, power=1.0):
     """z-scores of E[∇log p] = 0 and E[(u − ū) ∇log p] = −I, [P + P²]; ∇log p less ``lost`` [P] and
     times ``power``."""
     theta = unconstrain(density, values.flatten(0, 1)).requires_grad_()

@@ -1,9 +1,5 @@
 """Measured rows: those of scikit-learn, and those of files of the data folder."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.io import savemat
@@ -21,7 +17,7 @@ def test_wines_as_many_as_asked_for():
     assert problem.train.x.mean(0).abs().max() < 1e-9
 
 
-def test_oil_has_its_own_test_rows(tmp_path: Path):
+def test_oil_has_its_own_test_rows(tmp_path):
     rng = np.random.default_rng(0)
     parts = {f"Data{part}": rng.normal(size=(5, 12)) for part in ("Trn", "Tst")}
     labels = {f"Data{part}Lbls": np.eye(3)[[0, 1, 2, 1, 0]] for part in ("Trn", "Tst")}
@@ -33,7 +29,7 @@ def test_oil_has_its_own_test_rows(tmp_path: Path):
     assert np.allclose(table.x[5:], parts["DataTst"])
 
 
-def test_faces_are_in_the_unit_interval(tmp_path: Path):
+def test_faces_are_in_the_unit_interval(tmp_path):
     images = np.full((3, FACE[0] * FACE[1]), 51, dtype=np.uint8)
     np.savez(tmp_path / "faces.npz", images=images)
     table = read_rows(tmp_path / "faces.npz", "frey_faces")

@@ -1,8 +1,6 @@
 """Rows of a CSV or Parquet file: what columns are taken for, who is tested, and every way in which
 the file can be wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd
@@ -88,7 +86,7 @@ def test_parquet_is_read_as_the_same_rows(tmp_path):
 
 
 def test_rows_put_aside_by_chance_depend_on_seed_and_share_alone():
-    def tested(seed: int) -> torch.Tensor:
+    def tested(seed):
         return load("csv", seed=seed, **WHO, targets=["height"], test_share=0.25)[0].test.x
 
     assert len(tested(0)) == 6

@@ -1,7 +1,5 @@
 """Own tables with gaps, dates and faults: what becomes of each cell, also of new rows."""
 
-from __future__ import annotations
-
 import re
 import shlex
 
@@ -25,7 +23,7 @@ from runner.python.export.new_rows import read_rows, to_inputs
 WORDS = ["", "NA", "NaN", "nan", "null", "?"]
 
 
-def rows_of(n: int = 40) -> list[list[str]]:
+def rows_of(n=40):
     """Columns a, b, city, when, y and part; gaps in a and city, in b of test rows only."""
     g = np.random.default_rng(0)
     rows = []
@@ -40,7 +38,7 @@ def rows_of(n: int = 40) -> list[list[str]]:
     return rows
 
 
-def written(rows: list[list[str]]) -> str:
+def written(rows):
     return "\n".join(",".join(row) for row in [["a", "b", "city", "when", "y", "part"], *rows])
 
 

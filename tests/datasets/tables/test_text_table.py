@@ -1,8 +1,6 @@
 """Files as other programs write them: encodings, delimiters and decimal marks, and what a table
 cannot teach."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +28,7 @@ def table_of(tmp_path, content, **keys):
     return read_table(path, keys.pop("delimiter", ","), ["", "NA"], **keys)
 
 
-def numbers(table) -> dict[str, list[float | None]]:
+def numbers(table):
     return {name: [table.number(cell) for cell in cells] for name, cells in table.cells.items()}
 
 

@@ -1,8 +1,6 @@
 """ARM, DisARM and ARMS against an enumerated gradient, against each other, and where they are
 refused."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from contract.only import only
@@ -56,7 +54,7 @@ def test_the_bound_is_among_its_terms(name):
     assert [g.shape for g in gradients] == [p.shape for p in module.parameters()]
 
 
-def by_layer(name: str, n_samples: int = 1, layers: int = 2) -> torch.Tensor:
+def by_layer(name, n_samples=1, layers=2):
     """Variances of 400 estimates, of every parameter of the guide."""
     problem = binary_rows(n=6)
     module, estimator, rng = (

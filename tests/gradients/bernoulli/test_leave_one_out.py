@@ -1,8 +1,6 @@
 """double_cv and rodeo: against an enumerated gradient, their formulas literally, and what they
 learn."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 
@@ -22,7 +20,6 @@ from support.small.small_bernoulli import (
     small_dvae,
     whole_and_resumed,
 )
-from torch import Tensor
 from torch.autograd import grad
 from torch.testing import assert_close
 
@@ -52,7 +49,7 @@ def test_what_is_learnt_knows_nothing_of_the_noise_that_it_corrects(name, keys):
     assert holm_p(z, 120) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
-def draws_of(module, batch, S: int, seed: int = 0) -> DrawsWithSlope:
+def draws_of(module, batch, S, seed=0):
     """S draws, and f and its slopes by a backward pass for each."""
     z = module.sample(batch, S, Streams(seed).noise)
     at = tuple(layer.clone().requires_grad_() for layer in z)
@@ -63,7 +60,7 @@ def draws_of(module, batch, S: int, seed: int = 0) -> DrawsWithSlope:
     return DrawsWithSlope(list(z), p, list(grad(f.sum(), at)), f.detach())
 
 
-def to_parameters(module, batch, draws: DrawsWithSlope, by_alpha: list[Tensor]) -> Tensor:
+def to_parameters(module, batch, draws, by_alpha):
     """Σ_l ∂ℒ/∂α_l ∂α_l/∂φ + ∂ E log p, of draws of all layers."""
     S, z = len(draws.f), tuple(draws.z)
     total = module.log_joint(batch, z).mean(0).sum()
@@ -109,7 +106,7 @@ def test_rodeo_by_hand():
     found, _, _ = estimator.estimate(module, batch, Streams(0), state)
     d = draws_of(module, batch, S)
 
-    def surrogate(at: int, s: int, b: int, y: Tensor) -> Tensor:
+    def surrogate(at, s, b, y):
         values = []
         for j in range(S):
             if j != s:
@@ -174,7 +171,7 @@ def test_without_control_variates_it_is_leave_one_out(name, keys):
     assert_close((flat(found), terms["elbo"]), (flat(loo), known["elbo"]))
 
 
-def variance(estimator, state) -> float:
+def variance(estimator, state):
     """Of the guide's parameters, summed, of 80 estimates from one state."""
     problem, rng = binary_rows(n=6), Streams(3)
     module = small_dvae(problem)

@@ -1,8 +1,6 @@
 """REBAR, RELAX and both at once against an enumerated gradient, their formula literally, and what
 they learn."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
@@ -121,7 +119,7 @@ def test_networks_that_have_learnt_nothing_change_nothing():
     assert_close(first("relax_rebar"), first("rebar"))
 
 
-def drawn(estimator, state, n: int = 80) -> torch.Tensor:
+def drawn(estimator, state, n=80):
     """Summed variance of ``n`` estimates by the guide's parameters, from one state."""
     problem, rng = binary_rows(n=6), Streams(3)
     module = small_dvae(problem)

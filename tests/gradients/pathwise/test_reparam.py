@@ -1,8 +1,6 @@
 """The reparameterisation gradient against an exact one, and broken ones that the same test
 catches."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import double, normal
@@ -16,7 +14,7 @@ from runner.execution.rng import Streams
 DRAWS = 1500
 
 
-def largest_z(spoil=None, scaled=True) -> float:
+def largest_z(spoil=None, scaled=True):
     """Largest |mean − exact| in standard errors over all parameters, of gradients of random
     minibatches."""
     problem = real_rows(n=20)
@@ -46,19 +44,19 @@ def test_unbiased():
     assert largest_z() < 4.2  # of 27 parameters: exceeded by chance once in a thousand
 
 
-def wrong_sign_of_kl(module: AutoEncoder, batch, noise):
+def wrong_sign_of_kl(module, batch, noise):
     m, s = module.encode(batch)
     divergence = 0.5 * (m.square() + s.square() - 1 - 2 * s.log()).sum(-1)
     return AutoEncoder.elbo_rows(module, batch, noise) + 2 * divergence
 
 
-def detached_guide(module: AutoEncoder, batch, noise):
+def detached_guide(module, batch, noise):
     m, s = module.encode(batch)
     divergence = 0.5 * (m.square() + s.square() - 1 - 2 * s.log()).sum(-1)
     return module.generative.log_prob(batch.x, (m + s * noise).detach()) - divergence
 
 
-def half_the_noise(module: AutoEncoder, batch, noise):
+def half_the_noise(module, batch, noise):
     return AutoEncoder.elbo_rows(module, batch, 0.5 * noise)
 
 
@@ -75,7 +73,7 @@ def test_more_samples_less_variance():
     problem = real_rows(n=20)
     module = ppca(problem, exact_guide=False)
 
-    def variance(n_samples: int) -> float:
+    def variance(n_samples):
         estimator, rng = Reparam(name="reparam", n_samples=n_samples), Streams(1)
         draws = [estimator.estimate(module, problem.train, rng, None)[0] for _ in range(300)]
         return float(torch.stack([torch.cat([g.flatten() for g in d]) for d in draws]).var(0).sum())

@@ -1,7 +1,5 @@
 """The path derivative: 0 where q is the posterior, at every draw, and unbiased where it is not."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import build_model, component, generator
@@ -21,7 +19,7 @@ def flat(gradients):
     return torch.cat([g.flatten() for g in gradients])
 
 
-def linear_regression(at_posterior: bool, noise="shared"):
+def linear_regression(at_posterior, noise="shared"):
     problem = real(n=24, n_tasks=1, missing=0.0)
     model = build_model("linear_regression", problem, noise=0.25, prior_scale=2.0)
     known = model.coefficients(problem.train)

@@ -1,13 +1,10 @@
 """Equations of Boustati (2021), chapter 5, evaluated as they are printed."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component
 from support.small.unlabelled_problems import ppca, real_rows
 from support.targets.bernoulli_by_hand import SmallBernoulli, exact_elbo, flat, log_ratio, rows
-from torch import Tensor
 from torch.autograd import grad
 from torch.testing import assert_close
 
@@ -25,17 +22,17 @@ def guide_part(module, gradients, guide=None):
     return flat([g for name, g in zip(names, gradients, strict=True) if name in guide])
 
 
-def guide_parameters(module: SmallBernoulli) -> list[Tensor]:
+def guide_parameters(module):
     return [p for name, p in module.named_parameters() if name in module.guide]
 
 
-def scores(module: SmallBernoulli, log_q: Tensor) -> Tensor:
+def scores(module, log_q):
     """∇_φ log q of each entry [n] -> [n, P]."""
     return torch.stack([flat(grad(v, guide_parameters(module), retain_graph=True)) for v in log_q])
 
 
 @pytest.fixture
-def module() -> SmallBernoulli:
+def module():
     return SmallBernoulli(seed=3)
 
 
@@ -45,7 +42,7 @@ def test_the_gradient_of_the_log_variance_loss_at_r_equal_to_q_is_that_of_kl(mod
     batch = rows()
     log_q, f = log_ratio(module, batch)
 
-    def loss(r: Tensor) -> Tensor:
+    def loss(r):
         return 0.5 * ((r * f.square()).sum() - (r * f).sum().square())
 
     kl = flat(grad(-exact_elbo(module, batch), guide_parameters(module), retain_graph=True))
@@ -114,10 +111,10 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
     q, h = log_q.exp().detach(), scores(module, log_q[:, 0])  # [64, 1], [64, P]
     f = f.detach()
 
-    def mean(v: Tensor) -> Tensor:
+    def mean(v):
         return (q * v).sum(0)
 
-    def cov(a: Tensor, b: Tensor) -> Tensor:
+    def cov(a, b):
         return mean(a * b) - mean(a) * mean(b)
 
     best = cov(f * h, h) / cov(h, h)
@@ -182,7 +179,7 @@ def test_a_guide_that_is_the_posterior_gets_0_at_every_draw():
 def test_variances_are_in_the_order_of_the_chapter(module):
     batch = rows(copies=1)
 
-    def variance(name: str, **keys) -> float:
+    def variance(name, **keys):
         estimator, rng = component("gradient", name, n_samples=S, **keys), Streams(0)
         state, found = estimator.init(module, rng), []
         for _ in range(150):

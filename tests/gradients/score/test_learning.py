@@ -1,8 +1,6 @@
 """What score-function gradients learn on the way, what they refuse, and that a run that was killed
 goes on as it would have."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component, defaults
@@ -141,7 +139,7 @@ def test_killed_and_resumed_to_the_bit(name):
     whole, _ = steps(estimator.init(module, Streams(0)), Streams(0), 9)
     rng = Streams(0)
     _, state = steps(estimator.init(module, Streams(0)), rng, 4)
-    kept: dict = {}
+    kept = {}
     skeleton = pack(state, kept)
     again = unpack(skeleton, kept, estimator.init(module, Streams(7)))
     resumed, _ = steps(again, rng, 5)

@@ -1,8 +1,6 @@
 """Score-function gradients against enumerated and closed-form ones: z-tests of means over 10⁵
 draws."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -15,7 +13,6 @@ from support.targets.bernoulli_by_hand import SmallBernoulli, exact_gradient, fl
 from torch.autograd import grad
 from torch.testing import assert_close
 
-from components.contracts.roles import Gradient
 from components.registry import get
 from runner.execution.rng import Streams
 
@@ -30,12 +27,12 @@ GRADIENTS = {
 }
 
 
-def gradient(key: str, **changes) -> Gradient:
+def gradient(key, **changes):
     keys = {"n_samples": 3} | GRADIENTS[key] | changes
     return component("gradient", str(keys.pop("name", key)), **keys)
 
 
-def largest_z(estimator: Gradient, module, batch, exact, estimates=ESTIMATES) -> float:
+def largest_z(estimator, module, batch, exact, estimates=ESTIMATES):
     """Largest |mean − exact| in standard errors over all parameters; the estimator learns as it
     goes."""
     rng = Streams(0)

@@ -4,7 +4,6 @@ import pytest
 import torch
 from support.targets.bernoulli_by_hand import SmallBernoulli, exact_elbo, log_ratio, rows
 from test_identities import EXACT, scores
-from torch import Tensor
 from torch.testing import assert_close
 
 
@@ -17,25 +16,25 @@ class Moments:
     """A = f less a constant and B = ∂_i log q of every state, and their means under q; B [64,
     P]."""
 
-    def __init__(self, module: SmallBernoulli, shift: float = 0.0):
+    def __init__(self, module, shift=0.0):
         log_q, f = log_ratio(module, rows())
         self.q, self.B = log_q.exp().detach(), scores(module, log_q[:, 0])
         self.A = f.detach() - shift
 
-    def mean(self, v: Tensor) -> Tensor:
+    def mean(self, v):
         return (self.q * v).sum(0)
 
-    def var(self, v: Tensor) -> Tensor:
+    def var(self, v):
         return self.mean(v.square()) - self.mean(v).square()
 
-    def gain(self, S: int) -> Tensor:
+    def gain(self, S):
         """(C.19a) and (C.19b) as printed: Var Reinforce − Var VarGrad [P]."""
         A, B, mean = self.A, self.B, self.mean
         a, b = A - mean(A), B - mean(B)
         first = self.var(A * B) / S + (S - 2) / (S * (S - 1)) * mean(a * b).square()
         return first - self.var(A) * self.var(B) / (S * (S - 1)) - mean(a.square() * b.square()) / S
 
-    def enumerated_gain(self) -> Tensor:
+    def enumerated_gain(self):
         """The same at S = 2, by all 64² pairs of states: (5.2) and (5.10)."""
         A, B, S = self.A[:, 0], self.B, 2
         first, second = torch.cartesian_prod(torch.arange(64), torch.arange(64)).T

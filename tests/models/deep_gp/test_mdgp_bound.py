@@ -1,8 +1,6 @@
 """The bound of the multi-task deep GPs against eqs. (3.12) to (3.14) evaluated literally, and as an
 estimator."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 
@@ -135,13 +133,13 @@ def test_rows_without_any_label_do_not_count():
     )
 
 
-def parts_of(batch: Batch, size: int) -> list[tuple[torch.Tensor, Batch]]:
+def parts_of(batch, size):
     n = batch.x.shape[0]
     rows = torch.randperm(n, generator=generator(0)).split(size)
     return [(r, Batch(batch.x[r], batch.y[r], batch.mask[r], n / len(r))) for r in rows]
 
 
-def noise_of_rows(noise: DGPNoise, part: Batch, rows: torch.Tensor) -> DGPNoise:
+def noise_of_rows(noise, part, rows):
     """The noise of some rows of the whole batch, laid out for those rows alone."""
     layout = Layout.of(part.mask, part.x.dtype)
     shared, specific = noise.levels[0]

@@ -1,8 +1,6 @@
 """Limits in which members of the deep GP family coincide with each other, with SVGP and with exact
 GPs."""
 
-from __future__ import annotations
-
 import gpytorch
 import pytest
 import torch
@@ -81,7 +79,7 @@ def test_tied_processes_with_equal_kernels_are_untied_ones():
 
 
 class GPyTorchSVGP(gpytorch.models.ApproximateGP):
-    def __init__(self, layer, t: int):
+    def __init__(self, layer, t):
         q = gpytorch.variational.CholeskyVariationalDistribution(layer.inducing.shape[1])
         super().__init__(
             gpytorch.variational.VariationalStrategy(self, layer.inducing[t].detach().clone(), q)

@@ -1,8 +1,6 @@
 """Padded rows of each task, and the likelihoods of the deep GPs against quadrature and closed
 forms."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -62,7 +60,7 @@ def test_gather_and_its_reverse_pass(seed):
     assert_close(mine, reference)
 
 
-def moments(outputs: int = 1):
+def moments(outputs=1):
     g = generator(0)
     mean = normal(g, 1, 2, 5, outputs)
     return mean, 0.1 + torch.rand(1, 2, 5, outputs, generator=g, dtype=F64)

@@ -1,7 +1,5 @@
 """The Bayesian GPLVM: ψ statistics by Monte Carlo, limits that must coincide, and its scores."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -9,15 +7,13 @@ from support.runs.configured import build_model, component, generator
 from support.small.unlabelled_problems import real_rows
 from torch.testing import assert_close
 
-from components.contracts.problems import Rows
 from components.maths.kernels import kernel
-from components.models.latent.gplvm import LatentGP
 from runner.execution.rng import Streams
 
 KEYS = {"latent_dim": 2, "n_inducing": 6, "encoder_steps": 30}
 
 
-def module(**keys) -> tuple[LatentGP, Rows]:
+def module(**keys):
     problem = real_rows(n=15)
     built = build_model("gplvm", problem, **KEYS | keys)
     g = generator(3)
@@ -27,7 +23,7 @@ def module(**keys) -> tuple[LatentGP, Rows]:
     return built, problem.train
 
 
-def se(built: LatentGP, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def se(built, a, b):
     length, variance = built.log_lengthscale.exp(), built.log_variance.exp()
     return kernel(a, b, length, variance, "squared_exponential")
 

@@ -1,7 +1,5 @@
 """Rows with gaps: their likelihood as dense Gaussians, EM, imputation, matrix factorisation."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -17,7 +15,6 @@ from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
 from components.models.latent.linear_rows import (
     LinearFactors,
-    LinearRows,
     em_step,
     fit_factors,
     infer_codes,
@@ -29,7 +26,7 @@ from runner.execution.rng import Streams
 NAN = torch.nan
 
 
-def with_gaps(share: float = 0.3, n: int = 60) -> Unlabelled:
+def with_gaps(share=0.3, n=60):
     whole = real_rows(n=n)
     g = generator(4)
     parts = []
@@ -41,16 +38,16 @@ def with_gaps(share: float = 0.3, n: int = 60) -> Unlabelled:
     return Unlabelled("gaps", "incomplete", *parts, None, complete=complete)
 
 
-def built(problem: Unlabelled, **keys) -> LinearRows:
+def built(problem, **keys):
     return build_model("ppca", problem, **{"latent_dim": 2} | keys)
 
 
-def dense(factors: LinearFactors) -> MultivariateNormal:
+def dense(factors):
     W, center, noise = factors
     return MultivariateNormal(center, W @ W.T + noise * torch.eye(len(center)).double())
 
 
-def log_marginals(x, law) -> torch.Tensor:
+def log_marginals(x, law):
     """log N of the observed values of each row."""
     out = []
     for row in x:
@@ -63,14 +60,14 @@ def log_marginals(x, law) -> torch.Tensor:
     return torch.stack(out)
 
 
-def factors_of(module: LinearRows) -> LinearFactors:
+def factors_of(module):
     up = module.generative.network.layers[0]
     return LinearFactors(
         *(p.detach() for p in (up.weight, up.bias, module.generative.log_noise.exp()))
     )
 
 
-def some_factors(seed: int = 0) -> LinearFactors:
+def some_factors(seed=0):
     g = generator(seed)
     W = normal(g, 4, 2)
     return LinearFactors(W, torch.randn(4, generator=g).double(), double(0.4))

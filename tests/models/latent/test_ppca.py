@@ -1,7 +1,5 @@
 """Probabilistic PCA in closed form: its likelihood literally, and that it is the largest."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -46,7 +44,7 @@ def test_no_slope_at_the_maximum():
     module = build_model("ppca", problem, latent_dim=2)
     parameters = list(module.generative.parameters())
 
-    def slope() -> float:
+    def slope():
         up = module.generative.network.layers[0]
         C = up.weight @ up.weight.T + module.generative.log_noise.exp() * torch.eye(4).double()
         log_p = MultivariateNormal(up.bias, C).log_prob(problem.train.x).sum()

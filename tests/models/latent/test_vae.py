@@ -1,8 +1,6 @@
 """Variational auto-encoders: probabilistic PCA as the exact case, bounds in their order, layers and
 starts."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import build_model, component
@@ -19,7 +17,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.fixture
-def problem() -> Unlabelled:
+def problem():
     return real_rows(n=25)
 
 

@@ -1,8 +1,6 @@
 """The conjugate posterior against quadrature, the densities against literal formulas, the Gibbs
 blocks against the joint."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -175,7 +173,7 @@ def test_gibbs_sweeps_reach_the_exact_moments_and_a_mutant_does_not():
     model, batch = built(data), data.train
     first, second = model.exact_moments(batch)
 
-    def worst(sweep) -> float:
+    def worst(sweep):
         g = generator(5)
         theta = thetas(model, 20_000)
         for _ in range(25):

@@ -1,8 +1,6 @@
 """The truncated Dirichlet process: prior of sticks, mean field against enumeration, prior over
 partitions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -25,10 +23,10 @@ ROWS = Rows(X, 1.0)
 MODULE = DpMixtureModule(ALPHA, GaussianMixtureModule(1.0, PRIOR, T))
 
 
-def log_sticks(z: tuple[int, ...]) -> float:
+def log_sticks(z):
     """log p(z) of truncated sticks integrated out: Π_{t<T} B(1 + N_t, α + N_>t)/B(1, α)."""
 
-    def log_beta(a: float, b: float) -> float:
+    def log_beta(a, b):
         return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
     size = [sum(k == t for k in z) for t in range(T)]
@@ -37,7 +35,7 @@ def log_sticks(z: tuple[int, ...]) -> float:
     )
 
 
-def log_evidence() -> float:
+def log_evidence():
     """log p(x) under the truncated process, over all T^N labels."""
     total = []
     for z in itertools.product(range(T), repeat=len(X)):
@@ -46,7 +44,7 @@ def log_evidence() -> float:
     return float(np.logaddexp.reduce(total))
 
 
-def climbed(cycles: int, starts: int = 3):
+def climbed(cycles, starts=3):
     ascent = MODULE.mean_field()
     factors = ascent.start(ROWS, starts, generator(0))
     path = [ascent.objective(factors, ROWS)]
@@ -62,7 +60,7 @@ def test_prior_of_weights_is_that_of_sticks():
     for one in range(3):
         v = [float(log_pi[one, t].exp() / log_pi[one, t:].exp().sum()) for t in range(T - 1)]
 
-        def shares(eta: torch.Tensor) -> torch.Tensor:  # v of free coordinates η
+        def shares(eta):  # v of free coordinates η
             pi = torch.cat([eta, eta.new_zeros(1)]).softmax(0)
             return torch.stack([pi[t] / pi[t:].sum() for t in range(T - 1)])
 
@@ -93,7 +91,7 @@ def test_bound_literally_below_the_evidence_and_never_falls():
     assert_close(bound, path[-1, 0].expand(50))
 
 
-def log_q(factors, theta) -> torch.Tensor:
+def log_q(factors, theta):
     """log density of q at θ in its free coordinates."""
     log_pi, mu, L = MODULE.mixture.split(theta)
     log_s = log_pi.flip(1).logcumsumexp(1).flip(1)

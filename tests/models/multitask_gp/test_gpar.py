@@ -1,8 +1,6 @@
 """gpar: its chain of conditionals against processes built by hand, imputation, and predictions by
 draws of the tasks before."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -15,17 +13,15 @@ from torch.testing import assert_close
 
 from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
-from components.models.multitask_gp.gpar import Autoregression
-from components.problems.supervised import Supervised
 
 QUICK = {"iterations": 3, "samples": 4, "lengthscale": 1.5, "variance": 1.0}
 
 
-def build(p: Supervised, **changes) -> Autoregression:
+def build(p, **changes):
     return build_model("gpar", p, **{**QUICK, **changes})
 
 
-def closed_downwards(n: int = 18) -> Supervised:
+def closed_downwards(n=18):
     """Rows that have a label of a task have those of the tasks before it."""
     p = problem(n=n, keep=1.0)
     mask = torch.arange(n)[:, None] < torch.tensor([n, n - 4, n - 9])
@@ -34,12 +30,12 @@ def closed_downwards(n: int = 18) -> Supervised:
     return p
 
 
-def matern52(a, b, rate) -> float:
+def matern52(a, b, rate):
     s = math.sqrt(5 * float(((a - b) * rate).square().sum()))
     return (1 + s + s * s / 3) * math.exp(-s)
 
 
-def literal_kernel(gp, a, b, n_inputs: int) -> float:
+def literal_kernel(gp, a, b, n_inputs):
     """k(x, x') + linear and nonlinear kernels of the earlier tasks, one pair of rows."""
     total = 0.0
     for part in gp.covariance.parts:

@@ -11,15 +11,13 @@ from torch.distributions import Normal
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
-from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
-from components.models.networks.feed_forward import FeedForward
 from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
 SMALL = {"widths": [4, 3], "activation": "leaky_relu"}
 
 
-def built(**keys) -> tuple[FeedForward, EmpiricalBayesNetwork]:
+def built(**keys):
     """The same network twice: plain, and as the keys have it."""
     problem = real(n=6)
     plain = component("model", "mlp", prior_std=0.5, **SMALL).build(problem, Streams(3))

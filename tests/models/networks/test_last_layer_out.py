@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -12,7 +10,6 @@ from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint, value_and_gradient
-from components.models.networks.last_layer_out import LastLayerMarginal
 
 NETWORKS = {
     "two layers": {"widths": [5, 4]},
@@ -21,12 +18,12 @@ NETWORKS = {
 }
 
 
-def collapsed(problem, **keys) -> LastLayerMarginal:
+def collapsed(problem, **keys):
     model = build_model("mlp", problem, **{"prior_std": 0.7} | keys)
     return model.to(problem.train.x.dtype).integrate_out()
 
 
-def normal(mean: float, sd: float, x):
+def normal(mean, sd, x):
     return -0.5 * ((x - mean) / sd) ** 2 - math.log(sd * math.sqrt(2 * math.pi))
 
 
@@ -37,7 +34,7 @@ def small(missing=0.2):
     return replace(problem, train=replace(problem.train, mask=mask))
 
 
-def dense(model: LastLayerMarginal, rest, problem):
+def dense(model, rest, problem):
     """Φ [n, m] and y [n] of rows that have a label, σ², and the weights below: of one particle, by
     hand."""
     network, seen = model.network, problem.train.mask[:, 0]

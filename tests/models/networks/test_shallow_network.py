@@ -1,8 +1,6 @@
 """Algorithm 1.1 and the variable architecture, against quadrature over Gauss–Hermite nodes and
 against the joint law of weights and data."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -23,7 +21,7 @@ from runner.execution.rng import Streams
 KNOWN = {"hyperparameters": "known", "noise_sd": 0.5, "gamma_sd": 1.5, "beta_sd": 1.2}
 
 
-def problem(n: int = 6) -> Supervised:
+def problem(n=6):
     """A noisy step of one input."""
     g = torch.Generator().manual_seed(0)
     x = torch.linspace(-1.5, 1.5, n, dtype=F64)[:, None]
@@ -32,11 +30,11 @@ def problem(n: int = 6) -> Supervised:
     return Supervised("step", "real", rows, rows, None, task_names=["y"])
 
 
-def network(data: Supervised, **settings):
+def network(data, **settings):
     return build_model("shallow_network", data, **settings)
 
 
-def sampled(model, data: Supervised, steps: int, chains: int = 400, burn_in: int = 15):
+def sampled(model, data, steps, chains=400, burn_in=15):
     """Draws of Gibbs sweeps [C, N, P]."""
     inference = component("inference", "gibbs", chains=chains, burn_in=burn_in)
     rng = Streams(1)
@@ -46,7 +44,7 @@ def sampled(model, data: Supervised, steps: int, chains: int = 400, burn_in: int
     return inference.posterior(state)
 
 
-def quadrature(model, data: Supervised, m: int, nodes: int):
+def quadrature(model, data, m, nodes):
     """log p(y | γ) + log weights at the nodes [Q], and E[f | γ, y] at the rows [Q, B]: sums over
     Gauss–Hermite nodes of γ_1 … γ_m, literally."""
     prior = model.prior
@@ -66,7 +64,7 @@ def quadrature(model, data: Supervised, m: int, nodes: int):
     return value + logs, f
 
 
-def z_values(values: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+def z_values(values, exact):
     """|z| of the means of values [C, N, Q], from independent chains."""
     by_chain = values.mean(1)
     error = by_chain.std(0) / len(by_chain) ** 0.5

@@ -1,7 +1,5 @@
 """Frozen parameters stay outside θ, in every family of methods; and layers frozen by name."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from own_frozen import Transfer
@@ -33,14 +31,14 @@ FAMILIES = {
 }
 
 
-def method(name: str):
+def method(name):
     keys = dict(FAMILIES.get(name, {}))
     if "training_attacker" in keys:
         keys["training_attacker"] = component("attacker", keys["training_attacker"])
     return component("inference", name, **keys)
 
 
-def network(kind: str, folder, freeze=("0",), **arguments):
+def network(kind, folder, freeze=("0",), **arguments):
     """A module with a frozen body, or a file with frozen layers: both have 21 free numbers."""
     if kind == "module":
         path = "own_frozen:Transfer"

@@ -1,8 +1,6 @@
 """An ordinary module: the same function and gradient as by itself, with θ from outside, its
 randomness a stream of the run."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from own_things import Net, Recurrent
@@ -18,11 +16,11 @@ from runner.execution.rng import Streams
 PLACE = "own_things:Net"
 
 
-def model(place: str = PLACE, **keys):
+def model(place=PLACE, **keys):
     return component("model", "module", class_path=place, **keys)
 
 
-def sizes(problem) -> dict[str, int]:
+def sizes(problem):
     return {"inputs": problem.n_inputs, "outputs": problem.n_tasks * problem.n_classes}
 
 

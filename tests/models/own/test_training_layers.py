@@ -1,7 +1,5 @@
 """Layers that act otherwise in training learn as PyTorch trains them, or are named in a refusal."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from own_frozen import Middle
@@ -16,7 +14,7 @@ from runner.execution.rng import Streams
 LEARNING = ["batch_norm", "instance_norm", "spectral_norm", "old_spectral_norm"]
 
 
-def model(middle: str, still: bool = False, **keys):
+def model(middle, still=False, **keys):
     given = {"middle": middle, "still": still}
     return component("model", "module", class_path="own_frozen:Middle", arguments=given, **keys)
 

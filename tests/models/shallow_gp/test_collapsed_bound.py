@@ -1,8 +1,6 @@
 """Titsias' collapsed bound: literally, against the variational bound at the optimal q, and against
 the exact evidence."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -27,7 +25,7 @@ from components.problems.supervised import Supervised
 SPARSE = {"posterior": "sparse", "n_inducing": 6, "hyperprior": None, "lengthscale": 2.0}
 
 
-def modules(name: str, mean: str = "linear", **keys):
+def modules(name, mean="linear", **keys):
     """The collapsed and the variational module with the same parameters, and their problem."""
     data = problem()
     settings = SPARSE | {"mean": mean} | keys
@@ -39,7 +37,7 @@ def modules(name: str, mean: str = "linear", **keys):
 
 
 @pytest.mark.parametrize("name", ["igp", "cgp"])
-def test_is_the_variational_bound_at_the_optimal_q(name: str):
+def test_is_the_variational_bound_at_the_optimal_q(name):
     data, collapsed, variational = modules(name)
     terms = collapsed.elbo(data.train, None)
     at_start = bound(variational, data.train).item()
@@ -74,7 +72,7 @@ def test_bound_literally():
             noise = collapsed.likelihood.noise_variance[t]
             r = residual[t, seen]
 
-            def log_normal(covariance: torch.Tensor, r=r, n=n, noise=noise) -> float:
+            def log_normal(covariance, r=r, n=n, noise=noise):
                 C = covariance + noise * torch.eye(n, dtype=F64)
                 return float(
                     -0.5 * (r @ torch.linalg.solve(C, r) + torch.logdet(C))

@@ -1,7 +1,5 @@
 """Poisson labels under the log link: literal expectation, predictive and a GLM as a limit."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -22,7 +20,7 @@ from components.problems.supervised import Supervised
 LIKE = torch.zeros((), dtype=F64)
 
 
-def counts(n: int = 60, seed: int = 0) -> Supervised:
+def counts(n=60, seed=0):
     """Counts of rate exp(0.5 + 0.8 x₁ − 0.4 x₂)."""
     g = generator(seed)
     x = normal(g, n, 2)
@@ -111,7 +109,7 @@ def test_linear_kernel_is_a_poisson_regression():
     parameters = [module.q_mean, module.q_tril, module.mean.bias]
     optimizer = torch.optim.LBFGS(parameters, max_iter=40, line_search_fn="strong_wolfe")
 
-    def loss() -> torch.Tensor:
+    def loss():
         optimizer.zero_grad()
         value = -bound(module, data.train)
         value.backward()

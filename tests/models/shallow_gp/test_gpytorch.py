@@ -1,8 +1,6 @@
 """Users' Gaussian processes: bounds and predictives are GPyTorch's own, with no factor of
 parameters of before."""
 
-from __future__ import annotations
-
 import gpytorch
 import pytest
 import torch
@@ -17,11 +15,11 @@ from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
-def model(cls: str, **keys):
+def model(cls, **keys):
     return component("model", "gpytorch", class_path=f"own_things:{cls}", **keys)
 
 
-def built(cls: str, problem, **keys):
+def built(cls, problem, **keys):
     return model(cls, **keys).build(problem, Streams(0))
 
 
@@ -29,7 +27,7 @@ def one_task(**keys):
     return real(n_tasks=1, missing=0.0, **keys)
 
 
-def moved(module: torch.nn.Module) -> None:
+def moved(module):
     with torch.no_grad():
         for i, p in enumerate(module.parameters()):
             p.add_(0.1 * torch.randn(p.shape, dtype=p.dtype, generator=generator(i)))

@@ -1,8 +1,6 @@
 """gpytorch_gp: igp where the kernel is the same, other kernels by loops, and what it says of texts
 that name none."""
 
-from __future__ import annotations
-
 import gpytorch
 import pytest
 import torch
@@ -21,7 +19,7 @@ OURS = {
 PLAIN = {"hyperprior": None, "jitter": 1e-9, "noise_variance": 0.05, "mean": "linear"}
 
 
-def pair(p, shape: str, posterior: str):
+def pair(p, shape, posterior):
     """igp and the same model with GPyTorch's kernel, with the same parameters, each off its
     start."""
     ours = build_model(
