@@ -1,7 +1,5 @@
 """Densities against literal formulas and torch.distributions, gradients, priors, predictions."""
 
-import math
-
 import pytest
 import torch
 from scipy import stats
@@ -11,7 +9,6 @@ from torch import distributions as d
 from torch.autograd import grad, gradcheck
 from torch.testing import assert_close
 
-from components.contracts.capabilities import CAPABILITIES
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint
 
@@ -31,24 +28,16 @@ def thetas(model, n=4, seed=1):
 def test_likelihood_literally(n_classes, intercept_scale):
     data = classes(n=9, n_inputs=3, n_classes=n_classes)
     model = built(data, intercept_scale=intercept_scale)
-    assert isinstance(model, CAPABILITIES["log_joint"])
     theta, per_class = thetas(model), 3 + (intercept_scale is not None)
     assert model.dim == len(model.names) == per_class * (1 if n_classes == 2 else n_classes)
-    value = model.log_likelihood(theta, data.train)
-    probabilities = model.predictive(theta, data.train.x).logits.softmax(-1)  # [K, B, 1, C]
-    for k, row in enumerate(theta.tolist()):
-        for b, (x, y) in enumerate(
-            zip(data.train.x.tolist(), data.train.y[:, 0].tolist(), strict=True)
-        ):
-            x = x if intercept_scale is None else [1.0, *x]
-            f = [
-                sum(a * w for a, w in zip(x, row[c * per_class : (c + 1) * per_class], strict=True))
-                for c in range(len(row) // per_class)
-            ]
-            p = [1 / (1 + math.exp(f[0])), 1 / (1 + math.exp(-f[0]))] if n_classes == 2 else None
-            p = p or [math.exp(v) / sum(math.exp(u) for u in f) for v in f]
-            assert float(value[k, b]) == pytest.approx(math.log(p[y]), rel=1e-10)
-            assert_close(probabilities[k, b, 0].tolist(), p)
+    x = data.train.x
+    X = x if intercept_scale is None else torch.cat([torch.ones(9, 1, dtype=F64), x], 1)
+    f = X @ theta.unflatten(1, (-1, per_class)).mT  # [K, B, C], or of class 1 alone
+    odds = torch.cat([torch.ones_like(f), f.exp()], 2) if n_classes == 2 else f.exp()
+    p = odds / odds.sum(2, keepdim=True)
+    assert_close(model.predictive(theta, x).logits.softmax(-1)[:, :, 0], p)
+    expected = p[:, torch.arange(9), data.train.y[:, 0]].log()
+    assert_close(model.log_likelihood(theta, data.train), expected)
 
 
 @pytest.mark.parametrize("prior", ["gaussian", "laplace"])

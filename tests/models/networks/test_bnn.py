@@ -6,13 +6,13 @@ import math
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import F64, build_model, generator
+from support.runs.configured import F64, build_model, double, generator
+from support.small.small_nets import tanh_layers
 from support.small.small_problems import classes, real
 from torch.autograd import gradcheck
-from torch.distributions import Categorical
+from torch.distributions import Categorical, Gamma, Normal
 from torch.testing import assert_close
 
-from components.contracts.capabilities import CAPABILITIES
 from components.inference.chains import init_chains
 from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams
@@ -31,53 +31,35 @@ def thetas(model, n=3, seed=1):
     return model.sample_prior(n, generator(seed))
 
 
-def by_loops(shapes, w, x):
-    """f(x) = W_3 tanh(W_2 tanh(W_1 x + b_1) + b_2) + b_3; w holds W_1 by rows, b_1, W_2, …"""
-    at, h = 0, x
-    for layer, (out, inside) in enumerate(shapes):
-        W, at = w[at : at + out * inside], at + out * inside
-        b, at = w[at : at + out], at + out
-        h = [sum(W[i * inside + j] * h[j] for j in range(inside)) + b[i] for i in range(out)]
-        h = [math.tanh(v) for v in h] if layer < len(shapes) - 1 else h
-    return h
-
-
 @pytest.mark.parametrize("scaling", ["none", "fan_in"])
 @pytest.mark.parametrize("precision", ["learned", "fixed"])
 @pytest.mark.parametrize("noise", ["learned", 0.3])
 def test_log_joint_literally(scaling, precision, noise):
     data = real(n=6, n_inputs=2, missing=0.0)  # two tasks
     model = built(data, scaling=scaling, precision=precision, noise=noise)
-    assert isinstance(model, CAPABILITIES["log_joint"])
     shapes = [(4, 2), (3, 4), (2, 3)]
     n = sum(o * i + o for o, i in shapes)
     theta = thetas(model)
     assert model.dim == theta.shape[1] == n + (precision == "learned") + 2 * (noise == "learned")
-    parameters = model.constrain(theta)
-    for row, value in zip(parameters.tolist(), log_joint(model, theta, data.train), strict=True):
-        w, rest = row[:n], row[n:]
-        lam = rest[0] if precision == "learned" else 1.0
-        gammas = rest[-2:] if noise == "learned" else [1 / 0.3] * 2
-        scales = [
-            s
-            for o, i in shapes
-            for s in [0.8 / math.sqrt(i if scaling == "fan_in" else 1)] * (o * i) + [0.8] * o
-        ]
-        expected = sum(
-            stats.norm.logpdf(v, 0, s / math.sqrt(lam)) for v, s in zip(w, scales, strict=True)
-        )
+    scales = []
+    for out, fan in shapes:
+        scales += [0.8 / math.sqrt(fan if scaling == "fan_in" else 1)] * (out * fan) + [0.8] * out
+    for row, value in zip(model.constrain(theta), log_joint(model, theta, data.train), strict=True):
+        w, rest, expected = row[:n], row[n:], 0.0
+        lam, gammas = double(1.0), double([1 / 0.3] * 2)
         if precision == "learned":
-            # Jacobian of log λ
-            expected += stats.gamma.logpdf(lam, 2.0, scale=1 / 0.5) + math.log(lam)
-        if noise == "learned":
-            # u = log γ / 2.5 has the Jacobian 2.5 γ
-            expected += sum(
-                stats.gamma.logpdf(g, 3.0, scale=1 / 0.2) + math.log(2.5 * g) for g in gammas
-            )
-        for x, y in zip(data.train.x.tolist(), data.train.y.tolist(), strict=True):
-            f = by_loops(shapes, w, x)
-            expected += sum(stats.norm.logpdf(y[t], f[t], gammas[t] ** -0.5) for t in range(2))
-        assert float(value) == pytest.approx(expected, rel=1e-9)
+            lam = rest[0]
+            expected += (
+                Gamma(double(2.0), double(0.5)).log_prob(lam) + lam.log()
+            )  # Jacobian of log λ
+        if noise == "learned":  # u = log γ / 2.5 has the Jacobian 2.5 γ
+            gammas = rest[-2:]
+            density = Gamma(double(3.0), double(0.2)).log_prob(gammas)
+            expected += (density + (2.5 * gammas).log()).sum()
+        expected += Normal(0, double(scales) / lam.sqrt()).log_prob(w).sum()
+        f = tanh_layers(w, data.train.x, shapes)
+        expected += Normal(f, gammas**-0.5).log_prob(data.train.y).sum()
+        assert_close(value, expected)
 
 
 def test_prior_draws_have_the_prior():
@@ -88,8 +70,8 @@ def test_prior_draws_have_the_prior():
     assert stats.kstest(lam.numpy(), stats.gamma(0.7, scale=2.0).cdf).pvalue > 1e-3
     for gamma in gammas.T:
         assert stats.kstest(gamma.numpy(), stats.gamma(3.0, scale=5.0).cdf).pvalue > 1e-3
-    for j in (0, n - 1):
-        unit = parameters[:, j] * lam.sqrt() / 0.8
+    for weight in parameters[:, [0, n - 1]].T:
+        unit = weight * lam.sqrt() / 0.8
         assert stats.kstest(unit.numpy(), stats.norm.cdf).pvalue > 1e-3
 
 

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import build_model, generator
+from support.runs.configured import build_model, double, generator
 from support.small.small_problems import classes, real
-from torch.distributions import MultivariateNormal
+from torch.distributions import MultivariateNormal, Normal
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
@@ -21,10 +21,6 @@ NETWORKS = {
 def collapsed(problem, **keys):
     model = build_model("mlp", problem, **{"prior_std": 0.7} | keys)
     return model.to(problem.train.x.dtype).integrate_out()
-
-
-def normal(mean, sd, x):
-    return -0.5 * ((x - mean) / sd) ** 2 - math.log(sd * math.sqrt(2 * math.pi))
 
 
 def small(missing=0.2):
@@ -59,9 +55,9 @@ def test_density_is_that_of_the_dense_gaussian(name):
         phi, y, noise, weights = dense(model, rest[k], problem)
         covariance = noise * torch.eye(len(y), dtype=y.dtype) + 0.7**2 * phi @ phi.T
         literal = MultivariateNormal(torch.zeros_like(y), covariance).log_prob(y)
-        literal = literal + normal(0.0, 0.7, weights).sum()
+        literal = literal + Normal(0.0, double(0.7)).log_prob(weights).sum()
         if model.network.learns_noise and model.network.noise_spread is not None:
-            literal = literal + normal(math.log(0.1), 2.0, noise.log())
+            literal = literal + Normal(double(math.log(0.1)), 2.0).log_prob(noise.log())
         assert float(got[k]) == pytest.approx(float(literal), rel=1e-9)
 
 

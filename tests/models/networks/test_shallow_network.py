@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, build_model, component, double, normal
+from support.runs.configured import F64, build_model, component, double, generator, normal
 from support.targets.rank_test import Rows, two_sample_p
 from torch.distributions import MultivariateNormal, Normal
 from torch.testing import assert_close
@@ -23,7 +23,7 @@ KNOWN = {"hyperparameters": "known", "noise_sd": 0.5, "gamma_sd": 1.5, "beta_sd"
 
 def problem(n=6):
     """A noisy step of one input."""
-    g = torch.Generator().manual_seed(0)
+    g = generator(0)
     x = torch.linspace(-1.5, 1.5, n, dtype=F64)[:, None]
     y = 1.5 * (3 * x).sigmoid() - 0.5 + 0.3 * normal(g, n, 1)
     rows = Batch(x, y, torch.ones(n, 1, dtype=torch.bool), 1.0)
@@ -75,16 +75,13 @@ def test_output_weights_are_integrated_out_of_the_likelihood():
     """p(D | γ, ν) is N(y; Z mean, σ² I + Z S² Zᵀ), and (a, β) given it that of a linear model."""
     data = problem()
     model = network(data, units=3)
-    theta = model.sample_prior(5, torch.Generator().manual_seed(3))
+    theta = model.sample_prior(5, generator(3))
     weights = model.prior.unpack(theta)
     X, y = model.rows(data.train)
     fit = model.marginal(weights, X, y)
     mean, s = model.coefficients(weights)
     drawn = torch.stack(
-        [
-            model.draw_coefficients(weights, fit, torch.Generator().manual_seed(i))[:, :5]
-            for i in range(300)
-        ]
+        [model.draw_coefficients(weights, fit, generator(i))[:, :5] for i in range(300)]
     )  # [S, 5, D]
     for k in range(5):
         Z = torch.cat([X, (X @ weights.gamma[k].T).sigmoid()], 1)
@@ -134,9 +131,9 @@ def joint_model(**settings):
     model.rows = lambda batch: (X, batch.y)
     model.log_likelihood = lambda theta, batch: residual_density(model, theta, X, batch.y)
 
-    def sample_data(theta, generator):
+    def sample_data(theta, g):
         weights = model.prior.unpack(theta)
-        z = normal(generator, len(theta), 4)
+        z = normal(g, len(theta), 4)
         return Rows(model.function(weights, X) + (-0.5 * weights.nu.log_tau)[:, None].exp() * z)
 
     model.sample_data = sample_data
@@ -208,7 +205,7 @@ def test_a_sampler_that_moves_the_number_of_units_is_refused():
     inference = component("inference", "hmc", chains=2)
     with pytest.raises(ConfigMismatchError, match="inference=gibbs"):
         inference.init(model, data, Streams(0))
-    theta = model.sample_prior(3, torch.Generator().manual_seed(0))
+    theta = model.sample_prior(3, generator(0))
     theta[:, model.prior.pieces[:3][0] + 5 + 10] += 0.3
     with pytest.raises(ConfigMismatchError, match="discrete"):
         log_joint(model, theta, data.train)

@@ -18,6 +18,16 @@ SMALL_LSTM = component("model", "lstm", words=3, units=4)
 SMALL_TRANSFORMER = component("model", "text_transformer", words=4, hidden=3)
 
 
+def tanh_layers(theta, x, shapes) -> torch.Tensor:
+    """W_L tanh(… tanh(W_1 x + b_1) …) + b_L; θ holds W_1 by rows, b_1, W_2, …"""
+    at = 0
+    for layer, (out, inside) in enumerate(shapes):
+        W, b = theta[at : at + out * inside].view(out, inside), theta[at + out * inside :][:out]
+        x = (x if layer == 0 else x.tanh()) @ W.T + b
+        at += out * inside + out
+    return x
+
+
 def images(n=24, batch_size=8, seed=0, dtype=F64) -> Supervised:
     """Three classes of 8 × 8 pixels."""
     problem = classes(n=n, n_inputs=64, batch_size=batch_size, seed=seed, dtype=dtype)
