@@ -136,7 +136,7 @@ def test_rows_without_any_label_do_not_count():
 def parts_of(batch, size):
     n = batch.x.shape[0]
     rows = torch.randperm(n, generator=generator(0)).split(size)
-    return [(r, Batch(batch.x[r], batch.y[r], batch.mask[r], n / len(r))) for r in rows]
+    return [(r, batch.part(r, n / len(r))) for r in rows]
 
 
 def noise_of_rows(noise, part, rows):

@@ -1,6 +1,8 @@
 """Limits in which members of the deep GP family coincide with each other, with SVGP and with exact
 GPs."""
 
+from dataclasses import replace
+
 import gpytorch
 import pytest
 import torch
@@ -12,7 +14,6 @@ from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
 from components.contracts.predictive import Categorical, GaussianMixture
-from components.contracts.problems import Batch
 from components.inference.variational.dsvi import natural_step
 from components.maths.kernels import kernel
 from components.models.deep_gp.build import (
@@ -54,7 +55,7 @@ def test_idgp_is_a_deep_gp_of_each_task_alone():
     noise = module.draw_noise(batch, 2, generator(0))
     module.elbo(batch, noise)["log_likelihood"].backward()
     G = module.layers()["specific 1"].inducing.grad
-    alone = Batch(batch.x, batch.y, batch.mask & torch.tensor([True, False]), batch.scale)
+    alone = replace(batch, mask=batch.mask & torch.tensor([True, False]))
     other = module.sample_layer_noise(
         batch.x, Layout.of(alone.mask, batch.x.dtype), 2, generator(1)
     )

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,6 @@ from support.small.small_problems import classes, component, real, resumed, tens
 from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES
-from components.contracts.problems import Batch
 from components.metrics import classification, regression
 from runner.execution.rng import Streams
 
@@ -45,7 +46,7 @@ def test_class_probabilities_are_smoothed_votes_even_where_a_task_lacks_a_class(
     problem = classes(n=120, n_tasks=2)
     train_, lacking = problem.train, problem.train.y.clone()
     lacking[lacking[:, 1] == 1, 1] = 2  # task 1 never shows class 1
-    problem.train = Batch(train_.x, lacking, train_.mask, 1.0)
+    problem.train = replace(train_, y=lacking, scale=1.0)
     forests = build_model("irf", problem, trees=30, max_features=0.5, smoothing=2.0)
     probs = forests.predict_fitted(forests.fit(problem.train, 7), problem.test.x).probs
     for t, peer in enumerate(peers(problem, RandomForestClassifier, 7, max_features=2)):
@@ -103,8 +104,8 @@ def test_few_labels_and_none():
     problem = real(n=6)
     few = torch.zeros_like(problem.train.mask)
     few[0, 0] = few[1, 1] = True
-    problem.train = Batch(
-        problem.train.x, torch.where(few, problem.train.y.nan_to_num(), torch.nan), few, 1.0
+    problem.train = replace(
+        problem.train, y=torch.where(few, problem.train.y.nan_to_num(), torch.nan), mask=few
     )
     forests = build_model("irf", problem, trees=5)
     assert torch.isfinite(
@@ -112,7 +113,7 @@ def test_few_labels_and_none():
             problem.test.y
         )
     ).all()
-    none = Batch(problem.train.x, problem.train.y, torch.zeros_like(few), 1.0)
+    none = replace(problem.train, mask=torch.zeros_like(few))
     with pytest.raises(ValueError, match="task 0: no training label"):
         forests.fit(none, 0)
 
@@ -148,7 +149,7 @@ def noisy(n_classes, n_tasks=1):
         batch = getattr(problem, name)
         drawn = torch.rand(batch.y.shape, generator=g) < 0.33
         y = torch.where(drawn, torch.randint(n_classes, batch.y.shape, generator=g), batch.y)
-        setattr(problem, name, Batch(batch.x, y, batch.mask, 1.0))
+        setattr(problem, name, replace(batch, y=y, scale=1.0))
     return problem
 
 
@@ -229,7 +230,7 @@ def test_what_calibration_refuses():
         ValueError,
         match=r"model\.calibrated: task 0 has a class with 3 training labels, 5 folds need",
     ):
-        forests.fit(Batch(problem.train.x, few, problem.train.mask, 1.0), 0)
+        forests.fit(replace(problem.train, y=few), 0)
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
@@ -238,7 +239,7 @@ def test_a_calibrated_forest_resumes_and_gives_a_class_never_shown_what_smoothin
 ):
     problem = noisy(3)
     lacking = torch.where(problem.train.y == 1, 2, problem.train.y)
-    problem.train = Batch(problem.train.x, lacking, problem.train.mask, 1.0)
+    problem.train = replace(problem.train, y=lacking)
     pieces = FIT, component("model", "irf", trees=10, calibrated=method)
     whole, rng = train(*pieces, problem, 2)
     parts, _ = resumed(*pieces, problem, 2, 1, tmp_path)

@@ -11,7 +11,6 @@ from support.small.shallow_gp_problems import F64, predict, problem
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
-from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
 
 QUICK = {"iterations": 3, "samples": 4, "lengthscale": 1.5, "variance": 1.0}
@@ -26,7 +25,7 @@ def closed_downwards(n=18):
     p = problem(n=n, keep=1.0)
     mask = torch.arange(n)[:, None] < torch.tensor([n, n - 4, n - 9])
     y = torch.where(mask, p.train.y, torch.nan)
-    p.train = Batch(p.train.x, y, mask, 1.0)
+    p.train = replace(p.train, y=y, mask=mask)
     return p
 
 
@@ -104,7 +103,7 @@ def test_predictions_are_mixtures_over_draws_of_the_earlier_tasks():
     y = p.train.y.clone()
     y[:, 0] = normal(generator(3), 30)
     y[:, 1] = 2 * y[:, 0]
-    p.train = Batch(p.train.x, y, p.train.mask, 1.0)
+    p.train = replace(p.train, y=y)
     changes = {"outputs": "linear", "iterations": 40, "samples": 400, "output_lengthscale": 1.0}
     module = build(p, **changes)
     fitted = module.fit(p.train, 0)
@@ -123,7 +122,7 @@ def test_order_of_the_tasks():
     fitted = module.fit(p.train, 0)
     assert torch.equal(fitted["0 y"], p.train.y[p.train.mask[:, 2], 2])
     # the first of the order is a process of the inputs only
-    only_third = Batch(p.train.x, p.train.y[:, 2:], p.train.mask[:, 2:], 1.0)
+    only_third = replace(p.train, y=p.train.y[:, 2:], mask=p.train.mask[:, 2:])
     one = replace(p, train=only_third, test=only_third)
     single = build(one)
     expected = single.predict_fitted(single.fit(only_third, 0), p.test.x).mean[:, 0].detach()

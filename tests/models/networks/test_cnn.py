@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +10,6 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
-from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
 from components.models.networks.strided_convolution import convolve
 from runner.execution.rng import Streams
@@ -23,7 +23,7 @@ def images(n=20, shape=(6, 5), n_classes=3, dtype=F64, unit=1.0):
     problem.image_shape, problem.bounds = shape, (0.0, unit)
     for name in ("train", "test"):
         batch = getattr(problem, name)
-        setattr(problem, name, Batch(unit * batch.x, batch.y, batch.mask, batch.scale))
+        setattr(problem, name, replace(batch, x=unit * batch.x))
     return problem
 
 
@@ -106,7 +106,7 @@ def test_normalisation_is_inside_the_model():
     assert_close(*answers)
     assert_close(*gradients)
     blank = images()
-    blank.train = Batch(torch.zeros_like(blank.train.x), blank.train.y, blank.train.mask, 1.0)
+    blank.train = replace(blank.train, x=torch.zeros_like(blank.train.x))
     # pixels that never differ
     assert torch.isfinite(cnn().build(blank, Streams(0))(blank.test.x)).all()
 

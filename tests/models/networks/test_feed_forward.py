@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -55,7 +56,7 @@ def test_class_likelihood_is_equation_3_13():
     assert_close(network.log_prob(f, batch), (each * batch.mask).sum(1))
     missing = batch.y.clone()
     missing[~batch.mask] = -1  # any value may stand where a label is missing
-    other = type(batch)(batch.x, missing, batch.mask, 1.0)
+    other = replace(batch, y=missing, scale=1.0)
     assert torch.equal(network.log_prob(f, batch), network.log_prob(f, other))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import gpytorch
 import torch
@@ -18,8 +19,6 @@ from support.small.shallow_gp_problems import (
 from support.small.small_problems import component
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
-
-from components.contracts.problems import Batch
 
 PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
 
@@ -118,7 +117,7 @@ def test_a_task_without_labels_is_predicted_from_the_others():
     p = problem(n=40, keep=1.0)
     mask = p.train.mask.clone()
     mask[:, 2] = False
-    p.train = Batch(p.train.x, p.train.y, mask, 1.0)
+    p.train = replace(p.train, mask=mask)
     module = exact(p, rank=1)
     with torch.no_grad():
         module.covariance.W.fill_(1.0)

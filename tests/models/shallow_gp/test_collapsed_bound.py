@@ -2,6 +2,7 @@
 the exact evidence."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -17,7 +18,6 @@ from support.small.shallow_gp_problems import (
 )
 from torch.testing import assert_close
 
-from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
 from components.models.shallow_gp.labels import group_by_task
 from components.problems.supervised import Supervised
@@ -104,7 +104,7 @@ def test_gradient():
 def test_needs_gaussian_noise():
     counts = problem(T=1, keep=1.0)
     y = counts.train.y.abs().round()
-    batch = Batch(counts.train.x, y, counts.train.mask, 1.0)
+    batch = replace(counts.train, y=y)
     data = Supervised("counts", "real", batch, batch, None, task_names=["y"])
     model = component("model", "igp", bound="collapsed", link="log", **SPARSE)
     with pytest.raises(ConfigMismatchError, match=r"model.bound=collapsed: only real labels"):

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,6 @@ from torch.autograd import grad
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
-from components.contracts.problems import Batch
 from components.evaluation.security.curves import security_curve
 from components.evaluation.security.threat import Threat
 from components.models.shallow_gp.gp_classifier import find_median_distance
@@ -111,7 +111,7 @@ def test_lengthscale_follows_the_units_of_the_inputs():
         find_median_distance(problem.train.x), float(torch.pdist(problem.train.x).median())
     )
     small = trained(problem, gp(lengthscale=None), 0)
-    problem.train = Batch(255 * problem.train.x, problem.train.y, problem.train.mask, 1.0)
+    problem.train = replace(problem.train, x=255 * problem.train.x)
     large = trained(problem, gp(lengthscale=None), 0)
     ratio = (
         large.module.covariance.log_lengthscale - small.module.covariance.log_lengthscale
