@@ -1,6 +1,12 @@
 """Fixtures of tests of data sets."""
 
+import http.server
+import socket
+import threading
+from dataclasses import replace
+
 import pytest
+from toy_file import FILE, Handler
 
 from components.datasets import files
 
@@ -18,3 +24,47 @@ def own_cache(tmp_path, monkeypatch):
     forget_files()
     yield
     forget_files()
+
+
+@pytest.fixture
+def server():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.asked = []
+        running.address = f"http://127.0.0.1:{running.server_port}"
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+        yield running
+        running.shutdown()
+
+
+@pytest.fixture
+def closed():
+    """An address at which nobody listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    return f"http://127.0.0.1:{port}/good"
+
+
+@pytest.fixture
+def own_network(own_cache, monkeypatch):
+    """Neither the user's cache nor a proxy."""
+    for variable in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+        monkeypatch.delenv(variable.upper(), raising=False)
+
+
+@pytest.fixture
+def listed(own_network, monkeypatch):
+    """Puts the toy file, alone, into the catalogue, with some addresses."""
+
+    def list_file(*urls):
+        monkeypatch.setattr(files, "catalogue", lambda: (replace(FILE, urls=urls),))
+
+    return list_file
+
+
+@pytest.fixture
+def good(listed, server):
+    """The server, whose file is in the catalogue."""
+    listed(f"{server.address}/good")
+    return server

@@ -2,96 +2,25 @@
 
 import gzip
 import hashlib
-import http.server
 import multiprocessing
 import socket
 import struct
 import subprocess
-import sys
-import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from toy_file import CONTENT, FILE, GIT_BLOB, SHA256, put
 
 from components.datasets import files
-from components.datasets.data_files import DataFile
 from components.errors import DamagedFileError, DataUnavailableError
-from runner.errors import ConfigError
-from runner.system import data
 
-CONTENT = bytes(range(256)) * 500
-SHA256 = hashlib.sha256(CONTENT).hexdigest()
-GIT_BLOB = hashlib.sha1(b"blob %d\0" % len(CONTENT) + CONTENT).hexdigest()
-FILE = DataFile("toy", "toy/file.bin", (), len(CONTENT), "none", "nowhere", sha256=SHA256)
+pytestmark = pytest.mark.usefixtures("own_network")
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    """/good: the file; /other: another one; /short: the first half; everything else: 404."""
-
-    def do_GET(self):
-        self.server.asked.append(self.path)
-        body = {
-            "/good": CONTENT,
-            "/other": b"<html>log in first</html>",
-            "/short": CONTENT[: len(CONTENT) // 2],
-        }.get(self.path)
-        self.send_response(200 if body else 404)
-        # A connection that breaks half-way: more is promised than sent.
-        self.send_header(
-            "Content-Length", str(len(CONTENT) if self.path == "/short" else len(body or b""))
-        )
-        self.end_headers()
-        self.wfile.write(body or b"")
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def server():
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        running.asked = []
-        running.address = f"http://127.0.0.1:{running.server_port}"
-        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
-        yield running
-        running.shutdown()
-
-
-@pytest.fixture
-def closed():
-    """An address at which nobody listens."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    return f"http://127.0.0.1:{port}/good"
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
-    for variable in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(variable, raising=False)
-        monkeypatch.delenv(variable.upper(), raising=False)
-    files.forget()
-    yield
-    files.forget()
-
-
-def listed(monkeypatch, *urls, **facts):
-    """The toy file, alone in the catalogue, with these addresses."""
-    file = replace(FILE, urls=urls, **facts)
-    monkeypatch.setattr(files, "catalogue", lambda: (file,))
-    return file
-
-
-def put(folder, content=CONTENT):
-    path = folder / FILE.path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return path
+def locate(folder, **keys):
+    return files.locate(folder, FILE.path, **keys)
 
 
 def test_catalogue_gives_every_file_a_checksum_a_mirror_and_a_licence():
@@ -139,33 +68,32 @@ def test_git_blob_is_what_git_computes(tmp_path):
     files.verify(path, replace(FILE, sha256=None, git_blob=computed))
 
 
-def test_downloads_once_and_then_finds(tmp_path, monkeypatch, server):
-    listed(monkeypatch, f"{server.address}/good")
-    path = files.locate(tmp_path / "data", FILE.path)
+def test_downloads_once_and_then_finds(tmp_path, good):
+    path = locate(tmp_path / "data")
     assert path == tmp_path / "data" / FILE.path
     assert path.read_bytes() == CONTENT
-    assert files.locate(tmp_path / "data", FILE.path) == path
-    assert server.asked == ["/good"]
+    assert locate(tmp_path / "data") == path
+    assert good.asked == ["/good"]
     assert list(path.parent.iterdir()) == [path], "no temporary file is left"
 
 
 @pytest.mark.parametrize("first", ["/missing", "/other", "/short"])
-def test_tries_the_next_mirror(tmp_path, monkeypatch, server, first):
-    listed(monkeypatch, f"{server.address}{first}", f"{server.address}/good")
-    assert files.locate(tmp_path, FILE.path).read_bytes() == CONTENT
+def test_tries_the_next_mirror(tmp_path, server, first, listed):
+    listed(f"{server.address}{first}", f"{server.address}/good")
+    assert locate(tmp_path).read_bytes() == CONTENT
     assert server.asked == [first, "/good"]
 
 
-def test_tries_the_next_mirror_when_nobody_listens(tmp_path, monkeypatch, server, closed):
-    listed(monkeypatch, closed, f"{server.address}/good")
-    assert files.locate(tmp_path, FILE.path).read_bytes() == CONTENT
+def test_tries_the_next_mirror_when_nobody_listens(tmp_path, server, closed, listed):
+    listed(closed, f"{server.address}/good")
+    assert locate(tmp_path).read_bytes() == CONTENT
 
 
-def test_one_message_names_file_addresses_reasons_and_mend(tmp_path, monkeypatch, server, closed):
+def test_one_message_names_file_addresses_reasons_and_mend(tmp_path, server, closed, listed):
     urls = (closed, f"{server.address}/missing", f"{server.address}/other")
-    listed(monkeypatch, *urls)
+    listed(*urls)
     with pytest.raises(DataUnavailableError) as caught:
-        files.locate(tmp_path, FILE.path)
+        locate(tmp_path)
     message = str(caught.value)
     found = hashlib.sha256(b"<html>log in first</html>").hexdigest()
     assert message == (
@@ -177,30 +105,29 @@ def test_one_message_names_file_addresses_reasons_and_mend(tmp_path, monkeypatch
     assert not list((tmp_path / "toy").iterdir()), "nothing is left of a download that failed"
 
 
-def test_a_failed_download_is_remembered_by_the_process(tmp_path, monkeypatch, server):
-    listed(monkeypatch, f"{server.address}/missing")
+def test_a_failed_download_is_remembered_by_the_process(tmp_path, server, listed):
+    listed(f"{server.address}/missing")
     messages = []
     for _ in range(3):
         with pytest.raises(DataUnavailableError) as caught:
-            files.locate(tmp_path, FILE.path)
+            locate(tmp_path)
         messages.append(str(caught.value))
     assert server.asked == ["/missing"]
     assert len(set(messages)) == 1
     put(tmp_path)  # someone else puts the file there
-    assert files.locate(tmp_path, FILE.path).is_file()
+    assert locate(tmp_path).is_file()
 
 
-def test_offline_attempts_no_download(tmp_path, monkeypatch, server):
-    listed(monkeypatch, f"{server.address}/good")
+def test_offline_attempts_no_download(tmp_path, good):
     with pytest.raises(DataUnavailableError, match="offline"):
-        files.locate(tmp_path, FILE.path, offline=True)
-    assert server.asked == []
+        locate(tmp_path, offline=True)
+    assert good.asked == []
 
 
-def test_a_silent_network_costs_seconds(tmp_path, monkeypatch):
+def test_a_silent_network_costs_seconds(tmp_path, monkeypatch, listed):
     """Addresses that never answer, as behind a firewall that drops packets, and names that never
     resolve."""
-    listed(monkeypatch, *(f"http://host-{i}.invalid/good" for i in range(6)))
+    listed(*(f"http://host-{i}.invalid/good" for i in range(6)))
     monkeypatch.setattr(files, "CONNECT_SECONDS", 0.2)
 
     def silence(*_, **__):
@@ -210,57 +137,58 @@ def test_a_silent_network_costs_seconds(tmp_path, monkeypatch):
     monkeypatch.setattr(files.socket, "create_connection", silence)
     started = time.monotonic()
     with pytest.raises(DataUnavailableError, match="no connection"):
-        files.locate(tmp_path, FILE.path)
+        locate(tmp_path)
     assert time.monotonic() - started < 1.5, (
         "all six are tried at once, and none is waited for longer than the limit"
     )
 
 
-def test_a_server_that_stalls_is_given_up(tmp_path, monkeypatch):
+def test_a_server_that_stalls_is_given_up(tmp_path, monkeypatch, listed):
     listener = socket.create_server(("127.0.0.1", 0))  # accepts, and says nothing
-    listed(monkeypatch, f"http://127.0.0.1:{listener.getsockname()[1]}/good")
+    listed(f"http://127.0.0.1:{listener.getsockname()[1]}/good")
     monkeypatch.setattr(files, "STALL_SECONDS", 0.3)
     with listener, pytest.raises(DataUnavailableError, match="Timeout"):
-        files.locate(tmp_path, FILE.path)
+        locate(tmp_path)
 
 
-def test_connections_are_probed_at_the_proxy_when_there_is_one(tmp_path, monkeypatch, server):
+def test_connections_are_probed_at_the_proxy_when_there_is_one(
+    tmp_path, monkeypatch, server, listed
+):
     """Behind a proxy the hosts themselves cannot be reached; the test server plays the proxy."""
     monkeypatch.setenv("http_proxy", server.address)
-    listed(monkeypatch, "http://unreachable.invalid/good")
+    listed("http://unreachable.invalid/good")
     # it was asked for the whole address, which it does not know
     with pytest.raises(DataUnavailableError, match="HTTP 404"):
-        files.locate(tmp_path, FILE.path)
+        locate(tmp_path)
     assert server.asked == ["http://unreachable.invalid/good"]
 
 
 @pytest.mark.parametrize("content", [b"", CONTENT[:-1], CONTENT[:-1] + b"x"])
-def test_a_damaged_file_is_never_used(tmp_path, monkeypatch, server, content):
-    listed(monkeypatch, f"{server.address}/good")
+def test_a_damaged_file_is_never_used(tmp_path, content, good):
     path = put(tmp_path, content)
     for _ in range(2):
         with pytest.raises(DamagedFileError) as caught:
-            files.locate(tmp_path, FILE.path)
+            locate(tmp_path)
     assert str(caught.value) == (
         f"{path}: not the file it should be: sha256 expected {SHA256}, found {hashlib.sha256(content).hexdigest()}; "
         "replace it with `runner data fetch toy`, or remove it, or set data_dir (RUNNER_DATA_DIR) to another folder"
     )
-    assert server.asked == [], "not replaced without being asked"
+    assert good.asked == [], "not replaced without being asked"
     assert path.read_bytes() == content
 
 
-def test_a_file_that_changes_after_it_was_verified_is_read_again(tmp_path, monkeypatch):
-    listed(monkeypatch)
+def test_a_file_that_changes_after_it_was_verified_is_read_again(tmp_path, monkeypatch, listed):
+    listed()
     path = put(tmp_path)
-    files.locate(tmp_path, FILE.path)
+    locate(tmp_path)
     reads = []
     mismatch = files.mismatch
     monkeypatch.setattr(files, "mismatch", lambda *given: reads.append(given) or mismatch(*given))
-    files.locate(tmp_path, FILE.path)
+    locate(tmp_path)
     assert not reads, "verified, unchanged: not read again"
     path.write_bytes(CONTENT[:-1])
     with pytest.raises(DamagedFileError):
-        files.locate(tmp_path, FILE.path)
+        locate(tmp_path)
 
 
 def test_gzip_content_counts_however_it_was_compressed(tmp_path):
@@ -277,37 +205,35 @@ def test_gzip_content_counts_however_it_was_compressed(tmp_path):
             files.verify(put(tmp_path / "torn", torn), file)
 
 
-def test_a_read_only_folder_is_used_and_not_written(tmp_path, monkeypatch, server):
-    listed(monkeypatch, f"{server.address}/good")
+def test_a_read_only_folder_is_used_and_not_written(tmp_path, good):
     folder = tmp_path / "data"
     folder.mkdir()
     folder.chmod(0o555)
     assert not files.writable(folder), "also when the superuser asks"
     assert not files.writable(folder / "deeper" / "still")
-    path = files.locate(folder, FILE.path)
+    path = locate(folder)
     assert path == tmp_path / "cache" / FILE.path
-    assert files.locate(folder, FILE.path) == path
+    assert locate(folder) == path
     assert list(folder.iterdir()) == []
     folder.chmod(0o755)
     put(folder)
     for p in (folder / "toy", folder):
         p.chmod(0o555)
-    assert files.locate(folder, FILE.path) == folder / FILE.path
+    assert locate(folder) == folder / FILE.path
     for p in (folder, folder / "toy"):
         p.chmod(0o755)
 
 
-def test_no_folder_can_be_written(tmp_path, monkeypatch, server):
-    listed(monkeypatch, f"{server.address}/good")
+def test_no_folder_can_be_written(tmp_path, monkeypatch, good):
     monkeypatch.setattr(files, "writable", lambda _: False)
     with pytest.raises(DataUnavailableError, match="no folder to download it to can be written"):
-        files.locate(tmp_path, FILE.path)
+        locate(tmp_path)
 
 
 def _locate(folder, address, results):
     file = replace(FILE, urls=(f"{address}/good",))
     files.catalogue = lambda: (file,)
-    results.put(files.locate(folder, FILE.path).read_bytes() == CONTENT)
+    results.put(locate(folder).read_bytes() == CONTENT)
 
 
 def test_processes_that_download_at_once_do_not_harm_each_other(tmp_path, server):
@@ -322,66 +248,3 @@ def test_processes_that_download_at_once_do_not_harm_each_other(tmp_path, server
     for process in processes:
         process.join()
     assert [p.name for p in (tmp_path / "toy").iterdir()] == ["file.bin"]
-
-
-# ---- runner data
-# -----------------------------------------------------------------------------------------------------
-def test_data_lists_fetches_and_verifies(tmp_path, monkeypatch, server, capsys):
-    listed(monkeypatch, f"{server.address}/good")
-    folder = ["--data-dir", str(tmp_path)]
-    assert data.main(["data", "list", *folder]) == 0
-    assert "toy/file.bin\t128.0 kB\tnot here: runner data fetch toy" in capsys.readouterr().out
-    assert data.main(["data", "fetch", "toy", *folder]) == 0
-    assert (
-        f"toy/file.bin: downloaded to {tmp_path / 'toy'}, checksum fits" in capsys.readouterr().out
-    )
-    assert data.main(["data", "fetch", "all", *folder]) == 0
-    assert "already in" in capsys.readouterr().out
-    assert data.main(["data", "verify", *folder]) == 0
-    assert capsys.readouterr().out == f"toy/file.bin\tgenuine\t{tmp_path}\n"
-    assert data.main(["data", "list", "toy", *folder]) == 0
-    assert f"toy/file.bin\t128.0 kB\tin {tmp_path}" in capsys.readouterr().out
-
-
-def test_data_finds_and_replaces_a_damaged_file(tmp_path, monkeypatch, server, capsys):
-    listed(monkeypatch, f"{server.address}/good")
-    path = put(tmp_path, b"damaged")
-    assert data.main(["data", "verify", "--data-dir", str(tmp_path)]) == 1
-    shown = capsys.readouterr()
-    assert "toy/file.bin\tDAMAGED" in shown.out
-    assert SHA256 in shown.err
-    assert data.main(["data", "fetch", "toy", "--data-dir", str(tmp_path)]) == 0
-    assert "is damaged and will be replaced" in capsys.readouterr().out
-    assert path.read_bytes() == CONTENT
-
-
-def test_data_says_what_could_not_be_fetched(tmp_path, monkeypatch, closed, capsys):
-    listed(monkeypatch, closed)
-    assert data.main(["data", "fetch", "toy", "--data-dir", str(tmp_path)]) == 1
-    assert "could not be downloaded" in capsys.readouterr().err
-
-
-def test_data_names_the_nearest(monkeypatch):
-    with pytest.raises(ConfigError, match=r"sarcas: no data set with files, did you mean sarcos\?"):
-        data.main(["data", "list", "sarcas"])
-    with pytest.raises(ConfigError, match="name what to download: sarcos, mnist"):
-        data.main(["data", "fetch"])
-
-
-def test_data_dir_is_the_one_that_runs_use(monkeypatch):
-    from omegaconf import OmegaConf
-
-    config = Path(__file__).parents[2] / "conf" / "config.yaml"
-    for value in (None, "/somewhere"):
-        monkeypatch.setenv("RUNNER_DATA_DIR", value) if value else monkeypatch.delenv(
-            "RUNNER_DATA_DIR", raising=False
-        )
-        assert str(data.default_data_dir()) == OmegaConf.load(config).data_dir
-
-
-def test_data_imports_neither_torch_nor_a_download_library():
-    code = "import runner.system.data, sys; print([m for m in ('torch', 'requests', 'pooch', 'pydantic') if m in sys.modules])"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
-        == "[]"
-    )

@@ -1,0 +1,72 @@
+"""``runner data``: lists, fetches and verifies data files."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from toy_file import CONTENT, SHA256, put
+
+from runner.errors import ConfigError
+from runner.system import data
+
+pytestmark = pytest.mark.usefixtures("own_network")
+
+
+def test_data_lists_fetches_and_verifies(tmp_path, capsys, good):
+    folder = ["--data-dir", str(tmp_path)]
+    assert data.main(["data", "list", *folder]) == 0
+    assert "toy/file.bin\t128.0 kB\tnot here: runner data fetch toy" in capsys.readouterr().out
+    assert data.main(["data", "fetch", "toy", *folder]) == 0
+    assert (
+        f"toy/file.bin: downloaded to {tmp_path / 'toy'}, checksum fits" in capsys.readouterr().out
+    )
+    assert data.main(["data", "fetch", "all", *folder]) == 0
+    assert "already in" in capsys.readouterr().out
+    assert data.main(["data", "verify", *folder]) == 0
+    assert capsys.readouterr().out == f"toy/file.bin\tgenuine\t{tmp_path}\n"
+    assert data.main(["data", "list", "toy", *folder]) == 0
+    assert f"toy/file.bin\t128.0 kB\tin {tmp_path}" in capsys.readouterr().out
+
+
+def test_data_finds_and_replaces_a_damaged_file(tmp_path, capsys, good):
+    path = put(tmp_path, b"damaged")
+    assert data.main(["data", "verify", "--data-dir", str(tmp_path)]) == 1
+    shown = capsys.readouterr()
+    assert "toy/file.bin\tDAMAGED" in shown.out
+    assert SHA256 in shown.err
+    assert data.main(["data", "fetch", "toy", "--data-dir", str(tmp_path)]) == 0
+    assert "is damaged and will be replaced" in capsys.readouterr().out
+    assert path.read_bytes() == CONTENT
+
+
+def test_data_says_what_could_not_be_fetched(tmp_path, closed, capsys, listed):
+    listed(closed)
+    assert data.main(["data", "fetch", "toy", "--data-dir", str(tmp_path)]) == 1
+    assert "could not be downloaded" in capsys.readouterr().err
+
+
+def test_data_names_the_nearest():
+    with pytest.raises(ConfigError, match=r"sarcas: no data set with files, did you mean sarcos\?"):
+        data.main(["data", "list", "sarcas"])
+    with pytest.raises(ConfigError, match="name what to download: sarcos, mnist"):
+        data.main(["data", "fetch"])
+
+
+def test_data_dir_is_the_one_that_runs_use(monkeypatch):
+    from omegaconf import OmegaConf
+
+    config = Path(__file__).parents[2] / "conf" / "config.yaml"
+    for value in (None, "/somewhere"):
+        monkeypatch.setenv("RUNNER_DATA_DIR", value) if value else monkeypatch.delenv(
+            "RUNNER_DATA_DIR", raising=False
+        )
+        assert str(data.default_data_dir()) == OmegaConf.load(config).data_dir
+
+
+def test_data_imports_neither_torch_nor_a_download_library():
+    code = "import runner.system.data, sys; print([m for m in ('torch', 'requests', 'pooch', 'pydantic') if m in sys.modules])"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
+        == "[]"
+    )
