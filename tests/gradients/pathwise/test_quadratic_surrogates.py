@@ -20,7 +20,6 @@ from pathwise_models import (
 )
 from support.runs.configured import F64, component, generator, normal
 from support.small.small_problems import real
-from torch import nn
 from torch.autograd import grad
 from torch.testing import assert_close
 
@@ -250,13 +249,3 @@ def test_minibatches_say_which_rows_they_are():
         assert torch.equal(batch.part(torch.tensor([2, 0]), 1.0).numbers, batch.numbers[[2, 0]])
     assert problem.train.numbers is None
     assert problem.held_out(0.3, Streams(0)).train.numbers is None
-
-
-def test_what_is_affine_has_no_curvature():
-    class Affine(nn.Module):
-        def rows_at(self, batch, theta):
-            return theta.sum(-1)
-
-    d = Derivatives(Affine(), Rows(torch.zeros(2, 1), 1.0), torch.zeros(1, 2, 3))
-    assert torch.equal(d.times(torch.ones(1, 2, 3)), torch.zeros(1, 2, 3))
-    assert torch.equal(d.slope, torch.ones(1, 2, 3))

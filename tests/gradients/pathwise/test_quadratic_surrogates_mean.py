@@ -14,10 +14,12 @@ from pathwise_models import (
 )
 from support.runs.configured import component, generator
 from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
+from torch import nn
 from torch.autograd import grad
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
+from components.gradients.pathwise.surrogate import Derivatives
 from components.inference.variational.global_gaussian import RowwiseLogJoint
 from runner.execution.rng import Streams
 
@@ -108,3 +110,13 @@ def test_tables_of_no_rows_of_unknown_rows_and_beyond_memory():
     q.target = RowwiseLogJoint(q.target.model, 2, 10**9)
     with pytest.raises(ConfigMismatchError, match="would have 4000000000 numbers"):
         estimator.init(q, Streams(0))
+
+
+def test_what_is_affine_has_no_curvature():
+    class Affine(nn.Module):
+        def rows_at(self, batch, theta):
+            return theta.sum(-1)
+
+    d = Derivatives(Affine(), Rows(torch.zeros(2, 1), 1.0), torch.zeros(1, 2, 3))
+    assert torch.equal(d.times(torch.ones(1, 2, 3)), torch.zeros(1, 2, 3))
+    assert torch.equal(d.slope, torch.ones(1, 2, 3))
