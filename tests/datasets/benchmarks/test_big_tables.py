@@ -6,21 +6,17 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import make_setting
-from support.small.small_problems import component
+from support.runs.configured import load_problem
 from torch.testing import assert_close
 
 from components.datasets.benchmarks import airlines, year
 from components.errors import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
-from runner.execution.rng import Streams
-
-SETTING = make_setting()
 
 
 @pytest.mark.parametrize(("name", "inputs"), [("year", 90), ("airlines", 8)])
 def test_rows_are_drawn_by_the_seed_and_scored_apart(name, inputs):
-    data = component("dataset", name, simulated=True, n_train=100, n_test=40)
-    one, again, other = (data.load(Streams(seed), SETTING) for seed in (0, 0, 1))
+    keys = {"simulated": True, "n_train": 100, "n_test": 40}
+    one, again, other = (load_problem(name, seed=seed, **keys) for seed in (0, 0, 1))
     assert one.name == f"{name}-sim"
     assert one.train.x.shape == (100, inputs)
     assert one.test.x.shape == (40, inputs)
@@ -37,9 +33,9 @@ def test_absent_files_are_simulated_loudly_or_an_error(name):
     with pytest.warns(
         SimulatedDataWarning, match=f"{name}-sim and compares with no published number"
     ):
-        component("dataset", name, n_train=50, n_test=10).load(Streams(0), SETTING)
+        load_problem(name, n_train=50, n_test=10)
     with pytest.raises(DataUnavailableError, match=r"dataset\.offline=simulate"):
-        component("dataset", name, offline="error").load(Streams(0), SETTING)
+        load_problem(name, offline="error")
 
 
 def test_more_rows_than_there_are():
@@ -47,9 +43,7 @@ def test_more_rows_than_there_are():
         ConfigMismatchError,
         match=r"dataset\.n_train: year has 515,345 rows, 515,335 beside dataset\.n_test=10",
     ):
-        component("dataset", "year", simulated=True, n_train=515_336, n_test=10).load(
-            Streams(0), SETTING
-        )
+        load_problem("year", simulated=True, n_train=515_336, n_test=10)
 
 
 def test_the_archive_has_the_year_first(tmp_path):

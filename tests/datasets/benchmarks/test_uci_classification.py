@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from pydantic import ValidationError
-from support.runs.configured import F64, make_setting
+from support.runs.configured import F64, load_problem
 from support.small.small_problems import component
 from torch.testing import assert_close
 
@@ -23,7 +23,6 @@ from components.errors import (
     DataUnavailableError,
     SimulatedDataWarning,
 )
-from runner.execution.rng import Streams
 
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
 
@@ -33,14 +32,8 @@ def _unread(own_cache):
     _read.cache_clear()
 
 
-def loaded(seed=0, replicate=0, data_dir="nowhere", **keys):
-    dataset = component(
-        "dataset", "uci_classification", **{"set": "crabs", "simulated": True} | keys
-    )
-    setting = make_setting(data_dir)
-    problem = dataset.load(Streams(seed, replicate), setting)
-    assert problem.name == dataset.identity(Path(data_dir), True)
-    return problem
+def loaded(**keys):
+    return load_problem("uci_classification", **{"set": "crabs", "simulated": True} | keys)
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import component, generator, make_setting, normal
+from support.runs.configured import generator, load_problem, normal
 
 from components.datasets import files
 from components.datasets.densities.posteriordb import SIMULATED, Posteriordb, paths
@@ -14,16 +14,6 @@ from components.datasets.posteriordb_densities import DENSITIES
 from components.errors import DataUnavailableError, SimulatedDataWarning
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
-
-NOWHERE = make_setting()
-
-
-@pytest.fixture
-def no_cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda name: tmp_path)
-    files.why_unavailable.cache_clear()
-    yield
-    files.why_unavailable.cache_clear()
 
 
 def test_every_posterior_has_a_density_and_its_four_files_in_the_catalogue():
@@ -41,9 +31,8 @@ def test_real_posteriors_load_with_their_reference(posterior):
     folder = os.environ.get("RUNNER_DATA_DIR")
     if folder is None or not all((Path(folder) / path).is_file() for path in paths(posterior)):
         pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
-    dataset = component("dataset", "posteriordb", posterior=posterior)
-    problem = dataset.load(Streams(0), make_setting(folder))
-    assert problem.name == posterior == dataset.identity(Path(folder), True)
+    problem = load_problem("posteriordb", folder, posterior=posterior)
+    assert problem.name == posterior
     theta = problem.sample_prior(50, generator(0))
     assert theta.shape == (50, problem.dim)
     assert torch.isfinite(problem.log_density(theta)).all()
@@ -60,30 +49,25 @@ def test_real_posteriors_load_with_their_reference(posterior):
     assert scores["error_sd"] < 1e-3
 
 
-def test_without_files_a_simulated_regression_says_so(no_cache):
-    dataset = component("dataset", "posteriordb")
-    assert dataset.identity(NOWHERE.data_dir, True) == SIMULATED
+def test_without_files_a_simulated_regression_says_so(own_cache):
     with pytest.warns(
         SimulatedDataWarning, match="eight_schools-eight_schools_noncentered cannot be had"
     ):
-        problem = dataset.load(Streams(0), NOWHERE)
+        problem = load_problem("posteriordb")
     assert problem.name == SIMULATED
     assert problem.mean_error is None
-    other = component("dataset", "posteriordb", posterior=SIMULATED).load(Streams(1), NOWHERE)
+    other = load_problem("posteriordb", seed=1, posterior=SIMULATED)
     assert torch.equal(other.mean, problem.mean)
 
 
-def test_without_files_and_without_a_stand_in_it_is_an_error(no_cache):
-    dataset = component("dataset", "posteriordb", offline="error")
+def test_without_files_and_without_a_stand_in_it_is_an_error(own_cache):
     with pytest.raises(DataUnavailableError, match=r"not in .* and no download was attempted"):
-        dataset.load(Streams(0), NOWHERE)
-    assert component("dataset", "posteriordb", offline="error", posterior=SIMULATED).load(
-        Streams(0), NOWHERE
-    )
+        load_problem("posteriordb", offline="error")
+    load_problem("posteriordb", offline="error", posterior=SIMULATED)
 
 
 def test_z_scores_count_both_errors_and_weights():
-    problem = component("dataset", "posteriordb", posterior=SIMULATED).load(Streams(0), NOWHERE)
+    problem = load_problem("posteriordb", posterior=SIMULATED)
     g = generator(0)
     n, sd = 400, (problem.second_moment - problem.mean**2).sqrt()
     values = problem.mean + sd * normal(g, 4, n, problem.dim)

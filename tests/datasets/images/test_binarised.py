@@ -1,36 +1,27 @@
 """Images in black and white: drawn once for all runs, anew, or cut at a half; under which names."""
 
-from pathlib import Path
-
 import pytest
 import torch
-from support.runs.configured import component, make_setting
+from support.runs.configured import component, load_problem
 
 from components.datasets.images.mnist_files import enlarged_digits
 from components.errors import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
-SETTING = make_setting(dtype=torch.float32)
-
 
 def load(name, seed=0, **changes):
-    dataset = component("dataset", name, **({"offline": "always"} | changes))
-    return dataset, dataset.load(Streams(seed), SETTING)
+    keys = {"offline": "always", "dtype": torch.float32} | changes
+    return load_problem(name, seed=seed, **keys)
 
 
 @pytest.mark.parametrize("name", ["binarised_mnist", "binarised_fashion"])
 def test_static_pixels_are_drawn_once_for_all_runs(name):
     """Whatever the seed: an image has the same pixels, whether or not others are chosen beside
     it."""
-    dataset, problem = load(name, binarised="static")
-    assert problem.name == dataset.identity(Path("nowhere"), True) == "digits-enlarged-static"
-    assert (problem.n, problem.test.n_rows, problem.values, problem.redrawn) == (
-        1200,
-        597,
-        "binary",
-        False,
-    )
-    other = load(name, seed=5, binarised="static", n_train=100, n_test=50)[1]
+    problem = load(name, binarised="static")
+    assert (problem.name, problem.n, problem.test.n_rows) == ("digits-enlarged-static", 1200, 597)
+    assert (problem.values, problem.redrawn) == ("binary", False)
+    other = load(name, seed=5, binarised="static", n_train=100, n_test=50)
     assert torch.equal(other.test.x, problem.test.x[:50])
     rows = {tuple(row) for row in problem.train.x.int().tolist()}
     assert all(tuple(row) in rows for row in other.train.x.int().tolist())
@@ -44,7 +35,7 @@ def test_static_pixels_are_drawn_once_for_all_runs(name):
 
 
 def test_static_pixels_have_their_brightness_as_probability():
-    _, problem = load("binarised_mnist")
+    problem = load("binarised_mnist")
     (_, _), (test, _) = enlarged_digits()
     p = torch.tensor(test).flatten(1) / 255
     assert set(problem.test.x.unique().tolist()) == {0.0, 1.0}
@@ -57,15 +48,15 @@ def test_static_pixels_have_their_brightness_as_probability():
 
 def test_the_other_ways_are_those_of_images():
     for how in ("threshold", "dynamic", "static"):
-        ours = load("binarised_mnist", seed=2, binarised=how)[1]
-        theirs = load("images", seed=2, set="mnist", binarised=how)[1]
+        ours = load("binarised_mnist", seed=2, binarised=how)
+        theirs = load("images", seed=2, set="mnist", binarised=how)
         assert torch.equal(ours.train.x, theirs.train.x)
         assert torch.equal(ours.test.x, theirs.test.x)
         assert (ours.name, ours.redrawn) == (theirs.name, theirs.redrawn)
 
 
 def test_digits_of_images_can_be_drawn_once_too():
-    first, second = (load("images", seed=seed, binarised="static")[1] for seed in (0, 1))
+    first, second = (load("images", seed=seed, binarised="static") for seed in (0, 1))
     rows = [
         {tuple(r) for r in torch.cat([p.train.x, p.test.x]).int().tolist()} for p in (first, second)
     ]
@@ -75,7 +66,7 @@ def test_digits_of_images_can_be_drawn_once_too():
 
 def test_a_set_that_cannot_be_had():
     with pytest.warns(SimulatedDataWarning, match="Fashion-MNIST"):
-        assert load("binarised_fashion", offline="simulate")[1].name == "digits-enlarged-threshold"
+        assert load("binarised_fashion", offline="simulate").name == "digits-enlarged-threshold"
     with pytest.raises(DataUnavailableError):
         load("binarised_mnist", offline="error")
 

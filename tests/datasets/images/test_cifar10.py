@@ -2,18 +2,14 @@
 
 import io
 import tarfile
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from support.runs.configured import component, double, load, make_setting
+from support.runs.configured import double, load, load_problem
 from torch.testing import assert_close
 
 from components.datasets.images.cifar10 import ARCHIVE, read_cifar10
 from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
-from runner.execution.rng import Streams
 
 
 def archive(path, names):
@@ -46,12 +42,8 @@ def test_an_archive_by_hand(tmp_path):
 
 
 def test_digits_take_its_place_under_their_own_name():
-    problem, _ = load("cifar10", simulated=True, n_train=200, n_test=50)
-    assert (
-        problem.name
-        == "cifar10-sim"
-        == component("dataset", "cifar10", simulated=True).identity(Path(), True)
-    )
+    problem = load_problem("cifar10", simulated=True, n_train=200, n_test=50)
+    assert problem.name == "cifar10-sim"
     assert (problem.train.x.shape, problem.test.x.shape) == ((200, 3072), (50, 3072))
     assert (problem.image_shape, problem.n_classes, problem.bounds) == ((3, 32, 32), 10, (0.0, 1.0))
     assert 0 <= float(problem.train.x.min()) < float(problem.train.x.max()) <= 1
@@ -70,16 +62,15 @@ def test_standardised_pixels_and_their_bounds():
 
 def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    setting = make_setting(tmp_path, torch.float32)
     with pytest.warns(SimulatedDataWarning, match="dataset=cifar10 cannot be had.*cifar10-sim"):
-        assert component("dataset", "cifar10").load(Streams(0), setting).name == "cifar10-sim"
+        assert load_problem("cifar10", tmp_path).name == "cifar10-sim"
     with pytest.raises(
         DataUnavailableError,
         match=rf"{ARCHIVE}: not in .*runner data fetch cifar10.*dataset\.offline=simulate",
     ):
-        component("dataset", "cifar10", offline="error").load(Streams(0), setting)
+        load_problem("cifar10", tmp_path, offline="error")
     other = tmp_path / "other"
     (other / ARCHIVE).parent.mkdir(parents=True)
     (other / ARCHIVE).write_bytes(b"something else")
     with pytest.raises(DamagedFileError, match="not the file it should be"):
-        component("dataset", "cifar10").load(Streams(0), replace(setting, data_dir=other))
+        load_problem("cifar10", other)

@@ -1,19 +1,15 @@
 """scikit-learn's digits as a supervised problem."""
 
+from functools import partial
+
 import pytest
 import torch
 from pydantic import ValidationError
 from sklearn.datasets import load_digits
-from support.runs.configured import make_setting
+from support.runs.configured import load_problem
 from support.small.small_problems import component
 
-from runner.execution.rng import Streams
-
-SETTING = make_setting()
-
-
-def load(seed=0, **changes):
-    return component("dataset", "digits", **changes).load(Streams(seed), SETTING)
+load = partial(load_problem, "digits")
 
 
 def test_sizes_bounds_and_shape():

@@ -1,17 +1,14 @@
 """Images without labels: what their pixels are, which are held out, under which name."""
 
+from functools import partial
+
 import pytest
 import torch
-from support.runs.configured import component, make_setting
+from support.runs.configured import component, load_problem
 
 from runner.execution.rng import Streams
 
-SETTING = make_setting(dtype=torch.float32)
-
-
-def load(seed=0, **changes):
-    dataset = component("dataset", "images", **changes)
-    return dataset, dataset.load(Streams(seed), SETTING)
+load = partial(load_problem, "images", dtype=torch.float32)
 
 
 @pytest.mark.parametrize(
@@ -34,21 +31,18 @@ def load(seed=0, **changes):
     ],
 )
 def test_names_rows_and_shapes(changes, name, shape, rows):
-    dataset, problem = load(**changes)
-    assert problem.name == dataset.identity(SETTING.data_dir, SETTING.offline) == name
-    assert problem.describe()["data"] == name
+    problem = load(**changes)
+    assert problem.name == name
     assert (problem.n, problem.test.n_rows) == rows
     assert problem.image_shape == shape
     assert problem.train.x.shape[1] == shape[0] * shape[1]
     assert problem.train.x.dtype == torch.float32
     assert len(problem.test_classes) == problem.test.n_rows
-    assert problem.values == dataset.holds()
+    assert problem.values == component("dataset", "images", **changes).holds()
 
 
 def test_pixels():
-    (_, grey), (_, sharp), (_, dynamic) = (
-        load(binarised=kind) for kind in ("none", "threshold", "dynamic")
-    )
+    grey, sharp, dynamic = (load(binarised=kind) for kind in ("none", "threshold", "dynamic"))
     assert torch.equal(sharp.train.x, (grey.train.x > 0.5).float())
     assert torch.equal(sharp.test.x, (grey.test.x > 0.5).float())
     assert torch.equal(dynamic.train.x, grey.train.x), "brightness, from which each step draws"
@@ -60,9 +54,9 @@ def test_pixels():
 
 
 def test_training_and_held_out_images_are_apart_and_nested():
-    _, problem = load(binarised="none")
-    _, small = load(binarised="none", n_train=100)
+    problem = load(binarised="none")
+    small = load(binarised="none", n_train=100)
     assert torch.equal(small.train.x, problem.train.x[:100])
     assert torch.equal(small.test.x, problem.test.x)
-    _, other = load(seed=1, binarised="none")
+    other = load(seed=1, binarised="none")
     assert not torch.equal(other.test.x, problem.test.x)

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import make_setting
+from support.runs.configured import load_problem, make_setting
 from support.small.small_problems import component
 
-from components.datasets import files
 from components.datasets.images.mnist_files import enlarged_digits, read_idx
 from components.datasets.images.mnist_variations import overlay, patches, photographs
 from components.errors import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 FILES = component("dataset", "mnist_variations").files.paths
+pytestmark = pytest.mark.usefixtures("own_cache")
 REAL = os.environ.get("RUNNER_DATA_DIR")
 needs_mnist = pytest.mark.skipif(
     not REAL or not all((Path(REAL) / path).is_file() for path in FILES),
@@ -26,27 +26,15 @@ needs_mnist = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    """Nothing is found in, or written to, the user's own cache."""
-    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
-    files.why_unavailable.cache_clear()
-    files.forget()
-    yield
-    files.why_unavailable.cache_clear()
-    files.forget()
-
-
-def setting(data_dir):
-    return make_setting(data_dir)
+SMALL = {"n_train": 100, "n_test": 60, "offline": "always"}
 
 
 def dataset(**changes):
-    return component(
-        "dataset",
-        "mnist_variations",
-        **({"n_train": 100, "n_test": 60, "offline": "always"} | changes),
-    )
+    return component("dataset", "mnist_variations", **SMALL | changes)
+
+
+def load(*args, **changes):
+    return load_problem("mnist_variations", *args, **SMALL | changes)
 
 
 def test_read_idx(tmp_path):
@@ -87,7 +75,7 @@ def test_a_threshold_that_no_patch_passes_is_an_error():
 
 
 def test_rows_are_grouped_by_task_and_carry_one_label():
-    problem = dataset().load(Streams(0), setting("nowhere"))
+    problem = load()
     for batch, n in ((problem.train, 100), (problem.test, 60)):
         assert batch.x.shape == (3 * n, 784)
         assert torch.equal(batch.mask, torch.eye(3, dtype=torch.bool).repeat_interleave(n, 0))
@@ -97,7 +85,7 @@ def test_rows_are_grouped_by_task_and_carry_one_label():
 
 
 def test_backgrounds_are_what_they_are_called():
-    x = dataset(n_train=400).load(Streams(0), setting("nowhere")).train.x.reshape(3, 400, 28, 28)
+    x = load(n_train=400).train.x.reshape(3, 400, 28, 28)
     corner = x[:, :, :3, :3].flatten(1)  # no ink comes here
     assert (corner[0] == 0).all()
     # Uniform on {0, …, 255}/255: mean ½, variance (256² − 1)/(12 · 255²); 4 standard errors.
@@ -116,7 +104,7 @@ def test_backgrounds_are_what_they_are_called():
 def test_training_digits_of_the_tasks_differ_and_test_digits_are_the_same():
     """Recovers the digits where the background is hidden: ink of opacity 1 shows as 1 in every
     task."""
-    problem = dataset(n_train=400, n_test=60).load(Streams(0), setting("nowhere"))
+    problem = load(n_train=400)
     test, labels = problem.test.x.reshape(3, 60, 784), problem.test.y.reshape(3, 60, 3)
     ink = test[0] == 1
     assert (test[1][ink] == 1).all()
@@ -130,9 +118,9 @@ def test_training_digits_of_the_tasks_differ_and_test_digits_are_the_same():
 
 
 def test_replicates_share_the_test_set_and_nothing_else():
-    a, b = (dataset().load(Streams(0, replicate), setting("nowhere")) for replicate in range(2))
-    again = dataset().load(Streams(0, 0), setting("nowhere"))
-    other = dataset(test_seed=1).load(Streams(0, 0), setting("nowhere"))
+    a, b = (load(replicate=replicate) for replicate in range(2))
+    again = load()
+    other = load(test_seed=1)
     assert torch.equal(a.test.x, b.test.x)
     assert not torch.equal(a.train.x, b.train.x)
     assert torch.equal(a.train.x, again.train.x)
@@ -144,27 +132,21 @@ def test_stand_in_is_announced_named_and_capped(tmp_path):
     with pytest.warns(
         SimulatedDataWarning, match=r"scikit-learn's 8 × 8 digits take its place.*digits-variations"
     ):
-        problem = dataset(n_train=1000, n_test=10_000, offline="simulate").load(
-            Streams(0), setting(tmp_path)
-        )
+        problem = load(tmp_path, n_train=1000, n_test=10_000, offline="simulate")
     assert problem.name == "digits-variations"
     assert problem.train.x.shape[0] == 3 * 400
     assert problem.test.x.shape[0] == 3 * 597
-    assert dataset(offline="simulate").identity(tmp_path, True) == "digits-variations"
 
 
 def test_asked_for_the_stand_in_comes_without_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert (
-            dataset(offline="always").load(Streams(0), setting(tmp_path)).name
-            == "digits-variations"
-        )
+        assert load(tmp_path).name == "digits-variations"
 
 
 def test_error_names_the_mend(tmp_path):
     for ask in (
-        lambda d: d.load(Streams(0), setting(tmp_path)),
+        lambda d: d.load(Streams(0), make_setting(tmp_path)),
         lambda d: d.identity(tmp_path, True),
     ):
         with pytest.raises(
@@ -175,7 +157,7 @@ def test_error_names_the_mend(tmp_path):
 
 @needs_mnist
 def test_real_digits():
-    problem = dataset(n_train=200, n_test=300, offline="error").load(Streams(0), setting(REAL))
+    problem = load(REAL, n_train=200, n_test=300, offline="error")
     assert problem.name == "mnist-variations-regenerated"
     assert problem.train.x.shape == (600, 784)
     images, labels = (read_idx(Path(REAL or "") / path) for path in FILES[2:])

@@ -4,6 +4,7 @@ from Lake's scans."""
 import io
 import os
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,28 +12,19 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from PIL import Image
-from support.runs.configured import component, make_setting
+from support.runs.configured import component, load_problem
 
 from components.datasets import files
 from components.datasets.images import omniglot
 from components.datasets.images.omniglot import average_pixels, read_parts, read_whole
 from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
-from runner.execution.rng import Streams
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 HERE = os.environ.get("RUNNER_DATA_DIR")
 LAKE = pytest.mark.skipif(
     HERE is None or files.find(Path(HERE), omniglot.PARTS[0]) is None,
     reason="Lake's archives are not in the data folder",
 )
-
-
-def setting(folder):
-    return make_setting(folder, torch.float32)
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
 
 
 def test_means_over_squares():
@@ -42,6 +34,9 @@ def test_means_over_squares():
     expected = fine.reshape(3, 28, 15, 28, 15).mean((2, 4))
     assert_allclose(average_pixels(images, 28), expected, atol=1e-6)
     assert average_pixels(np.ones((1, 105, 105)), 28).max() <= 1
+
+
+load = partial(load_problem, "images", dtype=torch.float32)
 
 
 def archive(folder, name, scans):
@@ -104,8 +99,7 @@ def test_the_whole_set_is_upright_and_has_its_size(tmp_path, monkeypatch):
     assert (train.shape, test.shape, kinds.tolist()) == ((6, 28, 28), (3, 28, 28), [0, 1, 2])
     assert (train[:, 0] == 1).all()
     assert not train[:, 1:].any()
-    dataset = component("dataset", "images", set="omniglot", binarised="threshold", n_train=2)
-    problem = dataset.load(Streams(0), setting(tmp_path / "a"))
+    problem = load(tmp_path / "a", set="omniglot", binarised="threshold", n_train=2)
     assert (problem.name, problem.n, problem.test.n_rows) == ("omniglot-threshold", 2, 3)
     for i, wrong in enumerate(
         (
@@ -123,10 +117,9 @@ def test_the_whole_set_is_upright_and_has_its_size(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("chosen", ["omniglot", "omniglot-partial"])
 def test_without_files_the_digits_stand_in_loudly(tmp_path, chosen):
-    dataset = component("dataset", "images", set=chosen, n_test=9)
     with pytest.warns(SimulatedDataWarning, match=f"{chosen} cannot be had.*digits-enlarged"):
-        problem = dataset.load(Streams(0), setting(tmp_path))
-    assert problem.name == dataset.identity(tmp_path, True) == "digits-enlarged-dynamic"
+        problem = load(tmp_path, set=chosen, n_test=9)
+    assert problem.name == "digits-enlarged-dynamic"
     assert (problem.n, problem.test.n_rows, problem.image_shape) == (1200, 9, (28, 28))
     assert 0.1 < float(problem.train.x.mean()) < 0.3
     strict = component("dataset", "images", set=chosen, offline="error")
@@ -136,17 +129,14 @@ def test_without_files_the_digits_stand_in_loudly(tmp_path, chosen):
 
 @LAKE
 def test_eight_alphabets_under_their_own_name():
-    dataset = component("dataset", "images", set="omniglot", binarised="threshold")
     with pytest.warns(SimulatedDataWarning, match=r"omniglot cannot be had.*omniglot-partial"):
-        problem = dataset.load(Streams(0), setting(HERE))
+        problem = load(HERE, set="omniglot", binarised="threshold")
     assert (problem.name, problem.n, problem.test.n_rows) == (
         "omniglot-partial-threshold",
         3630,
         1210,
     )
     assert float(problem.train.x.mean()) == pytest.approx(0.080, abs=0.001)
-    asked = component("dataset", "images", set="omniglot-partial", binarised="threshold").load(
-        Streams(0), setting(HERE)
-    )
+    asked = load(HERE, set="omniglot-partial", binarised="threshold")
     assert torch.equal(asked.train.x, problem.train.x)
     assert problem.test_classes.unique().tolist() == list(range(8))

@@ -4,8 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, make_setting
-from support.small.small_problems import component
+from support.runs.configured import F64, load_problem
 from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture
@@ -34,8 +33,7 @@ def test_branches_of_the_bimodal_law():
 
 @pytest.mark.parametrize(("name", "reach"), [("heteroscedastic_toy", 4.0), ("bimodal_toy", 2.0)])
 def test_rows_are_standardised_and_units_kept(name, reach):
-    data = component("dataset", name, n_train=500, n_test=30)
-    problem = data.load(Streams(2), make_setting())
+    problem = load_problem(name, n_train=500, n_test=30, seed=2)
     assert problem.train.x.shape == (500, 1)
     assert problem.test.x.shape == (30, 1)
     assert float(problem.train.y.mean()) == pytest.approx(0, abs=1e-9)
@@ -59,16 +57,14 @@ class Says:
 
 @pytest.mark.parametrize(("name", "oracle"), [("heteroscedastic_toy", 1.57), ("bimodal_toy", 2.07)])
 def test_the_law_itself_is_the_best_prediction(name, oracle):
-    data = component("dataset", name, n_train=500, n_test=20_000)
-    problem = data.load(Streams(3), make_setting())
+    problem = load_problem(name, n_train=500, n_test=20_000, seed=3)
     scores = problem.score(Says(problem.law_at, problem), Streams(0))
     assert float(scores["nlpp"]) == pytest.approx(float(scores["nlpp_of_law"]), rel=1e-9)
     assert float(scores["nlpp"]) == pytest.approx(oracle, abs=0.02)
 
 
 def test_both_branches_of_a_prediction():
-    data = component("dataset", "bimodal_toy", n_train=100, n_test=400)
-    problem = data.load(Streams(3), make_setting())
+    problem = load_problem("bimodal_toy", n_train=100, n_test=400, seed=3)
 
     def share(law):
         return float(problem.score(Says(law, problem), Streams(0))["both_branches"])

@@ -1,12 +1,14 @@
 """The simulated FAIMS study: its shape, its signal, and what the features may know."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
-from support.runs.configured import make_setting
+from support.runs.configured import load_problem, make_setting
 from support.small.small_problems import component
 from torch.testing import assert_close
 
@@ -15,6 +17,9 @@ from runner.execution.rng import Streams
 
 SETTING = make_setting()
 SMALL = {"n_df": 8, "n_cv": 32}
+
+
+load = partial(load_problem, "faims_sim", **SMALL)
 
 
 def dataset(**changes):
@@ -43,7 +48,7 @@ def test_plumes_follow_their_drift_and_fade():
 
 
 def test_rows_are_patients_times_runs_and_patients_stay_on_one_side():
-    problem = dataset().load(Streams(0), SETTING)
+    problem = load()
     n_train = round(0.7 * 48) + round(0.7 * 77)
     for batch, n in ((problem.train, n_train), (problem.test, 125 - n_train)):
         assert batch.x.shape == (3 * n, 20)
@@ -55,7 +60,7 @@ def test_rows_are_patients_times_runs_and_patients_stay_on_one_side():
 
 
 def test_features_are_scaled_by_the_training_rows():
-    x = dataset().load(Streams(0), SETTING).train.x
+    x = load().train.x
     assert_close(x.mean(0), torch.zeros(20, dtype=x.dtype))
     used = x.std(0) > 0
     assert_close(x.std(0, correction=0)[used] * 20**0.5, torch.ones(int(used.sum()), dtype=x.dtype))
@@ -98,7 +103,7 @@ def test_the_disease_raises_its_markers_alone():
 
 
 def test_replicates_are_splits_of_the_same_study():
-    a, b, again = (dataset().load(Streams(0, r), SETTING) for r in (0, 1, 0))
+    a, b, again = (load(replicate=r) for r in (0, 1, 0))
     assert torch.equal(a.train.x, again.train.x)
     assert torch.equal(a.test.x, again.test.x)
     assert not torch.equal(a.train.x, b.train.x)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import F64, make_setting
-from support.small.small_problems import component
+from support.runs.configured import F64, load_problem
 from torch.testing import assert_close
 
 from components.datasets.tables import airfoil
@@ -24,13 +23,6 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
 
 
-def loaded(name, seed=0, replicate=0, data_dir="nowhere", dtype=F64, **keys):
-    setting = make_setting(data_dir, dtype)
-    return component("dataset", name, **keys).load(Streams(seed, replicate), setting)
-
-
-# ---- titanic
-# ---------------------------------------------------------------------------------------------------------
 def test_the_persons_are_those_of_the_table():
     """Dawson (1995): margins of the table, and survivors among women and children of each class."""
     rows = persons()
@@ -51,7 +43,7 @@ def test_the_persons_are_those_of_the_table():
 
 
 def test_titanic_is_trained_and_scored_on_all_rows_as_the_thesis_has_it():
-    problem = loaded("titanic")
+    problem = load_problem("titanic")
     x = problem.train.x
     assert x.shape == (2201, 3)
     assert problem.test.x.equal(x)
@@ -67,7 +59,7 @@ def test_titanic_is_trained_and_scored_on_all_rows_as_the_thesis_has_it():
 
 
 def test_rows_put_aside_do_not_standardise_and_are_drawn_from_the_seed():
-    one, same, other = (loaded("titanic", seed=s, n_test=201) for s in (0, 0, 1))
+    one, same, other = (load_problem("titanic", seed=s, n_test=201) for s in (0, 0, 1))
     assert (len(one.train.x), len(one.test.x)) == (2000, 201)
     assert float(one.train.x.mean(0).abs().max()) < 1e-12
     assert float(one.test.x.mean(0).abs().max()) > 1e-3
@@ -78,17 +70,15 @@ def test_rows_put_aside_do_not_standardise_and_are_drawn_from_the_seed():
         ConfigMismatchError,
         match=r"dataset.n_test=2200: leaves 1 of 2201 rows to learn from; lower it",
     ):
-        loaded("titanic", n_test=2200)
+        load_problem("titanic", n_test=2200)
 
 
-# ---- airfoil
-# ---------------------------------------------------------------------------------------------------------
 @pytest.mark.skipif(
     not (REAL / airfoil.FILE).is_file(),
     reason="RUNNER_DATA_DIR is not set or has no uci_10fold/airfoil",
 )
 def test_the_real_rows():
-    problem = loaded("airfoil", data_dir=REAL)
+    problem = load_problem("airfoil", data_dir=REAL)
     assert problem.name == "airfoil"
     assert problem.train.x.shape == (1503, 5)
     for values in (problem.train.x, problem.train.y):
@@ -97,16 +87,16 @@ def test_the_real_rows():
     assert float(problem.y_std) == pytest.approx(6.897, abs=0.01)  # of the sound pressure, in dB
     # six chords, four speeds
     assert [len(column.unique()) for column in problem.train.x.T][2:4] == [6, 4]
-    assert len(loaded("airfoil", data_dir=REAL, n_test=150).test.x) == 150
+    assert len(load_problem("airfoil", data_dir=REAL, n_test=150).test.x) == 150
 
 
 def test_without_the_file_a_simulation_under_its_own_name_takes_its_place():
     with pytest.warns(SimulatedDataWarning, match="recorded as airfoil-sim"):
-        problem = loaded("airfoil")
+        problem = load_problem("airfoil")
     assert (problem.name, tuple(problem.train.x.shape)) == ("airfoil-sim", (1503, 5))
-    assert problem.train.x.equal(loaded("airfoil", simulated=True).train.x)
+    assert problem.train.x.equal(load_problem("airfoil", simulated=True).train.x)
     with pytest.raises(DataUnavailableError, match=r"dataset\.offline=simulate"):
-        loaded("airfoil", offline="error")
+        load_problem("airfoil", offline="error")
 
 
 def test_a_damaged_file_is_named(tmp_path):
@@ -114,13 +104,11 @@ def test_a_damaged_file_is_named(tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(b"1,2,3,4,5,6\n")
     with pytest.raises(DamagedFileError, match="not the file it should be"):
-        loaded("airfoil", data_dir=tmp_path)
+        load_problem("airfoil", data_dir=tmp_path)
 
 
-# ---- logistic_synthetic
-# ----------------------------------------------------------------------------------------------
 def test_labels_follow_the_true_weights():
-    problem = loaded("logistic_synthetic", n_train=40000, n_inputs=4, weight_std=1.0)
+    problem = load_problem("logistic_synthetic", n_train=40000, n_inputs=4, weight_std=1.0)
     x, y = problem.train.x, problem.train.y[:, 0].double()
     assert float(x.abs().max()) <= 1
     assert torch.allclose(x.var(0), torch.full((4,), 1 / 3, dtype=F64), atol=0.01)
@@ -132,7 +120,7 @@ def test_labels_follow_the_true_weights():
 
 
 def test_weights_have_variance_25_and_the_bias_1():
-    truths = [loaded("logistic_synthetic", seed=s, n_test=1).truth for s in range(200)]
+    truths = [load_problem("logistic_synthetic", seed=s, n_test=1).truth for s in range(200)]
     weights = torch.cat([t["weights"] for t in truths])
     bias = torch.cat([t["bias"] for t in truths])
     assert float(weights.var()) == pytest.approx(25, rel=0.1)
@@ -140,8 +128,8 @@ def test_weights_have_variance_25_and_the_bias_1():
 
 
 def test_training_rows_do_not_depend_on_the_number_of_test_rows_and_replicates_differ():
-    one, two = (loaded("logistic_synthetic", n_test=n) for n in (5, 50))
+    one, two = (load_problem("logistic_synthetic", n_test=n) for n in (5, 50))
     assert (tuple(one.train.x.shape), one.batch_size) == ((100, 20), None)
     assert one.train.x.equal(two.train.x)
     assert one.train.y.equal(two.train.y)
-    assert not one.train.x.equal(loaded("logistic_synthetic", replicate=1).train.x)
+    assert not one.train.x.equal(load_problem("logistic_synthetic", replicate=1).train.x)

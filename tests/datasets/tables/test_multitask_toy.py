@@ -1,21 +1,16 @@
 """The toy of section 3.1: its equations, its split and its units."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import double, make_setting
-from support.small.small_problems import component
+from support.runs.configured import double, load_problem
 from torch.testing import assert_close
 
 from components.datasets.toys.multitask_toy import truth
-from runner.execution.rng import Streams
 
-SETTING = make_setting()
-
-
-def load(seed=0, **changes):
-    return component("dataset", "multitask_toy", **changes).load(Streams(seed), SETTING)
+load = partial(load_problem, "multitask_toy")
 
 
 def test_equations():

@@ -1,18 +1,14 @@
 """Two moons: where the points lie, how noisy they are, and whose they are."""
 
+from functools import partial
+
 import pytest
 import torch
 from sklearn.datasets import make_moons
-from support.runs.configured import make_setting
-from support.small.small_problems import component
+from support.runs.configured import load_problem
 from torch.testing import assert_close
 
-from runner.execution.rng import Streams
-
-
-def load(seed=0, **changes):
-    setting = make_setting()
-    return component("dataset", "two_moons", **changes).load(Streams(seed), setting)
+load = partial(load_problem, "two_moons")
 
 
 def test_without_noise_points_lie_on_the_half_circles():

@@ -12,7 +12,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from pydantic import ValidationError
-from support.runs.configured import F64, double, make_setting
+from support.runs.configured import F64, double, load_problem
 from support.small.small_problems import component
 from torch.distributions import Normal
 from torch.testing import assert_close
@@ -41,12 +41,10 @@ def _unread(own_cache):
     uci_regression._read.cache_clear()
 
 
-def loaded(seed=0, replicate=0, data_dir="nowhere", dtype=F64, **keys):
-    dataset = component("dataset", "uci_regression", **{"set": "yacht", "simulated": True} | keys)
-    rng = Streams(seed, replicate)
-    problem = dataset.load(rng, make_setting(data_dir, dtype))
-    assert problem.name == dataset.identity(Path(data_dir), True)
-    return problem, rng
+def loaded(seed=0, replicate=0, **keys):
+    keys = {"set": "yacht", "simulated": True} | keys
+    problem = load_problem("uci_regression", seed=seed, replicate=replicate, **keys)
+    return problem, Streams(seed, replicate)
 
 
 class Known:

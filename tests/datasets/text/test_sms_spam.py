@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import make_setting
-from support.small.small_problems import component
+from support.runs.configured import load_problem
 
 from components.datasets.text.sms_spam import SmsSpam, bag, messages, most_frequent, words_of
 from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
@@ -22,11 +21,8 @@ needs_file = pytest.mark.skipif(
 )
 
 
-def load(seed=0, data_dir=NOWHERE, **changes):
-    setting = make_setting(data_dir)
-    return component("dataset", "sms_spam", **{"simulated": True, **changes}).load(
-        Streams(seed), setting
-    )
+def load(seed=0, **changes):
+    return load_problem("sms_spam", seed=seed, **{"simulated": True} | changes)
 
 
 def test_words_by_hand():
@@ -43,11 +39,7 @@ def test_words_by_hand():
 
 def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
     problem = load()
-    assert (
-        problem.name
-        == "sms-sim"
-        == component("dataset", "sms_spam", simulated=True).identity(NOWHERE, True)
-    )
+    assert problem.name == "sms-sim"
     assert (problem.train.x.shape, problem.test.x.shape) == ((4180, 200), (1394, 200))
     assert (problem.bounds, problem.domain, problem.n_classes) == ((0.0, 1.0), "binary", 2)
     assert problem.train.x.unique().tolist() == [0.0, 1.0]

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import make_setting
+from support.runs.configured import load_problem
 from support.runs.offered_pairs import check_pairs
 from support.small.small_problems import component
 
 from components.datasets.text.spambase import Spambase, simulated_mails
 from components.errors import DataUnavailableError, SimulatedDataWarning
 from runner.errors import ConfigError
-from runner.execution.rng import Streams
 
 NOWHERE = Path("there-is-no-such-folder")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))
@@ -24,11 +23,8 @@ needs_file = pytest.mark.skipif(
 )
 
 
-def load(seed=0, data_dir=NOWHERE, **changes):
-    setting = make_setting(data_dir)
-    return component("dataset", "spambase", **{"simulated": True, **changes}).load(
-        Streams(seed), setting
-    )
+def load(seed=0, **changes):
+    return load_problem("spambase", seed=seed, **{"simulated": True} | changes)
 
 
 def test_the_simulated_corpus_has_the_shape_of_the_real_one_and_its_own_name():

@@ -82,6 +82,22 @@ def make_setting(
     return Setting(Path(data_dir), torch.device("cpu"), dtype, replicates, offline=True)
 
 
+def load_problem(
+    name: str,
+    data_dir: str | Path = NOWHERE,
+    seed: int = 0,
+    replicate: int = 0,
+    dtype: torch.dtype = F64,
+    **changes: Any,
+) -> Any:
+    """A dataset's problem, which has the name that the dataset announces."""
+    dataset, setting = component("dataset", name, **changes), make_setting(data_dir, dtype)
+    problem = dataset.load(Streams(seed, replicate), setting)
+    assert problem.name == dataset.identity(setting.data_dir, setting.offline)
+    assert problem.describe().get("data", problem.name) == problem.name
+    return problem
+
+
 def load(
     name: str,
     seed: int = 0,
