@@ -8,7 +8,6 @@ from support.small.unlabelled_problems import exact_elbo, log_evidence, ppca, re
 from torch.distributions import Bernoulli, Normal
 from torch.testing import assert_close
 
-from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Rows
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
@@ -79,8 +78,6 @@ def test_it_offers_what_it_says_and_touches_no_global_generator(problem):
     before = torch.random.get_rng_state()
     module = model.build(problem, Streams(0))
     assert torch.equal(torch.random.get_rng_state(), before)
-    assert missing(module, model.capabilities()) == []
-    assert model.offers <= set(CAPABILITIES)
     assert [len(layer.bias) for layer in module.generative.network.layers] == [5, 4, 4]
     assert [len(layer.bias) for layer in module.guide.network.layers] == [4, 5, 4]
     assert all(p.dtype == torch.float64 for p in module.parameters())
@@ -105,7 +102,6 @@ def test_separate_networks_and_a_softplus_variance(problem):
         "model", "vae", latent_dim=3, widths=[6, 5], guide="separate", scale="softplus"
     )
     module = model.build(problem, Streams(0))
-    assert missing(module, model.capabilities()) == []
     means, variances = module.guide.network, module.guide.second
     assert (
         [len(layer.bias) for layer in means.layers]

@@ -9,9 +9,6 @@ from support.targets.known_targets import z_score
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
-from components.contracts.capabilities import missing
-from components.series.models.tan import TerrainNavigation
-
 MOTION = (2.0, 2.0, 6.0, 0.29, 0.456, 2.3)
 
 
@@ -28,11 +25,6 @@ def states(n=5):
         problem.states[:, :n].expand(2, n, 6).clone()
         + torch.randn(2, n, 6, generator=rng.noise).double(),
     )
-
-
-def test_it_offers_what_it_says():
-    _, model, _ = built()
-    assert missing(model, TerrainNavigation.offers) == []
 
 
 def test_motion_is_a_x_plus_noise_of_the_printed_covariance():
