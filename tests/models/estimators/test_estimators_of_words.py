@@ -16,6 +16,12 @@ from runner.execution.rng import Streams
 FIT = component("inference", "fit")
 
 
+def predict(name, problem, x, **keys):
+    """Probabilities of a fitted model."""
+    state, rng = train(FIT, component("model", name, **keys), problem, 1)
+    return FIT.posterior(state).predict(x, rng.evaluation).probs[:, 0]
+
+
 def by_hand(x, words):
     """Counts of the words 2 … of rows of tokens."""
     return np.array([[int((row == w).sum()) for w in range(2, words)] for row in x.numpy()])
@@ -33,23 +39,19 @@ def test_tf_idf_regression_is_scikit_learns(sublinear):
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    problem, model = texts(n=60), component("model", "tfidf_logistic", C=3.0, sublinear=sublinear)
-    state, rng = train(FIT, model, problem, 1)
+    problem = texts(n=60)
     peer = make_pipeline(
         TfidfTransformer(sublinear_tf=sublinear), LogisticRegression(C=3.0, max_iter=1000)
     )
     peer.fit(by_hand(problem.train.x, 9), problem.train.y[:, 0].numpy())
     expected = torch.from_numpy(peer.predict_proba(by_hand(problem.test.x, 9)))
-    assert_close(FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected)
+    found = predict("tfidf_logistic", problem, problem.test.x, C=3.0, sublinear=sublinear)
+    assert_close(found, expected)
 
 
 @pytest.mark.parametrize("presence", [True, False])
 def test_naive_bayes_by_its_formula(presence):
-    problem, model = (
-        texts(n=60),
-        component("model", "multinomial_naive_bayes", smoothing=0.5, presence=presence),
-    )
-    state, rng = train(FIT, model, problem, 1)
+    problem, keys = texts(n=60), {"smoothing": 0.5, "presence": presence}
     n, m = (by_hand(x, 9) for x in (problem.train.x, problem.test.x))
     n, m = ((n > 0) * 1, (m > 0) * 1) if presence else (n, m)
     y = problem.train.y[:, 0].numpy()
@@ -58,15 +60,14 @@ def test_naive_bayes_by_its_formula(presence):
         theta = (n[y == c].sum(0) + 0.5) / (n[y == c].sum() + 0.5 * 7)
         scores.append(np.log((y == c).mean()) + (m * np.log(theta)).sum(1))
     expected = torch.from_numpy(np.stack(scores, 1)).softmax(1)
-    assert_close(FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected)
+    found = predict("multinomial_naive_bayes", problem, problem.test.x, **keys)
+    assert_close(found, expected)
 
 
 def test_order_and_unknown_words_have_no_say():
     for name in ("tfidf_logistic", "multinomial_naive_bayes"):
-        state, rng = train(FIT, component("model", name), texts(), 1)
         x = double([[2.0, 3, 4, 0], [4.0, 1, 3, 2]])
-        one, other = FIT.posterior(state).predict(x, rng.evaluation).probs
-        assert_close(one, other)
+        assert_close(*predict(name, texts(), x))
 
 
 def test_what_they_cannot_fit_is_refused_in_one_line():

@@ -1,25 +1,25 @@
 """Linear action values and networks of them: a table where features are one-hot, gradients by hand,
 replicates apart."""
 
+import copy
+
 import pytest
 import torch
-from support.runs.configured import build_model, component, double, make_setting, normal
+from support.runs.configured import build_model, component, double, generator, load, normal
 from support.small.small_games import play, three_states
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
-from runner.execution.rng import Streams
 
-SETTING = make_setting(replicates=4)
 BOTH = pytest.mark.parametrize("name", ["q_linear", "q_network"])
 
 
 def coins(**keys):
-    return component("dataset", "coin_game", **keys).load(Streams(0), SETTING)
+    return load("coin_game", replicates=4, **keys)[0]
 
 
 def moved(values, world, rate=0.1):
-    s = world.reset(4, torch.Generator().manual_seed(1))
+    s = world.reset(4, generator(1))
     a, b = torch.tensor([0, 1, 2, 3]), torch.tensor([3, 3, 0, 1])
     target = double([1.0, -2.0, 0.5, 3.0])
     before = values.q(s).clone()
@@ -49,9 +49,9 @@ def test_a_step_is_the_printed_one(name):
     """Algorithm 4.3, line 4: φ − α ∂Q/∂φ [Q − target], by finite differences of Q."""
     game = coins()
     values = build_model(name, game).fresh(4, 4)
-    held = {k: v.clone() for k, v in values.state_dict().items()}
+    held = copy.deepcopy(values.state_dict())
     s, a, b, target, before = moved(values, game.environment)
-    after = {k: v.clone() for k, v in values.state_dict().items()}
+    after = copy.deepcopy(values.state_dict())
     for r in range(4):
         error = float(target[r] - before[r, a[r], b[r]])
         for key, start in held.items():
@@ -72,7 +72,7 @@ def test_a_step_is_the_printed_one(name):
 def test_a_rate_of_nothing_leaves_a_replicate_alone(name):
     game = coins()
     values = build_model(name, game)
-    before = {k: v.clone() for k, v in values.state_dict().items()}
+    before = copy.deepcopy(values.state_dict())
     moved(values, game.environment, double([0.0, 0.1, 0.0, 0.1]))
     for key, held in before.items():
         now = values.state_dict()[key]
@@ -91,13 +91,12 @@ def test_coins_are_learnt_to_be_picked(name):
 
 def test_weights_at_marks_are_the_product_with_the_features():
     """The same as a dense product, of states with coins and without, before and after a step."""
-    setting = make_setting(replicates=40)
-    problem = component("dataset", "coin_game", size=4, start="random").load(Streams(0), setting)
+    problem, _ = load("coin_game", replicates=40, size=4, start="random")
     problem.attacker = component("attacker", "fixed_policy", plays="random")
-    environment, generator = problem.environment, torch.Generator().manual_seed(0)
+    environment, g = problem.environment, generator(0)
     values = build_model("q_linear", problem)
-    values.weights.normal_(generator=generator)
-    s = environment.reset(40, generator)
+    values.weights.normal_(generator=g)
+    s = environment.reset(40, g)
     s[:20, 2] = s[:10, 3] = environment.size**2
     phi = environment.features(s)
     assert phi.sum() == 4 * 40 - 30
@@ -105,7 +104,7 @@ def test_weights_at_marks_are_the_product_with_the_features():
     dense, cell = values.weights.clone(), a * 4 + b
     product = (dense @ phi.unsqueeze(2)).view(40, 4, 4)
     assert_close(values.q(s), product)
-    target, rows = normal(generator, 40), torch.arange(40)
+    target, rows = normal(g, 40), torch.arange(40)
     dense[rows, cell] += 0.1 * (target - product[rows, a, b]).unsqueeze(1) * phi
     values.learn(s, a, b, target, 0.1)
     assert_close(values.weights, dense)
