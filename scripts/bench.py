@@ -22,6 +22,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from scripts.benchmarks.harness import read_table
 from scripts.peers.installed import ABSENT, TARGET
 
 FOLDER = Path(__file__).parent / "benchmarks"
@@ -38,12 +39,6 @@ class Row(NamedTuple):
     spread: str = ""
     goal: str = ""
     verdict: str = ""
-
-
-def benchmark_names() -> list[str]:
-    """Modules that define a benchmark; the others are parts of them."""
-    paths = sorted(FOLDER.glob("*.py"))
-    return [p.stem for p in paths if "\nBENCHMARK = " in p.read_text(encoding="utf-8")]
 
 
 def to_rows(name: str, returncode: int, output: str) -> Iterator[Row]:
@@ -79,8 +74,8 @@ def main() -> int:
     options = parser.parse_args()
     out = Console()
     rows: list[Row] = []
-    for name in options.names or benchmark_names():
-        command = [sys.executable, "-m", f"scripts.benchmarks.{name}"]
+    for name in options.names or read_table():
+        command = [sys.executable, "-m", "scripts.benchmarks", name]
         command += ["--smoke"] if options.smoke else []
         result = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=FOLDER.parents[1])
         out.print(result.stdout, markup=False, highlight=False)

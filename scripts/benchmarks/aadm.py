@@ -1,6 +1,6 @@
 """Adversarial α-divergences with K = 10 draws, against a loop over the draws and own draws of rows.
 
-    python -m scripts.benchmarks.aadm      # networks of 2 × 50 units, batches of 10 and 50
+    python -m scripts.benchmarks aadm      # networks of 2 × 50 units, batches of 10 and 50
 
 The loop evaluates the K networks one after the other and takes the same two steps of Adam at the
 same noise.  ``rows: own`` equals the shared draws where a batch has one row."""
@@ -13,20 +13,11 @@ import torch
 from torch import Tensor
 
 from runner.execution.rng import Streams
-from scripts.benchmarks.harness import Benchmark, Option, Report, repeated
+from scripts.benchmarks.harness import Report, repeated
 from scripts.benchmarks.workloads import component, regression
 from scripts.peers.draw_loop import step_by_loop
 
 PEERS = ("loop over draws", "rows: own")
-GOALS = {f"{peer}, B = {B}": 3.0 for peer in PEERS for B in (10, 50)}
-BENCHMARK = Benchmark(
-    "aadm",
-    "loops and rows' own draws",
-    GOALS,
-    keep_memory=False,
-    blocks=Option(15, 1),
-    steps=Option(20, 2, "of a block"),
-)
 INPUTS, ROWS = 13, 455  # of Boston
 NETWORK = {"widths": [50, 50], "activation": "leaky_relu", "noise_init": 1.0, "noise_spread": None}
 METHOD = {"alpha": 0.5, "lr": 1e-3, "discriminator_lr": 2e-3, "n_samples": 10}
@@ -72,9 +63,4 @@ def measure(options: Namespace, report: Report) -> None:
         for peer, step in zip(PEERS, (Steps(B, "shared", True), Steps(B, "own")), strict=True):
             case = f"{peer}, B = {B}"
             ways = {"ours": repeated(ours, options.steps), case: repeated(step, options.steps)}
-            seconds = report.time(ways, options.blocks)
-            report.compare(case, seconds["ours"], seconds[case])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)
+            report.race(case, ways, options.blocks)

@@ -1,6 +1,6 @@
 """ACRA on the spam set, n = 54 words and k <= 2 changed: vectorised sums over X' against loops.
 
-    python -m scripts.benchmarks.acra      # four attacked messages in loops, then the whole test set
+    python -m scripts.benchmarks acra      # four attacked messages in loops, then the whole test set
 
 The loops go over every origin x in X' of a message, over every z that the attacker could have made
 of x, over its words, and over the K draws of (3.12), as Algorithm 3.1 is printed.  Both must agree:
@@ -17,19 +17,12 @@ from torch import Tensor
 
 from components.errors import SimulatedDataWarning
 from components.problems.supervised import Supervised
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.spam_runs import attack_spam, compute_odds, learn
 from scripts.benchmarks.workloads import load
 from scripts.peers.spam_loops import MessageLoops
 
 LARGEST = 60.0  # seconds that the whole test set may take
-BENCHMARK = Benchmark(
-    "acra",
-    "a minute; loops over X'",
-    {"test set within a minute": 1.0, "loops over X'": 100.0},
-    messages=Option(4, 1, "attacked messages that the loops classify"),
-    repeats=Option(3, 1),
-)
 
 
 def assert_equal(problem: Supervised, x: Tensor, rows: list[Any], report: Report) -> None:
@@ -61,13 +54,8 @@ def measure(options: Namespace, report: Report) -> None:
         return [loops.spam(row) for row in rows]
 
     ways = {"ours": lambda: compute_odds(posterior, x, next(seeds)), "loops": run_loops}
-    seconds = report.time(ways, options.repeats, warmups=0)
-    report.compare("loops over X'", seconds["ours"], seconds["loops"])
+    report.race("loops over X'", ways, options.repeats, warmups=0)
     ways = {"test set": lambda: compute_odds(posterior, problem.test.x, next(seeds))}
     seconds = report.time(ways, options.repeats, warmups=0)
     report.record("test set within a minute", LARGEST / seconds["test set"])
     report.facts |= {"data": problem.name, "messages": len(problem.test.x)}
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

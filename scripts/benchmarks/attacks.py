@@ -1,6 +1,6 @@
 """PGD with 40 steps against torchattacks, foolbox and the Adversarial Robustness Toolbox.
 
-    python -m scripts.benchmarks.attacks --images 100 --repeats 5
+    python -m scripts.benchmarks attacks --images 100 --repeats 5
 
 All attack the same trained networks (784-400-400-10 and convolutional) from the images themselves,
 at an ε that breaks about half of them.  Ours runs as attacks do by default, where broken images
@@ -23,28 +23,16 @@ import torch
 
 from components.attackers.evasion.loop import multiplies
 from scripts.benchmarks.attack_runs import (
-    PEERS,
     assert_equal,
     assert_rounding_harmless,
     build_attack,
     find_eps,
 )
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.peers.attacked_networks import build_peers, draw_images, train_networks
 from scripts.peers.installed import AbsentPeer
 
 WHOLE, ROUNDED = ", all steps", ", all steps, bfloat16 against full precision"
-GOALS = {f"MLP, {peer}": goal for peer, goal in zip(PEERS, (1.5, 2.2, 2.6), strict=True)}
-GOALS |= {f"CNN, {peer}": goal for peer, goal in zip(PEERS, (2.2, 2.7, 2.9), strict=True)}
-GOALS |= {f"MLP, torchattacks{WHOLE}": 1.1, f"CNN, torchattacks{WHOLE}": 1.6}
-GOALS |= {f"MLP{ROUNDED}": 1.5, f"CNN{ROUNDED}": 1.4}
-BENCHMARK = Benchmark(
-    "attacks",
-    "torchattacks 3.5, foolbox 3.3, ART 1.20",
-    GOALS,
-    images=Option(500, 20, "attacked together"),
-    repeats=Option(7, 1),
-)
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -71,7 +59,3 @@ def measure(options: Namespace, report: Report) -> None:
             n = 100 if options.smoke else 5000  # three standard errors of the difference
             assert_rounding_harmless(network, pair, *draw_images(n, generator))
             report.compare(f"{name}{ROUNDED}", seconds["bfloat16"], seconds["ours, all steps"])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """Seconds of 10,000 episodes of the coin game by compiled loops and by tensors, 5 seeds.
 
-    python -m scripts.benchmarks.coin_game
+    python -m scripts.benchmarks coin_game
 
 A level-2 thinker against a Q-learner, from fewer episodes.  Mean rewards of both engines must
 agree."""
@@ -14,19 +14,11 @@ from torch import Tensor
 
 from runner.execution.rng import Streams
 from scripts.benchmarks.game_runs import assert_same_law
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.workloads import component, load
 
 MOST = 15.0  # seconds
 KEYS = {"alpha": 0.01, "gamma": 0.99, "policy": "softmax", "temperature": 0.3}
-BENCHMARK = Benchmark(
-    "coin_game",
-    "15 seconds; tensors",
-    {"10,000 episodes in 15 s": 1.0},
-    keep_memory=False,
-    episodes=Option(1000, 60),
-    by_tensors=Option(50, 20),
-)
 
 
 def play(episodes: int, engine: str) -> tuple[float, Tensor]:
@@ -53,7 +45,3 @@ def measure(options: Namespace, report: Report) -> None:
     assert_same_law("coin game", [rewards[:, : options.by_tensors], others])
     report.record("10,000 episodes in 15 s", [MOST / seconds])
     report.record("tensors", [slow / seconds])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """Log-likelihood of a dynamic linear model with its gradient, against statsmodels.
 
-    python -m scripts.benchmarks.dlm --sets 1 20     # parameter sets evaluated together
+    python -m scripts.benchmarks dlm --sets 1 20     # parameter sets evaluated together
 
 120 months of co2 (simulated without the file); level, slope, season of 12.  Ours is
 ``log_likelihood`` of model=dlm with its backward pass, as in every step of inference=vis, hmc and
@@ -19,14 +19,11 @@ from torch import Tensor
 
 from components.series.models.dlm import DynamicLinear
 from runner.execution.rng import Streams
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.workloads import component, load
 from scripts.peers.statsmodels_kalman import ValueAndGradient, build_statsmodels
 
 MOST = 0.05  # seconds
-BENCHMARK = Benchmark(
-    "dlm", "statsmodels", {"50 ms by ours": 1.0}, sets=Option([1, 10], [2]), repeats=Option(40, 1)
-)
 
 
 def compute_ours(model: DynamicLinear, series: Tensor, theta: Tensor) -> ValueAndGradient:
@@ -52,11 +49,6 @@ def measure(options: Namespace, report: Report) -> None:
         (value, gradient), (peer_value, differences) = (way() for way in ways.values())
         report.assert_close(f"{sets} sets: log-likelihoods", value, peer_value, 1e-7)
         np.testing.assert_allclose(gradient, differences, rtol=1e-3, atol=1e-3)
-        seconds = report.time(ways, options.repeats, warmups=3)
-        report.compare(f"{sets} at once", seconds["ours"], seconds["statsmodels"])
+        seconds = report.race(f"{sets} at once", ways, options.repeats, warmups=3)
         if sets == options.sets[0]:
             report.record("50 ms by ours", MOST / seconds["ours"])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """One step of a discrete variational auto-encoder against Pyro and Storchastic.
 
-    python -m scripts.benchmarks.dvae      # 784-200-200, 32 rows, 4 draws of each
+    python -m scripts.benchmarks dvae      # 784-200-200, 32 rows, 4 draws of each
 
 Two layers of 200 binary variables, affine maps, a prior fixed at ½.  Ours are VarGrad, and
 Reinforce with the other draws as baseline, the same estimator; whole steps of ``inference=vi``.
@@ -17,7 +17,7 @@ from contextlib import suppress
 import torch
 
 from runner.execution.rng import Streams
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.workloads import component
 from scripts.peers.auto_encoders import (
     BINARY_ROWS,
@@ -29,19 +29,6 @@ from scripts.peers.auto_encoders import (
     draw_problem,
 )
 from scripts.peers.installed import AbsentPeer
-
-BENCHMARK = Benchmark(
-    "dvae",
-    "Pyro 1.9; Storchastic 0.3",
-    {
-        "Pyro Trace_ELBO": 2.0,
-        "Pyro Trace_ELBO, particles one by one": 2.0,
-        "Pyro TraceGraph_ELBO with baselines": 4.0,
-        "Storchastic leave-one-out": 2.0,
-    },
-    repeats=Option(60, 2, "timed steps of each"),
-    draws=Option(150, 10, "estimates behind the compared means"),
-)
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -62,8 +49,4 @@ def measure(options: Namespace, report: Report) -> None:
     rest = [p for p in module.parameters() if not any(p is q for q in guide)]
     report.assert_equal_means(draw_estimates(ways, module, [guide, rest], 50, options.draws))
     steps = {name: way.step for name, way in ways.items()}
-    report.compare_steps(steps, options.repeats)
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)
+    report.race("{}", steps, options.repeats, warmups=10)

@@ -1,6 +1,6 @@
 """Seconds of the bootstrap filter where one of N, T and R grows, float32; no peer.
 
-    python -m scripts.benchmarks.filter_costs
+    python -m scripts.benchmarks filter_costs
 
 A ratio is the time for a particle, step and replicate of the first size over that of the case."""
 
@@ -8,16 +8,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.particle_runs import build_volatility, draw_returns
-
-BENCHMARK = Benchmark(
-    "filter_costs",
-    "the smallest size",
-    {},
-    particles=Option([100, 1000, 10_000, 100_000, 1_000_000], [100, 1000]),
-    repeats=Option(2, 1),
-)
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -29,7 +21,3 @@ def measure(options: Namespace, report: Report) -> None:
         run = build_volatility(draw_returns(times), n, replicates, "float32")
         units.append(report.time({case: run}, options.repeats)[case] / (n * times * replicates))
         report.compare(case, units[-1], units[0])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

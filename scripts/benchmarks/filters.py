@@ -1,6 +1,6 @@
 """Bootstrap filters of stochastic volatility against the package particles, and many replicates.
 
-    python -m scripts.benchmarks.filters --particles 100000 --repeats 3
+    python -m scripts.benchmarks filters --particles 100000 --repeats 3
 
 All filters resample systematically at every step; ours also records means, variances and quantiles.
 100 replicates run together against one by one.  Log evidences must agree within Monte-Carlo error.
@@ -13,20 +13,12 @@ from contextlib import suppress
 
 import torch
 
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.particle_runs import build_volatility, draw_returns, time_equal
 from scripts.peers.installed import AbsentPeer
 from scripts.peers.particles_filters import build_volatility as build_peer
 
 AT_ONCE = "100 replicates at once"
-BENCHMARK = Benchmark(
-    "filters",
-    "particles",
-    {AT_ONCE: 10.0},
-    particles=Option([100_000, 1_000_000], [1000]),
-    times=Option(100, 10),
-    repeats=Option(3, 1),
-)
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -46,7 +38,3 @@ def measure(options: Namespace, report: Report) -> None:
             for dtype, goal in (("float32", 3.0), ("float64", 1.2)):
                 report.goals[f"N = {n:,}, {dtype}"] = goal
                 report.compare(f"N = {n:,}, {dtype}", seconds[dtype], seconds["particles"])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """Games of level-2 thinkers: compiled loops and tensors against agent objects, one for each seed.
 
-    python -m scripts.benchmarks.games --aramarl FOLDER     # the peer is a checkout of ARAMARL
+    python -m scripts.benchmarks games --aramarl FOLDER     # the peer is a checkout of ARAMARL
 
 The peer without a checkout is our own: for each round it does what ARAMARL's Level2QAgent does
 (numpy tables, ε-greedy actions, Dirichlet counts, one draw of the forecast for the action and one
@@ -17,23 +17,10 @@ from argparse import Namespace
 from functools import partial
 
 from scripts.benchmarks.game_runs import NAMES, assert_same_law, build_game, learn
-from scripts.benchmarks.harness import Benchmark, Measured, Option, Report
+from scripts.benchmarks.harness import Measured, Report
 from scripts.peers.agent_objects import play
 
 ENGINES = ("tensors", "compiled")
-GOALS = {
-    "stateless, 1,000 seeds": 260.0,
-    "grid, 1,000 seeds": 180.0,
-    "stateless, tensors, 100 seeds": 5.0,
-}
-BENCHMARK = Benchmark(
-    "games",
-    "agent objects",
-    GOALS,
-    aramarl=Option(None, help="folder of ARAMARL"),
-    repeats=Option(3, 1),
-    percent=Option(100, 2, "of the episodes"),
-)
 
 
 def measure_seconds(name: str, seeds: int, episodes: int, engine: str, level: int = 2) -> Measured:
@@ -61,17 +48,12 @@ def measure(options: Namespace, report: Report) -> None:
         ("grid", 1000, 800, 400, "compiled"),
         ("stateless", 100, 2000, 300, "tensors"),
     ]
-    for case, (name, seeds, theirs, ours, engine) in zip(GOALS, cases, strict=True):
+    for case, (name, seeds, theirs, ours, engine) in zip(report.goals, cases, strict=True):
         ways = {
-            "agents": partial(play, build_game(name, 1, 1), share(theirs), options.aramarl),
             engine: partial(measure_seconds, name, seeds, share(ours), engine),
+            "agents": partial(play, build_game(name, 1, 1), share(theirs), options.aramarl),
         }
-        seconds = report.time(ways, options.repeats)
-        report.compare(case, seconds[engine], seconds["agents"])
+        report.race(case, ways, options.repeats)
     for level in range(1, 6):
         way = partial(measure_seconds, "stateless", 1000, share(1000), "compiled", level)
         report.time({f"level {level}, a round": way}, 1)
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """Gradients of the deep GP row by row against one backward pass for each row.
 
-    python -m scripts.benchmarks.gradients
+    python -m scripts.benchmarks gradients
 
 The peer is what Boustati (2021), section 4.3.2, prices the partial-gradients objective at: the
 bound of all rows recorded once, then a reverse pass for each of the B rows.  Both compute the
@@ -19,17 +19,10 @@ from components.gradients.by_parameter import flat
 from components.gradients.pathwise.bound import row_gradients
 from components.models.deep_gp.dgp import TwoLayers
 from runner.execution.rng import Streams
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.workloads import component, noise_regression
 
 ROWS, INPUTS = 1503, 5  # airfoil; Boustati B.2.2
-BENCHMARK = Benchmark(
-    "gradients",
-    "|B| backward passes",
-    {"B=10": 1.5, "B=100": 15.0},
-    repeats=Option(100, 1, "timed repeats of each"),
-    rows=Option([10, 100], [10], "values of B"),
-)
 Gradients = tuple[Tensor, Tensor]  # ĝ_b [B, P] and the gradient of the bound [P]
 
 
@@ -70,9 +63,4 @@ def measure(options: Namespace, report: Report) -> None:
         results = [way() for way in ways.values()]
         for what, ours, theirs in zip(("of rows", "of the bound"), *results, strict=True):
             report.assert_close(f"B = {B}: gradients {what}", ours, theirs, 1e-9)
-        seconds = report.time(ways, options.repeats, warmups=5)
-        report.compare(f"B={B}", seconds["ours"], seconds["passes"])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)
+        report.race(f"B={B}", ways, options.repeats, warmups=5)

@@ -1,18 +1,12 @@
 """Harness of the benchmarks: options, interleaved timing, ratios, printing and the JSON line.
 
-A benchmark states its workload, our way and the peers' ways to compute it, and asserts equal
-results before it times them::
-
-    BENCHMARK = Benchmark("repulsion", "broadcast", {"K = 100": 10.0}, repeats=Option(9, 2))
+``table.yaml`` has the peer, the goals and the options of every benchmark.  Its module has our way
+and the peers' ways to compute one workload, and asserts equal results before it times them::
 
     def measure(options, report):
         ways = {"ours": ..., "broadcast": ...}
         report.assert_close("directions", ways["ours"](), ways["broadcast"](), 1e-4)
-        seconds = report.time(ways, options.repeats)
-        report.compare("K = 100", seconds["ours"], seconds["broadcast"])
-
-    if __name__ == "__main__":
-        BENCHMARK.run(measure)
+        report.race("K = 100", ways, options.repeats)
 
 Ways are timed in turn, in seconds of CPU time of this process, so that other load on the machine
 affects all of them alike.  A ratio is the peer's time over ours, paired run by run: above 1 ours is
@@ -22,18 +16,23 @@ faster.  The report has its median and quartiles.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+import yaml
+from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from runner.execution.memory import keep_freed_memory
 from scripts.peers.installed import ABSENT
 
+TABLE = Path(__file__).with_name("table.yaml")
 Way = Callable[[], Any]
 Seconds = dict[str, np.ndarray[Any, np.dtype[Any]]]
 
@@ -42,13 +41,13 @@ class Measured(float):
     """Seconds that a way has measured itself; they replace those of the harness's clock."""
 
 
-class Option(NamedTuple):
+class Option(BaseModel):
     """Command-line option: its value, and the one under ``--smoke``; a list takes several."""
 
+    model_config = ConfigDict(extra="forbid")
     default: Any
     smoke: Any = None  # None: the default
     help: str | None = None
-    choices: tuple[str, ...] | None = None
 
     def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:
         flag = f"--{name}"
@@ -61,7 +60,6 @@ class Option(NamedTuple):
             flag,
             type=str if example is None else type(example),
             nargs="+" if many else None,
-            choices=self.choices,
             help=self.help or f"default: {self.default}",
         )
 
@@ -152,12 +150,16 @@ class Report:
         n = min(len(ours), len(theirs))
         self.record(case, np.asarray(theirs)[:n] / np.asarray(ours)[:n])
 
-    def compare_steps(self, steps: Mapping[str, Callable[[], Any]], repeats: int) -> None:
-        """Time the steps of several implementations, and compare the first, ours, with the others."""
-        seconds = self.time(steps, repeats, warmups=10)
-        ours, *others = steps
+    def race(self, case: str, ways: Mapping[str, Way], repeats: int, **keys: Any) -> Seconds:
+        """Time ways, and compare the first, ours, with each of the others.
+
+        ``{}`` in a case is the name of the other; ``keys`` are those of ``time``.
+        """
+        seconds = self.time(ways, repeats, **keys)
+        ours, *others = ways
         for name in others:
-            self.compare(name, seconds[ours], seconds[name])
+            self.compare(case.format(name), seconds[ours], seconds[name])
+        return seconds
 
     def record(self, case: str, values: Iterable[float]) -> None:
         """Record median and quartiles of ratios."""
@@ -168,53 +170,50 @@ class Report:
         print("{}: ratio {} ({} to {})".format(case, *self.ratios[case]), flush=True)
 
 
-class Benchmark:
-    """Name, peer and goals of a benchmark, and its command line.
+class Benchmark(BaseModel):
+    """Peer, goals and options of a benchmark; ``goals`` maps a case to its least ratio."""
 
-    ``goals`` maps a case to its least ratio; ``keep_memory`` lets the process keep freed memory, as
-    every run does.
-    """
+    model_config = ConfigDict(extra="forbid")
+    peer: str
+    goals: dict[str, float] = {}
+    options: dict[str, Option] = {}
+    keep_memory: bool = True  # the process keeps freed memory, as every run does
 
-    def __init__(
-        self,
-        name: str,
-        peer: str,
-        goals: Mapping[str, float],
-        keep_memory: bool = True,
-        **options: Option,
-    ):
-        self.name = name
-        self.peer = peer
-        self.goals = goals
-        self.keep_memory = keep_memory
-        self.options = options
-
-    def parse(self, arguments: list[str] | None = None) -> argparse.Namespace:
+    def parse(self, name: str, arguments: Sequence[str]) -> argparse.Namespace:
         """Values of the options; explicit ones go before those of ``--smoke``."""
-        parser = argparse.ArgumentParser(f"python -m scripts.benchmarks.{self.name}")
+        parser = argparse.ArgumentParser(f"python -m scripts.benchmarks {name}")
         parser.add_argument("--smoke", action="store_true", help="tiny sizes: does it run?")
-        for name, option in self.options.items():
-            option.add_to(parser, name)
+        for key, option in self.options.items():
+            option.add_to(parser, key)
         values = parser.parse_args(arguments)
-        for name, option in self.options.items():
-            if getattr(values, name) is None:
+        for key, option in self.options.items():
+            if getattr(values, key) is None:
                 is_tiny = values.smoke and option.smoke is not None
-                setattr(values, name, option.smoke if is_tiny else option.default)
+                setattr(values, key, option.smoke if is_tiny else option.default)
         return values
 
-    def run(self, measure: Callable[[argparse.Namespace, Report], None]) -> None:
-        """Measure and print the JSON line; exit with ABSENT if no case could be measured."""
-        options = self.parse()
-        torch.set_num_threads(1)
-        if self.keep_memory:
-            keep_freed_memory()
-        report = Report(self.goals)
-        measure(options, report)
-        if not report.ratios:
-            raise SystemExit(ABSENT)
-        line = {"benchmark": self.name, "peer": self.peer, "ratios": report.ratios}
-        line |= {"goals": report.goals, **report.facts}
-        print(json.dumps(line, ensure_ascii=False))
+
+def read_table() -> dict[str, Benchmark]:
+    """All benchmarks by name."""
+    table = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+    return {name: Benchmark(**entry) for name, entry in table.items()}
+
+
+def run(name: str, arguments: Sequence[str]) -> None:
+    """Measure and print the JSON line; exit with ABSENT if no case could be measured."""
+    benchmark = read_table()[name]
+    options = benchmark.parse(name, arguments)
+    measure = importlib.import_module(f"scripts.benchmarks.{name}").measure
+    torch.set_num_threads(1)
+    if benchmark.keep_memory:
+        keep_freed_memory()
+    report = Report(benchmark.goals)
+    measure(options, report)
+    if not report.ratios:
+        raise SystemExit(ABSENT)
+    line = {"benchmark": name, "peer": benchmark.peer, "ratios": report.ratios}
+    line |= {"goals": report.goals, **report.facts}
+    print(json.dumps(line, ensure_ascii=False))
 
 
 def repeated(way: Way, times: int) -> Way:

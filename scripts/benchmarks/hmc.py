@@ -19,22 +19,10 @@ import torch
 from torch import Tensor
 
 from scripts.benchmarks import chain_runs as runs
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.peers.installed import AbsentPeer
 
 PAIRS = (("HMC", "HMC"), ("HMC", "NUTS"), ("ChEES", "HMC"), ("NUTS", "NUTS"))
-DTYPES = ["float64", "float32"]
-GOALS = {f"HMC against its {peer}, {dtype}": 1.5 for peer in ("HMC", "NUTS") for dtype in DTYPES}
-GOALS |= {"NUTS against its NUTS, float64": 1.8, "NUTS against its NUTS, float32": 1.2}
-BENCHMARK = Benchmark(
-    "hmc",
-    "BlackJAX",
-    GOALS,
-    chains=Option(100, 8),
-    draws=Option(100, 20, "of each chain in a timed run"),
-    repeats=Option(9, 1),
-    dtype=Option(DTYPES, ["float64"]),
-)
 
 
 def measure_precision(dtype: str, options: Namespace, report: Report) -> None:
@@ -74,7 +62,3 @@ def measure(options: Namespace, report: Report) -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     for dtype in options.dtype:
         measure_precision(dtype, options, report)
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """The Kalman filter of 100 series in one run, against filterpy's and dynamax's.
 
-    python -m scripts.benchmarks.kalman --series 20 --times 200    # Wiener velocity, T = 1,000
+    python -m scripts.benchmarks kalman --series 20 --times 200    # Wiener velocity, T = 1,000
 
 Ours twice: ``steps``, a run with inference=kalman, one observation after the other with all that it
 records; and ``series``, ``filter_series``, which has all observations before it begins, as both
@@ -21,26 +21,11 @@ from itertools import product
 
 from components.series.gaussian_filtering.kalman_series import filter_series
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
-from scripts.benchmarks.harness import Benchmark, Option, Report, Way
+from scripts.benchmarks.harness import Report, Way
 from scripts.benchmarks.kalman_runs import assert_equal, build_steps
 from scripts.benchmarks.workloads import load
 from scripts.peers.installed import AbsentPeer
 from scripts.peers.kalman_filters import build_dynamax, build_filterpy
-
-GOALS = {
-    "steps against dynamax": 0.08,
-    "steps against filterpy": 10.0,
-    "series against filterpy": 100.0,
-    "series against dynamax": 0.9,
-}
-BENCHMARK = Benchmark(
-    "kalman",
-    "filterpy, dynamax",
-    GOALS,
-    series=Option(100, 5),
-    times=Option(1000, 50),
-    repeats=Option(30, 1, "timed runs of all but filterpy, which has three"),
-)
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -59,7 +44,3 @@ def measure(options: Namespace, report: Report) -> None:
     for ours, peer in product(("steps", "series"), set(ways) & {"filterpy", "dynamax"}):
         report.compare(f"{ours} against {peer}", seconds[ours], seconds[peer])
     report.facts |= {"series": options.series, "times": options.times}
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,7 +1,7 @@
 """Costs of a run beside its steps: loop, record, checkpoints and MLflow, for steps of a
 millisecond.
 
-    python -m scripts.benchmarks.loop                 # 10,000 steps
+    python -m scripts.benchmarks loop                 # 10,000 steps
 
 An ordinary run of ``+experiment=mog`` with tracking, as configured but for evaluations.  The cost
 is the CPU time of the training thread from the end of a step to the beginning of the next, less
@@ -23,14 +23,11 @@ import numpy as np
 from components import registry
 from runner.commands import app
 from runner.compose.overrides import compose
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.saved_run import assert_recorded, seconds_between
 
 CASE = "time left to steps of 1 ms"
 STEP, PARTS = 1e-3, 10
-BENCHMARK = Benchmark(
-    "loop", "the steps alone", {CASE: 0.99}, keep_memory=False, steps=Option(10_000, 1000)
-)
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -70,7 +67,3 @@ def measure(options: Namespace, report: Report) -> None:
         f"{1e6 * statistics.median(costs):.1f} µs beside each step, bare loop {1e6 * bare:.1f} µs"
     )
     report.record(CASE, [STEP / (STEP + cost) for cost in costs])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """One training step of mMDGP against the same model from GPyTorch's DeepGP classes.
 
-    python -m scripts.benchmarks.mdgp --table      # also: time per step against B, M, T and S
+    python -m scripts.benchmarks mdgp --table      # also: time per step against B, M, T and S
 
 B = 500, M = 100, 10 + 7 inner processes, D = 21, T = 7.  Both models get the same parameters, noise
 and padded rows of each task; their bounds and gradients must be equal.  A step is the bound, its
@@ -17,19 +17,8 @@ from torch import Tensor
 
 from components.models.deep_gp.layout import Layout
 from scripts.benchmarks.deep_gp_steps import Sizes, build_mdgp, build_ours, build_steps
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.peers.gpytorch_mdgp import JITTER, Peer, gradient_difference
-
-BENCHMARK = Benchmark(
-    "mdgp",
-    "GPyTorch DeepGP",
-    {"S=1": 1.8, "S=10": 2.3},
-    keep_memory=False,
-    samples=Option([1, 10], [1], "values of S"),
-    repeats=Option(30, 1, "timed steps of each"),
-    dtype=Option("float64"),
-    table=Option(False),
-)
 
 
 def compare(S: int, repeats: int, dtype: torch.dtype, report: Report) -> None:
@@ -50,8 +39,7 @@ def compare(S: int, repeats: int, dtype: torch.dtype, report: Report) -> None:
         most = 1e-5 if dtype == torch.float64 else 0.05
         assert difference < most, f"gradients differ by {difference:.1e}"
         ways = {"ours": build_ours(ours, batch, S, generator), "GPyTorch": build_steps(bound, peer)}
-        seconds = report.time(ways, repeats, warmups=3, clock=time.perf_counter)
-    report.compare(f"S={S}", seconds["ours"], seconds["GPyTorch"])
+        report.race(f"S={S}", ways, repeats, warmups=3, clock=time.perf_counter)
 
 
 def time_table(repeats: int, dtype: torch.dtype, report: Report) -> None:
@@ -73,7 +61,3 @@ def measure(options: Namespace, report: Report) -> None:
     if options.table:
         time_table(max(5, options.repeats // 3), dtype, report)
     report.facts |= {"dtype": options.dtype}
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

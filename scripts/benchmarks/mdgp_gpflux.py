@@ -1,6 +1,6 @@
 """One training step of mMDGP against the same model from GPflux's layers, on TensorFlow.
 
-    python -m scripts.benchmarks.mdgp_gpflux --samples 1 --dtypes float64 --rounds 30
+    python -m scripts.benchmarks mdgp_gpflux --samples 1 --dtypes float64 --rounds 30
 
 GPflux has an environment of its own (make bench-peers) and a process of its own, on one thread
 (scripts/peers/gpflux_mdgp.py).  It gets the rows, the parameters, the inducing inputs and the noise
@@ -24,7 +24,7 @@ import torch
 
 from components.models.deep_gp.layout import Layout
 from scripts.benchmarks.deep_gp_steps import Sizes, build_mdgp, build_ours
-from scripts.benchmarks.harness import Benchmark, Measured, Option, Report, repeated
+from scripts.benchmarks.harness import Measured, Report, repeated
 from scripts.peers import process
 from scripts.peers.gpflux_exchange import build_inputs, differences
 from scripts.peers.installed import own_interpreter
@@ -35,16 +35,6 @@ STEPS = 3  # in a round
 JITTER = {"float64": 1e-8, "float32": 1e-6}
 # relative differences of bounds and of gradients
 WITHIN = {"float64": (1e-9, 1e-6), "float32": (1e-5, 1e-3)}
-HELD = {"float64": 1.45, "float32": 1.35}  # a little below the lower quartiles of several runs
-GOALS = {f"S={S}, {dtype}": HELD[dtype] for S in (1, 10) for dtype in JITTER}
-BENCHMARK = Benchmark(
-    "mdgp_gpflux",
-    "GPflux",
-    GOALS,
-    samples=Option([1, 10], [1], "values of S"),
-    dtypes=Option(list(JITTER), ["float64"]),
-    rounds=Option(20, 1, f"of {STEPS} steps of each"),
-)
 
 
 def compare(S: int, dtype: str, rounds: int, interpreter: Path, report: Report) -> None:
@@ -66,15 +56,10 @@ def compare(S: int, dtype: str, rounds: int, interpreter: Path, report: Report) 
                 "ours": repeated(build_ours(ours, batch, S, generator), STEPS),
                 "GPflux": lambda: Measured(peer.ask(f"step {STEPS}")),
             }
-            seconds = report.time(ways, rounds)
-    report.compare(f"S={S}, {dtype}", seconds["ours"], seconds["GPflux"])
+            report.race(f"S={S}, {dtype}", ways, rounds)
 
 
 def measure(options: Namespace, report: Report) -> None:
     interpreter = own_interpreter("GPflux")
     for dtype, S in product(options.dtypes, options.samples):
         compare(S, dtype, options.rounds, interpreter, report)
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

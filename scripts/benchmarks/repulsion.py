@@ -15,18 +15,9 @@ import torch
 from torch import Tensor
 
 from components.inference.sgmcmc.repulsion import Interaction, kernel
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 
-CASE = "K=100, P=10,000"
 DIMENSIONS = (751, 10_000)  # 751: a network of 13-50-1
-BENCHMARK = Benchmark(
-    "repulsion",
-    "broadcast [K, K, P]",
-    {CASE: 10.0},
-    repeats=Option(9, 1, "timed rounds of each"),
-    dtype=Option("float32"),
-    particles=Option([10, 20, 50, 100, 200, 500, 1000], [10]),
-)
 
 
 def compute_direction(theta: Tensor, gradient: Tensor, h: float) -> Tensor:
@@ -65,15 +56,10 @@ def measure(options: Namespace, report: Report) -> None:
     }
     within = 1e-10 if options.dtype == "float64" else 1e-4
     report.assert_close("directions", ways["ours"](), ways["broadcast"](), within)
-    seconds = report.time(ways, options.repeats)
-    report.compare(CASE, seconds["ours"], seconds["broadcast"])
+    report.race("K=100, P=10,000", ways, options.repeats)
     table = {}
     for P, K in product(DIMENSIONS, options.particles):
         case = f"drift and noise, K = {K:,}, P = {P:,}"
         step = partial(compute_drift_and_noise, *draw_particles(K, P, options.dtype))
         table[case] = 1e3 * float(np.median(report.time({case: step}, options.repeats)[case]))
     report.facts |= {"dtype": options.dtype, "milliseconds": table}
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """Perplexity of topics on film reviews at equal passes, three hold-outs, twenty topics; minutes.
 
-    python -m scripts.benchmarks.reviews
+    python -m scripts.benchmarks reviews
 
 scikit-learn against ``lda_cavi`` with four starts and with one; ratios are of CPU time."""
 
@@ -12,12 +12,10 @@ from typing import Any
 
 from torch import Tensor
 
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.topic_runs import evaluate, fit_ours
 from scripts.benchmarks.workloads import load
 from scripts.peers.topic_models import count_words, fit_scikit, normalise_topics
-
-BENCHMARK = Benchmark("reviews", "scikit-learn", {}, holdouts=Option(3, 1), passes=Option(50, 1))
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -39,7 +37,3 @@ def measure(options: Namespace, report: Report) -> None:
         seconds = report.time(ways, 1, warmups=0, inspect=inspect)
         for ours in list(ways)[1:]:
             report.compare(f"hold-out {seed}, {ours}", seconds[ours], seconds["scikit-learn"])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

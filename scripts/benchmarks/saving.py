@@ -1,6 +1,6 @@
 """Costs of checkpoints for a run that keeps everything: 100,000 draws of HMC on a mixture.
 
-    python -m scripts.benchmarks.saving --draws 5000
+    python -m scripts.benchmarks saving --draws 5000
 
 A checkpoint every 500 steps, against the same run without any; both must keep the same draws, and
 the last checkpoint must restore them.  Ratios: the share of the training thread's wall-clock time
@@ -15,7 +15,7 @@ from argparse import Namespace
 import numpy as np
 
 from runner.execution import checkpoint
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.saved_run import (
     Sampler,
     assert_equal,
@@ -25,9 +25,6 @@ from scripts.benchmarks.saved_run import (
 
 PARTS = 10
 TIME, SHARE = "time left to the sampler", "draws among the bytes written"
-BENCHMARK = Benchmark(
-    "saving", "no checkpoints", {TIME: 0.98, SHARE: 1 / 3}, draws=Option(100_000, 1000)
-)
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -46,7 +43,3 @@ def measure(options: Namespace, report: Report) -> None:
     report.record("CPU", [cpu_without / cpu])
     history = [state.kept.rows, *(trace.rows for trace in state.stats.values())]
     report.record(SHARE, [sum(rows.nbytes for rows in history) / written])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

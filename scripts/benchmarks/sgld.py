@@ -1,6 +1,6 @@
 """SGLD on K networks of 13-50-1 against ``posteriors`` and a Python loop over modules.
 
-    python -m scripts.benchmarks.sgld --dtype float64
+    python -m scripts.benchmarks sgld --dtype float64
 
 ``posteriors`` (Normal Computing) maps its log posterior or its whole update over the chains with
 ``torch.vmap``; the faster of the two is the peer.  All see the same particles, batch and model and
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from runner.execution.rng import Streams
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.sgld_runs import build_ours
 from scripts.benchmarks.workloads import component, noise_regression
 from scripts.peers.installed import AbsentPeer
@@ -31,14 +31,6 @@ from scripts.peers.network_particles import (
 )
 
 LOOP = "loop over modules"
-BENCHMARK = Benchmark(
-    "sgld",
-    "posteriors 0.1; modules",
-    {"posteriors": 1.9, LOOP: 6.0},
-    particles=Option(100, 5),
-    repeats=Option(150, 3, "timed steps of each"),
-    dtype=Option("float32"),
-)
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -64,7 +56,3 @@ def measure(options: Namespace, report: Report) -> None:
     if ratios:
         report.record("posteriors", min(ratios.values(), key=np.median))
     report.facts |= {"dtype": options.dtype, "particles": options.particles}
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """Start of a smoke run up to its first step, against ``import torch``; and a run already done.
 
-    python -m scripts.benchmarks.start
+    python -m scripts.benchmarks start
 
 CPU seconds (user and system) from the start of the process to the first step of inference. Every
 run imports torch, so the ratio is below 1; 1/1.3 is asked for. Of the other 0.25 to 0.35 s the
@@ -18,28 +18,8 @@ from argparse import Namespace
 from functools import partial
 from itertools import count
 
-from scripts.benchmarks.harness import Benchmark, Option, Report, Way
+from scripts.benchmarks.harness import Report, Way
 from scripts.benchmarks.start_programs import DONE, FIRST_STEP, TORCH, cpu_seconds
-
-FAMILY_GOALS = {
-    "friend_or_foe": 0.62,
-    "wiener_velocity": 0.53,
-    "mog": 0.7,
-    "multitask_toy": 0.7,
-    "digits_fgsm": 0.66,
-    "vae_digits": 0.64,
-}
-FAMILIES = list(FAMILY_GOALS)
-DONE_CASE = "done already"
-GOALS = {f"first step, {name}": goal for name, goal in FAMILY_GOALS.items()} | {DONE_CASE: 2.0}
-BENCHMARK = Benchmark(
-    "start",
-    "import torch",
-    GOALS,
-    keep_memory=False,
-    rounds=Option(9, 1),
-    families=Option(FAMILIES, FAMILIES[:1]),
-)
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -54,12 +34,8 @@ def measure(options: Namespace, report: Report) -> None:
             ways[f"first step, {name}"] = lambda arguments=arguments: cpu_seconds(
                 FIRST_STEP, *arguments, f"output_dir={folder}/{next(folders)}"
             )
-        ways[DONE_CASE] = partial(cpu_seconds, DONE, *done)
+        ways["done already"] = partial(cpu_seconds, DONE, *done)
         seconds = report.time(ways, options.rounds)
     torch_seconds = seconds.pop("import torch")
     for case, values in seconds.items():
         report.compare(case, values, torch_seconds)
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from scripts.benchmarks import structural_runs as runs
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.peers.installed import AbsentPeer
 from scripts.peers.structural_samplers import Array, build_nuts, build_rust
 
@@ -24,15 +24,6 @@ ONE = "draws of one chain against bsts-causalimpact"
 MANY = "draws of 32 chains against bsts-causalimpact"
 EFFECTIVE, DRAWS = "ESS of level σ against NUTS", "draws against NUTS"
 FIT = "4,000 draws with channels in 3 s"
-GOALS = {ONE: 1.2, MANY: 1.0, EFFECTIVE: 10.0, DRAWS: 100.0, FIT: 1.0}
-BENCHMARK = Benchmark(
-    "structural",
-    "bsts-causalimpact, numpyro",
-    GOALS,
-    keep_memory=False,
-    draws=Option(4000, 400, "of one chain, each run"),
-    repeats=Option(5, 1),
-)
 
 
 def compare_with_rust(n: int, repeats: int, report: Report) -> None:
@@ -74,7 +65,3 @@ def measure(options: Namespace, report: Report) -> None:
         with suppress(AbsentPeer):
             compare(options.draws, options.repeats, report)
     report.record(FIT, 3 / report.time({FIT: runs.fit}, options.repeats)[FIT])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

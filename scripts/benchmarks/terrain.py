@@ -1,6 +1,6 @@
 """Bootstrap filters of terrain navigation, 50 replicates in one run, against the package particles.
 
-    python -m scripts.benchmarks.terrain --times 100 --repeats 3
+    python -m scripts.benchmarks terrain --times 100 --repeats 3
 
 Aircraft over the released map with 3,000 particles each; the peer has one replicate, and seconds
 are of one.  All fly the same flight, so that log evidences compare."""
@@ -12,16 +12,13 @@ from argparse import Namespace
 import torch
 
 from components.series.models.tan import TerrainModule
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.particle_runs import build_filter, time_equal
 from scripts.benchmarks.workloads import load
 from scripts.peers.particles_filters import build_terrain
 
 FLIGHTS, PARTICLES = 50, 3000
 CASE = "terrain, 50 replicates at once"
-BENCHMARK = Benchmark(
-    "terrain", "particles", {CASE: 3.0}, times=Option(100, 10), repeats=Option(3, 1)
-)
 
 
 def measure(options: Namespace, report: Report) -> None:
@@ -35,7 +32,3 @@ def measure(options: Namespace, report: Report) -> None:
     }
     seconds = time_equal(ways, options.repeats, report)
     report.compare(CASE, seconds["50 at once"] / FLIGHTS, seconds["particles"])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """Topics of bars against scikit-learn (mean field) and tomotopy (collapsed Gibbs).
 
-    python -m scripts.benchmarks.topics      # 1,000 documents of 100 words, ten topics
+    python -m scripts.benchmarks topics      # 1,000 documents of 100 words, ten topics
 
 Mean field: ``lda_cavi``, four starts of 50 passes and one, against one start of scikit-learn.
 Collapsed Gibbs: 200 sweeps of a cold chain of ``lda_collapsed_gibbs`` against tomotopy on one
@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 
 from scripts.benchmarks import topic_runs as runs
-from scripts.benchmarks.harness import Benchmark, Measured, Option, Report
+from scripts.benchmarks.harness import Measured, Report
 from scripts.benchmarks.workloads import load
 from scripts.peers.installed import AbsentPeer
 from scripts.peers.topic_models import (
@@ -27,18 +27,10 @@ from scripts.peers.topic_models import (
     normalise_topics,
 )
 
-GOALS = {
-    "scikit-learn, one start, against four of lda_cavi": 2.0,
-    "scikit-learn, one start, against one of lda_cavi": 5.0,
-    "tomotopy, one thread, against lda_collapsed_gibbs": 1.0,
-}
 PAIRS = (
     ("scikit-learn", "lda_cavi, four starts"),
     ("scikit-learn", "lda_cavi, one start"),
     ("tomotopy", "lda_collapsed_gibbs"),
-)
-BENCHMARK = Benchmark(
-    "topics", "scikit-learn; tomotopy", GOALS, repeats=Option(5, 1, "timed runs of each")
 )
 
 
@@ -66,10 +58,6 @@ def measure(options: Namespace, report: Report) -> None:
         seed = runs.find_seed(lambda seed: train(seed)[1], problem, best)
         timed["tomotopy"] = lambda: Measured(train(seed)[0])
     seconds = report.time(timed, options.repeats, warmups=0)
-    for case, (peer, ours) in zip(GOALS, PAIRS, strict=True):
+    for case, (peer, ours) in zip(report.goals, PAIRS, strict=True):
         if peer in seconds:
             report.compare(case, seconds[ours], seconds[peer])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """Costs of MLflow for a run: smoke runs pushed or not, and a server that never answers.
 
-    python -m scripts.benchmarks.tracking
+    python -m scripts.benchmarks tracking
 
 Wall clock.  The first run of an output folder finds no database and no pushing process; the next
 one finds both.  Each may take a second longer than without.  Of a run with a server that accepts
@@ -16,19 +16,11 @@ from argparse import Namespace
 import numpy as np
 
 from runner.tracking import sync
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.tracked_runs import measure_hanging_server, run_smoke
 
 ALLOWED = 1.0  # seconds
 HANGING = "a server that never answers"
-BENCHMARK = Benchmark(
-    "tracking",
-    "without MLflow",
-    {HANGING: 0.99},
-    keep_memory=False,
-    rounds=Option(5, 1),
-    steps=Option(20_000, 4000, "of the long run"),
-)
 
 
 def measure_smoke_runs(rounds: int, report: Report) -> None:
@@ -49,7 +41,3 @@ def measure_smoke_runs(rounds: int, report: Report) -> None:
 def measure(options: Namespace, report: Report) -> None:
     measure_smoke_runs(options.rounds, report)
     report.record(HANGING, [measure_hanging_server(options.steps)])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

@@ -1,6 +1,6 @@
 """One step of a variational auto-encoder against Pyro's SVI.
 
-    python -m scripts.benchmarks.vae       # 784-200-200-10, 100 rows, one draw of each
+    python -m scripts.benchmarks vae       # 784-200-200-10, 100 rows, one draw of each
 
 Ours are whole steps of ``inference=vi`` with the reparameterised gradient and KL in closed form.
 Pyro: ``SVI`` with ``TraceMeanField_ELBO``, the same bound with the same closed form, and
@@ -15,23 +15,14 @@ from argparse import Namespace
 import torch
 
 from runner.execution.rng import Streams
-from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.harness import Report
 from scripts.benchmarks.workloads import component
 from scripts.peers.auto_encoders import (
-    PYRO,
     ROWS,
     build_ours,
     build_pyro,
     draw_estimates,
     draw_problem,
-)
-
-BENCHMARK = Benchmark(
-    "vae",
-    "Pyro 1.9",
-    {PYRO: 1.3},
-    repeats=Option(60, 2, "timed steps of each"),
-    draws=Option(100, 10, "estimates behind the compared means"),
 )
 
 
@@ -46,8 +37,4 @@ def measure(options: Namespace, report: Report) -> None:
     parts = [list(module.parameters())]
     report.assert_equal_means(draw_estimates(ways, module, parts, 30, options.draws))
     steps = {name: way.step for name, way in ways.items()}
-    report.compare_steps(steps, options.repeats)
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)
+    report.race("{}", steps, options.repeats, warmups=10)

@@ -14,7 +14,7 @@ import torch
 from components.contracts.problems import Rows
 from components.problems.unlabelled import Unlabelled
 from runner.execution.rng import Streams
-from scripts.benchmarks.harness import Benchmark, Option, Report, Way
+from scripts.benchmarks.harness import Report, Way
 from scripts.benchmarks.workloads import component, noise_regression, steps_of
 
 WAYS = {
@@ -23,12 +23,6 @@ WAYS = {
     "full": {"differentiate": "full"},
 }
 PIXELS, ROWS, BATCH = 784, 1000, 100
-BENCHMARK = Benchmark(
-    "vis",
-    "T = 0",
-    {"vae, fast": 1 / 2.5, "vae, full": 1 / 5},
-    repeats=Option(100, 2, "timed steps of each"),
-)
 
 
 def draw_images() -> tuple[Any, Any, Rows]:
@@ -72,7 +66,3 @@ def measure(options: Namespace, report: Report) -> None:
         seconds = report.time(steps, options.repeats, warmups=10)
         for way in ("fast", "full"):
             report.compare(f"{name}, {way}", seconds[way], seconds["T = 0"])
-
-
-if __name__ == "__main__":
-    BENCHMARK.run(measure)

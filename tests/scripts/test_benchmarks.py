@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 
 from scripts import bench
-from scripts.benchmarks.harness import Benchmark, Measured, Option, Report
+from scripts.benchmarks.harness import Benchmark, Measured, Option, Report, read_table
 from scripts.peers.installed import ABSENT
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_options_of_the_command_line_go_before_those_of_smoke():
-    benchmark = Benchmark("b", "P", {}, n=Option([10, 100], [2]), dtype=Option("float64"))
-    assert benchmark.parse([]).n == [10, 100]
-    tiny = benchmark.parse(["--smoke", "--dtype", "float32"])
+    options = {"n": Option(default=[10, 100], smoke=[2]), "dtype": Option(default="float64")}
+    benchmark = Benchmark(peer="P", options=options)
+    assert benchmark.parse("b", []).n == [10, 100]
+    tiny = benchmark.parse("b", ["--smoke", "--dtype", "float32"])
     assert (tiny.n, tiny.dtype) == ([2], "float32")
-    assert benchmark.parse(["--smoke", "--n", "3", "4"]).n == [3, 4]
+    assert benchmark.parse("b", ["--smoke", "--n", "3", "4"]).n == [3, 4]
 
 
 def test_ways_are_timed_in_turn_after_a_warm_up():
@@ -56,11 +57,24 @@ def test_unequal_results_are_refused():
         report.assert_equal_means(samples)
 
 
-@pytest.mark.parametrize("name", bench.benchmark_names())
-def test_a_benchmark_is_short_and_named_as_its_file(name):
-    text = (bench.FOLDER / f"{name}.py").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 80
-    assert f'"{name}"' in text
+def test_a_race_compares_the_first_way_with_each_other_one():
+    report = Report({})
+    seconds = {"ours": 1.0, "a": 2.0, "b": 3.0}
+    ways = {name: lambda value=value: Measured(value) for name, value in seconds.items()}
+    report.race("against {}", ways, 2)
+    assert report.ratios == {"against a": [2.0] * 3, "against b": [3.0] * 3}
+
+
+def test_the_table_lists_every_module_that_measures_each_short():
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in bench.FOLDER.glob("*.py")}
+    assert {name for name, text in texts.items() if "\ndef measure(" in text} == set(read_table())
+    assert all(len(texts[name].splitlines()) <= 80 for name in read_table())
+
+
+def test_the_table_has_the_goals_and_the_tiny_sizes():
+    dlm = read_table()["dlm"]
+    assert (dlm.peer, dlm.goals) == ("statsmodels", {"50 ms by ours": 1.0})
+    assert dlm.parse("dlm", ["--smoke"]).sets == [2]
 
 
 def test_the_page_has_a_row_for_each_case():
@@ -70,9 +84,9 @@ def test_the_page_has_a_row_for_each_case():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", bench.benchmark_names())
+@pytest.mark.parametrize("name", read_table())
 def test_a_benchmark_runs_at_tiny_sizes(name):
-    command = [sys.executable, "-m", f"scripts.benchmarks.{name}", "--smoke"]
+    command = [sys.executable, "-m", "scripts.benchmarks", name, "--smoke"]
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if result.returncode == ABSENT:
         pytest.skip(result.stderr.splitlines()[-1])

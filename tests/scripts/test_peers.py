@@ -47,8 +47,8 @@ def test_make_bench_goes_on(monkeypatch, capsys):
         "goals": {"case": 1.5},
     }
     outcomes = {
-        "scripts.benchmarks.a": SimpleNamespace(returncode=installed.ABSENT, stdout=""),
-        "scripts.benchmarks.b": SimpleNamespace(returncode=0, stdout=json.dumps(found)),
+        "a": SimpleNamespace(returncode=installed.ABSENT, stdout=""),
+        "b": SimpleNamespace(returncode=0, stdout=json.dumps(found)),
     }
     monkeypatch.setattr(subprocess, "run", lambda command, **_: outcomes[command[-1]])
     monkeypatch.setattr(bench.sys, "argv", ["bench", "a", "b"])
@@ -56,7 +56,7 @@ def test_make_bench_goes_on(monkeypatch, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "no peer" in shown
     assert "reached" in shown
-    outcomes["scripts.benchmarks.a"] = SimpleNamespace(returncode=1, stdout="")
+    outcomes["a"] = SimpleNamespace(returncode=1, stdout="")
     assert bench.main() == 1
 
 
