@@ -12,7 +12,7 @@ A page is that of ``runner report STUDY --with docs/results/STUDY_replicates.csv
 the marks of ``BY_HAND`` stays where it is, under its heading.
 
 ``README.md`` and ``chapters/*.md`` are made from ``*.md.in``, with numbers named by key
-(``scripts.prose.fill``); what has no kept scores is listed in ``missing.md``, ``printed.md`` counts
+(``scripts.prose.fields``); what has no kept scores is listed in ``missing.md``, ``printed.md`` counts
 the printed numbers (``scripts.prose.printed_page``), and ``cost.md`` has what each page cost. Pages of scripts, those by
 hand, and figures drawn from records that were not kept are named, and left alone."""
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+PERCENT = 100.0
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its SE, and what is to be known of the runs behind it."""
+    """A number with its SE, and facts about the runs behind it."""
 
     value: float
     se: float | None
-    digits: int
-    doubted: bool
-    few: bool
+    digits: int  # decimals of a number without SE
+    doubted: bool = False  # a run behind it failed a check
+    few: bool = False  # fewer than five replicates
+    signed: bool = False
+    decimals: int | None = None  # None: as the SE asks for
+    unit: str = ""
 
     @property
     def marks(self) -> str:
@@ -22,22 +27,36 @@ class Estimate:
         return ("†" if self.doubted else "") + ("‡" if self.few else "")
 
     @property
-    def decimals(self) -> int:
-        """Decimals that the SE asks for."""
+    def has_se(self) -> bool:
+        """True if there is a finite SE."""
+        return self.se is not None and math.isfinite(self.se)
+
+    @property
+    def places(self) -> int:
+        """Decimals to show: those asked for, or one significant digit of the SE, two after a 1."""
+        if self.decimals is not None:
+            return self.decimals
         noise = 1e-9 * abs(self.value)  # rounding of equal values
-        if self.se is None or not math.isfinite(self.se) or self.se <= noise:
+        if self.se is None or not self.has_se or self.se <= noise:
             return self.digits
         exponent = math.floor(math.log10(self.se))
         first = self.se / 10.0**exponent
         return max(0, (1 if first < 1.95 else 0) - exponent)
 
-    def format(self, decimals: int | None = None, signed: bool = False, unit: str = "") -> str:
+    def to_percent(self) -> Estimate:
+        """The estimate as a percentage."""
+        se = None if self.se is None else self.se * PERCENT
+        digits = max(0, self.digits - 2)
+        return replace(self, value=self.value * PERCENT, se=se, digits=digits, unit=" %")
+
+    def format_value(self, places: int) -> str:
+        """The value alone."""
+        sign = "+" if self.signed else ""
+        return f"{self.value:{sign},.{places}f}".replace("-", "−")
+
+    def __str__(self) -> str:
         """``0.89 ± 0.02†``."""
         if not math.isfinite(self.value):
             return f"not finite{self.marks}"
-        n = self.decimals if decimals is None else decimals
-        sign = "+" if signed else ""
-        text = f"{self.value:{sign},.{n}f}".replace("-", "−")
-        if self.se is not None and math.isfinite(self.se):
-            text += f" ± {self.se:,.{n}f}"
-        return f"{text}{unit}{self.marks}"
+        error = f" ± {self.se:,.{self.places}f}" if self.has_se else ""
+        return f"{self.format_value(self.places)}{error}{self.unit}{self.marks}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scripts.prose.fill import FIELD, MARKER
+from scripts.prose.fields import FIELD, MARKER
 
 NUMBER = r"[−+-]?[.½¼¾]?\d+(?:[.,]\d+)*"
 # not p, t and z, which have values of tests

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scripts.prose.fill import FIELD, MARKER, fill_field
+from scripts.prose.fields import FIELD, MARKER, fill_field
 from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.origin_notes import find_reruns
 from scripts.prose.scores import FOLDER, Lookup, ProseError

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.prose.fill import MARKER
+from scripts.prose.fields import MARKER
 from scripts.prose.printed import (
     REASONS,
     PrintedCell,

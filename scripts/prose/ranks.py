@@ -1,9 +1,9 @@
-"""Fields about mean ranks: those of a study's ``ranks``, by the name of the diagram.
+"""Mean ranks of fields: those of a study's ``ranks``, by the name of the diagram.
 
-    {rank K}        mean rank of a row ± SE
-    {ranks K}       table of the mean ranks of all rows in all diagrams that K matches
-    {blocks K}      number of blocks: columns, or replicates
-    {critical K}    the critical difference of Nemenyi
+    {{ rank(K) }}        mean rank of a row ± SE
+    {{ ranks(K) }}       table of the mean ranks of all rows in all diagrams that K matches
+    {{ blocks(K) }}      number of blocks: columns, or replicates
+    {{ critical(K) }}    the critical difference of Nemenyi
 
 K: ``study:row:*:diagram``.  The SE takes the replicates of one column for one observation: they
 may share rows of data.
@@ -14,7 +14,6 @@ from __future__ import annotations
 import fnmatch
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,10 +24,10 @@ from scipy.stats import rankdata
 from runner.report.figures.ranks import Block, collect_blocks, critical_difference, rank
 from runner.report.results import TableLayout, layout_table
 from runner.study.figure_specs import RankSpec
+from scripts.pages import format_table
 from scripts.prose.estimate import Estimate
 from scripts.prose.scores import Lookup, ProseError, load_scores
 
-WORDS = ("rank", "ranks", "blocks", "critical")
 DIGITS = 2
 
 
@@ -43,9 +42,9 @@ class Diagram:
     doubted: bool
 
     @property
-    def critical(self) -> float:
+    def critical(self) -> str:
         """Nemenyi's critical difference."""
-        return critical_difference(len(self.ranks), self.n_blocks)
+        return f"{critical_difference(len(self.ranks), self.n_blocks):.{DIGITS}f}"
 
 
 def error_by_column(ranks: NDArray[np.float64], blocks: list[Block]) -> NDArray[np.float64]:
@@ -60,15 +59,23 @@ def error_by_column(ranks: NDArray[np.float64], blocks: list[Block]) -> NDArray[
     return error
 
 
-def _find_diagrams(lookup: Lookup, key: str) -> tuple[str, list[Diagram]]:
-    """Pattern of rows, and the diagrams that a key names."""
-    name, row, _, pattern = lookup.read_key(key)
+def find_diagrams(lookup: Lookup, key: str) -> list[Diagram]:
+    """The diagrams that a key names."""
+    name, _, _, pattern = lookup.read_key(key)
     lookup.used.add(name)
     diagrams = _read_diagrams(lookup.folder, name)
-    found = [each for each in diagrams if fnmatch.fnmatchcase(each.spec.name, pattern)]
-    if not found:
+    matching = [each for each in diagrams if fnmatch.fnmatchcase(each.spec.name, pattern)]
+    if not matching:
         raise ProseError(f"{name}: {pattern!r} is no diagram of ranks with kept scores")
-    return row, found
+    return matching
+
+
+def find_diagram(lookup: Lookup, key: str) -> Diagram:
+    """The one diagram that a key names."""
+    diagrams = find_diagrams(lookup, key)
+    if len(diagrams) > 1:
+        raise ProseError(f"{key!r} matches {len(diagrams)} diagrams; name one")
+    return diagrams[0]
 
 
 @functools.cache
@@ -110,42 +117,22 @@ def _make_diagram(
     return Diagram(spec, ranks, len(blocks), found.p_friedman, doubted)
 
 
-def _format(diagram: Diagram, row: str) -> str:
-    mean, se = diagram.ranks[row]
-    return Estimate(mean, se, DIGITS, diagram.doubted, few=False).format(DIGITS)
-
-
-def _table(diagrams: list[Diagram]) -> str:
-    rows = list(dict.fromkeys(row for diagram in diagrams for row in diagram.ranks))
-    lines = [
-        f"| mean rank | {' | '.join(diagram.spec.title for diagram in diagrams)} |",
-        f"|---|{'---:|' * len(diagrams)}",
-    ]
-    for row in rows:
-        cells = [_format(each, row) if row in each.ranks else "" for each in diagrams]
-        lines.append(f"| {row} | {' | '.join(cells)} |")
-    facts: dict[str, Callable[[Diagram], str]] = {
-        "blocks": lambda each: f"{each.n_blocks}",
-        "critical difference (Nemenyi)": lambda each: f"{each.critical:.{DIGITS}f}",
-        "p (Friedman)": lambda each: f"{each.p:.2g}",
-    }
-    for words, show in facts.items():
-        lines.append(f"| {words} | {' | '.join(map(show, diagrams))} |")
-    return "\n".join(lines)
-
-
-def fill_ranks(word: str, key: str, lookup: Lookup) -> str:
-    """One field of WORDS."""
-    row, diagrams = _find_diagrams(lookup, key)
-    if word == "ranks":
-        return _table(diagrams)
-    if len(diagrams) > 1:
-        raise ProseError(f"{key!r} matches {len(diagrams)} diagrams; name one")
-    diagram = diagrams[0]
-    if word == "blocks":
-        return f"{diagram.n_blocks}"
-    if word == "critical":
-        return f"{diagram.critical:.{DIGITS}f}"
+def format_rank(diagram: Diagram, row: str) -> str:
+    """Mean rank of a row ± SE."""
     if row not in diagram.ranks:
         raise ProseError(f"{row}: not a row of {diagram.spec.name}")
-    return _format(diagram, row)
+    mean, se = diagram.ranks[row]
+    return str(Estimate(mean, se, DIGITS, diagram.doubted, decimals=DIGITS))
+
+
+def tabulate_ranks(diagrams: list[Diagram]) -> str:
+    """A column for each diagram: mean ranks of the rows, blocks, critical difference and p."""
+    names = dict.fromkeys(row for diagram in diagrams for row in diagram.ranks)
+    rows = [
+        [name, *(format_rank(each, name) if name in each.ranks else "" for each in diagrams)]
+        for name in names
+    ]
+    rows.append(["blocks", *(f"{each.n_blocks}" for each in diagrams)])
+    rows.append(["critical difference (Nemenyi)", *(each.critical for each in diagrams)])
+    rows.append(["p (Friedman)", *(f"{each.p:.2g}" for each in diagrams)])
+    return format_table(["mean rank", *(each.spec.title for each in diagrams)], rows, "---:")

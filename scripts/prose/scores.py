@@ -7,7 +7,7 @@ match as in file names, so that one key may name several cells.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from runner.study.definition import StudyDefinition, TableSpec, load_study
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "results"
 ENDING = "_replicates.csv"
 PARTS = ("study", "row", "column", "table")
+Parts = tuple[str, str, str, str]
 
 
 class ProseError(ValueError):
@@ -33,7 +34,18 @@ class Found:
 
     cell: Cell
     spec: TableSpec
-    parts: tuple[str, str, str, str]
+    parts: Parts
+
+    def __str__(self) -> str:
+        return ":".join(self.parts)
+
+    def centre_on(self, centre: str) -> Found:
+        """The cell as a table of means or of medians shows it."""
+        return replace(self, spec=self.spec.model_copy(update={"centre": centre}))
+
+    def rename_column(self, column: str) -> Found:
+        """The cell in another column of a table."""
+        return replace(self, cell=replace(self.cell, column=column))
 
 
 def list_scores(folder: Path) -> dict[str, Path]:
@@ -75,7 +87,7 @@ class Lookup:
     last: list[str] = field(default_factory=lambda: [""] * len(PARTS))
     used: set[str] = field(default_factory=set)  # studies
 
-    def read_key(self, key: str) -> tuple[str, str, str, str]:
+    def read_key(self, key: str) -> Parts:
         """The four parts of a key."""
         parts = [part.strip() for part in key.split(":")]
         if len(parts) != len(PARTS):
@@ -92,7 +104,7 @@ class Lookup:
         """
         return self.find_parts(self.read_key(key))
 
-    def find_parts(self, parts: tuple[str, str, str, str]) -> list[Found]:
+    def find_parts(self, parts: Parts) -> list[Found]:
         """As ``find``, for a key that is read."""
         name, row, column, table = parts
         study, kept = load_scores(self.folder, name)
@@ -123,8 +135,15 @@ class Lookup:
 
     def find_partner(self, key: str, first: Found) -> Found:
         """The cell of a second key; its ``*`` repeats the part of the first cell."""
-        parts = [
-            own if part == "*" else part
-            for part, own in zip(self.read_key(key), first.parts, strict=True)
-        ]
-        return self.find_parts((parts[0], parts[1], parts[2], parts[3]))[0]
+        pairs = zip(self.read_key(key), first.parts, strict=True)
+        study, row, column, table = (own if part == "*" else part for part, own in pairs)
+        return self.find_parts((study, row, column, table))[0]
+
+    def find_pairs(self, key: str, other: str) -> list[tuple[Found, Found]]:
+        """All cells of a key, each with its partner."""
+        return [(first, self.find_partner(other, first)) for first in self.find(key)]
+
+    def find_pair(self, key: str, other: str) -> tuple[Found, Found]:
+        """The one cell of a key, and its partner."""
+        first = self.find_one(key)
+        return first, self.find_partner(other, first)

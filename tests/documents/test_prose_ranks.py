@@ -1,11 +1,11 @@
-"""Mean ranks, and scores of settings chosen by other scores, in the prose of docs/results."""
+"""Mean ranks in the prose of docs/results."""
 
 import csv
 
 import numpy as np
 import pytest
 
-from scripts.prose.fill import fill_field
+from scripts.prose.fields import fill_field
 from scripts.prose.ranks import error_by_column
 from scripts.prose.scores import Lookup, ProseError, load_scores
 
@@ -15,8 +15,6 @@ TESTED = {
     "boston": [[1, 5, 5], [5, 4, 4], [4, 3, 3], [3, 2, 2], [2, 1, 1]],
     "yacht": [[1, 1, 1], [2, 2, 2], [3, 3, 3], [4, 4, 4], [5, 5, 5]],
 }
-# of held-out rows: best are α = .25, .5, .5
-HELD_OUT = {"boston": [[0, 0, 0], [9, 1, 1], [1, 9, 9], [0, 0, 0], [0, 0, 0]]}
 
 
 def write_scores(path, scores):
@@ -32,7 +30,6 @@ def write_scores(path, scores):
 @pytest.fixture
 def folder(tmp_path):
     write_scores(tmp_path / "aadm_uci_replicates.csv", TESTED)
-    write_scores(tmp_path / "aadm_uci_choice_replicates.csv", HELD_OUT)
     load_scores.cache_clear()
     yield tmp_path
     load_scores.cache_clear()
@@ -43,15 +40,17 @@ def test_ranks_over_splits_and_over_sets_by_hand(folder):
     key = "aadm_uci:AADM (α = 0.0001), accelerated:*:ranks"
     # over splits 5 1 1 5 5 5; over means of sets: second on boston, last on yacht
     # SE by set: deviations of splits sum to -4 and 4 over sets; √(2/1 · (16 + 16)) / 6
-    assert fill_field(f"rank {key}_splits_log_likelihood", lookup) == "3.67 ± 1.33"
-    assert fill_field(f"rank {key}_log_likelihood", lookup) == "3.50 ± 1.50"
-    assert fill_field(f"blocks {key}_splits_log_likelihood", lookup) == "6"
+    assert fill_field(f'rank("{key}_splits_log_likelihood")', lookup) == "3.67 ± 1.33"
+    assert fill_field(f'rank("{key}_log_likelihood")', lookup) == "3.50 ± 1.50"
+    assert fill_field(f'blocks("{key}_splits_log_likelihood")', lookup) == "6"
     # Demšar (2006), table 5: 2.728 for five; times √(5 · 6 / (6 · 6))
-    assert fill_field(f"critical {key}_splits_log_likelihood", lookup) == f"{2.728 * 0.91287:.2f}"
+    assert (
+        fill_field(f'critical("{key}_splits_log_likelihood")', lookup) == f"{2.728 * 0.91287:.2f}"
+    )
 
 
 def test_the_table_of_ranks_has_a_column_for_each_diagram(folder):
-    table = fill_field("ranks aadm_uci:*:*:ranks_*log_likelihood", Lookup(folder)).splitlines()
+    table = fill_field('ranks("aadm_uci:*:*:ranks_*log_likelihood")', Lookup(folder)).splitlines()
     # Boston's own diagram lacks the rows between
     assert table[0].startswith("| mean rank | Log-likelihood, sets | Log-likelihood, splits |")
     assert any(line.startswith("| AADM (α = 0.0001), accelerated | 3.50") for line in table)
@@ -65,23 +64,6 @@ def test_one_set_gives_no_standard_error_of_ranks():
 
 def test_unknown_diagrams_are_refused(folder):
     with pytest.raises(ProseError, match="no diagram of ranks"):
-        fill_field("rank aadm_uci:*:*:ranks_of_nothing", Lookup(folder))
+        fill_field('rank("aadm_uci:*:*:ranks_of_nothing")', Lookup(folder))
     with pytest.raises(ProseError, match="name one"):
-        fill_field("rank aadm_uci:*:*:ranks_*log_likelihood", Lookup(folder))
-
-
-def test_the_score_of_a_chosen_row_is_of_the_same_replicate(folder):
-    lookup = Lookup(folder)
-    held_out = "aadm_uci_choice:*:boston:log_likelihood"
-    tested = "aadm_uci:*:boston:log_likelihood"
-    assert fill_field(f"choices {held_out}", lookup) == "AADM (α = 0.25) 1, AADM (α = 0.5) 2"
-    # 5, 3, 3; SE √(4/3 · (1/3 + 1/9)), as test rows are a ninth of the others
-    assert fill_field(f"chosen {held_out}; {tested} | 2", lookup) == "3.67 ± 0.77‡"
-    # less 5, 4, 4: 0, -1, -1
-    fixed = "aadm_uci:AADM (α = 0.25), accelerated::"
-    assert fill_field(f"chosen {held_out}; {tested}; {fixed} | 2", lookup) == "−0.67 ± 0.38‡"
-    with pytest.raises(ProseError, match="no kept score of replicate"):
-        fill_field(
-            f"chosen {held_out}; aadm_uci:AADM (α = 0.0001), accelerated:boston:log_likelihood",
-            lookup,
-        )
+        fill_field('rank("aadm_uci:*:*:ranks_*log_likelihood")', Lookup(folder))

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from runner.study.definition import load_study
-from scripts.prose.fill import fill_field
+from scripts.prose.fields import fill_field
 from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.pages import list_templates, list_untemplated, make_missing, make_page
 from scripts.prose.printed_page import NAME, make_printed
 from scripts.prose.scores import FOLDER, Lookup, ProseError, load_scores
 
 KEY = "spoofed:Kalman, all:8:rmse"
+FIELD = 'RMSE {{{{ score("{}") }}}}'
 
 
 @pytest.fixture
@@ -46,29 +47,28 @@ def write_template(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (KEY, "3.0 ± 0.7"),  # sd √2.5 over √5
-        ("n " + KEY, "5"),
-        ("median " + KEY + " | 2", "3.00 ± 1.05"),
-        ("spoofed:WoLF, all:8:rmse", "4.0 ± 1.1†"),
-        ("spoofed:Kalman, all:4:rmse", "0.500‡"),
-        ("diff " + KEY + "; :WoLF, all::", "−1.0 ± 0.5†"),
-        ("ratio " + KEY + "; :WoLF, all::", "0.75 ± 0.09†"),
-        ("wins " + KEY + "; :WoLF, all::", "3 of 5†"),
-        ("range spoofed:*, all:8:rmse", "3.0 to 4.0† (SE ≤ 1.1)"),
-        ("best spoofed:*, all:8:rmse", "3.0 ± 0.7"),
-        ("best_row spoofed:*, all:8:rmse", "Kalman"),
-        (KEY + " | x100", "300 ± 71"),
+        (f'score("{KEY}")', "3.0 ± 0.7"),  # sd √2.5 over √5
+        (f'n("{KEY}")', "5"),
+        (f'score("{KEY}") | show(decimals=2)', "3.00 ± 0.71"),
+        ('score("spoofed:WoLF, all:8:rmse")', "4.0 ± 1.1†"),
+        ('score("spoofed:Kalman, all:4:rmse")', "0.500‡"),
+        (f'diff("{KEY}", ":WoLF, all::")', "−1.0 ± 0.5†"),
+        (f'ratio("{KEY}", ":WoLF, all::")', "0.75 ± 0.09†"),
+        (f'wins("{KEY}", ":WoLF, all::")', "3 of 5†"),
+        ('score("spoofed:*, all:8:rmse") | range', "3.0 to 4.0† (SE ≤ 1.1)"),
+        ('score("spoofed:*, all:8:rmse") | best', "3.0 ± 0.7"),
+        (f'score("{KEY}") | show(percent=true)', "300 ± 71 %"),
         (
-            "table spoofed:*, all:8:rmse",
+            'score("spoofed:*, all:8:rmse") | table',
             "| row | 8 |\n|---|---:|\n| Kalman, all | 3.0 ± 0.7 |\n| WoLF, all | 4.0 ± 1.1† |",
         ),
         (
-            "table join spoofed:*, all:8:rmse; :Kalman, all::",
+            'score("spoofed:*, all:8:rmse") | join(score(":Kalman, all::")) | table',
             "| row | 8 | rmse, 8 |\n|---|---:|---:|\n"
             "| Kalman, all | 3.0 ± 0.7 | 3.0 ± 0.7 |\n| WoLF, all | 4.0 ± 1.1† |  |",
         ),
         (
-            "table diff spoofed:W*, all:8:rmse; :Kalman, all::",
+            'diff("spoofed:W*, all:8:rmse", ":Kalman, all::") | table',
             "| row | 8 |\n|---|---:|\n| WoLF, all | +1.0 ± 0.5† |",
         ),
     ],
@@ -79,22 +79,40 @@ def test_fields_by_hand(folder, text, expected):
 
 def test_a_missing_score_is_caught(folder):
     with pytest.raises(ProseError, match="no kept score"):
-        fill_field("spoofed:BPF, all:8:rmse", Lookup(folder))
+        fill_field('score("spoofed:BPF, all:8:rmse")', Lookup(folder))
     with pytest.raises(ProseError, match="no kept scores"):
-        fill_field("shaping:BPF, all:8:rmse", Lookup(folder))
-    page = make_page(write_template(folder, "RMSE {spoofed:BPF, all:8:rmse}."), folder)
+        fill_field('score("shaping:BPF, all:8:rmse")', Lookup(folder))
+    text = f'RMSE {{{{ score("spoofed:BPF, all:8:rmse") }}}}, {{{{ n("{KEY}") }}}}.'
+    page = make_page(write_template(folder, text), folder)
     assert ["no kept score" in error for error in page.errors] == [True]
+    assert "RMSE **no kept score**, 5." in page.text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('score("spoofed:*, all:8:rmse")', "use range, or name one"),
+        ('score("spoofed:8:rmse")', "a key is study:row:column:table"),
+        ("spread('a:b:c:d')", "'spread' is undefined"),
+        (f'score("{KEY}") | spread', "No filter named 'spread'"),
+        (f'score("{KEY}"', "unexpected"),
+        (f'diff("{KEY}")', "missing 1 required positional argument"),
+    ],
+)
+def test_a_wrong_field_is_an_error_of_the_page(folder, text, message):
+    with pytest.raises(ProseError, match=message):
+        fill_field(text, Lookup(folder))
 
 
 def test_a_number_typed_by_hand_is_caught(folder):
-    page = make_page(write_template(folder, f"RMSE {{{KEY}}}, elsewhere 0.42."), folder)
+    page = make_page(write_template(folder, FIELD.format(KEY) + ", elsewhere 0.42."), folder)
     assert page.errors == ["README.md.in, line 3: 0.42 is typed by hand"]
 
 
 def test_a_dropped_dagger_and_a_changed_number_are_caught(folder, monkeypatch, capsys):
     from scripts import results
 
-    template = write_template(folder, "RMSE {spoofed:WoLF, all:8:rmse}.")
+    template = write_template(folder, FIELD.format("spoofed:WoLF, all:8:rmse"))
     monkeypatch.setattr(results, "FOLDER", folder)
     assert results.make_prose(check=False) == []
     page = template.with_suffix("")
@@ -158,7 +176,7 @@ def test_scores_of_uncommitted_code_are_named(folder):
     origin = {"provenance": [["code", "abc1234567 with uncommitted changes"]]}
     path.write_text(json.dumps(origin), encoding="utf-8")
     find_reruns.cache_clear()
-    page = make_page(write_template(folder, f"RMSE {{{KEY}}}."), folder)
+    page = make_page(write_template(folder, FIELD.format(KEY)), folder)
     assert "To be run again" in page.text
     assert "`spoofed`" in page.text
 

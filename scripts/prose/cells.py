@@ -1,0 +1,83 @@
+"""Numbers of cells: centre, difference and ratio, with their standard errors."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, replace
+
+from runner.statistics.paired_tests import MIN_REPLICATES, PairedDifference, compare
+from scripts.prose.estimate import Estimate
+from scripts.prose.scores import Found, ProseError
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Cells that a key matches, with the number that a field shows of each."""
+
+    cells: list[Found]
+    estimates: list[Estimate]
+
+    def __str__(self) -> str:
+        """The number of the one cell."""
+        if len(self.cells) > 1:
+            raise ProseError(f"{self.cells[0]} and others match; use range, or name one")
+        return str(self.estimates[0])
+
+
+def estimate_centre(found: Found) -> Estimate:
+    """What a table shows of a cell, with the SE of its centre."""
+    value, se = found.cell.estimate(found.spec)
+    few = count_finite(found) < MIN_REPLICATES
+    return Estimate(value, se, found.spec.digits, found.cell.doubted, few)
+
+
+def count_finite(found: Found) -> int:
+    """Number of replicates with a finite score."""
+    return sum(map(math.isfinite, found.cell.values.values()))
+
+
+def pair_cells(first: Found, second: Found) -> PairedDifference:
+    """The difference of two cells, replicate by replicate."""
+    pair = compare(first.cell.values, second.cell.values, first.cell.overlap)
+    if pair.n == 0:
+        raise ProseError(f"{first} and {second}: no common replicate")
+    return pair
+
+
+def estimate_difference(first: Found, second: Found) -> Estimate:
+    """First less second."""
+    pair = pair_cells(first, second)
+    doubted = first.cell.doubted or second.cell.doubted
+    few = pair.n < MIN_REPLICATES
+    digits = first.spec.digits + 1
+    return Estimate(pair.difference, pair.se, digits, doubted, few, signed=True)
+
+
+def estimate_ratio(first: Found, second: Found) -> Estimate:
+    """First over second; SE by the delta method: that of the mean of a − ratio · b, over the mean
+    of b."""
+    difference = estimate_difference(first, second)
+    a, b = first.cell.values, second.cell.values
+    keys = [key for key in a if key in b]
+    base = statistics.fmean(b[key] for key in keys)
+    ratio = statistics.fmean(a[key] for key in keys) / base
+    rest = compare(a, {key: ratio * b[key] for key in keys}, first.cell.overlap)
+    se = None if rest.se is None else abs(rest.se / base)
+    return replace(difference, value=ratio, se=se, digits=2, signed=False)
+
+
+def count_wins(first: Found, second: Found) -> str:
+    """Replicates in which the first cell is better, of those that both have."""
+    sign = 1 if read_direction(first) == "higher" else -1
+    a, b = first.cell.values, second.cell.values
+    gains = [sign * (a[key] - b[key]) for key in a if key in b]
+    return f"{sum(gain > 0 for gain in gains)} of {len(gains)}"
+
+
+def read_direction(found: Found) -> str:
+    """``higher`` or ``lower``, the better side of a cell's scores."""
+    direction = found.spec.column_direction(found.cell.column)
+    if direction is None:
+        raise ProseError(f"{found}: neither side is better")
+    return direction
