@@ -21,6 +21,7 @@ from runner.errors import ConfigError, nearest
 from runner.report.results import layout_cell
 from runner.statistics.paired_tests import MIN_REPLICATES
 from runner.statistics.published import Published, load_published
+from scripts.prose.fields import MARKER
 from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.scores import FOLDER, list_scores, load_scores
 
@@ -70,6 +71,11 @@ class Reason(BaseModel):
     hours: NonNegativeFloat | None = (
         None  # CPU hours of all that is missing; null: hours do not help
     )
+
+    @property
+    def text(self) -> str:
+        """The reason without its marks of print and settings."""
+        return MARKER.sub(r"\2", " ".join(self.reason.split()))
 
     def find_open(self, cells: dict[Key, PrintedCell]) -> dict[Key, PrintedCell]:
         """Open cells that it names."""
