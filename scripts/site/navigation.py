@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from components import registry
+from scripts.pages import TEMPLATES, render
 from scripts.site.components import ROLE_TITLES
-from scripts.site.families import families, family_title
+from scripts.site.families import families
 from scripts.site.links import DOCS, read_links, read_title
 
 TUTORIALS = (
@@ -37,34 +38,19 @@ PROJECT = ("architecture", "trust", "reproducibility", "clusters", "faq")
 REFERENCE = ("python", "study_keys", "contracts")
 
 
-def _entry(depth: int, title: str, path: str = "") -> str:
-    text = re.sub(r"([\\`*_{}\[\]])", r"\\\1", title)
-    return "    " * depth + (f"* [{text}]({path})" if path else f"* {text}")
+TEMPLATES.filters["escape_markdown"] = lambda text: re.sub(r"([\\`*_{}\[\]])", r"\\\1", text)
 
 
-def _pages(paths: Iterable[Path], depth: int = 1) -> list[str]:
-    return [
-        _entry(depth, read_title(path), path.relative_to(DOCS).as_posix())
-        for path in paths
-        if path.exists()
-    ]
+def _titles(paths: Iterable[Path]) -> list[tuple[str, str]]:
+    """Title and path of the pages that exist."""
+    existing = (path for path in paths if path.exists())
+    return [(read_title(path), path.relative_to(DOCS).as_posix()) for path in existing]
 
 
-def _ordered(folder: Path, first: tuple[str, ...]) -> list[Path]:
+def _ordered(folder: Path, first: tuple[str, ...] = ()) -> list[Path]:
     """Pages of a folder: those named first, then the others by name."""
     named = [folder / f"{name}.md" for name in first]
     return [*named, *(path for path in sorted(folder.glob("*.md")) if path not in named)]
-
-
-def _components() -> list[str]:
-    lines = [_entry(0, "Components"), _entry(1, "All components", "components/index.md")]
-    for role in registry.ROLES:
-        lines.append(_entry(1, ROLE_TITLES[role]))
-        lines.append(_entry(2, f"All {role}s", f"components/{role}/index.md"))
-        for family, entries in families(role).items():
-            lines.append(_entry(2, family_title(family)))
-            lines += [_entry(3, e.name, f"components/{role}/{e.name}.md") for e in entries]
-    return lines
 
 
 def chapter_studies(chapter: Path) -> list[Path]:
@@ -74,38 +60,27 @@ def chapter_studies(chapter: Path) -> list[Path]:
     return list(dict.fromkeys(page for page in pages if page.name != "README.md"))
 
 
-def _short_title(title: str) -> str:
-    """What follows the colon of a title, with a capital."""
-    text = title.partition(": ")[2] or title
-    return text[0].upper() + text[1:]
-
-
-def _results() -> list[str]:
-    lines = [_entry(0, "Results"), _entry(1, "All chapters", "results/README.md")]
+def _chapters() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
+    """Source and subject of each chapter, its path and its studies."""
     for chapter in _ordered(DOCS / "results" / "chapters", CHAPTERS):
         title = read_title(chapter)
-        lines.append(_entry(1, title.partition(":")[0]))
-        lines.append(_entry(2, _short_title(title), f"results/chapters/{chapter.name}"))
-        lines += _pages(chapter_studies(chapter), 2)
-    lines.append(_entry(1, "Printed numbers", "results/printed.md"))
-    lines.append(_entry(1, "Numbers without kept scores", "results/missing.md"))
-    lines.append(_entry(1, "What each page cost", "results/cost.md"))
-    return lines
+        source, _, subject = title.partition(": ")
+        short = subject or title
+        path = f"results/chapters/{chapter.name}"
+        yield source, short[0].upper() + short[1:], path, _titles(chapter_studies(chapter))
 
 
 def write_menu(api: Iterable[tuple[str, str]]) -> str:
     """Text of ``SUMMARY.md``; ``api``: title and path of the pages of the Python reference."""
-    known = {f"{name}.md" for name in (*PROJECT, *REFERENCE, "index")}
-    guides = [path for path in sorted(DOCS.glob("*.md")) if path.name not in known]
-    lines = [_entry(0, "Home", "index.md"), _entry(0, "Tutorials")]
-    lines += _pages(_ordered(DOCS / "tutorials", TUTORIALS))
-    lines += [_entry(0, "Guides"), *_pages(guides)]
-    methods = _pages(_ordered(DOCS / "methods", ()))
-    lines += [_entry(0, "Methods"), *methods] if methods else []
-    lines += [*_components(), _entry(0, "Gallery", "gallery.md"), *_results()]
-    lines += [_entry(0, "Reference"), *_pages(DOCS / f"{name}.md" for name in REFERENCE)]
-    lines += [_entry(1, "Python"), *(_entry(2, title, path) for title, path in api)]
-    lines += [_entry(0, "Project"), *_pages(DOCS / f"{name}.md" for name in PROJECT)]
-    lines += [_entry(1, "README", "readme.md"), _entry(1, "Contributing", "contributing.md")]
-    lines.append(_entry(1, "Changes", "changelog.md"))
-    return "\n".join(lines) + "\n"
+    known = [DOCS / f"{name}.md" for name in (*PROJECT, *REFERENCE, "index")]
+    return render(
+        "SUMMARY",
+        tutorials=_titles(_ordered(DOCS / "tutorials", TUTORIALS)),
+        guides=_titles(path for path in _ordered(DOCS) if path not in known),
+        methods=_titles(_ordered(DOCS / "methods")),
+        roles=[(role, ROLE_TITLES[role], families(role)) for role in registry.ROLES],
+        chapters=_chapters(),
+        reference=_titles(DOCS / f"{name}.md" for name in REFERENCE),
+        api=api,
+        project=_titles(DOCS / f"{name}.md" for name in PROJECT),
+    )
