@@ -24,6 +24,7 @@ from runner.commands.sbc.rank_record import FACTS, RankRecord
 from runner.commands.sbc.rank_results import HEADER, SEED, RankResults
 from runner.disk.atomic import write_bytes, write_text
 from runner.disk.yaml_limits import read_yaml
+from scripts.pages import render
 from scripts.prose.scores import FOLDER
 
 PAGES = "calibration.yaml"
@@ -81,20 +82,9 @@ def read(name: str) -> Kept:
 
 def make_page(name: str, page: dict[str, Any], kept: Kept) -> str:
     """Text of a page: a table and the verdict of each row, and its command."""
-    verdicts = ["| row | verdict |", "|---|---|"]
-    tables = []
-    for row, results in kept.items():
-        verdicts.append(f"| {row} | {results.conclude().replace(chr(10), '; ')} |")
-        lines = ["| " + " | ".join(cells) + " |" for cells in (HEADER, *results.cells())]
-        lines.insert(1, "|---|" + "---:|" * 4 + "---|")
-        tables.append(f"## {row}\n\n    {command(page, row)}\n\n" + "\n".join(lines))
-    rule = (
-        f"{DRAWS} draws of each posterior; χ² of {BINS} bins. Uniform ranks have spread 1; above it a posterior is too "
-        "narrow, below too wide."
-    )
-    head = [f"# {page['title']}", f"{page['text']}\n{rule} [How](../calibration.md)."]
-    picture = f"![ranks of the log joint or log likelihood]({name}.png)"
-    return "\n\n".join([*head, "\n".join(verdicts), picture, *tables]) + "\n"
+    commands = {row: command(page, row) for row in kept}
+    sizes = {"draws": DRAWS, "bins": BINS, "header": HEADER}
+    return render("calibration", name=name, page=page, kept=kept, commands=commands, **sizes)
 
 
 def draw(kept: Kept) -> bytes:

@@ -15,6 +15,7 @@ from pathlib import Path
 from runner.report.context import EARLIER_SCORES_PREFIX
 from runner.report.exchange.score_files import origin_path
 from runner.report.origin import read_origin
+from scripts.pages import render
 from scripts.prose.scores import list_scores
 
 NAME = "cost.md"
@@ -67,25 +68,4 @@ def read_costs(folder: Path) -> list[PageCost]:
 def make_costs(folder: Path) -> str:
     """``cost.md``: what each page cost, the dearest first, and all of them."""
     costs = sorted(read_costs(folder), key=lambda cost: -(cost.hours or 0.0))
-    total = sum(cost.hours or 0.0 for cost in costs)
-    lines = [
-        "<!-- made by make results from the provenance kept with all scores -->\n",
-        "# What each page cost\n",
-        "Hours are those of all runs of a page by the clock, one after the other, one thread each unless the page "
-        "says otherwise; CPU hours are there for runs that recorded them. 0.0 is less than three minutes. "
-        "`runner price STUDY` says what a study takes on your machine.\n",
-        "| page | runs | hours | CPU hours | machine |",
-        "|---|---:|---:|---:|---|",
-    ]
-    for cost in costs:
-        page = folder / f"{cost.name}.md"
-        label = f"[{cost.name}]({page.name})" if page.is_file() else cost.name
-        cells = (_format(cost.hours), _format(cost.cpu_hours), cost.machine)
-        lines.append(f"| {label} | {cost.runs or UNKNOWN} | {' | '.join(cells)} |")
-    runs = sum(cost.runs for cost in costs)
-    lines.append(f"| all | {runs} | {total:.1f} | | |")
-    return "\n".join(lines) + "\n"
-
-
-def _format(hours: float | None) -> str:
-    return UNKNOWN if hours is None else f"{hours:.1f}"
+    return render("cost", costs=costs, pages={page.stem for page in folder.glob("*.md")})

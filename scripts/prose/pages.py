@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scripts.pages import render
 from scripts.prose.fields import FIELD, MARKER, fill_field
 from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.origin_notes import find_reruns
@@ -141,23 +142,4 @@ def _insert_legend(body: str, lookup: Lookup, folder: Path) -> str:
 
 def make_missing(pages: list[Page], folder: Path = FOLDER) -> str:
     """``missing.md``: what has no kept scores, and what is to be run again."""
-    lines = [
-        NOTICE.format(name="the marks [missing: …] of all pages"),
-        "# Numbers without kept scores\n",
-        "`runner study <name>` and `make results` put them on their pages. Printed numbers, and why some "
-        "have no kept scores next to them: [printed.md](printed.md).\n",
-        "| chapter | what | study or command |",
-        "|---|---|---|",
-    ]
-    for page in pages:
-        for what, study in page.missing:
-            place = page.path.relative_to(folder).as_posix()
-            lines.append(f"| [{page.path.stem}]({place}) | {what} | {study or '–'} |")
-    lines += [
-        "\n## Scores to be made again\n",
-        "Their code had uncommitted changes, or its commit is not kept.\n",
-        "| study | why |",
-        "|---|---|",
-        *(f"| `{name}` | {why} |" for name, why in find_reruns(folder).items()),
-    ]
-    return "\n".join(lines) + "\n"
+    return render("missing", pages=pages, folder=folder, reruns=find_reruns(folder))
