@@ -9,20 +9,20 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from runner import CONF
 from runner.catalogue import new
 from runner.catalogue.class_description import describe_class
 from runner.disk.yaml_limits import read_yaml
 from runner.study.definition import StudyDefinition
+from scripts.pages import render
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "study_keys.md"
 TEMPLATE = Path(new.__file__).parent / "templates" / "study" / "conf.yaml.j2"
@@ -38,38 +38,15 @@ COMMON = {
     "table": "name of the table that is ranked",
     "title": "heading in the report",
 }
-HEAD = """# Keys of a study
-
-Written by `make study-keys` from the models in `runner/study`; do not edit.
-
-A study is one YAML file, `conf/study/<name>.yaml`. It lists runs and says how their scores are laid
-out as tables and figures. `runner study <name>` does the runs, `runner report <name>` writes the
-report, and `runner show study/<name>` prints it with a line for each key.
-`runner new study <name>` writes one to start from:
-
-```yaml
-{example}
-```
-
-Every entry of `rows` is run once for each combination of values in `grid`. A row's name is its
-label and its preset, as in `"mMDGP, tuned"`; other keys refer to rows by it. Values of the grid key
-`seed` are no columns: they are pooled as more replicates. A key that is not on this page is
-refused, with the nearest one that exists.
-"""
+Entries = list[tuple[str, dict[str, Any]]]  # study, and what it has at a key
 
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD.format(example=_template()), *_sections()])
+    example = TEMPLATE.read_text(encoding="utf-8").replace("{{ name }}", "my_study").strip()
+    return render("study_keys", example=example, sections=_sections())
 
 
-def _template() -> str:
-    """The study that ``runner new study`` writes."""
-    return TEMPLATE.read_text(encoding="utf-8").replace("{{ name }}", "my_study").strip()
-
-
-# ---- models
-# --------------------------------------------------------------------------------------------------
 def models_in(annotation: Any) -> list[type[BaseModel]]:
     """Models within a type: a list or a union of them."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -91,17 +68,13 @@ def _kinds(model: type[BaseModel]) -> tuple[str, ...]:
     return get_args(field.annotation) if field else ()
 
 
-def _sections() -> Iterator[str]:
-    entries = read_studies()
-    yield from _section("A study", StudyDefinition, entries)
+def _sections() -> Iterator[tuple[str, str, list[Iterable[str]]]]:
+    """Heading, sentence and keys of a study and of each model in it."""
+    studies = read_studies()
+    yield _section("A study", StudyDefinition, studies)
     for key, model, heading in parts():
-        inner = [
-            (name, entry)
-            for name, content in entries
-            for entry in _listed(content.get(key))
-            if _is_of(model, entry)
-        ]
-        yield from _section(heading, model, inner)
+        entries = [(name, entry) for name, study in studies for entry in _listed(study.get(key))]
+        yield _section(heading, model, [each for each in entries if _is_of(model, each[1])])
 
 
 def _listed(value: Any) -> list[dict[str, Any]]:
@@ -117,41 +90,43 @@ def _is_of(model: type[BaseModel], entry: dict[str, Any]) -> bool:
 
 
 @cache
-def read_studies() -> list[tuple[str, dict[str, Any]]]:
+def read_studies() -> Entries:
     """Name and content of every study, those of ``FIRST_STUDIES`` first."""
     names = sorted(path.stem for path in (CONF / "study").glob("*.yaml"))
     order = [*FIRST_STUDIES, *(name for name in names if name not in FIRST_STUDIES)]
     return [(name, read_yaml(CONF / "study" / f"{name}.yaml")) for name in order]
 
 
-# ---- tables
-# --------------------------------------------------------------------------------------------------
 def _section(
-    heading: str, model: type[BaseModel], entries: list[tuple[str, dict[str, Any]]]
-) -> Iterator[str]:
-    """A heading, a sentence, and a table of the keys of a model."""
-    sentence = " ".join((inspect.getdoc(model) or "").split())
-    yield f"\n## {heading}\n\n{sentence.replace('``', '`')}\n"
-    yield "| key | type | default | meaning | example |\n| --- | --- | --- | --- | --- |"
+    heading: str, model: type[BaseModel], entries: Entries
+) -> tuple[str, str, list[Iterable[str]]]:
+    """Heading, sentence, and a line for each key of a model."""
     declared = describe_class(model)
+    keys: list[Iterable[str]] = []
     for key, field in model.model_fields.items():
         inner = models_in(field.annotation)
-        cells = (
-            f"`{key}`",
-            _links(key) if inner else _cell(declared.fields.get(key, NAME_TYPE)),
-            _default(field),
-            _cell(declared.comments.get(key) or _meaning(key, inner)),
-            "below" if inner else _example(key, entries),
+        keys.append(
+            (
+                f"`{key}`",
+                _links(key) if inner else _cell(declared.fields.get(key, NAME_TYPE)),
+                "required" if field.is_required() else f"`{_flow(field.default)}`",
+                _cell(declared.comments.get(key) or _meaning(key, inner)),
+                "below" if inner else _example(key, entries),
+            )
         )
-        yield f"| {' | '.join(cells)} |"
+    return heading, _sentence(model).replace("``", "`"), keys
+
+
+def _sentence(model: type[BaseModel]) -> str:
+    """Docstring of a model on one line."""
+    return " ".join((inspect.getdoc(model) or "").split())
 
 
 def _meaning(key: str, inner: list[type[BaseModel]]) -> str:
     """Meaning of a key without a comment: its entries say what they are."""
     if not inner:
         return COMMON.get(key, "")
-    sentences = (" ".join((inspect.getdoc(model) or "").split()) for model in inner)
-    return " ".join(sentence.split(". ")[0].rstrip(".") + "." for sentence in sentences)
+    return " ".join(_sentence(model).split(". ")[0].rstrip(".") + "." for model in inner)
 
 
 def _links(key: str) -> str:
@@ -161,23 +136,14 @@ def _links(key: str) -> str:
     return f"list of {' or '.join(links)}"
 
 
-def _default(field: FieldInfo) -> str:
-    """A default as it is typed in YAML."""
-    if field.is_required():
-        return "required"
-    return f"`{_flow(field.default)}`"
-
-
-def _example(key: str, entries: list[tuple[str, dict[str, Any]]]) -> str:
+def _example(key: str, entries: Entries) -> str:
     """A value from a study: the first short one, or the shortest."""
-    given = [(_flow(entry[key]), name) for name, entry in entries if entry.get(key) is not None]
-    short = next((one for one in given if 0 < len(one[0]) <= WIDTH), None)
-    if short is None and given:
-        short = min(given, key=lambda one: len(one[0]))
-    if short is None:
+    texts = [_flow(entry[key]) for _, entry in entries if entry.get(key) is not None]
+    if not texts:
         return ""
-    text = short[0] if len(short[0]) <= 2 * WIDTH else f"{short[0][: 2 * WIDTH]}…"
-    return f"`{text}`".replace("|", "\\|")
+    text = next((t for t in texts if 0 < len(t) <= WIDTH), min(texts, key=len))
+    cut = text if len(text) <= 2 * WIDTH else f"{text[: 2 * WIDTH]}…"
+    return f"`{cut}`".replace("|", "\\|")
 
 
 def _flow(value: object) -> str:
