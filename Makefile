@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 BUDGET ?= 8h
+SEED ?= 0
 
 .PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint index contracts study-keys results results-all outputs tutorials lock docs pictures format types clean
 
@@ -56,8 +57,8 @@ test-engines: setup ## studies on a real Slurm and a real Ray of this machine (1
 smoke: setup ## every experiment in seconds, on built-in data
 	$(BIN)/python -m pytest -n 2 tests/experiments
 
-mutants: setup ## wrong science in a copy of the tree: do the tests notice? (part of test-slow)
-	$(BIN)/python -m scripts.mutants
+mutants: setup ## wrong science in a copy of the tree: do the tests notice? those of test-slow, and a sample (SEED=0) made by operators
+	$(BIN)/python -m scripts.mutants --generated 150 --seed $(SEED)
 
 bench: setup ## speed against named peers, as ratios
 	$(BIN)/python -m scripts.bench

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 MODULE = "<module>"
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Place = tuple[ast.AST, str, int]  # node, field, position in the field
 
 
 @dataclass(frozen=True)
@@ -25,24 +26,33 @@ class Edit:
     new: str
 
     def apply(self, source: str) -> str:
-        """The edited source.
+        """The edited source, without its comments.
 
         Raises:
             ValueError: the function or ``old`` is absent, or ``old`` is ambiguous.
         """
-        scope = find_scope(parse_source(source), self.function)
+        tree = ast.parse(source)
+        scope = find_scope(tree, self.function)
         if scope is None:
             raise ValueError(f"{self.file} has no function {self.function}")
-        spans = find_spans(scope, self.old)
-        if len(spans) != 1:
-            raise ValueError(f"{self.file}, {self.function}: {len(spans)} times {self.old!r}")
-        first, last = spans[0]
-        return _replace(source, first, last, self.new)
+        old, new = parse_pair(self.old, self.new)
+        places = list(find_places(scope, old))
+        if len(places) != 1:
+            raise ValueError(f"{self.file}, {self.function}: {len(places)} times {self.old!r}")
+        node, field, first = places[0]
+        value = getattr(node, field)
+        if isinstance(value, list):
+            value[first : first + len(old)] = new
+        else:
+            setattr(node, field, new[0])
+        return ast.unparse(tree)
 
-
-@lru_cache(maxsize=64)
-def parse_source(source: str) -> ast.Module:
-    return ast.parse(source)
+    def fits(self, source: str) -> bool:
+        """True if the edit can be applied."""
+        try:
+            return self.apply(source) != source
+        except ValueError:
+            return False
 
 
 def find_scope(tree: ast.Module, function: str) -> ast.AST | None:
@@ -54,66 +64,26 @@ def find_scope(tree: ast.Module, function: str) -> ast.AST | None:
     return scope
 
 
-def find_spans(scope: ast.AST, text: str) -> list[tuple[ast.AST, ast.AST]]:
-    """First and last node of each place in a scope whose syntax is that text, in the order of the
-    lines."""
-    expression = parse_expression(text)
-    if expression is not None:
-        target = ast.dump(expression)
-        same = (n for n in ast.walk(scope) if type(n) is type(expression))
-        matches = [n for n in same if ast.dump(n) == target]
-        spans: list[tuple[ast.AST, ast.AST]] = [(n, n) for n in matches]
-    else:
-        statements = [ast.dump(n) for n in ast.parse(textwrap.dedent(text)).body]
-        spans = [span for block in _blocks(scope) for span in _runs(block, statements)]
-    return sorted(spans, key=lambda span: _start(span[0]))
-
-
-def parse_expression(text: str) -> ast.expr | None:
-    """The expression that a text is; None: it is statements."""
+def parse_pair(old: str, new: str) -> tuple[Sequence[ast.AST], Sequence[ast.AST]]:
+    """Both texts as an expression each, or else as statements."""
     try:
-        return ast.parse(f"({text}\n)", mode="eval").body
+        bodies = [ast.parse(f"({text}\n)", mode="eval").body for text in (old, new)]
+        return bodies[:1], bodies[1:]
     except SyntaxError:
-        return None
+        first, second = (ast.parse(textwrap.dedent(text)).body for text in (old, new))
+        return first, second
 
 
-def _blocks(scope: ast.AST) -> list[list[ast.stmt]]:
-    blocks = []
-    for node in ast.walk(scope):
-        for _, value in ast.iter_fields(node):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                blocks.append(value)
-    return blocks
-
-
-def _runs(block: list[ast.stmt], statements: list[str]) -> list[tuple[ast.AST, ast.AST]]:
-    """Places in a block where these statements follow each other."""
-    dumps = [ast.dump(n) for n in block]
-    n = len(statements)
-    return [
-        (block[i], block[i + n - 1])
-        for i in range(len(block) - n + 1)
-        if dumps[i : i + n] == statements
-    ]
-
-
-def _start(node: ast.AST) -> tuple[int, int]:
-    decorators = node.decorator_list if isinstance(node, Definition) else []
-    first = decorators[0] if decorators else node
-    line, column = getattr(first, "lineno"), getattr(first, "col_offset")  # noqa: B009
-    return (line, column - 1) if decorators else (line, column)
-
-
-def _replace(source: str, first: ast.AST, last: ast.AST, new: str) -> str:
-    lines = source.split("\n")
-    line, column = _start(first)
-    end_line, end_column = getattr(last, "end_lineno"), getattr(last, "end_col_offset")  # noqa: B009
-    before = lines[line - 1].encode()[:column].decode()
-    after = lines[end_line - 1].encode()[end_column:].decode()
-    if parse_expression(new) is None:
-        pad = "\n" + before[: len(before) - len(before.lstrip())]
-        new = pad.join(new.strip("\n").split("\n"))
-    return "\n".join([*lines[: line - 1], before + new + after, *lines[end_line:]])
+def find_places(scope: ast.AST, old: Sequence[ast.AST]) -> Iterator[Place]:
+    """Places in a scope that hold these nodes one after the other."""
+    dumps = [ast.dump(node) for node in old]
+    for parent in ast.walk(scope):
+        for field, value in ast.iter_fields(parent):
+            children = value if isinstance(value, list) else [value]
+            for first, child in enumerate(children):
+                nodes = children[first : first + len(old)]
+                if type(child) is type(old[0]) and [ast.dump(node) for node in nodes] == dumps:
+                    yield parent, field, first
 
 
 def apply_edits(root: Path, edits: tuple[Edit, ...]) -> dict[Path, str]:
@@ -126,10 +96,9 @@ def apply_edits(root: Path, edits: tuple[Edit, ...]) -> dict[Path, str]:
     after: dict[Path, str] = {}
     for edit in edits:
         path = root / edit.file
-        if path not in before:
-            if not path.is_file():
-                raise ValueError(f"no file {edit.file}")
-            before[path] = path.read_text(encoding="utf-8")
+        if not path.is_file():
+            raise ValueError(f"no file {edit.file}")
+        before.setdefault(path, path.read_text(encoding="utf-8"))
         after[path] = edit.apply(after.get(path, before[path]))
     for path, source in after.items():
         path.write_text(source, encoding="utf-8")

@@ -12,13 +12,14 @@ import pytest
 
 from scripts import mutants
 from scripts.mutant_edits import Edit
+from scripts.mutant_operators import generate_edits, list_tests, mutate
 
 EVERY = mutants.select_mutants([])
 FAMILIES = sorted({mutant.name.split("/")[0] for mutant in EVERY})
 
 
 def test_there_are_many_of_every_family():
-    assert len(EVERY) >= 80
+    assert 100 <= len(EVERY) <= 200  # operators make the others
     assert {"attacks", "defences", "filters", "games", "gp", "hamiltonian", "linear", "mcmc", "metrics", "networks",
             "sgmcmc", "variational", "verdicts"} <= set(FAMILIES)  # fmt: skip
     assert len({mutant.what for mutant in EVERY}) == len(EVERY)
@@ -74,7 +75,7 @@ def test_every_mutant_fits_and_names_tests_that_exist():
 def test_edits_compare_syntax_and_keep_all_else(source, old, new, edited):
     function = "C.f" if source.startswith("class") else "f"
 
-    assert Edit("x.py", function, old, new).apply(source) == edited
+    assert Edit("x.py", function, old, new).apply(source) == ast.unparse(ast.parse(edited))
 
 
 def test_absent_and_ambiguous_edits_are_refused():
@@ -85,6 +86,43 @@ def test_absent_and_ambiguous_edits_are_refused():
         Edit("x.py", "f", "a + 2", "a").apply(source)
     with pytest.raises(ValueError, match="no function g"):
         Edit("x.py", "g", "a + 1", "a").apply(source)
+
+
+@pytest.mark.parametrize(
+    ("expression", "wrong"),
+    [
+        ("a + b", "a - b"),
+        ("a / b", "a * b"),
+        ("a <= b", "a < b"),
+        ("-a", "a"),
+        ("a[0]", "a[1]"),
+        ("f(a, b, c)", "f(b, a, c)"),
+        ("f(*a, b)", None),
+        ("a == b", None),
+    ],
+)
+def test_operators_make_one_mistake(expression, wrong):
+    made = mutate(ast.parse(expression, mode="eval").body)
+    assert (made and ast.unparse(made)) == wrong
+
+
+def test_operators_edit_functions_that_cite_a_source(tmp_path):
+    folder = tmp_path / "components"
+    folder.mkdir()
+    cited = 'class C:\n    """Robbins (1951)."""\n    def f(self, a):\n        return a + 1\n'
+    (folder / "sums.py").write_text(f"{cited}def g(a):\n    return a - 1\n")
+    (edit,) = generate_edits(tmp_path, seed=0)
+    assert edit == Edit("components/sums.py", "C.f", "a + 1", "a - 1")
+    (tmp_path / "tests").mkdir()
+    importing = tmp_path / "tests" / "test_all.py"
+    importing.write_text("from components.sums import C\n")
+    assert list_tests(tmp_path, edit.file) == ("tests/test_all.py",)
+
+
+def test_a_sample_is_the_same_for_one_seed():
+    first, second = (mutants.generate_mutants(3, seed=5) for _ in range(2))
+    assert first == second
+    assert all(mutant.tests and mutant.name.startswith("generated/") for mutant in first)
 
 
 @pytest.mark.slow  # 9 s
@@ -99,7 +137,7 @@ def test_survivors_edits_that_do_not_fit_and_idle_tests_are_failures(tmp_path):
 
     def complain(tests: str, old: str = "a + b") -> str:
         edit = Edit("components/sums.py", "total", old, "a * b")
-        return mutants.complaint(
+        return mutants.find_complaint(
             mutants.Mutant("own/one", "a product", tuple(tests.split()), (edit,)), tmp_path
         )
 
