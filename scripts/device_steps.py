@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 
 from components.attackers.attacked import Attacked
 from components.attackers.evasion.loop import Ascent, ascend
@@ -28,27 +29,9 @@ from runner.execution.rng import Streams
 from scripts.peers.attacked_networks import ALPHA, STEPS, build_ours, draw_images, train_networks
 
 Step = Callable[[], Any]
-MDGP = ["+experiment=sarcos_mdgp", "dataset.split=simulated"]
-TIMED = {
-    "sarcos_mdgp, 1,000 rows, float64": [*MDGP, "dataset.n_train=1000"],
-    "sarcos_mdgp, 5,000 rows, float64": [*MDGP, "dataset.n_train=5000"],
-    "sarcos_mdgp, 5,000 rows, float32": [*MDGP, "dataset.n_train=5000", "dtype=float32"],
-}
-SAMPLED = ["dataset=gaussian", "model=target_density"]
-ROWS = ["dataset=linear_simulation"]
-DIGITS = ["dataset=digits", "model=mlp"]
-COUNTED = {
-    "nuts": [*SAMPLED, "inference=nuts"],
-    "hmc": [*SAMPLED, "inference=hmc"],
-    "sgld": [*ROWS, "model=bnn", "inference=sgld"],
-    "svgd": [*ROWS, "model=bnn", "inference=svgd"],
-    "gaussian_vi": [*ROWS, "model=bnn", "inference=gaussian_vi"],
-    "bbvi": ["dataset=binary_simulation", "model=logistic_regression", "inference=bbvi"],
-    "aadm": [*ROWS, "model=mlp", "inference=aadm"],
-    "map": [*DIGITS, "inference=map"],
-    "dsvi": [*ROWS, "model=dgp", "inference=dsvi"],
-    "adversarial_training": [*DIGITS, "inference=adversarial_training", "attacker=pgd"],
-}
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+TIMED: dict[str, list[str]] = TABLE["timed"]
+COUNTED: dict[str, list[str]] = TABLE["counted"]
 WARM = 3  # steps before the first that is timed or counted
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import yaml
+
 from runner.disk.atomic import write_text
 from runner.report.results import Cell, TableLayout, layout_table
 from scripts.prose.scores import FOLDER, load_scores
@@ -49,65 +51,10 @@ class Entry:
     log: bool = False
 
 
-ENTRIES = (
-    Entry(
-        "tan_table",
-        "medae",
-        "β-BPF 0.1, as released",
-        "0.25",
-        "terrain navigation with 25 % outliers: median error",
-        "Boustati, Table D.2",
-        "(.+), as released",
-    ),
-    Entry(
-        "wiener_table",
-        "medae",
-        "β = 0.1, as released",
-        "medae",
-        "β-divergence filter under outliers: median error",
-        "Boustati, Table D.1",
-        "(.+), as released",
-        log=True,
-    ),
-    Entry(
-        "bnn_uci_table",
-        "log_likelihood",
-        "SGLD+R",
-        "yacht",
-        "network sampled by SGLD+R: log-likelihood on yacht",
-        "Gallego, Table 2.4",
-        "SGLD[+]R",
-        by_column=True,
-    ),
-    Entry(
-        "spam_robust",
-        "accuracy",
-        "Neural Net",
-        "robustified",
-        "robust spam filter under attack: accuracy",
-        "Gallego, Table 3.2",
-        "(Logistic|Neural)",
-        by_column=True,
-    ),
-    Entry(
-        "table_4_1",
-        "reward",
-        "α₂ = 0.1, α₁ = 0.2, as published",
-        "0.01",
-        "level-2 thinker in a game: reward",
-        "Gallego, Table 4.1",
-        "(.+), as published",
-    ),
-    Entry(
-        "aadm_uci",
-        "log_likelihood",
-        "AADM (α = 0.5), accelerated",
-        "boston",
-        "adversarial α-divergence: log-likelihood on boston",
-        "Rodríguez Santana, Figure 3",
-        "(.+), accelerated",
-    ),
-)
+ENTRIES = [
+    Entry(**entry)
+    for entry in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+]
 
 
 @cache

@@ -16,91 +16,51 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
+import yaml
+from pydantic import BaseModel, ConfigDict
 
 from scripts.device_steps import Step, make_step
 
+TABLE = Path(__file__).with_suffix(".yaml")
 WARM = 2  # steps before the first that is timed
 LEAST, MOST = 5, 40  # steps that are timed, as many as fit into SECONDS
 SECONDS = 4.0
 
 
-class Line(NamedTuple):
+class Line(BaseModel):
     """One size of a family that is doubled."""
 
+    model_config = ConfigDict(extra="forbid")
     family: str
     size: str  # its letter and name
     key: str  # with {n} where it goes
-    sizes: tuple[int, ...]
+    first: int
     power: float  # of the algorithm
     overrides: list[str]
-    first: bool = False  # only a first step is like the others
+    afresh: bool = False  # only a first step is like the others
+
+    @property
+    def sizes(self) -> list[int]:
+        """The first size, doubled three times."""
+        return [self.first * 2**doubling for doubling in range(4)]
 
 
-def doubled(first: int) -> tuple[int, ...]:
-    return tuple(first * 2**k for k in range(4))
+def read_table() -> list[Line]:
+    """All lines."""
+    lines = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+    return [Line(**line) for line in lines]
 
 
-NETWORK = ["dataset=linear_simulation", "dataset.n_train=1000", "model=mlp"]
-DENSITY = ["dataset=gaussian", "model=target_density"]
-TOY = ["dataset=multitask_toy", "dataset.asymmetric=false"]
-GROWTH = ["dataset=nonlinear_growth", "model=nonlinear_growth", "inference=bootstrap_filter"]
-WIENER = ["dataset=wiener_velocity", "model=lgssm"]
-IGP = ["dataset=linear_simulation", "model=igp"]
-SERIES = ["model=structural", "inference=structural_gibbs", "inference.chains=4"]
-BARS = ["dataset=bars", "model=lda"]
-LINES = [
-    Line("exact Gaussian process (igp, lbfgs)", "N rows", "dataset.n_train={n}", doubled(250), 3,
-         [*IGP, "inference=lbfgs"], first=True),
-    Line("sparse Gaussian process (igp, dsvi)", "M inducing inputs", "model.n_inducing={n}",
-         doubled(50), 3, [*IGP, "model.posterior=sparse", "inference=dsvi", "dataset.n_train=1000"]),
-    Line("deep Gaussian process (dgp, dsvi)", "N rows", "dataset.n_train={n}", doubled(500), 1,
-         ["dataset=linear_simulation", "model=dgp", "inference=dsvi"]),
-    Line("multi-task deep process (mmdgp, dsvi)", "N rows", "dataset.n_train={n}", doubled(100), 1,
-         [*TOY, "model=mmdgp", "inference=dsvi"]),
-    Line("network (mlp, map)", "N rows of a step", "dataset.n_train={n}", doubled(1000), 1,
-         ["dataset=linear_simulation", "model=mlp", "inference=map"]),
-    Line("chains of networks (mlp, sgld)", "K chains", "inference.chains={n}", doubled(10), 1,
-         [*NETWORK, "inference=sgld"]),
-    Line("chains of networks (mlp, sgld)", "units of a layer", "model.widths=[{n},{n}]",
-         doubled(32), 2, [*NETWORK, "inference=sgld", "inference.chains=10"]),
-    Line("particles that repel (svgd)", "L particles", "inference.chains={n}", doubled(100), 2,
-         [*DENSITY, "inference=svgd", "dataset.dim=10"]),
-    Line("Hamiltonian Monte Carlo (hmc)", "C chains", "inference.chains={n}", doubled(64), 1,
-         [*DENSITY, "inference=hmc", "dataset.dim=50"]),
-    Line("Gaussian VI, full covariance", "P coordinates", "dataset.dim={n}", doubled(100), 2,
-         [*DENSITY, "inference=gaussian_vi"]),
-    Line("adversarial divergences (aadm)", "N rows of a step", "dataset.n_train={n}",
-         doubled(250), 1, ["dataset=linear_simulation", "model=mlp", "inference=aadm"]),
-    Line("particle filter (bootstrap)", "N particles", "inference.particles={n}", doubled(10000), 1,
-         GROWTH),
-    Line("particle filter (bootstrap)", "R replicates", "replicates={n}", doubled(10), 1,
-         [*GROWTH, "inference.particles=2000"]),
-    Line("Kalman filter", "R replicates", "replicates={n}", doubled(1000), 1,
-         [*WIENER, "inference=kalman"]),
-    Line("structural series (Gibbs, 4 chains)", "T weeks", "dataset.n_steps={n}", doubled(200), 1,
-         ["dataset=dlm_sim", *SERIES, "model.blocks=[{name: local_linear_trend}]"]),
-    Line("topics (collapsed Gibbs)", "documents", "dataset.n_train={n}", doubled(250), 1,
-         [*BARS, "inference=lda_collapsed_gibbs"]),
-    Line("topics (variational)", "documents", "dataset.n_train={n}", doubled(250), 1,
-         [*BARS, "inference=lda_cavi"]),
-    Line("Dirichlet process mixture (Gibbs)", "N rows", "dataset.n_train={n}", doubled(100), 1,
-         ["dataset=mixture_sim", "model=dp_mixture", "inference=crp_gibbs"]),
-    Line("players (q_learning)", "R seeds", "replicates={n}", doubled(250), 1,
-         ["+experiment=friend_or_foe", "inference=q_learning"]),
-]  # fmt: skip
-
-
-def time_step(make: Callable[[], Step], first: bool) -> float:
+def time_step(make: Callable[[], Step], afresh: bool) -> float:
     """The smallest processor time of a step, in milliseconds."""
     step = make()
     for _ in range(WARM):
         step()
     found: list[float] = []
     while len(found) < LEAST or (len(found) < MOST and sum(found) < SECONDS):
-        if first:
+        if afresh:
             step = make()
         start = time.process_time()
         step()
@@ -122,7 +82,7 @@ def measure(line: Line, folder: Path) -> str:
     times = [
         time_step(
             partial(make_step, folder, "cpu", [*line.overrides, line.key.replace("{n}", str(n))]),
-            line.first,
+            line.afresh,
         )
         for n in line.sizes
     ]
@@ -143,7 +103,7 @@ def main() -> None:
     heads = "".join(f"{head:>10}" for head in ("n", "2 n", "4 n", "8 n"))
     print(f"{'family':38}{'size':36}{heads}  {'last':>6}  {'alg':>3}  {'floor':>8}")
     with tempfile.TemporaryDirectory() as folder:
-        for line in LINES:
+        for line in read_table():
             if only in f"{line.family} {line.size}":
                 print(measure(line, Path(folder)), flush=True)
 

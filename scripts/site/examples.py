@@ -4,7 +4,10 @@ component of its role."""
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from components import registry
 from runner.catalogue.declarations import catalogue
@@ -12,72 +15,7 @@ from runner.catalogue.list_and_show import describe, options
 from runner.catalogue.partners import partners
 from scripts.results_figures import about, read_yaml_of
 
-# These read files of the user's, or take a network or an environment as an argument.
-NEEDS_FILES = {
-    ("dataset", "csv"),
-    ("dataset", "csv_series"),
-    ("dataset", "images"),
-    ("dataset", "log_density"),
-    ("dataset", "numpyro"),
-    ("dataset", "pettingzoo"),
-    ("dataset", "posteriordb_stan"),
-    ("dataset", "pymc"),
-    ("dataset", "stan"),
-    ("dataset", "texts"),
-    ("dataset", "word_counts"),
-    ("model", "gpytorch"),
-    ("model", "module"),
-    ("model", "roberta"),
-    ("model", "state_dict"),
-    ("attacker", "replayed"),
-}
-# Components that fit no experiment as it is: the experiment and all that has to change in it.
-BY_HAND = {
-    ("model", "cnn"): "digits_fgsm model=cnn",
-    ("model", "contaminated_ssm"): (
-        "robust_parameters model=contaminated_ssm inference.filter=bootstrap_filter"
-    ),
-    ("model", "logistic_lasso"): "spam_attacked model=logistic_lasso",
-    ("model", "lstm"): "text_nets model=lstm",
-    ("model", "matern_regression"): "posterior_concentration",
-    ("model", "multinomial_naive_bayes"): "text_nets model=multinomial_naive_bayes inference=fit",
-    ("model", "ridge"): "four_statisticians model=ridge inference=fit",
-    ("model", "tfidf_logistic"): "text_nets model=tfidf_logistic inference=fit",
-    ("attacker", "one_pixel"): "digits_fgsm attacker=one_pixel",
-    ("inference", "adversarial_training"): "digits_security inference=adversarial_training",
-    ("inference", "auxiliary_filter"): (
-        "stochastic_volatility inference=auxiliary_filter inference.stabiliser=0"
-    ),
-    ("inference", "beta_auxiliary_filter"): (
-        "stochastic_volatility inference=beta_auxiliary_filter inference.stabiliser=0"
-    ),
-    ("inference", "gibbs"): "cavi_probit inference=gibbs",
-    ("inference", "guided_filter"): "air_quality inference=guided_filter",
-    ("inference", "ksivi"): (
-        "funnel_vis inference=ksivi inference.kernel=imq inference.n_samples=100"
-    ),
-    ("inference", "laplace"): "aadm_big inference=laplace model.prior_std=1.0",
-    ("inference", "lda_collapsed_gibbs"): "topics_bars inference=lda_collapsed_gibbs steps=400",
-    ("inference", "mala"): "moe inference=mala steps=4000",
-    ("inference", "mc_dropout_alpha"): (
-        "aadm_big inference=mc_dropout_alpha model.prior_std=1.0 model.dropout=0.05"
-    ),
-    ("inference", "random_walk_mh"): "moe inference=random_walk_mh steps=8000",
-    ("inference", "swag"): "digits_fgsm inference=swag",
-    ("attacker", "autoattack"): "digits_fgsm attacker=autoattack",
-    ("gradient", "arms"): "dvae_dynamic inference.gradient=arms inference.n_samples=2",
-    ("gradient", "combined_cv"): "cv_logistic inference.gradient=combined_cv",
-    ("gradient", "sarah"): "cv_dgp inference.gradient=sarah",
-    ("gradient", "svrg"): "cv_dgp inference.gradient=svrg",
-    ("gradient", "double_cv"): "dvae_dynamic inference.gradient=double_cv inference.n_samples=2",
-    ("gradient", "joint_cv"): "bbvi_logistic inference=gaussian_vi inference.gradient=joint_cv",
-    ("gradient", "rao_blackwell"): "bbvi_logistic inference.gradient=rao_blackwell",
-    ("gradient", "rodeo"): "dvae_dynamic inference.gradient=rodeo inference.n_samples=2",
-    ("gradient", "vargrad_reference"): (
-        "vae_digits inference.gradient=vargrad_reference inference.n_samples=4"
-    ),
-    ("gradient", "vimco"): "vae_digits inference.gradient=vimco inference.n_samples=4",
-}
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -134,8 +72,9 @@ def _hosts(role: str, name: str) -> list[str]:
 
 def example_command(role: str, name: str) -> str | None:
     """A command that runs a component; None: it needs files of the user's."""
-    if (role, name) in BY_HAND:
-        return f"runner +experiment={BY_HAND[role, name]}"
+    command = TABLE["commands"].get(role, {}).get(name)
+    if command:
+        return f"runner +experiment={command}"
     if role in registry.CHOSEN:
         experiments = [e for e in options("experiment") if parts_of(e).get(role) == name]
     else:
@@ -144,7 +83,7 @@ def example_command(role: str, name: str) -> str | None:
         # The experiment named after the component, or else the shortest name.
         best = min(experiments, key=lambda e: (name not in e, len(e), e))
         return f"runner +experiment={best}"
-    if (role, name) in NEEDS_FILES:
+    if name in TABLE["needs_files"].get(role, ()):
         return None
     hosts = _hosts(role, name)
     return f"runner +experiment={hosts[0]} {option_of(role, name)}" if hosts else None
