@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from scripts.benchmarks.harness import read_table
+from scripts.pages import format_table
 from scripts.peers.installed import ABSENT, TARGET
 
 FOLDER = Path(__file__).parent / "benchmarks"
@@ -58,12 +59,6 @@ def to_rows(name: str, returncode: int, output: str) -> Iterator[Row]:
             yield Row(name, report["peer"], case, f"{median:.2f}x", spread, goal_text, verdict)
 
 
-def to_page(rows: list[Row]) -> str:
-    """Markdown table."""
-    lines = [HEADER, ("---",) * len(HEADER), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def main() -> int:
     """Run the benchmarks; exit code 1 if one fails or misses a goal (goals do not count in
     smoke)."""
@@ -85,7 +80,7 @@ def main() -> int:
         table.add_row(*row)
     out.print(table)
     if options.page:
-        options.page.write_text(to_page(rows), encoding="utf-8")
+        options.page.write_text(f"{format_table(HEADER, rows)}\n", encoding="utf-8")
     bad = {"failed"} if options.smoke else {"failed", "MISSED"}
     return int(any(row.verdict in bad for row in rows))
 

@@ -23,6 +23,7 @@ import io
 import re
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,8 +60,12 @@ class Made:
 
     name: str
     files: dict[str, bytes] = field(default_factory=dict)  # file name -> content
-    changed: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # figures that could not be drawn anew
+
+    @property
+    def changed(self) -> list[str]:
+        """Files that differ from those in the folder."""
+        return [name for name, content in self.files.items() if not is_same(FOLDER / name, content)]
 
 
 def same_picture(a: bytes, b: bytes) -> bool:
@@ -71,6 +76,14 @@ def same_picture(a: bytes, b: bytes) -> bool:
         return True
     first, second = (imread(io.BytesIO(content), format="png") for content in (a, b))
     return first.shape == second.shape and float(np.abs(first - second).mean()) * 255 <= ALIKE
+
+
+def is_same(path: Path, content: bytes) -> bool:
+    """True if a file has this content, or a PNG its figure."""
+    if not path.exists():
+        return False
+    old = path.read_bytes()
+    return same_picture(old, content) if path.suffix == ".png" else old == content
 
 
 def with_prose(made: str, old: str) -> str:
@@ -86,15 +99,14 @@ def with_prose(made: str, old: str) -> str:
     return made
 
 
-def make(
-    name: str,
-    kept: Kept,
-    study: StudyDefinition,
-    output_dir: Path | None,
-    launched: str | None = None,
-) -> Made:
+def make(name: str, output_dir: Path | None, launched: str | None = None) -> Made:
     """The page of a study, its figures called ``<name>_<figure>.png``, and with records what is
-    kept of them; ``launched``: the name that they have there."""
+    kept of them; ``launched``: the name that they have there.
+
+    Raises:
+        ConfigError: there are neither kept scores nor records.
+    """
+    study, kept = read_kept(name, output_dir)
     result = Made(name)
     snapshot = snapshots.load(launched or name, output_dir) if output_dir else None
     with tempfile.TemporaryDirectory() as place:
@@ -104,27 +116,35 @@ def make(
         for stem in re.findall(r"^!\[.*\]\((\S+)\.png\)$", page, re.M):
             result.files[f"{name}_{stem}.png"] = (folder / f"{stem}.png").read_bytes()
             page = page.replace(f"]({stem}.png)", f"]({name}_{stem}.png)")
-        old = FOLDER / f"{name}.md"
         reruns = find_reruns(FOLDER if snapshot is None else folder)
         if name in reruns:
             page = note_rerun(page, reruns[name])
+        old = FOLDER / f"{name}.md"
         page = with_prose(page, old.read_text(encoding="utf-8") if old.exists() else "")
         result.files[f"{name}.md"] = page.encode()
-        if snapshot is not None:
+        if snapshot is None:
+            drawable = {spec.name for spec in [*study.figures, *study.spreads, *study.ranks]}
+            result.kept += [
+                f"{name}_{stem}.png" for stem in kept.pictures() if stem not in drawable
+            ]
+        else:
             for end in ("replicates.csv", "origin.json"):
                 result.files[f"{name}_{end}"] = (folder / f"{name}_{end}").read_bytes()
-    for file, content in result.files.items():
-        path = FOLDER / file
-        old_content = path.read_bytes() if path.exists() else None
-        same = old_content is not None and (
-            same_picture(old_content, content) if file.endswith(".png") else old_content == content
-        )
-        if not same:
-            result.changed.append(file)
-    if snapshot is None:
-        drawable = {spec.name for spec in [*study.figures, *study.spreads, *study.ranks]}
-        result.kept += [f"{name}_{stem}.png" for stem in kept.pictures() if stem not in drawable]
     return result
+
+
+def read_kept(name: str, output_dir: Path | None) -> tuple[StudyDefinition, Kept]:
+    """Definition and kept scores of a study, no scores if its records are to be taken in.
+
+    Raises:
+        ConfigError: there are no kept scores.
+    """
+    if name in list_scores(FOLDER):
+        return load_scores(FOLDER, name)
+    if output_dir is None:
+        raise ConfigError(f"no {name}_replicates.csv here; --keep takes it from records")
+    study = load_study(name)
+    return study, read_kept_scores([], study)
 
 
 def note_rerun(page: str, why: str) -> str:
@@ -160,36 +180,39 @@ def make_prose(check: bool) -> list[str]:
     return [*errors, *find_typed_pages(FOLDER)]
 
 
-def main(argv: list[str]) -> int:
-    """Makes pages again; exit code 1 with --check when one differs."""
+def build_parser() -> argparse.ArgumentParser:
+    """Options of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m scripts.results", description="Pages of docs/results from kept scores."
     )
-    parser.add_argument(
-        "study", nargs="*", help="names of pages (default: all that are there and have kept scores)"
-    )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="write nothing; fail when a page differs from its scores",
-    )
-    parser.add_argument(
-        "--prose",
-        action="store_true",
-        help="README.md, the chapters, missing.md, printed.md and cost.md",
-    )
-    parser.add_argument(
-        "--keep",
-        type=Path,
-        metavar="DIR",
-        help="take in the records of the named studies in this folder",
-    )
-    parser.add_argument(
-        "--as",
-        dest="launched",
-        metavar="NAME",
-        help="the name that the one study was launched under",
-    )
+    add = parser.add_argument
+    add("study", nargs="*", help="names of pages (default: all that have kept scores)")
+    add("--check", action="store_true", help="write nothing; fail when a page differs")
+    add("--prose", action="store_true", help="README.md, the chapters and the lists")
+    add("--keep", type=Path, metavar="DIR", help="take in the records of the named studies there")
+    add("--as", dest="launched", metavar="NAME", help="name that the one study was launched under")
+    return parser
+
+
+def make_study(name: str, arguments: argparse.Namespace) -> tuple[bool, list[str]]:
+    """Makes one page again: True if it is what its scores give, and figures left as they are."""
+    try:
+        result = make(name, arguments.keep, arguments.launched)
+    except ConfigError as error:
+        print(f"{name}: {error}")
+        return False, []
+    changed = result.changed
+    if changed:
+        done = "differs" if arguments.check else "written"
+        print(f"{name}: {done}: {', '.join(changed)}", flush=True)
+    for file in [] if arguments.check else changed:
+        write_bytes(FOLDER / file, result.files[file])
+    return not changed, result.kept
+
+
+def main(argv: list[str]) -> int:
+    """Makes pages again; exit code 1 with --check when one differs."""
+    parser = build_parser()
     arguments = parser.parse_args(argv)
     find_reruns.cache_clear()
     load_scores.cache_clear()
@@ -200,52 +223,34 @@ def main(argv: list[str]) -> int:
     scores = list_scores(FOLDER)
     pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing", "printed", "cost"}
     names = arguments.study or [name for name in scores if name in pages]
-    if arguments.prose:
-        names = []
-    wrong, kept_figures = [], []
-    for name in names:
-        if name not in scores and not arguments.keep:
-            print(f"{name}: no {name}_replicates.csv here; --keep takes it from records")
-            wrong.append(name)
-            continue
-        try:
-            if name in scores:
-                study, kept = load_scores(FOLDER, name)
-            else:
-                study = load_study(name)
-                kept = read_kept_scores([], study)
-            result = make(name, kept, study, arguments.keep, arguments.launched)
-        except ConfigError as error:
-            print(f"{name}: {error}")
-            wrong.append(name)
-            continue
-        kept_figures += result.kept
-        if result.changed:
-            wrong.append(name)
-            print(
-                f"{name}: {'differs' if arguments.check else 'written'}: {', '.join(result.changed)}",
-                flush=True,
-            )
-            for file in [] if arguments.check else result.changed:
-                write_bytes(FOLDER / file, result.files[file])
+    outcomes = [make_study(name, arguments) for name in ([] if arguments.prose else names)]
+    right = sum(is_right for is_right, _ in outcomes)
     errors = [] if arguments.study else make_prose(arguments.check)
     for line in errors:
         print(line)
-    print(f"{len(names) - len(wrong)} of {len(names)} pages are what their scores give")
+    print(f"{right} of {len(outcomes)} pages are what their scores give")
     if not arguments.study and not arguments.prose:
-        for message, items in (
-            ("figures drawn from records that were not kept, left as they are", kept_figures),
-            (
-                "pages without kept scores (of scripts, or from before scores were kept), left alone",
-                pages - scores.keys(),
-            ),
-            (
-                "scores without a page of their own (README.md tells of them; name one to make its page)",
-                scores.keys() - pages,
-            ),
-        ):
-            print(f"{message}: {', '.join(sorted(items)) or 'none'}")
-    return 1 if (wrong and arguments.check) or errors else 0
+        left = [figure for _, figures in outcomes for figure in figures]
+        print_left_alone(left, pages - scores.keys(), scores.keys() - pages)
+    return int(bool(errors) or (arguments.check and right < len(outcomes)))
+
+
+def print_left_alone(
+    figures: Iterable[str], unscored: Iterable[str], pageless: Iterable[str]
+) -> None:
+    """Prints what was not made again."""
+    for message, items in (
+        ("figures drawn from records that were not kept, left as they are", figures),
+        (
+            "pages without kept scores (of scripts, or from before scores were kept), left alone",
+            unscored,
+        ),
+        (
+            "scores without a page of their own (README.md tells of them; name one to make its page)",
+            pageless,
+        ),
+    ):
+        print(f"{message}: {', '.join(sorted(items)) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +17,10 @@ DAGGER = "† a run behind this number failed one of its checks"
 FEW = "‡ fewer than five replicates: indicative"
 BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)  # on pages of studies
 NOTICE = "<!-- made by make results from {name}: edit that file -->\n"
-CODE = re.compile(r"^```.*?^```|^(?:    [^\n]*\n)+|`[^`\n]*`|\$[^$]+\$", re.M | re.S)
+PIECE = re.compile(  # code, a field or a marker
+    rf"^```.*?^```|^(?:    [^\n]*\n)+|`[^`\n]*`|\$[^$]+\$|{FIELD.pattern}|{MARKER.pattern}",
+    re.M | re.S,
+)
 
 
 @dataclass
@@ -29,6 +31,14 @@ class Page:
     text: str
     missing: list[tuple[str, str]] = field(default_factory=list)  # (what, study)
     errors: list[str] = field(default_factory=list)
+
+    def add_missing(self, marked: str, template: Path) -> str:
+        """Notes a marker ``[missing: what | study]``, which the page shows nowhere."""
+        what, _, study = " ".join(marked.split()).partition(" | ")
+        self.missing.append((what.replace("|", "\\|"), study))
+        if not study:
+            self.errors.append(f"{template.name}: [missing: {what}] names no study or command")
+        return ""
 
 
 def list_templates(folder: Path = FOLDER) -> list[Path]:
@@ -73,14 +83,6 @@ def find_typed_pages(folder: Path = FOLDER) -> list[str]:
     ]
 
 
-def _code_spans(template: str) -> list[tuple[int, int]]:
-    return [match.span() for match in CODE.finditer(template)]
-
-
-def _outside(spans: list[tuple[int, int]], matches: Iterator[re.Match[str]]) -> list[re.Match[str]]:
-    return [m for m in matches if not any(low <= m.start() < high for low, high in spans)]
-
-
 def make_page(template: Path, folder: Path = FOLDER) -> Page:
     """The page of a template; its errors say what could not be filled in."""
     source = template.read_text(encoding="utf-8")
@@ -88,37 +90,24 @@ def make_page(template: Path, folder: Path = FOLDER) -> Page:
     for number, text in find_hand_typed(source):
         page.errors.append(f"{template.name}, line {number}: {text} is typed by hand")
     lookup = Lookup(folder)
-    spans = _code_spans(source)
-    pieces = []
-    end = 0
-    both = re.compile(f"{FIELD.pattern}|{MARKER.pattern}")
-    for match in _outside(spans, both.finditer(source)):
-        pieces.append(source[end : match.start()])
-        end = match.end()
-        pieces.append(_replace(match, lookup, page, source, template))
-    body = "".join([*pieces, source[end:]])
-    body = re.sub(r"[ \t]+$", "", body, flags=re.M)
+
+    def replace(match: re.Match[str]) -> str:
+        field, kind, marked = match.groups()
+        if kind == "missing":
+            return page.add_missing(marked, template)
+        if kind or not field:
+            return marked or match[0]
+        try:
+            return fill_field(field, lookup)
+        except ProseError as error:
+            line = source.count("\n", 0, match.start()) + 1
+            page.errors.append(f"{template.name}, line {line}: {error}")
+            return "**no kept score**"
+
+    body = re.sub(r"[ \t]+$", "", PIECE.sub(replace, source), flags=re.M)
     body = re.sub(r"\n{3,}", "\n\n", body)
     page.text = NOTICE.format(name=template.name) + _insert_legend(body, lookup, folder)
     return page
-
-
-def _replace(match: re.Match[str], lookup: Lookup, page: Page, source: str, template: Path) -> str:
-    content, kind, marked = match.groups()
-    if kind == "missing":
-        what, _, study = " ".join(marked.split()).partition(" | ")
-        page.missing.append((what.replace("|", "\\|"), study))
-        if not study:
-            page.errors.append(f"{template.name}: [missing: {what}] names no study or command")
-        return ""
-    if kind:
-        return str(marked)
-    try:
-        return fill_field(content, lookup)
-    except ProseError as error:
-        line = source.count("\n", 0, match.start()) + 1
-        page.errors.append(f"{template.name}, line {line}: {error}")
-        return "**no kept score**"
 
 
 def _insert_legend(body: str, lookup: Lookup, folder: Path) -> str:

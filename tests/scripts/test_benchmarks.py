@@ -11,6 +11,7 @@ import pytest
 
 from scripts import bench
 from scripts.benchmarks.harness import Benchmark, Measured, Option, Report, read_table
+from scripts.pages import format_table
 from scripts.peers.installed import ABSENT
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +80,7 @@ def test_the_table_has_the_goals_and_the_tiny_sizes():
 
 def test_the_page_has_a_row_for_each_case():
     line = {"benchmark": "b", "peer": "P", "ratios": {"c": [2.0, 1.0, 3.0]}, "goals": {"c": 1.5}}
-    page = bench.to_page(list(bench.to_rows("b", 0, json.dumps(line))))
+    page = format_table(bench.HEADER, bench.to_rows("b", 0, json.dumps(line)))
     assert "| b | P | c | 2.00x | 1.00 to 3.00 | 1.5 | reached |" in page
 
 
