@@ -81,74 +81,81 @@ def draw_estimates(
     }
 
 
-def build_adam(module: BinaryAutoEncoder) -> torch.optim.Adam:
+def build_adam(module: Any) -> torch.optim.Adam:
     return torch.optim.Adam(list(module.parameters()), LR, fused=True)
+
+
+def descend_after(estimate: Callable[[], float], optimizer: torch.optim.Adam) -> Callable[[], None]:
+    """A step by the gradients that an estimate leaves."""
+
+    def step() -> None:
+        estimate()
+        optimizer.step()
+
+    return step
+
+
+def import_pyro() -> Any:
+    with peer_imports(), warnings.catch_warnings(action="ignore"):
+        import pyro
+        import pyro.infer
+        import pyro.optim
+    return pyro
+
+
+def build_svi(
+    model: Any, guide: Any, bound: Any, module: Any, x: Tensor, fused: bool = False
+) -> Way:
+    """Steps of Pyro's ``SVI`` with its own Adam, or with torch's fused one."""
+    pyro = import_pyro()
+    svi = pyro.infer.SVI(model, guide, pyro.optim.Adam({"lr": LR}), bound)
+
+    def estimate() -> float:
+        module.zero_grad()
+        return float(bound.loss_and_grads(model, guide, x)) / len(x)
+
+    own = descend_after(estimate, build_adam(module)) if fused else lambda: svi.step(x)
+    return Way(own, estimate, 1 / len(x))
 
 
 def build_binary_pyro(module: BinaryAutoEncoder, x: Tensor) -> dict[str, Way]:
     """Pyro's estimators of the model's gradient."""
-    with peer_imports(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pyro
-        from pyro import distributions as laws
-        from pyro.infer import SVI, Trace_ELBO, TraceGraph_ELBO
-        from pyro.optim import Adam
+    pyro = import_pyro()
 
-    def coins(logits: Tensor) -> Any:
-        return laws.Bernoulli(logits=logits).to_event(1)
+    def sample(name: str, logits: Tensor, **keys: Any) -> Tensor:
+        return pyro.sample(name, pyro.distributions.Bernoulli(logits=logits).to_event(1), **keys)
 
-    def pair(infer: dict[str, Any]) -> tuple[Callable[[Tensor], None], Callable[[Tensor], None]]:
-        def model(x: Tensor) -> None:
-            pyro.module("up", module.up)
-            pyro.module("visible", module.visible)
-            with pyro.plate("rows", BINARY_ROWS):
-                z2 = pyro.sample("z2", coins(module.prior_logits.expand(BINARY_ROWS, -1)))
-                z1 = pyro.sample("z1", coins(module.up[0](z2)))
-                pyro.sample("x", coins(module.visible.network(z1)), obs=x)
+    def model(x: Tensor) -> None:
+        pyro.module("up", module.up)
+        pyro.module("visible", module.visible)
+        with pyro.plate("rows", len(x)):
+            z1 = sample("z1", module.up[0](sample("z2", module.prior_logits.expand(len(x), -1))))
+            sample("x", module.visible.network(z1), obs=x)
 
+    def way(bound: Any, fused: bool = False, **infer: Any) -> Way:
         def guide(x: Tensor) -> None:
             pyro.module("down", module.down)
-            with pyro.plate("rows", BINARY_ROWS):
-                z1 = pyro.sample("z1", coins(module.down[0](x)), infer=infer)
-                pyro.sample("z2", coins(module.down[1](z1)), infer=infer)
+            with pyro.plate("rows", len(x)):
+                z1 = sample("z1", module.down[0](x), infer=infer)
+                sample("z2", module.down[1](z1), infer=infer)
 
-        return model, guide
+        return build_svi(model, guide, bound, module, x, fused)
 
-    def way(bound: Any, infer: dict[str, Any], own_optimizer: bool = True) -> Way:
-        model, guide = pair(infer)
-        optimizer = build_adam(module)
-        svi = SVI(model, guide, Adam({"lr": LR}), bound)
-
-        def estimate() -> float:
-            optimizer.zero_grad()
-            return float(bound.loss_and_grads(model, guide, x)) / BINARY_ROWS
-
-        def step() -> None:
-            estimate()
-            optimizer.step()
-
-        return Way((lambda: svi.step(x)) if own_optimizer else step, estimate, 1 / BINARY_ROWS)
-
-    at_once: dict[str, Any] = {
-        "num_particles": S,
-        "vectorize_particles": True,
-        "max_plate_nesting": 1,
-    }
-    baseline = {"baseline": {"use_decaying_avg_baseline": True}}
+    one_by_one = pyro.infer.Trace_ELBO(num_particles=S, max_plate_nesting=1)
+    keys = {"num_particles": S, "vectorize_particles": True, "max_plate_nesting": 1}
+    baseline = {"use_decaying_avg_baseline": True}
+    graph = pyro.infer.TraceGraph_ELBO(**keys)
     return {
-        "Pyro Trace_ELBO": way(Trace_ELBO(**at_once), {}),
-        "Pyro Trace_ELBO, particles one by one": way(
-            Trace_ELBO(num_particles=S, max_plate_nesting=1), {}
-        ),
-        "Pyro TraceGraph_ELBO with baselines": way(TraceGraph_ELBO(**at_once), baseline),
-        "Pyro Trace_ELBO, torch's fused Adam": way(Trace_ELBO(**at_once), {}, own_optimizer=False),
+        "Pyro Trace_ELBO": way(pyro.infer.Trace_ELBO(**keys)),
+        "Pyro Trace_ELBO, particles one by one": way(one_by_one),
+        "Pyro TraceGraph_ELBO with baselines": way(graph, baseline=baseline),
+        "Pyro Trace_ELBO, torch's fused Adam": way(pyro.infer.Trace_ELBO(**keys), fused=True),
     }
 
 
 def build_storchastic(module: BinaryAutoEncoder, x: Tensor) -> Way:
     """Storchastic's score function with the mean of the other draws as baseline."""
-    with peer_imports(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with peer_imports(), warnings.catch_warnings(action="ignore"):
         import storch
         from storch.method import ScoreFunction
         from storch.sampling import MonteCarlo
@@ -187,42 +194,25 @@ def build_storchastic(module: BinaryAutoEncoder, x: Tensor) -> Way:
         storch.add_cost(q1.log_prob(z1).sum(-1) + q2.log_prob(z2).sum(-1) - joint, "nelbo")
         return float(storch.backward())
 
-    def step() -> None:
-        estimate()
-        optimizer.step()
-
-    return Way(step, estimate)
+    return Way(descend_after(estimate, optimizer), estimate)
 
 
 def build_pyro(module: Any, x: Tensor) -> dict[str, Way]:
     """Pyro's bounds of the same model and guide."""
-    with peer_imports(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pyro
-        from pyro import distributions as laws
-        from pyro.infer import SVI, Trace_ELBO, TraceMeanField_ELBO
-        from pyro.optim import Adam
+    pyro = import_pyro()
+    laws = pyro.distributions
 
     def model(x: Tensor) -> None:
         pyro.module("up", module.generative)
-        with pyro.plate("rows", ROWS):
-            z = pyro.sample(
-                "z", laws.Normal(x.new_zeros(ROWS, 10), x.new_ones(ROWS, 10)).to_event(1)
-            )
-            pyro.sample("x", laws.Bernoulli(logits=module.generative.network(z)).to_event(1), obs=x)
+        prior = laws.Normal(x.new_zeros(len(x), 10), x.new_ones(len(x), 10)).to_event(1)
+        with pyro.plate("rows", len(x)):
+            logits = module.generative.network(pyro.sample("z", prior))
+            pyro.sample("x", laws.Bernoulli(logits=logits).to_event(1), obs=x)
 
     def guide(x: Tensor) -> None:
         pyro.module("down", module.guide)
-        with pyro.plate("rows", ROWS):
+        with pyro.plate("rows", len(x)):
             pyro.sample("z", laws.Normal(*module.guide(x)).to_event(1))
 
-    def way(bound: object) -> Way:
-        svi = SVI(model, guide, Adam({"lr": LR}), bound)
-
-        def estimate() -> float:
-            module.zero_grad()
-            return float(svi.loss_and_grads(model, guide, x)) / ROWS
-
-        return Way(lambda: svi.step(x), estimate, 1 / ROWS)
-
-    return {PYRO: way(TraceMeanField_ELBO()), "Pyro Trace_ELBO": way(Trace_ELBO())}
+    bounds = {PYRO: pyro.infer.TraceMeanField_ELBO(), "Pyro Trace_ELBO": pyro.infer.Trace_ELBO()}
+    return {name: build_svi(model, guide, bound, module, x) for name, bound in bounds.items()}
