@@ -23,8 +23,7 @@ import io
 import re
 import sys
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Set
 from pathlib import Path
 
 import numpy as np
@@ -54,20 +53,6 @@ from scripts.prose.scores import FOLDER, list_scores, load_scores
 ALIKE = 2.0
 
 
-@dataclass
-class Made:
-    """One page made again."""
-
-    name: str
-    files: dict[str, bytes] = field(default_factory=dict)  # file name -> content
-    kept: list[str] = field(default_factory=list)  # figures that could not be drawn anew
-
-    @property
-    def changed(self) -> list[str]:
-        """Files that differ from those in the folder."""
-        return [name for name, content in self.files.items() if not is_same(FOLDER / name, content)]
-
-
 def same_picture(a: bytes, b: bytes) -> bool:
     """Whether two PNGs show one figure, though fonts and edges may be drawn a little otherwise."""
     from matplotlib.image import imread
@@ -86,6 +71,14 @@ def is_same(path: Path, content: bytes) -> bool:
     return same_picture(old, content) if path.suffix == ".png" else old == content
 
 
+def write_changed(files: dict[str, bytes], check: bool) -> list[str]:
+    """Names of the files that differ from those in the folder, written unless ``check``."""
+    changed = [name for name, content in files.items() if not is_same(FOLDER / name, content)]
+    for name in [] if check else changed:
+        write_bytes(FOLDER / name, files[name])
+    return changed
+
+
 def with_prose(made: str, old: str) -> str:
     """The page with what was written by hand in the old one, each piece before the first of the
     lines after it there that the page has too, or else at its end."""
@@ -99,38 +92,42 @@ def with_prose(made: str, old: str) -> str:
     return made
 
 
-def make(name: str, output_dir: Path | None, launched: str | None = None) -> Made:
-    """The page of a study, its figures called ``<name>_<figure>.png``, and with records what is
-    kept of them; ``launched``: the name that they have there.
+def make(name: str, output_dir: Path | None, launched: str | None) -> dict[str, bytes]:
+    """Files of a study's page: its figures are called ``<name>_<figure>.png``, and with records
+    there is what is kept of them; ``launched``: the name that they have there.
 
     Raises:
         ConfigError: there are neither kept scores nor records.
     """
     study, kept = read_kept(name, output_dir)
-    result = Made(name)
     snapshot = snapshots.load(launched or name, output_dir) if output_dir else None
+    files = {}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write(name, study, snapshot, folder, kept, forms=("md",))
         page = (folder / f"{name}.md").read_text(encoding="utf-8")
         for stem in re.findall(r"^!\[.*\]\((\S+)\.png\)$", page, re.M):
-            result.files[f"{name}_{stem}.png"] = (folder / f"{stem}.png").read_bytes()
+            files[f"{name}_{stem}.png"] = (folder / f"{stem}.png").read_bytes()
             page = page.replace(f"]({stem}.png)", f"]({name}_{stem}.png)")
         reruns = find_reruns(FOLDER if snapshot is None else folder)
         if name in reruns:
             page = note_rerun(page, reruns[name])
         old = FOLDER / f"{name}.md"
         page = with_prose(page, old.read_text(encoding="utf-8") if old.exists() else "")
-        result.files[f"{name}.md"] = page.encode()
-        if snapshot is None:
-            drawable = {spec.name for spec in [*study.figures, *study.spreads, *study.ranks]}
-            result.kept += [
-                f"{name}_{stem}.png" for stem in kept.pictures() if stem not in drawable
-            ]
-        else:
-            for end in ("replicates.csv", "origin.json"):
-                result.files[f"{name}_{end}"] = (folder / f"{name}_{end}").read_bytes()
-    return result
+        files[f"{name}.md"] = page.encode()
+        for end in ("replicates.csv", "origin.json") if snapshot else ():
+            files[f"{name}_{end}"] = (folder / f"{name}_{end}").read_bytes()
+    return files
+
+
+def list_undrawable(name: str) -> list[str]:
+    """Figures of a study with kept scores that were drawn from records, which were not kept."""
+    try:
+        study, kept = load_scores(FOLDER, name)
+    except ConfigError:  # its page was named as wrong
+        return []
+    drawable = {spec.name for spec in [*study.figures, *study.spreads, *study.ranks]}
+    return [f"{name}_{stem}.png" for stem in kept.pictures() if stem not in drawable]
 
 
 def read_kept(name: str, output_dir: Path | None) -> tuple[StudyDefinition, Kept]:
@@ -169,14 +166,12 @@ def make_prose(check: bool) -> list[str]:
         except ConfigError as error:
             wrong = [str(error)]
         errors += wrong
-    for path, text in texts.items():
-        if path.is_file() and path.read_text(encoding="utf-8") == text:
-            continue
+    files = {path.relative_to(FOLDER).as_posix(): text.encode() for path, text in texts.items()}
+    for name in write_changed(files, check):
         if check:
-            errors.append(f"{path.name}: differs from its template and scores")
+            errors.append(f"{Path(name).name}: differs from its template and scores")
         else:
-            write_bytes(path, text.encode())
-            print(f"written: {path.relative_to(FOLDER)}")
+            print(f"written: {name}")
     return [*errors, *find_typed_pages(FOLDER)]
 
 
@@ -194,20 +189,17 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def make_study(name: str, arguments: argparse.Namespace) -> tuple[bool, list[str]]:
-    """Makes one page again: True if it is what its scores give, and figures left as they are."""
+def make_study(name: str, arguments: argparse.Namespace) -> bool:
+    """Makes one page again; True if it is what its scores give."""
     try:
-        result = make(name, arguments.keep, arguments.launched)
+        changed = write_changed(make(name, arguments.keep, arguments.launched), arguments.check)
     except ConfigError as error:
         print(f"{name}: {error}")
-        return False, []
-    changed = result.changed
+        return False
     if changed:
         done = "differs" if arguments.check else "written"
         print(f"{name}: {done}: {', '.join(changed)}", flush=True)
-    for file in [] if arguments.check else changed:
-        write_bytes(FOLDER / file, result.files[file])
-    return not changed, result.kept
+    return not changed
 
 
 def main(argv: list[str]) -> int:
@@ -224,32 +216,24 @@ def main(argv: list[str]) -> int:
     pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing", "printed", "cost"}
     names = arguments.study or [name for name in scores if name in pages]
     outcomes = [make_study(name, arguments) for name in ([] if arguments.prose else names)]
-    right = sum(is_right for is_right, _ in outcomes)
     errors = [] if arguments.study else make_prose(arguments.check)
-    for line in errors:
-        print(line)
-    print(f"{right} of {len(outcomes)} pages are what their scores give")
+    print(*errors, f"{sum(outcomes)} of {len(outcomes)} pages are what their scores give", sep="\n")
     if not arguments.study and not arguments.prose:
-        left = [figure for _, figures in outcomes for figure in figures]
-        print_left_alone(left, pages - scores.keys(), scores.keys() - pages)
-    return int(bool(errors) or (arguments.check and right < len(outcomes)))
+        print_left_alone(pages, scores.keys())
+    return int(bool(errors) or (arguments.check and not all(outcomes)))
 
 
-def print_left_alone(
-    figures: Iterable[str], unscored: Iterable[str], pageless: Iterable[str]
-) -> None:
+def print_left_alone(pages: Set[str], scores: Set[str]) -> None:
     """Prints what was not made again."""
-    for message, items in (
-        ("figures drawn from records that were not kept, left as they are", figures),
-        (
-            "pages without kept scores (of scripts, or from before scores were kept), left alone",
-            unscored,
-        ),
-        (
-            "scores without a page of their own (README.md tells of them; name one to make its page)",
-            pageless,
-        ),
-    ):
+    figures = [figure for name in pages & scores for figure in list_undrawable(name)]
+    lists = {
+        "figures drawn from records that were not kept, left as they are": figures,
+        "pages without kept scores (of scripts, or from before scores were kept), left alone": pages
+        - scores,
+        "scores without a page of their own (README.md tells of them; name one to make its page)": scores
+        - pages,
+    }
+    for message, items in lists.items():
         print(f"{message}: {', '.join(sorted(items)) or 'none'}")
 
 

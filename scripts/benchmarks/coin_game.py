@@ -13,7 +13,6 @@ from argparse import Namespace
 from torch import Tensor
 
 from runner.execution.rng import Streams
-from scripts.benchmarks.game_runs import assert_same_law
 from scripts.benchmarks.harness import Report
 from scripts.benchmarks.workloads import component, load
 
@@ -42,6 +41,7 @@ def measure(options: Namespace, report: Report) -> None:
         play(20, engine)  # warm-up
     seconds, rewards = play(options.episodes, "compiled")
     slow, others = play(options.by_tensors, "tensors")
-    assert_same_law("coin game", [rewards[:, : options.by_tensors], others])
+    means = {"compiled": rewards[:, : options.by_tensors].mean(1), "tensors": others.mean(1)}
+    report.assert_equal_means(means, most=5.0)
     report.record("10,000 episodes in 15 s", [MOST / seconds])
     report.record("tensors", [slow / seconds])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -48,15 +47,3 @@ def learn(
         is_compiled = isinstance(state, CompiledPlayerState)  # counts rounds of the grid
         rounds += int(state.plays.moves.sum()) if is_compiled else problem.replicates
     return inference.posterior(state).rewards, seconds / rounds
-
-
-def assert_same_law(name: str, rewards: Sequence[Tensor]) -> None:
-    """Check that mean rewards of two engines [R, T] agree within five standard errors.
-
-    Raises:
-        AssertionError: they do not.
-    """
-    per_seed = [r.mean(1) for r in rewards]
-    means = [float(r.mean()) for r in per_seed]
-    error = sum(float(r.var()) / len(r) for r in per_seed) ** 0.5
-    assert abs(means[0] - means[1]) < 5 * error, f"{name}: the engines disagree, {means}"

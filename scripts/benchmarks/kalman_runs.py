@@ -9,7 +9,7 @@ from components.series.posteriors.filtered import Filtered
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Way
-from scripts.benchmarks.workloads import component
+from scripts.benchmarks.workloads import component, train
 
 
 def build_steps(model: LinearGaussianModule, problem: Sequence) -> Way:
@@ -17,10 +17,8 @@ def build_steps(model: LinearGaussianModule, problem: Sequence) -> Way:
     kalman, rng = component("inference", "kalman"), Streams(0)
 
     def run() -> Filtered:
-        state = kalman.init(model, problem, rng)
-        for _, batch in problem.batches("observation", rng, 0, problem.observations.shape[1]):
-            state, _ = kalman.step(state, batch, rng)
-        return kalman.posterior(state)
+        times = problem.observations.shape[1]
+        return kalman.posterior(train(kalman, model, problem, rng, times))
 
     return run
 

@@ -13,7 +13,7 @@ from components.series.models.stochastic_volatility import VolatilityModule
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Report, Seconds, Way
-from scripts.benchmarks.workloads import component
+from scripts.benchmarks.workloads import component, train
 from scripts.peers.particles_filters import MU, PHI, SIGMA
 
 
@@ -34,10 +34,8 @@ def build_filter(model: Any, problem: Sequence, particles: int) -> Way:
     seeds = count()
 
     def run() -> Tensor:
-        rng = Streams(next(seeds))
-        state = inference.init(model, problem, rng)
-        for _, batch in problem.batches("observation", rng, 0, problem.observations.shape[1]):
-            state, _ = inference.step(state, batch, rng)
+        times = problem.observations.shape[1]
+        state = train(inference, model, problem, Streams(next(seeds)), times)
         return inference.posterior(state).log_normaliser
 
     return run

@@ -11,7 +11,7 @@ from arviz_stats.base import array_stats
 
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
-from scripts.benchmarks.workloads import component
+from scripts.benchmarks.workloads import component, train
 from scripts.peers.structural_samplers import DF, GUESS, Array
 
 TIMES = 104
@@ -35,19 +35,12 @@ def draw_series(columns: int) -> tuple[Array, Array]:
 
 def build_problem(y: Array, X: Array, u: Array | None = None) -> Sequence:
     extras: dict[str, Any] = {}
-    if X.shape[1]:
-        extras = {
-            "regressors": torch.tensor(X[:TIMES]),
-            "regressor_names": [f"x{j}" for j in range(X.shape[1])],
-        }
-    if u is not None:
-        extras |= {
-            "inputs": torch.tensor(u[:TIMES]),
-            "input_names": [f"u{j}" for j in range(u.shape[1])],
-        }
-    return Sequence(
-        "simulated", None, torch.tensor(y[:TIMES]).view(1, -1, 1), None, ["y"], **extras
-    )
+    for name, columns in (("regressor", X), ("input", u)):
+        if columns is not None and columns.shape[1]:
+            extras[f"{name}s"] = torch.tensor(columns[:TIMES])
+            extras[f"{name}_names"] = [f"{name}{j}" for j in range(columns.shape[1])]
+    series = torch.tensor(y[:TIMES]).view(1, -1, 1)
+    return Sequence("simulated", None, series, None, ["y"], **extras)
 
 
 def build_ours(y: Array, X: Array, chains: int, size: float | None = 3.0) -> Callable[[int], Array]:
@@ -61,18 +54,16 @@ def build_ours(y: Array, X: Array, chains: int, size: float | None = 3.0) -> Cal
     model = component(
         "model", "structural", blocks=blocks, upper=None, r2=0.8, df=50.0 if X.shape[1] else 0.01
     )
-    state = component("inference", "structural_gibbs", chains=chains).init(
-        model.build(series, rng), series, rng
-    )
+    gibbs = component("inference", "structural_gibbs", chains=chains)
+    state = gibbs.init(model.build(series, rng), series, rng)
     place = state.place
 
     def run(n: int) -> Array:
         nonlocal place
         rows = []
         for _ in range(n // BLOCK):
-            place, _, draws = state.sweeps.advance(
-                place, state.sweeps.numbers(BLOCK, chains, rng.noise, twice=False)
-            )
+            numbers = state.sweeps.numbers(BLOCK, chains, rng.noise, twice=False)
+            place, _, draws = state.sweeps.advance(place, numbers)
             rows.append(draws)
         return torch.cat(rows).numpy()
 
@@ -91,12 +82,8 @@ def fit() -> None:
         component("block", "regression", expected_size=3.0),
     ]
     gibbs = component("inference", "structural_gibbs", chains=4, burn_in=0, thinning=1)
-    state = gibbs.init(
-        component("model", "structural", blocks=blocks).build(series, rng), series, rng
-    )
-    for _, batch in series.batches("series", rng, 0, 1000):
-        state, _ = gibbs.step(state, batch, rng)
-    assert gibbs.posterior(state).n_draws == 1000
+    model = component("model", "structural", blocks=blocks).build(series, rng)
+    assert gibbs.posterior(train(gibbs, model, series, rng, 1000)).n_draws == 1000
 
 
 def bulk_ess(draws: Array) -> float:

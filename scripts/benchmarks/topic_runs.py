@@ -11,7 +11,7 @@ from components.topics.corpus import Corpus
 from components.topics.topic_posterior import Topics
 from components.topics.topic_scores import completion, perplexity, proportions
 from runner.execution.rng import Streams
-from scripts.benchmarks.workloads import component
+from scripts.benchmarks.workloads import component, train
 from scripts.peers.topic_models import (
     PRIOR,
     count_words,
@@ -29,10 +29,7 @@ def fit_ours(problem: Corpus, name: str, steps: int, seed: int, K: int, **keys: 
     rng = Streams(seed)
     inference = component("inference", name, **keys)
     model = component("model", "lda", n_topics=K, alpha=PRIOR, eta=PRIOR).build(problem, rng)
-    state = inference.init(model, problem, rng)
-    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
-        state, _ = inference.step(state, batch, rng)
-    return inference.posterior(state).topics[-1]
+    return inference.posterior(train(inference, model, problem, rng, steps)).topics[-1]
 
 
 K = 10  # topics

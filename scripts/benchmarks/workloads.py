@@ -35,6 +35,14 @@ def load(name: str, seeds: int = 1, seed: int = 0, dtype: Any = torch.float64, *
     return component("dataset", name, **keys).load(Streams(seed), setting)
 
 
+def train(method: Any, model: Any, problem: Any, rng: Any, steps: int) -> Any:
+    """State of an inference method after some steps on the batches that it takes."""
+    state = method.init(model, problem, rng)
+    for _, batch in problem.batches(method.requires.batch_kind, rng, 0, steps):
+        state, _ = method.step(state, batch, rng)
+    return state
+
+
 def steps_of(inference: Any, problem: Any, batch: Any, model: Any, rng: Any) -> Way:
     """Steps of an inference method from its initial state, one a call; each returns its info."""
     state = inference.init(model, problem, rng)
