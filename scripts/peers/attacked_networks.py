@@ -11,11 +11,10 @@ from torch import Tensor, nn
 
 from components.attackers.criteria import SPREAD
 from components.contracts.problems import Batch
-from components.models.networks.cnn import CNN
-from components.models.networks.mlp import MLP
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
+from scripts.benchmarks.workloads import component
 from scripts.peers.installed import peer_imports
 
 STEPS, ALPHA = 40, 2.5 / 40  # α / ε
@@ -91,23 +90,18 @@ def build_ours(module: nn.Sequential) -> PointEstimate:
     x = module[0].seen if images else torch.zeros(1, 784)
     y = torch.zeros(len(x), 1, dtype=torch.long)
     train = Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
-    problem = Supervised(
-        "images", "classes", train, train, None, n_classes=10, image_shape=(28, 28)
-    )
-    yaml: dict[str, Any] = {"activation": "relu", "dropout": 0.0, "prior_std": 1.0}
+    shape = {"n_classes": 10, "image_shape": (28, 28)}
+    problem = Supervised("images", "classes", train, train, None, **shape)
+    keys: dict[str, Any] = {"widths": [400, 400]}
     if images:
-        yaml |= {
+        keys = {
             "channels": list(CHANNELS),
             "kernel": KERNEL,
             "downsampling": "stride",
             "widths": [],
         }
-        network = CNN(name="cnn", **yaml).build(problem, Streams(0))
-    else:
-        yaml |= {"widths": [400, 400], "prior_init": 1.0, "biases": "random", "noise": 1.0}
-        network = MLP(name="mlp", noise_init=1.0, noise_spread=None, **yaml).build(
-            problem, Streams(0)
-        )
+    model = component("model", "cnn" if images else "mlp", **keys)
+    network = model.build(problem, Streams(0))
     with torch.no_grad():
         network.theta.copy_(torch.cat([w.flatten() for w in module.parameters()]))
     return PointEstimate(network.requires_grad_(False))

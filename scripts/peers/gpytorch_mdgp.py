@@ -81,6 +81,32 @@ def relative_difference(a: Tensor, b: Tensor) -> float:
     return float(((a - b).norm() / b.norm()).detach())
 
 
+def natural_gradients(layer: GPLayer) -> dict[str, Tensor]:
+    """Gradients of a layer of ours in the parameters of peers, whose lengthscales and variances are
+    no logarithms."""
+    return {
+        "Z": layer.inducing.grad,
+        "lengthscale": layer.log_lengthscale.grad / layer.log_lengthscale.exp(),
+        "variance": layer.log_variance.grad / layer.log_variance.exp(),
+        "q_mean": layer.q_mean.grad.squeeze(1),
+        "q_tril": layer.q_tril.grad.squeeze(1),
+    }
+
+
+def peer_gradients(layer: PeerLayer) -> dict[str, Tensor]:
+    """The same of a layer of GPyTorch, which learns the inverse softplus of both."""
+    q = layer.variational_strategy._variational_distribution
+    base, scale = layer.covar_module.base_kernel, layer.covar_module
+    lengthscale = base.raw_lengthscale.grad / torch.sigmoid(base.raw_lengthscale)
+    return {
+        "Z": layer.variational_strategy.inducing_points.grad,
+        "lengthscale": lengthscale.squeeze(1),
+        "variance": scale.raw_outputscale.grad / torch.sigmoid(scale.raw_outputscale),
+        "q_mean": q.variational_mean.grad,
+        "q_tril": q.chol_variational_covar.grad.tril(),
+    }
+
+
 def gradient_difference(ours: MultiTaskDGP, peer: Peer, batch: Batch, noise: DGPNoise) -> float:
     """Largest relative difference between the gradients, parameter by parameter, and between the
     bounds."""
@@ -90,26 +116,10 @@ def gradient_difference(ours: MultiTaskDGP, peer: Peer, batch: Batch, noise: DGP
     b = peer.elbo(batch, noise)
     a.backward()
     b.backward()
-    differences = [relative_difference(a, b)]
-    for layer, other in zip(
-        ours.layers().values(), (peer.shared, peer.specific, peer.top), strict=True
-    ):
-        q = other.variational_strategy._variational_distribution
-        base, scale = other.covar_module.base_kernel, other.covar_module
-        # Chain rules of the two parameterisations: ours are logarithms, theirs are softplus.
-        pairs = [
-            (layer.inducing.grad, other.variational_strategy.inducing_points.grad),
-            (layer.q_mean.grad.squeeze(1), q.variational_mean.grad),
-            (layer.q_tril.grad.squeeze(1), q.chol_variational_covar.grad.tril()),
-            (
-                layer.log_lengthscale.grad / layer.log_lengthscale.exp(),
-                (base.raw_lengthscale.grad / torch.sigmoid(base.raw_lengthscale)).squeeze(1),
-            ),
-            (
-                layer.log_variance.grad / layer.log_variance.exp(),
-                scale.raw_outputscale.grad / torch.sigmoid(scale.raw_outputscale),
-            ),
-        ]
-        differences += [relative_difference(p, r) for p, r in pairs]
-    p, r = ours.likelihood.raw_noise.grad, peer.likelihood.noise_covar.raw_noise.grad.squeeze(-1)
-    return max([*differences, relative_difference(p, r)])
+    noise_gradient = peer.likelihood.noise_covar.raw_noise.grad.squeeze(-1)
+    pairs = [(a, b), (ours.likelihood.raw_noise.grad, noise_gradient)]
+    peers = (peer.shared, peer.specific, peer.top)
+    for layer, other in zip(ours.layers().values(), peers, strict=True):
+        theirs = peer_gradients(other)
+        pairs += [(g, theirs[name]) for name, g in natural_gradients(layer).items()]
+    return max(relative_difference(p, r) for p, r in pairs)
