@@ -97,10 +97,10 @@ results-all: setup ## run the studies with kept scores again until BUDGET=8h is 
 	$(BIN)/python -m scripts.results_all --budget $(BUDGET)
 
 outputs: setup ## run what README and docs/methods print again, and write its output and figures there
-	$(BIN)/python -m scripts.page_outputs
+	$(BIN)/python -m scripts.outputs
 
 tutorials: setup ## run the commands of docs/tutorials and write their outputs and pictures there
-	$(BIN)/python -m scripts.tutorial_outputs
+	$(BIN)/python -m scripts.outputs --tutorials
 
 lock: setup ## write requirements.lock: the versions of this environment with hashes, once its tests have passed
 	$(BIN)/python -m pip install --quiet uv

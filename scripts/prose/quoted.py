@@ -1,6 +1,6 @@
 """Results that guides and tutorials quote: each has to be in an output that the same page prints.
 
-Slow tests run what the outputs come from again (``scripts.page_outputs``, ``scripts.tutorial_outputs``).
+Slow tests run what the outputs come from again (``scripts.outputs``).
 A fraction, a percentage, a number with ± and a multiple in words (*nine times*) count as results.
 ``0.95<!-- setting -->`` and ``0.90<!-- print -->`` are none of ours.
 """

@@ -9,19 +9,11 @@ from pathlib import Path
 import pytest
 from support.runs.installed import build_wheel, install
 
-from scripts.tutorial_outputs import (
-    COLUMNS,
-    PAGES,
-    PICTURE_BYTES,
-    ROOT,
-    Command,
-    File,
-    Output,
-    parse,
-    read_minutes,
-    run_page,
-    select_lines,
-)
+from scripts.outputs.__main__ import COLUMNS, ROOT, run_page
+from scripts.outputs.__main__ import TUTORIALS as PAGES
+from scripts.outputs.comparison import select_lines
+from scripts.outputs.parts import Command, File, Output, parse, read_minutes
+from scripts.outputs.pictures import PICTURE_BYTES
 
 SIX_GOALS = (
     "reproduce_a_table",
@@ -52,7 +44,7 @@ def test_a_page_is_files_and_commands_in_order():
     assert parse(page) == [
         File("a.py", "# a.py\nprint(1)\n"),
         Command("python a.py"),
-        Command("runner x \\\n      y=1", (Output("b\n", ["^b"]),)),
+        Command("runner x \\\n      y=1", (Output("b\n", keep=["^b"]),)),
         File("c.csv", "u,v\n"),
     ]
 
@@ -63,7 +55,7 @@ def test_a_page_runs_in_its_folder(tmp_path):
         "<!-- output\nkeep: [^x]\n-->\n```text\n```\n"
     )
     shown: list[str] = []
-    run_page(page, tmp_path, os.environ, lambda _, lines: shown.append(lines))
+    run_page(page, tmp_path, os.environ, lambda _, lines, __: shown.append(lines))
     assert shown == ["…\nx 1\n"]
     with pytest.raises(RuntimeError, match="exit code 3"):
         run_page("    exit 3\n", tmp_path, os.environ)
@@ -126,7 +118,7 @@ def test_a_newcomer_gets_through(page, programs, tmp_path):
         "OMP_NUM_THREADS": "1",
     }
 
-    def compare(output: Output, lines: str) -> None:
+    def compare(output: Output, lines: str, folder: Path) -> None:
         missing = set(to_words(output.shown)) - set(to_words(lines))
         assert not missing, f"the page shows {missing}; printed:\n{lines}"
 

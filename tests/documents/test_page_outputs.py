@@ -7,17 +7,11 @@ from support.runs.printed_commands import ROOT, printed
 
 from runner.report import results
 from scripts import readme_table
-from scripts.page_outputs import (
-    PAGES,
-    Output,
-    fill,
-    find_outputs,
-    is_same_output,
-    run,
-    select_lines,
-)
+from scripts.outputs.__main__ import PAGES, build_environment, run_command
+from scripts.outputs.comparison import is_same_output, select_lines
+from scripts.outputs.parts import Output, fill, find_outputs, parse
 
-OUTPUTS = [(page, output) for page in PAGES for output in find_outputs(page)]
+OUTPUTS = [(page, output) for page in PAGES for output in find_outputs(page.read_text("utf-8"))]
 
 
 def test_lines_that_are_not_kept_become_one_mark():
@@ -34,20 +28,18 @@ def test_outputs_are_compared_by_words_and_numbers():
     assert not is_same_output(old, old.replace("nlpp", "rmse"), timed=True)
 
 
-def test_a_page_is_filled(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("<!-- output\nrun: +experiment=mog\nkeep: [b]\n-->\n```text\nold\n```\nend\n")
-    assert find_outputs(page) == [Output("+experiment=mog", ["b"])]
-    new = fill(page, lambda output: f"{output.run}\nb\n")
-    assert new.endswith("```text\n…\nb\n```\nend\n")
+def test_a_page_is_filled():
+    block = "<!-- output\nrun: +experiment=mog\nkeep: [b]\n-->\n```text\n{}```\nend\n"
+    page = "    runner is not run here\n\n" + block
+    assert find_outputs(page.format("old\n")) == [Output("old\n", "+experiment=mog", ["b"])]
+    assert fill(page.format("old\n"), ["…\nb\n"]) == page.format("…\nb\n")
 
 
 @pytest.mark.parametrize(("page", "output"), OUTPUTS, ids=lambda value: getattr(value, "stem", ""))
 def test_what_a_page_shows_is_a_command_that_it_prints(page, output):
     assert output.words in [list(command.words) for command in printed() if command.page == page]
     text = page.read_text(encoding="utf-8")
-    block = text.partition(output.run)[2].partition("```text\n")[2].partition("```")[0]
-    assert len(block.splitlines()) > 3
+    assert len(output.shown.splitlines()) > 3
     for figure in output.figures.values():
         assert (ROOT / figure).is_file()
         assert f"{figure.removeprefix('docs/')})" in text
@@ -87,9 +79,8 @@ def test_readme_names_the_goals_and_their_tutorials():
 @pytest.mark.slow  # minutes, most of them of the four filters
 @pytest.mark.parametrize(("page", "output"), OUTPUTS, ids=lambda value: getattr(value, "stem", ""))
 def test_a_run_prints_what_its_page_shows(page, output, tmp_path):
-    text = page.read_text(encoding="utf-8")
-    block = text.partition(output.run)[2].partition("```text\n")[2].partition("```")[0]
-    printed_text = run(output, tmp_path)
+    command = next(step for step in parse(page.read_text("utf-8")) if output in step.outputs)
+    printed_text = run_command(command, tmp_path, build_environment())
     if simulated := re.search(r"^(?:data|target) (\S+-sim)\b", printed_text, re.M):
         pytest.skip(f"the data are simulated here: {simulated[1]}")
-    assert is_same_output(block, select_lines(printed_text, output.keep), output.timed)
+    assert is_same_output(output.shown, select_lines(printed_text, output.keep), output.timed)

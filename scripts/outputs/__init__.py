@@ -1,0 +1,1 @@
+"""Outputs of commands that pages show (``python -m scripts.outputs``)."""

@@ -1,0 +1,21 @@
+"""Pictures of tutorials, small enough for a repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PIL import Image
+
+PICTURE_BYTES = 100_000
+
+
+def save_picture(source: Path, target: Path) -> None:
+    """Copies a picture, with fewer colours, and smaller until it has at most PICTURE_BYTES."""
+    picture = Image.open(source).convert("RGB")
+    if picture.width > 900:
+        picture = picture.resize((900, round(picture.height * 900 / picture.width)))
+    for colours in (128, 64, 32, 16):
+        picture.quantize(colours).save(target, optimize=True)
+        if target.stat().st_size <= PICTURE_BYTES:
+            return
+    raise ValueError(f"{target}: more than {PICTURE_BYTES} bytes")
