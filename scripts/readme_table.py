@@ -16,10 +16,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import yaml
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from runner.disk.atomic import write_text
 from runner.report.results import Cell, TableLayout, layout_table
+from runner.study.definition import Row
+from scripts.pages import render
 from scripts.prose.scores import FOLDER, load_scores
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,26 +71,24 @@ def load_tables(study: str) -> list[TableLayout]:
 
 def find_cell(entry: Entry) -> Cell:
     """The cell that an entry shows."""
-    (cell,) = (
-        cell
-        for table in load_tables(entry.study)
-        if table.spec.name == entry.table
-        for row, line in table.rows
-        for cell in line
-        if (row.name, cell.column) == (entry.row, entry.column)
-    )
-    return cell
+    cells = {(row.name, cell.column): cell for row, cell in list_cells(entry.study, entry.table)}
+    return cells[entry.row, entry.column]
+
+
+def list_cells(study: str, table: str | None = None) -> list[tuple[Row, Cell]]:
+    """Cells of a study, or of one of its tables, with their rows."""
+    return [
+        (row, cell)
+        for layout in load_tables(study)
+        if table in (None, layout.spec.name)
+        for row, cells in layout.rows
+        for cell in cells
+    ]
 
 
 def count_verdicts(study: str) -> Counter[str]:
     """Verdicts on the numbers of a study that can be compared with published ones."""
-    words = (
-        cell.verdict.word
-        for table in load_tables(study)
-        for _, line in table.rows
-        for cell in line
-        if cell.verdict is not None
-    )
+    words = (cell.verdict.word for _, cell in list_cells(study) if cell.verdict is not None)
     return Counter(word for word in words if word in COUNTED)
 
 
@@ -99,7 +102,7 @@ def _format(mean: float, se: float | None, text: str) -> str:
     return f"{mean:.{decimals}f} ± {se:.{decimals}f}"
 
 
-def table_row(entry: Entry) -> str:
+def table_row(entry: Entry) -> tuple[str, ...]:
     """One line of the table."""
     cell = find_cell(entry)
     number = cell.number
@@ -107,89 +110,63 @@ def table_row(entry: Entry) -> str:
     if number is None or summary is None or cell.verdict is None:
         raise ValueError(f"{entry.study}: {entry.row}, {entry.column} has no pair of numbers")
     counts = count_verdicts(entry.study)
-    verdicts = ", ".join(f"{counts[word]} {COUNTED[word]}" for word in COUNTED if counts[word])
-    cells = (
+    return (
         f"[{entry.study}](docs/results/{entry.study}.md)",
         f"{entry.quantity} ({entry.source})",
         _format(number.mean, number.se, number.text),
         _format(summary.mean, summary.se, number.text) + ("†" if cell.doubted else ""),
         str(summary.n),
         str(cell.verdict.word),
-        verdicts,
+        ", ".join(f"{counts[word]} {COUNTED[word]}" for word in COUNTED if counts[word]),
     )
-    return f"| {' | '.join(cells)} |"
 
 
 def table() -> str:
     """The table in Markdown."""
-    head = "| study | number | published | ours | runs | verdict | all numbers of the study |"
-    return "\n".join((head, "|---|---|---:|---:|---:|---|---|", *map(table_row, ENTRIES))) + "\n"
+    return render("readme_table", rows=map(table_row, ENTRIES))
 
 
 def panel_cells(entry: Entry) -> list[tuple[str, Cell]]:
     """Label and cell of each line of a panel."""
     lines = []
-    for layout in load_tables(entry.study):
-        if layout.spec.name != entry.table:
-            continue
-        for row, cells in layout.rows:
-            match = re.match(entry.panel_rows, row.name)
-            if match is None:
-                continue
-            for cell in cells:
-                if cell.number is None or cell.summary is None:
-                    continue
-                if entry.by_column:
-                    label = " ".join((*match.groups(), cell.column))
-                    lines.append((label, cell))
-                elif cell.column == entry.column:
-                    lines.append((match[1], cell))
+    for row, cell in list_cells(entry.study, entry.table):
+        match = re.match(entry.panel_rows, row.name)
+        is_shown = entry.by_column or cell.column == entry.column
+        if match and is_shown and cell.number is not None and cell.summary is not None:
+            names = [*match.groups(), cell.column]
+            lines.append((" ".join(names if entry.by_column else names[:1]), cell))
     return lines
 
 
+def draw_panel(axes: Axes, entry: Entry) -> None:
+    """Published and our means of the lines of a panel, with two standard errors."""
+    lines = panel_cells(entry)
+    places = np.arange(len(lines))
+    published = [(cell.number.mean, cell.number.uncertainty) for _, cell in lines]
+    ours = [(cell.summary.mean, cell.summary.se or 0.0) for _, cell in lines]
+    grey = {"fmt": "D", "color": "0.45", "markerfacecolor": "white", "label": "published"}
+    blue = {"fmt": "o", "color": "tab:blue", "label": "ours"}
+    for numbers, shift, style in ((published, -0.15, grey), (ours, 0.15, blue)):
+        means, errors = np.transpose(numbers)
+        axes.errorbar(means, places + shift, xerr=2 * errors, **style)
+    axes.set_yticks(places, [label for label, _ in lines], fontsize=8)
+    axes.invert_yaxis()
+    if entry.log:
+        axes.set_xscale("log")
+    axes.set_title(f"{entry.study} ({entry.source})", fontsize=10)
+    axes.set_xlabel(entry.quantity.partition(":")[2].strip().partition(" on ")[0])
+
+
 def draw(target: Path) -> None:
-    """The picture: a panel for each study, published and our mean with two standard errors."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(2, 3, figsize=(13, 7), layout="constrained")
+    """The picture: a panel for each study."""
+    figure = Figure(figsize=(13, 7), layout="constrained")
+    panels = figure.subplots(2, 3)
     for axes, entry in zip(panels.flat, ENTRIES, strict=True):
-        lines = panel_cells(entry)
-        for place, (_, cell) in enumerate(lines):
-            ours = cell.summary
-            number = cell.number
-            if ours is None or number is None:
-                continue
-            axes.errorbar(
-                number.mean,
-                place - 0.15,
-                xerr=2 * number.uncertainty,
-                fmt="D",
-                color="0.45",
-                markerfacecolor="white",
-                label="published" if not place else None,
-            )
-            axes.errorbar(
-                ours.mean,
-                place + 0.15,
-                xerr=2 * (ours.se or 0.0),
-                fmt="o",
-                color="tab:blue",
-                label="ours" if not place else None,
-            )
-        axes.set_yticks(range(len(lines)), [label for label, _ in lines], fontsize=8)
-        axes.invert_yaxis()
-        if entry.log:
-            axes.set_xscale("log")
-        axes.set_title(f"{entry.study} ({entry.source})", fontsize=10)
-        axes.set_xlabel(entry.quantity.partition(":")[2].strip().partition(" on ")[0])
+        draw_panel(axes, entry)
     handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=2, frameon=False)
     figure.suptitle("Published and our means, ± 2 standard errors", x=0.01, ha="left")
     figure.savefig(target, dpi=100)
-    pyplot.close(figure)
 
 
 def main(argv: list[str]) -> int:
