@@ -1,16 +1,4 @@
-"""PGD with 40 steps against torchattacks, foolbox and the Adversarial Robustness Toolbox.
-
-    python -m scripts.benchmarks attacks --images 100 --repeats 5
-
-All attack the same trained networks (784-400-400-10 and convolutional) from the images themselves,
-at an ε that breaks about half of them.  Ours runs as attacks do by default, where broken images
-take no more time; through all steps, as the others do; and, where the CPU multiplies bfloat16, with
-gradients in that format, against full precision and judged in it.
-
-Our products in float32 are oneDNN's, the peers' MKL's, which does without AVX-512 on an AMD EPYC:
-there the MLP's ratio through all steps is 2.1, and its goal is for processors on which both take the
-same time.  Against oneDNN's float32 bfloat16 is 1.6 (MLP) and 1.5 (CNN) times faster; against MKL's it
-was 3.0 and 1.7."""
+"""Evasion attacks on networks."""
 
 from __future__ import annotations
 
@@ -18,24 +6,87 @@ from argparse import Namespace
 from contextlib import suppress
 from functools import partial
 from itertools import product
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
-from components.attackers.evasion.loop import multiplies
-from scripts.benchmarks.attack_runs import (
-    assert_equal,
-    assert_rounding_harmless,
-    build_attack,
-    find_eps,
-)
+from components.attackers.attacked import Attacked
+from components.attackers.evasion.loop import Ascent, ascend, multiplies
+from components.contracts.victim import Precision
 from scripts.benchmarks.harness import Report
-from scripts.peers.attacked_networks import build_peers, draw_images, train_networks
+from scripts.peers.attacked_networks import (
+    ALPHA,
+    STEPS,
+    Attack,
+    build_ours,
+    build_peers,
+    draw_images,
+    train_networks,
+)
 from scripts.peers.installed import AbsentPeer
 
+PEERS = ("torchattacks", "foolbox", "ART")
 WHOLE, ROUNDED = ", all steps", ", all steps, bfloat16 against full precision"
 
 
+def build_attack(
+    network: Any, eps: float, precision: Precision = "full", stop: bool = False
+) -> Attack:
+    ascent = Ascent("linf", STEPS, ALPHA, stop_when_broken=stop, precision=precision)
+    victim = Attacked(build_ours(network), (0.0, 1.0))
+    return lambda x, y: ascend(victim, x, y[:, None], torch.Generator(), eps, ascent)
+
+
+def robust_accuracy(network: Any, x: Tensor, y: Tensor) -> float:
+    return float((network(x).argmax(1) == y).double().mean())
+
+
+def find_eps(network: Any, x: Tensor, y: Tensor) -> float:
+    """The smallest ε of a grid at which at most half of the images withstand the attack."""
+    for eps in np.arange(0.01, 0.5, 0.01).tolist():
+        if robust_accuracy(network, build_attack(network, eps, stop=True)(x, y), y) <= 0.5:
+            return eps
+    raise AssertionError("no size breaks half of the images")
+
+
+def assert_equal(network: Any, y: Tensor, images: dict[str, Tensor]) -> None:
+    """Robust accuracies within half a point; few pixels differ (where a gradient's sign is
+    rounding)."""
+    accuracy = {name: robust_accuracy(network, z, y) for name, z in images.items()}
+    whole = accuracy["ours, all steps"]
+    print("robust accuracies:", accuracy)
+    few = max(0.02, 1.5 / len(y))  # one image of a smoke run
+    assert whole - few <= accuracy["ours"] <= whole, "stopping early changes the attack"
+    for peer in set(images) & set(PEERS):
+        assert abs(accuracy[peer] - whole) <= 0.005, peer
+        pixels = (images[peer] - images["ours, all steps"]).abs() > 1e-5
+        assert float(pixels.double().mean()) < 0.02, peer
+
+
+def assert_rounding_harmless(network: Any, attacks: list[Attack], x: Tensor, y: Tensor) -> None:
+    """Robust accuracies by gradients in full and in half precision within half a point, where there
+    are images enough to tell."""
+    full, rounded = (robust_accuracy(network, attack(x, y), y) for attack in attacks)
+    few = max(0.005, 2.5 / len(y))  # two images of a smoke run
+    assert abs(rounded - full) <= few, "rounded gradients weaken the attack"
+
+
 def measure(options: Namespace, report: Report) -> None:
+    """PGD with 40 steps against torchattacks, foolbox and the Adversarial Robustness Toolbox.
+
+        python -m scripts.benchmarks attacks --images 100 --repeats 5
+
+    All attack the same trained networks (784-400-400-10 and convolutional) from the images themselves,
+    at an ε that breaks about half of them.  Ours runs as attacks do by default, where broken images
+    take no more time; through all steps, as the others do; and, where the CPU multiplies bfloat16, with
+    gradients in that format, against full precision and judged in it.
+
+    Our products in float32 are oneDNN's, the peers' MKL's, which does without AVX-512 on an AMD EPYC:
+    there the MLP's ratio through all steps is 2.1, and its goal is for processors on which both take the
+    same time.  Against oneDNN's float32 bfloat16 is 1.6 (MLP) and 1.5 (CNN) times faster; against MKL's it
+    was 3.0 and 1.7."""
     generator = torch.Generator().manual_seed(0)
     for name, network in train_networks(generator).items():
         x, y = draw_images(options.images, generator)

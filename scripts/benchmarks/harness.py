@@ -1,7 +1,8 @@
 """Harness of the benchmarks: options, interleaved timing, ratios, printing and the JSON line.
 
-``table.yaml`` has the peer, the goals and the options of every benchmark.  Its module has our way
-and the peers' ways to compute one workload, and asserts equal results before it times them::
+``table.yaml`` has the function, the peer, the goals and the options of every benchmark.  The
+function has our way and the peers' ways to compute one workload, and asserts equal results before it
+times them::
 
     def measure(options, report):
         ways = {"ours": ..., "broadcast": ...}
@@ -171,9 +172,10 @@ class Report:
 
 
 class Benchmark(BaseModel):
-    """Peer, goals and options of a benchmark; ``goals`` maps a case to its least ratio."""
+    """Function, peer, goals and options of a benchmark; ``goals`` maps a case to its least ratio."""
 
     model_config = ConfigDict(extra="forbid")
+    measure: str  # module.function
     peer: str
     goals: dict[str, float] = {}
     options: dict[str, Option] = {}
@@ -203,7 +205,8 @@ def run(name: str, arguments: Sequence[str]) -> None:
     """Measure and print the JSON line; exit with ABSENT if no case could be measured."""
     benchmark = read_table()[name]
     options = benchmark.parse(name, arguments)
-    measure = importlib.import_module(f"scripts.benchmarks.{name}").measure
+    module, _, function = benchmark.measure.partition(".")
+    measure = getattr(importlib.import_module(f"scripts.benchmarks.{module}"), function)
     torch.set_num_threads(1)
     if benchmark.keep_memory:
         keep_freed_memory()

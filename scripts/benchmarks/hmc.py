@@ -1,9 +1,4 @@
-"""Effective draws per second of HMC and NUTS on logistic regression, against BlackJAX's.
-
-The score is min-ESS/s: the least effective sample size over means and second moments of all
-coordinates, divided by seconds; warm-up and compilation are not timed.  All have a dense mass
-matrix and default target acceptance.  BlackJAX's HMC has no rule for the number of leapfrog steps:
-of several the best is the peer.  Moments must agree within their errors.  ``chain_runs`` bounds NUTS."""
+"""Hamiltonian samplers of a logistic regression."""
 
 from __future__ import annotations
 
@@ -11,37 +6,114 @@ import math
 import os
 from argparse import Namespace
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from arviz_stats.base import array_stats
 from torch import Tensor
 
-from scripts.benchmarks import chain_runs as runs
+from components.contracts.problems import Batch
+from components.contracts.traces import Trace
+from components.inference.log_joint import log_joint
+from components.problems.supervised import Supervised
+from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Report
+from scripts.benchmarks.workloads import component
 from scripts.peers.installed import AbsentPeer
 
+WARMUP = 1000
+N, INPUTS = 1000, 24  # and an intercept: d = 25
+PRIOR = {"prior_scale": 1.0, "intercept_scale": 1.0}
 PAIRS = (("HMC", "HMC"), ("HMC", "NUTS"), ("ChEES", "HMC"), ("NUTS", "NUTS"))
 
 
+def draw_problem(dtype: torch.dtype) -> Supervised:
+    """Correlated inputs (0.5^|i − j|) and labels drawn from a logistic regression."""
+    g = torch.Generator().manual_seed(0)
+    distance = (torch.arange(INPUTS)[:, None] - torch.arange(INPUTS)).abs()
+    factor = torch.linalg.cholesky(0.5 ** distance.double())
+    x = torch.randn(N, INPUTS, generator=g, dtype=torch.float64) @ factor.T
+    beta = 0.5 * torch.randn(INPUTS, generator=g, dtype=torch.float64)
+    y = torch.rand(N, generator=g, dtype=torch.float64) < torch.sigmoid(x @ beta - 0.5)
+    batch = Batch(x.to(dtype), y.long()[:, None], torch.ones(N, 1, dtype=torch.bool), 1.0)
+    return Supervised("bench", "binary", batch, batch, None, n_classes=2, task_names=["y"])
+
+
+def build_ours(name: str, problem: Supervised, chains: int, **keys: Any) -> Callable[[int], Tensor]:
+    """Sampler of ours after its warm-up: number of draws -> draws [C, n, P]."""
+    rng = Streams(1)
+    keys |= {"chains": chains, "warmup": WARMUP, "thinning": 1, "mass": "dense"}
+    inference = component("inference", name, **keys)
+    model = component("model", "logistic_regression", **PRIOR).build(problem, rng)
+    state = inference.init(model, problem, rng)
+    for _ in range(WARMUP):
+        state, _ = inference.step(state, problem.train, rng)
+
+    def draw(n: int) -> Tensor:
+        nonlocal state
+        state = replace(state, kept=Trace(), stats=defaultdict(Trace))
+        for _ in range(n):
+            state, _ = inference.step(state, problem.train, rng)
+        return inference.posterior(state).draws
+
+    return draw
+
+
+def evaluate_log_joint(problem: Supervised, n: int) -> tuple[Tensor, Tensor]:
+    """Points θ [n, P] from a narrow prior, and our log joint at them [n]."""
+    rng = Streams(3)
+    model = component("model", "logistic_regression", **PRIOR).build(problem, rng)
+    theta = 0.3 * model.sample_prior(n, rng.init)
+    return theta, log_joint(model, theta, problem.train)
+
+
+def join_moments(draws: Tensor) -> Tensor:
+    """Coordinates and their squares [C, n, 2P] of draws [C, n, P]."""
+    return torch.cat([draws, draws.square()], -1).double()
+
+
+def effective_size(draws: Tensor) -> float:
+    """Least ESS over the means and the second moments of the coordinates; draws [C, n, P]."""
+    both = join_moments(draws).numpy()
+    return float(array_stats.ess(both, chain_axis=0, draw_axis=1, method="mean").min())
+
+
+def build_peers(problem: Any, chains: int, dtype: str) -> dict[str, Any]:
+    """BlackJAX's samplers of the same density; its HMC with several numbers of leapfrog steps."""
+    from scripts.peers.blackjax_samplers import build_sampler, evaluate_log_density, set_precision
+
+    set_precision(dtype)
+    theta, ours = evaluate_log_joint(problem, 20)
+    theirs = evaluate_log_density(problem, theta)
+    difference = float(((ours - ours[0]) - (theirs - theirs[0])).abs().max())
+    assert difference < (1e-8 if dtype == "float64" else 0.05), f"densities: {difference:.1e}"
+    peers = {
+        f"BlackJAX HMC, {n} steps": build_sampler("hmc", problem, chains, num_integration_steps=n)
+        for n in (2, 3, 4, 6)
+    }
+    return {"BlackJAX NUTS": build_sampler("nuts", problem, chains), **peers}
+
+
 def measure_precision(dtype: str, options: Namespace, report: Report) -> None:
-    problem = runs.draw_problem(getattr(torch, dtype))
+    problem = draw_problem(getattr(torch, dtype))
     samplers = {
-        "HMC": runs.build_ours(
-            "hmc", problem, options.chains, trajectory="fixed", length=math.pi / 2
-        ),
-        "ChEES": runs.build_ours("hmc", problem, options.chains, trajectory="chees"),
-        "NUTS": runs.build_ours("nuts", problem, options.chains),
+        "HMC": build_ours("hmc", problem, options.chains, trajectory="fixed", length=math.pi / 2),
+        "ChEES": build_ours("hmc", problem, options.chains, trajectory="chees"),
+        "NUTS": build_ours("nuts", problem, options.chains),
     }
     with suppress(AbsentPeer):
-        samplers |= runs.build_peers(problem, options.chains, dtype)
+        samplers |= build_peers(problem, options.chains, dtype)
     sizes = defaultdict(list)
     moments = defaultdict(list)
 
     def inspect(name: str, draws: Tensor) -> None:
-        sizes[name].append(runs.effective_size(draws))
-        moments[name].append(runs.join_moments(draws).mean(1))
+        sizes[name].append(effective_size(draws))
+        moments[name].append(join_moments(draws).mean(1))
 
     ways = {name: partial(sampler, options.draws) for name, sampler in samplers.items()}
     seconds = report.time(ways, options.repeats, inspect=inspect)
@@ -58,6 +130,20 @@ def measure_precision(dtype: str, options: Namespace, report: Report) -> None:
 
 
 def measure(options: Namespace, report: Report) -> None:
+    """Effective draws per second of HMC and NUTS on logistic regression, against BlackJAX's.
+
+    The score is min-ESS/s: the least effective sample size over means and second moments of all
+    coordinates, divided by seconds; warm-up and compilation are not timed.  All have a dense mass
+    matrix and default target acceptance.  BlackJAX's HMC has no rule for the number of leapfrog steps:
+    of several the best is the peer.  Moments must agree within their errors.
+
+    NUTS against NUTS depends on the step size that BlackJAX learns from one chain.  With 0.54 in the
+    place of our 0.73 a draw of its 100 chains is worth a tenth more in float32; with 0.48 in float64
+    some chains need 15 steps in the place of 7, all wait for them, and the ratio is about 4.  Of a draw
+    of ours the density, two matrix products and a pass over logistic functions, takes 60 % in float32
+    and 75 % in float64, and trees the rest.  In float32 the ratio is about 1.35 with products by
+    oneDNN, which uses AVX-512 as XLA does, and 1.02 to 1.25 with those of MKL, which does not on an AMD
+    EPYC; 1.5 would leave the trees half of their time."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     for dtype in options.dtype:

@@ -1,17 +1,4 @@
-"""The Kalman filter of 100 series in one run, against filterpy's and dynamax's.
-
-    python -m scripts.benchmarks kalman --series 20 --times 200    # Wiener velocity, T = 1,000
-
-Ours twice: ``steps``, a run with inference=kalman, one observation after the other with all that it
-records; and ``series``, ``filter_series``, which has all observations before it begins, as both
-peers have.  filterpy filters one series after the other; dynamax's filter is mapped over the series
-and compiled, which is not timed.  Means, covariances and log evidence must agree.
-
-A step is slower than one of dynamax's scan by design: it sees one observation at a time, so that a
-run can be evaluated, stopped and resumed at any time, and it appends five summaries of all series
-to the record.  The five appends take 10 µs, some 15 calls of torch on small matrices take the
-rest of 50 to 60 µs; dynamax's step takes 6 µs, with nothing between two of them.  Who has the
-whole series calls ``filter_series``, which has dynamax's speed."""
+"""Kalman filters."""
 
 from __future__ import annotations
 
@@ -19,16 +6,62 @@ from argparse import Namespace
 from contextlib import suppress
 from itertools import product
 
+import numpy as np
+
 from components.series.gaussian_filtering.kalman_series import filter_series
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from components.series.posteriors.filtered import Filtered
+from components.series.sequence import Sequence
+from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Report, Way
-from scripts.benchmarks.kalman_runs import assert_equal, build_steps
-from scripts.benchmarks.workloads import load
+from scripts.benchmarks.workloads import component, load, train
 from scripts.peers.installed import AbsentPeer
 from scripts.peers.kalman_filters import build_dynamax, build_filterpy
 
 
+def build_steps(model: LinearGaussianModule, problem: Sequence) -> Way:
+    """Run of inference=kalman without its record."""
+    kalman, rng = component("inference", "kalman"), Streams(0)
+
+    def run() -> Filtered:
+        times = problem.observations.shape[1]
+        return kalman.posterior(train(kalman, model, problem, rng, times))
+
+    return run
+
+
+def assert_equal(ways: dict[str, Way]) -> None:
+    """Largest differences between means, covariances and log evidences; dynamax adds 1e-9."""
+    results = {name: way() for name, way in ways.items()}
+    steps, series = results["steps"], results["series"]
+    mean, P, evidence = series.mean.transpose(0, 1), series.P, series.log_evidence
+    pairs = [(steps.mean, mean, 1e-9), (steps.log_normaliser, evidence, 1e-6)]
+    if "filterpy" in results:
+        means = np.stack([means for means, _ in results["filterpy"]])
+        pairs += [(means, mean, 1e-7), (results["filterpy"][0][1], P, 1e-9)]
+    if "dynamax" in results:
+        other = results["dynamax"]
+        pairs += [(other.filtered_means, mean, 1e-7), (other.filtered_covariances[0], P, 1e-7)]
+        pairs += [(other.marginal_loglik, evidence, 1e-5)]
+    for ours, theirs, most in pairs:
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=0, atol=most)
+
+
 def measure(options: Namespace, report: Report) -> None:
+    """The Kalman filter of 100 series in one run, against filterpy's and dynamax's.
+
+        python -m scripts.benchmarks kalman --series 20 --times 200    # Wiener velocity, T = 1,000
+
+    Ours twice: ``steps``, a run with inference=kalman, one observation after the other with all that it
+    records; and ``series``, ``filter_series``, which has all observations before it begins, as both
+    peers have.  filterpy filters one series after the other; dynamax's filter is mapped over the series
+    and compiled, which is not timed.  Means, covariances and log evidence must agree.
+
+    A step is slower than one of dynamax's scan by design: it sees one observation at a time, so that a
+    run can be evaluated, stopped and resumed at any time, and it appends five summaries of all series
+    to the record.  The five appends take 10 µs, some 15 calls of torch on small matrices take the
+    rest of 50 to 60 µs; dynamax's step takes 6 µs, with nothing between two of them.  Who has the
+    whole series calls ``filter_series``, which has dynamax's speed."""
     problem = load("wiener_velocity", options.series, n_steps=options.times)
     model = LinearGaussianModule(problem.system)
     ways: dict[str, Way] = {

@@ -1,28 +1,68 @@
-"""Start of a smoke run up to its first step, against ``import torch``; and a run already done.
-
-    python -m scripts.benchmarks start
-
-CPU seconds (user and system) from the start of the process to the first step of inference. Every
-run imports torch, so the ratio is below 1; 1/1.3 is asked for. Of the other 0.25 to 0.35 s the
-composition takes 0.08, imports (ours, Hydra's, pydantic's) up to 0.2. Within an hour the ratio
-moves by a tenth on an idle machine: while torch takes 0.8 s to import, all but the particle filter
-reach 1/1.3; while it takes 0.7, they reach 0.65 to 0.75, and goals are below these. A particle
-filter draws its first particles with a compiled loop: to import numba takes 0.24 s and to load its
-first loop 0.34 s. A run that is already done imports no torch. A run before the measured ones
-leaves bytecode and compiled loops, as a user has them from the second run on."""
+"""Start of a run."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
 from argparse import Namespace
 from functools import partial
 from itertools import count
 
-from scripts.benchmarks.harness import Report, Way
-from scripts.benchmarks.start_programs import DONE, FIRST_STEP, TORCH, cpu_seconds
+from scripts.benchmarks.harness import Measured, Report, Way
+
+TORCH = "import time, torch; print(time.process_time())"
+FIRST_STEP = """
+import os, sys, time
+
+class Hook:  # the function that takes the steps, replaced as soon as its module has been imported
+    def find_spec(self, name, path=None, target=None):
+        if name == "runner.execution.duties":
+            sys.meta_path.remove(self)
+            from runner.execution import loop
+            loop.steps = steps
+
+def steps(*_):
+    print("CPU", time.process_time(), flush=True)
+    os._exit(0)
+
+sys.meta_path.insert(0, Hook())
+from runner.commands import cli
+cli.main()
+"""
+DONE = """
+import sys, time
+from runner.commands import cli
+try:
+    cli.main()
+finally:
+    print("CPU", time.process_time())
+"""
+
+
+def cpu_seconds(code: str, *arguments: str) -> Measured:
+    """CPU seconds that the code prints last, of a process that keeps bytecode, as installed
+    packages have it."""
+    command = [sys.executable, "-c", code, *arguments]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return Measured(result.stdout.split()[-1])
 
 
 def measure(options: Namespace, report: Report) -> None:
+    """Start of a smoke run up to its first step, against ``import torch``; and a run already done.
+
+        python -m scripts.benchmarks start
+
+    CPU seconds (user and system) from the start of the process to the first step of inference. Every
+    run imports torch, so the ratio is below 1; 1/1.3 is asked for. Of the other 0.25 to 0.35 s the
+    composition takes 0.08, imports (ours, Hydra's, pydantic's) up to 0.2. Within an hour the ratio
+    moves by a tenth on an idle machine: while torch takes 0.8 s to import, all but the particle filter
+    reach 1/1.3; while it takes 0.7, they reach 0.65 to 0.75, and goals are below these. A particle
+    filter draws its first particles with a compiled loop: to import numba takes 0.24 s and to load its
+    first loop 0.34 s. A run that is already done imports no torch. A run before the measured ones
+    leaves bytecode and compiled loops, as a user has them from the second run on."""
     folders = count()
     with tempfile.TemporaryDirectory() as folder:
         overrides = ["smoke=true", "offline=true", "tracking=false"]

@@ -1,41 +1,127 @@
-"""Gibbs sweeps of a structural series against bsts-causalimpact (Rust) and NumPyro's NUTS.
-
-Draws a second with spike and slab of one chain and of 32 together against the Rust sampler's;
-effective draws a second of the level's σ, and draws a second, of a level without columns, against
-NUTS.  Means of both σ of the level, and of β with three columns always in, must agree within 4
-Monte-Carlo errors.  With candidates the Rust sampler's speed is compared, not its posterior: its
-Bayes factor has 1/(1 + g) in place of g/(1 + g).  Last, a fit of 4,000 draws of a level, five
-channels and seven regressors."""
+"""Gibbs sweeps of structural series."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import numpy as np
+import torch
+from arviz_stats.base import array_stats
 
-from scripts.benchmarks import structural_runs as runs
+from components.series.sequence import Sequence
+from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Report
+from scripts.benchmarks.workloads import component, train
 from scripts.peers.installed import AbsentPeer
-from scripts.peers.structural_samplers import Array, build_nuts, build_rust
+from scripts.peers.structural_samplers import DF, GUESS, Array, build_nuts, build_rust
 
+TIMES = 104
+CHANNELS, REGRESSORS = 5, 7
+BLOCK = 100  # sweeps of a compiled call, whose numbers a core's cache holds
 ONE = "draws of one chain against bsts-causalimpact"
 MANY = "draws of 32 chains against bsts-causalimpact"
 EFFECTIVE, DRAWS = "ESS of level σ against NUTS", "draws against NUTS"
 FIT = "4,000 draws with channels in 3 s"
 
 
+def draw_series(columns: int) -> tuple[Array, Array]:
+    """y [T + 1] of unit variance and X [T + 1, columns], standardised over the first T."""
+    g = np.random.default_rng(0)
+    X = g.standard_normal((TIMES + 1, columns))
+    y = np.cumsum(0.1 * g.standard_normal(TIMES + 1)) + 0.4 * g.standard_normal(TIMES + 1)
+    y += X[:, :3] @ np.array([0.5, -0.3, 0.12])[: min(columns, 3)]
+    X = (X - X[:TIMES].mean(0)) / X[:TIMES].std(0, ddof=1)
+    return (y - y[:TIMES].mean()) / y[:TIMES].std(ddof=1), X
+
+
+def build_problem(y: Array, X: Array, u: Array | None = None) -> Sequence:
+    extras: dict[str, Any] = {}
+    for name, columns in (("regressor", X), ("input", u)):
+        if columns is not None and columns.shape[1]:
+            extras[f"{name}s"] = torch.tensor(columns[:TIMES])
+            extras[f"{name}_names"] = [f"{name}{j}" for j in range(columns.shape[1])]
+    series = torch.tensor(y[:TIMES]).view(1, -1, 1)
+    return Sequence("simulated", None, series, None, ["y"], **extras)
+
+
+def build_ours(y: Array, X: Array, chains: int, size: float | None = 3.0) -> Callable[[int], Array]:
+    """n sweeps by the compiled loop, from where those before ended: (σ, level σ, β) [n, C, …]; so
+    many columns are expected in, None: all are."""
+    series = build_problem(y, X)
+    rng = Streams(0)
+    blocks = [component("block", "local_level", df=DF, guess=GUESS, upper=None)]
+    if X.shape[1]:
+        blocks.append(component("block", "regression", expected_size=size, standardise=False))
+    model = component(
+        "model", "structural", blocks=blocks, upper=None, r2=0.8, df=50.0 if X.shape[1] else 0.01
+    )
+    gibbs = component("inference", "structural_gibbs", chains=chains)
+    state = gibbs.init(model.build(series, rng), series, rng)
+    place = state.place
+
+    def run(n: int) -> Array:
+        nonlocal place
+        rows = []
+        for _ in range(n // BLOCK):
+            numbers = state.sweeps.numbers(BLOCK, chains, rng.noise, twice=False)
+            place, _, draws = state.sweeps.advance(place, numbers)
+            rows.append(draws)
+        return torch.cat(rows).numpy()
+
+    return run
+
+
+def fit() -> None:
+    """4,000 draws of a level, channels in the state and regressors, by the steps of a run."""
+    y, X = draw_series(REGRESSORS)
+    u = np.random.default_rng(1).random((TIMES + 1, CHANNELS))
+    series = build_problem(y, X, u)
+    rng = Streams(0)
+    blocks = [
+        component("block", "local_level"),
+        component("block", "nerlove_arrow", expected_size=2.0),
+        component("block", "regression", expected_size=3.0),
+    ]
+    gibbs = component("inference", "structural_gibbs", chains=4, burn_in=0, thinning=1)
+    model = component("model", "structural", blocks=blocks).build(series, rng)
+    assert gibbs.posterior(train(gibbs, model, series, rng, 1000)).n_draws == 1000
+
+
+def bulk_ess(draws: Array) -> float:
+    """Bulk ESS of draws [n] of one chain, or [n, C]."""
+    return float(array_stats.ess(np.atleast_2d(draws.T), chain_axis=0, draw_axis=1, method="bulk"))
+
+
+def assert_equal(name: str, ours: Array, theirs: Array) -> None:
+    """Means, column by column, within 4 Monte-Carlo errors."""
+    for j, (a, b) in enumerate(zip(ours.T, theirs.T, strict=True)):
+        error = np.hypot(a.std() / bulk_ess(a) ** 0.5, b.std() / bulk_ess(b) ** 0.5)
+        z = (a.mean() - b.mean()) / error
+        print(f"{name}, {j}: {a.mean():.5f} and {b.mean():.5f}, z = {z:.2f}")
+        assert abs(z) < 4, f"{name}: another posterior"
+
+
+def draw_level(n: int) -> Array:
+    """Draws of both σ of the level without columns, after 1,000 sweeps."""
+    level = build_ours(*draw_series(0), 1)
+    level(1000)
+    return level(n)[:, 0]
+
+
 def compare_with_rust(n: int, repeats: int, report: Report) -> None:
-    bare, few, wide = (runs.draw_series(columns) for columns in (0, 3, 12))
+    bare, few, wide = (draw_series(columns) for columns in (0, 3, 12))
     level = build_rust(*bare, 1)
     level(1000)
-    runs.assert_equal("bsts-causalimpact", runs.draw_level(5 * n), level(5 * n)[500:])
-    ours, theirs = runs.build_ours(*few, 1, None)(2 * n), build_rust(*few, 1, 3.0)(2 * n)
-    runs.assert_equal("bsts-causalimpact, columns", ours[500:, 0, 1:], theirs[500:, 1:])
+    assert_equal("bsts-causalimpact", draw_level(5 * n), level(5 * n)[500:])
+    ours, theirs = build_ours(*few, 1, None)(2 * n), build_rust(*few, 1, 3.0)(2 * n)
+    assert_equal("bsts-causalimpact, columns", ours[500:, 0, 1:], theirs[500:, 1:])
     for case, chains in ((ONE, 1), (MANY, 32)):
-        draws = n if chains == 1 else max(runs.BLOCK, n // 32 // runs.BLOCK * runs.BLOCK)
-        ways = {"ours": runs.build_ours(*wide, chains), "Rust": build_rust(*wide, chains)}
+        draws = n if chains == 1 else max(BLOCK, n // 32 // BLOCK * BLOCK)
+        ways = {"ours": build_ours(*wide, chains), "Rust": build_rust(*wide, chains)}
         for way in ways.values():
             way(100)
         ways = {name: partial(way, draws) for name, way in ways.items()}
@@ -44,14 +130,14 @@ def compare_with_rust(n: int, repeats: int, report: Report) -> None:
 
 
 def compare_with_nuts(n: int, repeats: int, report: Report) -> None:
-    ours, nuts = runs.build_ours(*runs.draw_series(0), 1), build_nuts(runs.draw_series(0)[0])
+    ours, nuts = build_ours(*draw_series(0), 1), build_nuts(draw_series(0)[0])
     ours(1000)
     theirs = np.concatenate([nuts(1000) for _ in range(4)])
-    runs.assert_equal("NUTS", runs.draw_level(5 * n), theirs)
+    assert_equal("NUTS", draw_level(5 * n), theirs)
     sizes: dict[str, list[float]] = {"ours": [], "NUTS": []}
 
     def inspect(name: str, draws: Array) -> None:
-        sizes[name].append(runs.bulk_ess(draws[:, 0, 1] if name == "ours" else draws[:, 1]))
+        sizes[name].append(bulk_ess(draws[:, 0, 1] if name == "ours" else draws[:, 1]))
 
     ways = {"ours": partial(ours, n), "NUTS": partial(nuts, 1000)}
     seconds = report.time(ways, repeats, warmups=0, inspect=inspect)
@@ -61,7 +147,15 @@ def compare_with_nuts(n: int, repeats: int, report: Report) -> None:
 
 
 def measure(options: Namespace, report: Report) -> None:
+    """Gibbs sweeps of a structural series against bsts-causalimpact (Rust) and NumPyro's NUTS.
+
+    Draws a second with spike and slab of one chain and of 32 together against the Rust sampler's;
+    effective draws a second of the level's σ, and draws a second, of a level without columns, against
+    NUTS.  Means of both σ of the level, and of β with three columns always in, must agree within 4
+    Monte-Carlo errors.  With candidates the Rust sampler's speed is compared, not its posterior: its
+    Bayes factor has 1/(1 + g) in place of g/(1 + g).  Last, a fit of 4,000 draws of a level, five
+    channels and seven regressors."""
     for compare in (compare_with_rust, compare_with_nuts):
         with suppress(AbsentPeer):
             compare(options.draws, options.repeats, report)
-    report.record(FIT, 3 / report.time({FIT: runs.fit}, options.repeats)[FIT])
+    report.record(FIT, 3 / report.time({FIT: fit}, options.repeats)[FIT])

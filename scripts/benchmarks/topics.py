@@ -1,25 +1,25 @@
-"""Topics of bars against scikit-learn (mean field) and tomotopy (collapsed Gibbs).
-
-    python -m scripts.benchmarks topics      # 1,000 documents of 100 words, ten topics
-
-Mean field: ``lda_cavi``, four starts of 50 passes and one, against one start of scikit-learn.
-Collapsed Gibbs: 200 sweeps of a cold chain of ``lda_collapsed_gibbs`` against tomotopy on one
-thread, its priors fixed.  Held-out perplexities must be equal: of methods with one start the first
-seed that does not stick is taken.  Both mean fields must give held-out documents the same
-proportions at the same topics."""
+"""Topic models."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
-from scripts.benchmarks import topic_runs as runs
+import torch
+from torch import Tensor
+
+from components.topics.corpus import Corpus
+from components.topics.topic_posterior import Topics
+from components.topics.topic_scores import completion, perplexity, proportions
+from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Measured, Report
-from scripts.benchmarks.workloads import load
+from scripts.benchmarks.workloads import component, load, train
 from scripts.peers.installed import AbsentPeer
 from scripts.peers.topic_models import (
     PASSES,
+    PRIOR,
     SWEEPS,
     build_tomotopy,
     count_words,
@@ -27,6 +27,8 @@ from scripts.peers.topic_models import (
     normalise_topics,
 )
 
+K = 10  # topics
+ALIKE = 0.05  # difference of perplexities of equal results
 PAIRS = (
     ("scikit-learn", "lda_cavi, four starts"),
     ("scikit-learn", "lda_cavi, one start"),
@@ -34,30 +36,96 @@ PAIRS = (
 )
 
 
-def measure(options: Namespace, report: Report) -> None:
+def evaluate(problem: Corpus, topics: Tensor) -> float:
+    """Perplexity of topics [K, V] by the problem's own evaluation."""
+    posterior = Topics(topics[None], torch.full((len(topics),), PRIOR, dtype=torch.float64))
+    return perplexity(completion(posterior, problem.seen, problem.held), problem.held)
+
+
+def fit_ours(problem: Corpus, name: str, steps: int, seed: int, K: int, **keys: Any) -> Tensor:
+    """Topics [K, V] after some steps, the last set of them."""
+    rng = Streams(seed)
+    inference = component("inference", name, **keys)
+    model = component("model", "lda", n_topics=K, alpha=PRIOR, eta=PRIOR).build(problem, rng)
+    return inference.posterior(train(inference, model, problem, rng, steps)).topics[-1]
+
+
+def find_seed(way: Any, problem: Corpus, best: float) -> int:
+    """The first of 20 seeds with which a method is within ``ALIKE`` of a perplexity."""
+    for seed in range(20):
+        if abs(evaluate(problem, way(seed)) - best) < ALIKE:
+            return seed
+    raise AssertionError(f"no seed comes near {best:.3f}")
+
+
+def assert_equal_proportions(problem: Corpus, fitted: Any) -> None:
+    theirs = torch.from_numpy(fitted.transform(count_words(problem.test, problem.n_words)))
+    lam = torch.from_numpy(fitted.components_)
+    weights = (lam.digamma() - lam.sum(1, keepdim=True).digamma()).exp()
+    mine = proportions(problem.test, weights, torch.full((K,), PRIOR, dtype=torch.float64))
+    distance = float((0.5 * (mine - theirs).abs().sum(1)).median())
+    assert distance < 1e-3, f"proportions of held-out documents differ by {distance:.1e}"
+
+
+def measure_bars(options: Namespace, report: Report) -> None:
+    """Topics of bars against scikit-learn (mean field) and tomotopy (collapsed Gibbs).
+
+        python -m scripts.benchmarks topics      # 1,000 documents of 100 words, ten topics
+
+    Mean field: ``lda_cavi``, four starts of 50 passes and one, against one start of scikit-learn.
+    Collapsed Gibbs: 200 sweeps of a cold chain of ``lda_collapsed_gibbs`` against tomotopy on one
+    thread, its priors fixed.  Held-out perplexities must be equal: of methods with one start the first
+    seed that does not stick is taken.  Both mean fields must give held-out documents the same
+    proportions at the same topics."""
     problem = load("bars")
     table = count_words(problem.train, problem.n_words)
     gibbs = {"starts": 1, "heat": 1.0, "burn_in": SWEEPS}
-    fit_cavi = partial(runs.fit_ours, problem, "lda_cavi", PASSES, K=runs.K)
-    best = runs.evaluate(problem, fit_cavi(0))
-    truth = runs.evaluate(problem, problem.truth.topics[0])
-    assert abs(best - truth) < runs.ALIKE, f"lda_cavi has {best:.3f}, the truth {truth:.3f}"
+    fit_cavi = partial(fit_ours, problem, "lda_cavi", PASSES, K=K)
+    best = evaluate(problem, fit_cavi(0))
+    truth = evaluate(problem, problem.truth.topics[0])
+    assert abs(best - truth) < ALIKE, f"lda_cavi has {best:.3f}, the truth {truth:.3f}"
     ways = {
         "lda_cavi, one start": partial(fit_cavi, starts=1),
-        "scikit-learn": lambda seed: normalise_topics(fit_scikit(table, seed, runs.K)),
+        "scikit-learn": lambda seed: normalise_topics(fit_scikit(table, seed, K)),
         "lda_collapsed_gibbs": partial(
-            runs.fit_ours, problem, "lda_collapsed_gibbs", SWEEPS, K=runs.K, **gibbs
+            fit_ours, problem, "lda_collapsed_gibbs", SWEEPS, K=K, **gibbs
         ),
     }
-    seeds = {name: runs.find_seed(way, problem, best) for name, way in ways.items()}
-    runs.assert_equal_proportions(problem, fit_scikit(table, seeds["scikit-learn"], runs.K))
+    seeds = {name: find_seed(way, problem, best) for name, way in ways.items()}
+    assert_equal_proportions(problem, fit_scikit(table, seeds["scikit-learn"], K))
     timed = {"lda_cavi, four starts": partial(fit_cavi, 0)}
     timed |= {name: partial(way, seeds[name]) for name, way in ways.items()}
     with suppress(AbsentPeer):
-        train = build_tomotopy(problem, runs.K, SWEEPS)
-        seed = runs.find_seed(lambda seed: train(seed)[1], problem, best)
+        train = build_tomotopy(problem, K, SWEEPS)
+        seed = find_seed(lambda seed: train(seed)[1], problem, best)
         timed["tomotopy"] = lambda: Measured(train(seed)[0])
     seconds = report.time(timed, options.repeats, warmups=0)
     for case, (peer, ours) in zip(report.goals, PAIRS, strict=True):
         if peer in seconds:
             report.compare(case, seconds[ours], seconds[peer])
+
+
+def measure_reviews(options: Namespace, report: Report) -> None:
+    """Perplexity of topics on film reviews at equal passes, three hold-outs, twenty topics; minutes.
+
+        python -m scripts.benchmarks reviews
+
+    scikit-learn against ``lda_cavi`` with four starts and with one; ratios are of CPU time."""
+    for seed in range(options.holdouts):
+        problem = load("word_counts", seed=seed)
+        table = count_words(problem.train, problem.n_words)
+        fit = partial(fit_ours, problem, "lda_cavi", options.passes, seed, 20)
+        ways = {
+            "scikit-learn": lambda table=table, seed=seed: normalise_topics(
+                fit_scikit(table, seed, 20, options.passes)
+            ),
+            "lda_cavi, four starts": fit,
+            "lda_cavi, one start": partial(fit, starts=1),
+        }
+
+        def inspect(name: str, topics: Tensor, problem: Any = problem) -> None:
+            print(f"{problem.name}, {name}: perplexity {evaluate(problem, topics):.1f}")
+
+        seconds = report.time(ways, 1, warmups=0, inspect=inspect)
+        for ours in list(ways)[1:]:
+            report.compare(f"hold-out {seed}, {ours}", seconds[ours], seconds["scikit-learn"])

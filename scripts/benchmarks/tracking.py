@@ -1,26 +1,82 @@
-"""Costs of MLflow for a run: smoke runs pushed or not, and a server that never answers.
-
-    python -m scripts.benchmarks tracking
-
-Wall clock.  The first run of an output folder finds no database and no pushing process; the next
-one finds both.  Each may take a second longer than without.  Of a run with a server that accepts
-connections and never answers, the share of its time left to it is measured: the calls that hand it
-over, thirty times as often as usual, and the wait at its end are timed inside the run."""
+"""Runs with and without MLflow."""
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 import tempfile
 import time
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
+from runner.commands import app
+from runner.compose.overrides import compose
+from runner.execution import duties
 from runner.tracking import sync
-from scripts.benchmarks.harness import Report
-from scripts.benchmarks.tracked_runs import measure_hanging_server, run_smoke
+from runner.tracking.handover import Handover
+from runner.tracking.marks import read_marks
+from scripts.benchmarks.harness import Report, Way
 
+SMOKE = ["+experiment=friend_or_foe", "smoke=true", "offline=true"]
 ALLOWED = 1.0  # seconds
 HANGING = "a server that never answers"
+
+
+def run_smoke(parent: str, seed: int) -> Way:
+    """Smoke run in a process of its own, in the next folder; seed 0 is without tracking."""
+    folders = count()
+
+    def run() -> None:
+        folder = f"{parent}/{next(folders)}"
+        keys = [f"output_dir={folder}", f"seed={seed}", f"tracking={str(seed > 0).lower()}"]
+        command = [sys.executable, "-m", "runner.commands.cli", *SMOKE, *keys]
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+
+    return run
+
+
+@contextmanager
+def time_calls(name: str, spent: list[float]) -> Iterator[None]:
+    method = vars(Handover)[name]
+
+    def call(self: Handover) -> None:
+        began = time.perf_counter()
+        method(self)
+        spent.append(time.perf_counter() - began)
+
+    with mock.patch.object(Handover, name, call):
+        yield
+
+
+def measure_hanging_server(steps: int) -> float:
+    """Share of a run's time that is left to it."""
+    durations: list[float] = []
+    interval = duties.PUSH_INTERVAL_SECONDS / 30
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=100))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}"
+        stack.enter_context(mock.patch.dict(os.environ, {"MLFLOW_TRACKING_URI": uri}))
+        stack.enter_context(mock.patch.object(duties, "PUSH_INTERVAL_SECONDS", interval))
+        stack.enter_context(time_calls("begin", durations))
+        stack.enter_context(time_calls("end", durations))
+        start = time.perf_counter()
+        overrides = ["+experiment=mog", f"steps={steps}", "eval_every=2000"]
+        outcome = app.attempt(*compose([*overrides, f"output_dir={folder}"]))
+        total = time.perf_counter() - start
+        assert outcome.code == 0, outcome.message
+        (record,) = Path(folder).glob("mog/*/")
+        assert read_marks(record, uri).run_id is None
+    assert len(durations) > 2, "the run was too short"
+    return 1 - sum(durations) / total
 
 
 def measure_smoke_runs(rounds: int, report: Report) -> None:
@@ -39,5 +95,13 @@ def measure_smoke_runs(rounds: int, report: Report) -> None:
 
 
 def measure(options: Namespace, report: Report) -> None:
+    """Costs of MLflow for a run: smoke runs pushed or not, and a server that never answers.
+
+        python -m scripts.benchmarks tracking
+
+    Wall clock.  The first run of an output folder finds no database and no pushing process; the next
+    one finds both.  Each may take a second longer than without.  Of a run with a server that accepts
+    connections and never answers, the share of its time left to it is measured: the calls that hand it
+    over, thirty times as often as usual, and the wait at its end are timed inside the run."""
     measure_smoke_runs(options.rounds, report)
     report.record(HANGING, [measure_hanging_server(options.steps)])

@@ -1,0 +1,132 @@
+"""Bootstrap filters."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.series.models.stochastic_volatility import VolatilityModule
+from components.series.models.tan import TerrainModule
+from components.series.sequence import Sequence
+from runner.execution.rng import Streams
+from scripts.benchmarks.harness import Report, Seconds, Way
+from scripts.benchmarks.workloads import component, load, train
+from scripts.peers.installed import AbsentPeer
+from scripts.peers.particles_filters import MU, PHI, SIGMA, build_terrain
+from scripts.peers.particles_filters import build_volatility as build_peer
+
+AT_ONCE = "100 replicates at once"
+FLIGHTS, PARTICLES = 50, 3000
+CASE = "terrain, 50 replicates at once"
+
+
+def draw_returns(times: int) -> np.ndarray:
+    """Series of returns [T] drawn from the model of stochastic volatility."""
+    generator = np.random.default_rng(0)
+    x = MU + SIGMA / np.sqrt(1 - PHI**2) * generator.standard_normal()
+    observations = []
+    for _ in range(times):
+        x = MU + PHI * (x - MU) + SIGMA * generator.standard_normal()
+        observations.append(np.exp(x / 2) * generator.standard_normal())
+    return np.array(observations)
+
+
+def build_filter(model: Any, problem: Sequence, particles: int) -> Way:
+    """Run of all replicates, which returns their log evidences [R]."""
+    inference = component("inference", "bootstrap_filter", particles=particles)
+    seeds = count()
+
+    def run() -> Tensor:
+        times = problem.observations.shape[1]
+        state = train(inference, model, problem, Streams(next(seeds)), times)
+        return inference.posterior(state).log_normaliser
+
+    return run
+
+
+def build_volatility(y: np.ndarray, particles: int, replicates: int, dtype: str) -> Way:
+    """Run of stochastic volatility in which all replicates have the returns y [T]."""
+    series = torch.from_numpy(y).to(getattr(torch, dtype)).view(1, -1, 1)
+    observations = series.expand(replicates, -1, -1).contiguous()
+    problem = Sequence("volatility", None, observations, None, ["x"])
+    return build_filter(VolatilityModule(MU, PHI, SIGMA, observations), problem, particles)
+
+
+def time_equal(ways: dict[str, Way], repeats: int, report: Report) -> Seconds:
+    """Seconds of all ways, which must have the same mean log evidence."""
+    evidences: dict[str, list[Any]] = {name: [] for name in ways}
+
+    def inspect(name: str, evidence: Tensor) -> None:
+        evidences[name] += evidence.tolist()
+
+    seconds = report.time(ways, repeats, inspect=inspect)
+    means = [float(np.mean(values)) for values in evidences.values()]
+    assert max(means) - min(means) < 0.25, f"log evidences differ: {means}"
+    return seconds
+
+
+def measure_volatility(options: Namespace, report: Report) -> None:
+    """Bootstrap filters of stochastic volatility against the package particles, and many replicates.
+
+        python -m scripts.benchmarks filters --particles 100000 --repeats 3
+
+    All filters resample systematically at every step; ours also records means, variances and quantiles.
+    100 replicates run together against one by one.  Log evidences must agree within Monte-Carlo error.
+    The peer asks for an older numpy than ours, with which it runs all the same."""
+    y = draw_returns(options.times)
+    one = build_volatility(y, 1000, 1, "float32")
+    ways = {
+        "at once": build_volatility(y, 1000, 100, "float32"),
+        "one by one": lambda: torch.cat([one() for _ in range(100)]),
+    }
+    seconds = time_equal(ways, options.repeats, report)
+    report.compare(AT_ONCE, seconds["at once"], seconds["one by one"])
+    with suppress(AbsentPeer):
+        for n in options.particles:
+            ways = {dtype: build_volatility(y, n, 1, dtype) for dtype in ("float32", "float64")}
+            ways["particles"] = build_peer(y, n)
+            seconds = time_equal(ways, options.repeats, report)
+            for dtype, goal in (("float32", 3.0), ("float64", 1.2)):
+                report.goals[f"N = {n:,}, {dtype}"] = goal
+                report.compare(f"N = {n:,}, {dtype}", seconds[dtype], seconds["particles"])
+
+
+def measure_costs(options: Namespace, report: Report) -> None:
+    """Seconds of the bootstrap filter where one of N, T and R grows, float32; no peer.
+
+        python -m scripts.benchmarks filter_costs
+
+    A ratio is the time for a particle, step and replicate of the first size over that of the case."""
+    sizes = [(n, 100, 1) for n in options.particles]
+    sizes += [(1000, 10, 1), (1000, 1000, 1), (1000, 100, 10), (1000, 100, 100)]
+    units = []
+    for n, times, replicates in sizes[: 3 if options.smoke else None]:
+        case = f"N = {n:,}, T = {times:,}, R = {replicates}"
+        run = build_volatility(draw_returns(times), n, replicates, "float32")
+        units.append(report.time({case: run}, options.repeats)[case] / (n * times * replicates))
+        report.compare(case, units[-1], units[0])
+
+
+def measure_terrain(options: Namespace, report: Report) -> None:
+    """Bootstrap filters of terrain navigation, 50 replicates in one run, against the package particles.
+
+        python -m scripts.benchmarks terrain --times 100 --repeats 3
+
+    Aircraft over the released map with 3,000 particles each; the peer has one replicate, and seconds
+    are of one.  All fly the same flight, so that log evidences compare."""
+    problem = load("tan", FLIGHTS, dtype=torch.float32, n_steps=options.times)
+    problem.observations[:] = problem.observations[0].clone()
+    module = TerrainModule(problem.system, compiled=True)
+    flight = [row[None] for row in problem.observations[0].double().numpy()]
+    ways = {
+        "particles": build_terrain(module, flight, PARTICLES),
+        "50 at once": build_filter(module, problem, PARTICLES),
+    }
+    seconds = time_equal(ways, options.repeats, report)
+    report.compare(CASE, seconds["50 at once"] / FLIGHTS, seconds["particles"])
