@@ -11,71 +11,33 @@ each and the steps that it took.  A sweep that is there is gone on with, or read
 from __future__ import annotations
 
 import argparse
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+from optuna import Study
+
 from runner.sweep.kept import load
 from runner.sweep.trials import completed_trials, pareto_front, steps_taken
 
-SGD = ["inference.optimizer=sgd", "inference.momentum=0.5"]
-# as the rows of conf/study/digits_security_validation.yaml, every size with every rate
-DEFENCES = {
-    "none": ["inference=map", *SGD],
-    "ARA": ["inference.train_eps=choice(0.1,0.2,0.3,0.4,0.5)"],
-    "AT": [
-        "inference=adversarial_training",
-        *SGD,
-        "inference.training_attacker=fgsm",
-        "inference.train_eps=choice(0.05,0.1,0.2,0.3)",
-    ],
-    "AT-PGD": [
-        "inference=adversarial_training",
-        *SGD,
-        "inference.training_attacker={name: pgd, steps: 7, step_size: 0.357}",
-        "inference.train_eps=choice(0.1,0.2,0.3,0.4)",
-    ],
-}
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 FIRST = 4  # evaluations of a replicate: the first is where halving begins
 
 
-def sweep(defence: str, rule: str, reduction: int, steps: int, folder: Path) -> Path:
-    """Runs a sweep, or the rest of it; the folder of its report."""
-    every = steps // FIRST
-    words = [
-        *(
-            "-m",
-            "+experiment=digits_security",
-            "validation=0.25",
-            "attacker=pgd",
-            "replicates=2",
-            f"steps={steps}",
-        ),
-        *(
-            f"eval_every={every}",
-            "objective=mean_robust_accuracy",
-            *DEFENCES[defence],
-            "inference.lr=choice(0.05,0.1,0.2)",
-        ),
-        *("hydra/sweeper=optuna", "hydra.sweeper.sampler=grid", "hydra.sweeper.direction=maximize"),
-        *(
-            f"hydra.sweeper.pruner={rule}",
-            f"hydra.sweeper.warmup_steps={every}",
-            "hydra.sweeper.startup_trials=4",
-        ),
-        f"hydra.sweeper.reduction={reduction}",
-        *(f"output_dir={folder}", "tracking=false"),
-    ]
-    log = folder.with_suffix(".log")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w") as file:
-        subprocess.run(
-            [sys.executable, "-m", "runner.commands.cli", *words],
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            check=True,
-        )
-    return folder / "sweeps" / "digits_security"
+def sweep(options: argparse.Namespace, rule: str, folder: Path) -> Study:
+    """Runs a sweep, or the rest of it; its trials."""
+    keys = {"steps": options.steps, "every": options.steps // FIRST, "rule": rule}
+    words = TABLE["sweep"].format(**keys, reduction=options.reduction, folder=folder)
+    words = shlex.split(f"{words} {TABLE['defences'][options.defence]}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".log").open("w") as log:
+        command = [sys.executable, "-m", "runner.commands.cli", *words]
+        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=True)
+    study = load(folder / "sweeps" / "digits_security")
+    assert study is not None
+    return study
 
 
 def main() -> int:
@@ -83,32 +45,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("defence", choices=sorted(DEFENCES))
-    parser.add_argument("--rule", default="halving", choices=["median", "halving", "hyperband"])
-    parser.add_argument(
-        "--reduction", type=int, default=3, help="halving and hyperband go on with one in so many"
-    )
-    parser.add_argument(
-        "--steps", type=int, default=2000, help="of each replicate (default: the study's)"
-    )
-    parser.add_argument("--output-dir", type=Path, default=Path("outputs/pruned"))
-    arguments = parser.parse_args()
-    settings, step_counts = [], []
-    for rule in ("none", arguments.rule):
-        reduction = (
-            arguments.reduction if rule == arguments.rule and arguments.reduction != 3 else ""
-        )
-        name = f"{arguments.defence.lower()}_{rule}{reduction}"
-        study = load(
-            sweep(
-                arguments.defence,
-                rule,
-                arguments.reduction,
-                arguments.steps,
-                arguments.output_dir / name,
-            )
-        )
-        assert study is not None
+    add = parser.add_argument
+    add("defence", choices=sorted(TABLE["defences"]))
+    add("--rule", default="halving", choices=["median", "halving", "hyperband"])
+    add("--reduction", type=int, default=3, help="halving and hyperband keep one in so many")
+    add("--steps", type=int, default=2000, help="of each replicate (default: the study's)")
+    add("--output-dir", type=Path, default=Path("outputs/pruned"))
+    options = parser.parse_args()
+    settings = []
+    step_counts = []
+    for rule in ("none", options.rule):
+        is_default = rule != options.rule or options.reduction == 3
+        name = f"{options.defence.lower()}_{rule}{'' if is_default else options.reduction}"
+        study = sweep(options, rule, options.output_dir / name)
         best = next(t for t in completed_trials(study) if t.number in pareto_front(study))
         ended = [t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]
         steps = steps_taken(ended)
@@ -119,9 +68,8 @@ def main() -> int:
         settings.append(best.params)
         step_counts.append(steps)
     same = settings[0] == settings[1]
-    print(
-        f"{'the same' if same else 'ANOTHER'} setting for {step_counts[1] / step_counts[0]:.0%} of the steps"
-    )
+    share = step_counts[1] / step_counts[0]
+    print(f"{'the same' if same else 'ANOTHER'} setting for {share:.0%} of the steps")
     return 0 if same else 1
 
 
