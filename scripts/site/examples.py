@@ -11,9 +11,9 @@ import yaml
 
 from components import registry
 from runner.catalogue.declarations import catalogue
-from runner.catalogue.list_and_show import describe, options
+from runner.catalogue.list_and_show import describe, options, selected_components
 from runner.catalogue.partners import partners
-from scripts.results_figures import about, read_yaml_of
+from scripts.results_figures import read_yaml_of
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
@@ -21,7 +21,7 @@ TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="u
 @cache
 def parts_of(experiment: str) -> dict[str, str]:
     """Component of each role that an experiment chooses."""
-    return dict(about(experiment)[1])
+    return selected_components(read_yaml_of("experiment", experiment))
 
 
 def _holds(experiment: str, role: str, name: str) -> bool:
