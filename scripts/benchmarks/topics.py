@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import torch
+from sklearn.decomposition import LatentDirichletAllocation
 from torch import Tensor
 
+from components.contracts.problems import Counts
 from components.topics.corpus import Corpus
 from components.topics.topic_posterior import Topics
 from components.topics.topic_scores import completion, perplexity, proportions
 from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Measured, Report
 from scripts.benchmarks.workloads import component, load, train
-from scripts.peers.installed import AbsentPeer
-from scripts.peers.topic_models import (
-    PASSES,
-    PRIOR,
-    SWEEPS,
-    build_tomotopy,
-    count_words,
-    fit_scikit,
-    normalise_topics,
-)
+from scripts.peers.installed import AbsentPeer, peer_imports
 
+PASSES, SWEEPS, PRIOR = 50, 200, 0.1
 K = 10  # topics
 ALIKE = 0.05  # difference of perplexities of equal results
 PAIRS = (
@@ -34,6 +31,55 @@ PAIRS = (
     ("scikit-learn", "lda_cavi, one start"),
     ("tomotopy", "lda_collapsed_gibbs"),
 )
+
+
+def count_words(documents: Counts, n_words: int) -> Any:
+    table = torch.zeros(documents.n_rows, n_words, dtype=torch.float64)
+    return table.index_put((documents.rows, documents.words), documents.counts.double()).numpy()
+
+
+def fit_scikit(table: Any, seed: int, K: int, passes: int = PASSES) -> LatentDirichletAllocation:
+    return LatentDirichletAllocation(
+        K,
+        doc_topic_prior=PRIOR,
+        topic_word_prior=PRIOR,
+        max_iter=passes,
+        evaluate_every=-1,
+        random_state=seed,
+    ).fit(table)
+
+
+def normalise_topics(fitted: LatentDirichletAllocation) -> Tensor:
+    lam = torch.from_numpy(fitted.components_)
+    return lam / lam.sum(1, keepdim=True)
+
+
+def build_tomotopy(problem: Corpus, K: int, sweeps: int) -> Callable[[int], tuple[float, Tensor]]:
+    """CPU seconds of training and topics [K, V] of a seed."""
+    with peer_imports():
+        import tomotopy
+
+    words = problem.train.words.repeat_interleave(problem.train.counts)
+    documents = [[str(w) for w in row.tolist()] for row in words.split(100)]
+
+    def run(seed: int) -> tuple[float, Tensor]:
+        model = tomotopy.LDAModel(k=K, alpha=PRIOR, eta=PRIOR, seed=seed + 1)
+        for document in documents:
+            model.add_doc(document)
+        model.optim_interval = 0
+        model.burn_in = 0
+        start = time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.train(sweeps, workers=1)
+        seconds = time.process_time() - start
+        topics = torch.zeros(K, problem.n_words, dtype=torch.float64)
+        columns = [int(word) for word in model.used_vocabs]
+        for k in range(K):
+            topics[k, columns] = torch.tensor(model.get_topic_word_dist(k)).double()
+        return seconds, topics
+
+    return run
 
 
 def evaluate(problem: Corpus, topics: Tensor) -> float:
