@@ -17,20 +17,20 @@ def show(scores: Scores, decimals: int | None = None, percent: bool = False) -> 
     return replace(scores, estimates=[replace(each, decimals=decimals) for each in estimates])
 
 
-def best(scores: Scores) -> Estimate:
+def pick_best(scores: Scores) -> Estimate:
     """The best of the centres."""
     pick = min if read_direction(scores.cells[0]) == "lower" else max
     return estimate_centre(pick(scores.cells, key=lambda each: estimate_centre(each).value))
 
 
-def agree(scores: Scores) -> str:
+def count_agreeing(scores: Scores) -> str:
     """Number of verdicts that agree, of those that compare."""
     words = [each.cell.verdict.word for each in scores.cells]
     judged = [word for word in words if not word.startswith("not ")]
     return f"{sum(word.startswith('agrees') for word in judged)} of {len(judged)}"
 
 
-def span(scores: Scores) -> str:
+def format_range(scores: Scores) -> str:
     """``0.88 to 0.92 (SE ≤ 0.01)``."""
     estimates = sorted(scores.estimates, key=lambda each: each.value)
     low, high = estimates[0], estimates[-1]
@@ -44,7 +44,7 @@ def span(scores: Scores) -> str:
     return f"{text} (SE ≤ {bound:,.{n}f})" if most else text
 
 
-def join(first: Scores, second: Scores) -> Scores:
+def join_scores(first: Scores, second: Scores) -> Scores:
     """Scores of one table; columns of the second get its name if the first has one like them."""
     cells = second.cells
     if {each.cell.column for each in first.cells} & {each.cell.column for each in cells}:
@@ -60,7 +60,7 @@ def sort_columns(columns: list[str]) -> list[str]:
         return columns
 
 
-def table(scores: Scores) -> str:
+def tabulate(scores: Scores) -> str:
     """Rows by columns; an empty cell has no kept score."""
     texts: dict[str, dict[str, str]] = {}
     for found, estimate in zip(scores.cells, scores.estimates, strict=True):
@@ -78,4 +78,11 @@ def table(scores: Scores) -> str:
     return format_table(["row", *columns], rows, "---:")
 
 
-FILTERS = {"show": show, "best": best, "agree": agree, "range": span, "join": join, "table": table}
+FILTERS = {
+    "show": show,
+    "best": pick_best,
+    "agree": count_agreeing,
+    "range": format_range,
+    "join": join_scores,
+    "table": tabulate,
+}
