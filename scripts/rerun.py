@@ -71,11 +71,6 @@ def _cells(tables: list[TableLayout]) -> dict[tuple[str, str, str], tuple[Cell, 
     }
 
 
-def _describe(summary: Summary) -> str:
-    se = "" if summary.se is None else f" ± {summary.se:.2g}"
-    return f"{summary.mean:.4g}{se} (n {summary.n})"
-
-
 def main(argv: list[str] | None = None) -> int:
     """Prints the cells, farthest first; 1 if more than a tenth are farther apart than the limit."""
     parser = argparse.ArgumentParser(prog="python -m scripts.rerun", description=__doc__)

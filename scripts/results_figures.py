@@ -11,9 +11,7 @@ from typing import Any
 
 import yaml
 
-from components import registry
 from runner import CONF
-from runner.catalogue.declarations import Entry, catalogue
 from runner.catalogue.list_and_show import selected_components
 from runner.disk.yaml_comments import Loader
 
@@ -95,8 +93,3 @@ def of_experiment(name: str) -> Shown | None:
     matches = [figure for figure in figures() if figure.of == name]
     fitting = matches or [figure for figure in figures() if name in about(figure.of)[0]]
     return min(fitting, key=lambda shown: len(about(shown.of)[0]), default=None)
-
-
-def components() -> list[tuple[str, Entry]]:
-    """Every built-in component with its role."""
-    return [(role, entry) for role in registry.ROLES for entry in catalogue(role)]
