@@ -9,81 +9,26 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from components.contracts.roles import Problem
 from components.errors import NumericalError
-from runner.compose.config import Job
 from runner.execution import checkpoint
-from runner.execution.blocks import RowBlocks
-from runner.execution.costs import CostMeter
 from runner.execution.divergence import add_error_location, add_step_to_errors, check_finite
 from runner.execution.loop import Step, StepCallback
-from runner.execution.rng import Streams
-from runner.execution.scores import Scores, StepTrace, means, plain
-from runner.execution.screen.announcements import Announcements
-from runner.execution.screen.progress import Live
-from runner.execution.signals import ReceivedSignals, RunInterruptedError
-from runner.execution.watch import Watch
+from runner.execution.scores import plain
+from runner.execution.signals import RunInterruptedError
 from runner.record.record import Record
-from runner.record.usage import UsageMeter
 from runner.terminal import printer
 from runner.tracking.handover import Handover
+
+if TYPE_CHECKING:
+    from runner.execution.replicate import Replicate
 
 # seconds between checks that new records await MLflow, and that a process pushes them
 PUSH_INTERVAL_SECONDS = 30.0
 
 
-@dataclass
-class ReplicateContext:
-    """One replicate in progress: the objects that its duties share."""
-
-    job: Job
-    record: Record
-    handover: Handover | None
-    problem: Problem
-    rng: Streams
-    live: Live
-    announcements: Announcements
-    received: ReceivedSignals
-    watch: Watch
-    meter: CostMeter
-    total: int  # steps of a replicate
-    before: float  # seconds that it took before it was last stopped
-    blocks: RowBlocks  # draws on disk
-    trace: StepTrace  # recorded values that checks will need
-    began: float = field(default_factory=time.monotonic)
-    usage: UsageMeter = field(default_factory=UsageMeter)  # of the run
-
-    @property
-    def stopping(self) -> bool:
-        return bool(self.received) or self.watch.given_up is not None
-
-    @property
-    def seconds(self) -> float:
-        return self.before + time.monotonic() - self.began
-
-    def report_evaluation(
-        self,
-        step: int,
-        phase: str,
-        scores: Scores,
-        told: Scores | None = None,
-        costs: Scores | None = None,
-    ) -> None:
-        """Records scores, with the costs so far and those of an attack, and shows them.
-
-        Whoever watches the run, and may give it up, is told of them (or of ``told``).
-        """
-        replicate = self.rng.replicate
-        metrics = scores | self.meter.metrics() | (costs or {})
-        self.record.line(step, replicate, self.seconds, phase, metrics)
-        self.record.flush()
-        self.live.show_evaluation(step, replicate, means(scores))
-        self.watch.tell(step, self.total, replicate, told or scores, self.record.facts["finished"])
-
-
-def record_information(course: ReplicateContext) -> StepCallback:
+def record_information(course: Replicate) -> StepCallback:
     """A line every ``record_every`` steps, at the first, and at each that is to leave a checkpoint.
     Not where a signal came: a run that was stopped has the lines of one that was not.
 
@@ -112,7 +57,7 @@ def record_information(course: ReplicateContext) -> StepCallback:
     return record
 
 
-def evaluate(course: ReplicateContext, every: int) -> StepCallback:
+def evaluate(course: Replicate, every: int) -> StepCallback:
     """Scores every so many steps but for the last, after which the run is scored in full."""
     inference = course.job.method
 
@@ -136,7 +81,7 @@ def evaluate(course: ReplicateContext, every: int) -> StepCallback:
     return evaluate_now
 
 
-def regular_checkpoint_rule(course: ReplicateContext) -> Callable[[Step], bool]:
+def regular_checkpoint_rule(course: Replicate) -> Callable[[Step], bool]:
     """Rule for the steps that leave a checkpoint in any run.
 
     True every ``checkpoint_every`` steps and at the last step.
@@ -145,7 +90,7 @@ def regular_checkpoint_rule(course: ReplicateContext) -> Callable[[Step], bool]:
     return lambda step: step.last or not step.number % every
 
 
-def checkpoint_rule(course: ReplicateContext) -> Callable[[Step], bool]:
+def checkpoint_rule(course: Replicate) -> Callable[[Step], bool]:
     """Rule for the steps that leave a checkpoint in this run.
 
     True also after a signal, or if the run was given up.  It is evaluated after every step,
@@ -158,9 +103,7 @@ def checkpoint_rule(course: ReplicateContext) -> Callable[[Step], bool]:
 
 
 @contextmanager
-def save_checkpoints(
-    course: ReplicateContext, kept: Callable[[Step], bool]
-) -> Iterator[StepCallback]:
+def save_checkpoints(course: Replicate, kept: Callable[[Step], bool]) -> Iterator[StepCallback]:
     """Keep the state that the next step needs.
 
     It is copied immediately, and written while the following steps run: a disk takes as
@@ -210,7 +153,7 @@ def save_checkpoints(
         yield save
 
 
-def stop_when_asked(course: ReplicateContext) -> StepCallback:
+def stop_when_asked(course: Replicate) -> StepCallback:
     """Ends the run after a signal, or where it was given up; the step has been kept.
 
     Raises:
@@ -262,7 +205,7 @@ def profile(on: bool, record: Record) -> Iterator[list[StepCallback]]:
 
 
 @contextmanager
-def duties(course: ReplicateContext) -> Iterator[list[StepCallback]]:
+def duties(course: Replicate) -> Iterator[list[StepCallback]]:
     """The list, in its order."""
     keeps = checkpoint_rule(course)
     settings = course.job.settings

@@ -24,17 +24,13 @@ from runner.compose.overrides import compose
 from runner.disk import atomic
 from runner.execution import blocks, checkpoint
 from runner.execution.assembly import load_problem
-from runner.execution.blocks import RowBlocks
 from runner.execution.costs import CostMeter
-from runner.execution.duties import ReplicateContext, checkpoint_rule, save_checkpoints
+from runner.execution.duties import checkpoint_rule, save_checkpoints
+from runner.execution.execute import Run
 from runner.execution.loop import Step, StepCallback, steps
+from runner.execution.replicate import Replicate
 from runner.execution.rng import Streams
-from runner.execution.scores import StepTrace
-from runner.execution.screen.announcements import Announcements
-from runner.execution.screen.progress import Live
 from runner.execution.signals import ReceivedSignals
-from runner.execution.watch import Watch
-from runner.record.record import Record
 from runner.tracking import sync
 from scripts.benchmarks.harness import Report
 
@@ -106,11 +102,9 @@ def sample_and_save(
     job: Job, sampler: Sampler
 ) -> tuple[Chains, list[float], float, list[float], int]:
     """Last state, seconds of the steps, CPU seconds, seconds of saving, and bytes written."""
-    record = Record.open(job)
-    screen = (Live(job.settings.steps, 1), Announcements(), ReceivedSignals(), Watch(job))
-    parts = (job, record, None, sampler.problem, sampler.rng, *screen)
-    rest = (CostMeter(), job.settings.steps, 0.0, RowBlocks(), StepTrace(frozenset()))
-    context = ReplicateContext(*parts, *rest)
+    run = Run(job)
+    context = Replicate(run, 0, ReceivedSignals())
+    context.rng = sampler.rng
     sizes: list[int] = []
     saving: list[float] = []
     write_bytes = atomic.write_bytes
@@ -130,8 +124,7 @@ def sample_and_save(
             saving.append(time.monotonic() - start)
 
         state, seconds, cpu = sampler.run([timed_save])
-    context.live.stop()
-    record.close()
+    run.record.close()
     return state, seconds, cpu, saving, sum(sizes)
 
 

@@ -351,7 +351,7 @@ def test_a_row_is_run_and_shown(toy_folder, capsys, monkeypatch):
         return 0
 
     monkeypatch.setattr(command, "run_remaining", run_here)
-    monkeypatch.setattr("runner.execution.execute.Run._write", lambda *_: None)
+    monkeypatch.setattr("runner.execution.replicate.Replicate.write", lambda *_: None)
     monkeypatch.setattr(page, "_figures", lambda *_: [])
     words = ["arena", "run", "toy", "inference=sgld", "--as", "mine", "--only", "problem=normal"]
     assert command.main(words) == 0

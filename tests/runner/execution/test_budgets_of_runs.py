@@ -13,7 +13,7 @@ from components.metrics.names import without_costs
 from components.problems.density import Density
 from runner.compose.errors import explain
 from runner.errors import ConfigError
-from runner.execution import execute
+from runner.execution import replicate
 from runner.execution.execute import run
 from runner.execution.signals import RunPrunedError
 from runner.record.facts import read
@@ -35,8 +35,8 @@ MOG = [
 
 @pytest.fixture(autouse=True)
 def no_figures(monkeypatch):
-    monkeypatch.setattr(execute, "write_artefacts", lambda *_: None)
-    monkeypatch.setattr(execute, "write_files", lambda *_: [])
+    monkeypatch.setattr(replicate, "write_artefacts", lambda *_: None)
+    monkeypatch.setattr(replicate, "write_files", lambda *_: [])
     monkeypatch.setattr(Density, "draw", lambda *_: {})
 
 
@@ -132,7 +132,7 @@ def test_killed_before_its_last_evaluation_it_takes_no_further_step(make_job, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "plain", killed)
+        patch.setattr(replicate, "plain", killed)
         with pytest.raises(KeyboardInterrupt):
             run(job)
     run(make_job(*MOG, f"budget.gradients={C * 34}"))

@@ -10,7 +10,7 @@ from support.runs.configured import repeatable
 
 from components.posteriors.draws import Draws
 from components.problems import supervised
-from runner.execution import artefacts, execute
+from runner.execution import artefacts, replicate
 from runner.execution.execute import run
 from runner.record.facts import read
 from runner.record.lines import read_lines
@@ -68,7 +68,7 @@ def test_scores_are_kept_before_anything_is_drawn(make_job, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "write_artefacts", killed)
+        patch.setattr(replicate, "write_artefacts", killed)
         with pytest.raises(KeyboardInterrupt):
             run(job)
     assert kept["finished"]["0"]["rmse"] > 0

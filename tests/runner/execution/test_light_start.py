@@ -25,7 +25,7 @@ FIRST_STEPS = """
 import json, sys
 from runner import app
 from runner.compose.overrides import compose
-from runner.execution import execute
+from runner.execution import replicate
 
 class LastRecordedLine(Exception): pass
 
@@ -36,7 +36,7 @@ def steps(*_):
     found[name] = [module for module in heavy if module in sys.modules]
     raise LastRecordedLine
 
-execute.steps = steps
+replicate.steps = steps
 for name in experiments:
     tracking = str(name == experiments[-1]).lower()  # of the last alone: MLflow is imported where a run ends
     given = [f"+experiment={name}", "smoke=true", "offline=true", f"tracking={tracking}", f"output_dir={output_dir}"]

@@ -8,7 +8,7 @@ from support.runs.configured import repeatable, repeatable_line
 
 from components.metrics.names import without_costs
 from runner import load
-from runner.execution import execute
+from runner.execution import replicate
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 from runner.execution.signals import RunPrunedError
@@ -28,7 +28,7 @@ def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
     make_job, tmp_path, monkeypatch
 ):
     # figures take longer than all else
-    monkeypatch.setattr(execute, "write_artefacts", lambda *_: None)
+    monkeypatch.setattr(replicate, "write_artefacts", lambda *_: None)
     looped, one = run(make_job(*AADM))
     going, found = run(make_job(*TOGETHER, f"output_dir={tmp_path / 'whole'}"))
     facts = going.record.facts
@@ -64,7 +64,7 @@ def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
 
 
 def test_a_record_of_several_alphas_says_what_those_of_each_do(make_job, tmp_path, monkeypatch):
-    monkeypatch.setattr(execute, "write_artefacts", lambda *_: None)
+    monkeypatch.setattr(replicate, "write_artefacts", lambda *_: None)
     going, found = run(make_job(*TOGETHER, "inference.alphas=[0.25,1.0]"))
     assert not {"alpha", "alphas"} & {name.partition("/")[2] for name in found}
     for alpha in ("0.25", "1.0"):

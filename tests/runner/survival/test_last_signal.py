@@ -10,7 +10,7 @@ import pytest
 from crashes import drawn
 from matplotlib.figure import Figure
 
-from runner.execution import execute
+from runner.execution import replicate
 from runner.execution.execute import run
 from runner.execution.signals import RunInterruptedError
 from runner.record.facts import read
@@ -39,7 +39,7 @@ def test_while_figures_are_written(job, monkeypatch):
     """With a replicate left it goes on from there; the one that was written down is finished."""
     two = job("replicates=2")
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "write_artefacts", signalled(execute.write_artefacts))
+        patch.setattr(replicate, "write_artefacts", signalled(replicate.write_artefacts))
         with pytest.raises(RunInterruptedError, match="the same command goes on") as stopped:
             run(two)
     assert stopped.value.code == 128 + signal.SIGTERM

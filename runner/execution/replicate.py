@@ -1,0 +1,305 @@
+"""One replicate of a run: set up, resumed, trained, scored and written to files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from components.contracts.checks import CHECKED_STEP_INFO
+from components.contracts.posteriors import WritesFiles
+from components.contracts.progress import listen
+from components.contracts.roles import Problem, variant_info_names
+from components.errors import NumericalError
+from components.models.networks.flat_network import FlatNetwork
+from runner.errors import ConfigError, RunFailure
+from runner.execution import checkpoint
+from runner.execution.artefacts import (
+    draw_training_curve,
+    skip_artefact_on_error,
+    write_artefacts,
+    write_checks,
+    write_files,
+    write_predictions,
+)
+from runner.execution.assembly import build_model, hide_truth, load_problem, total_steps
+from runner.execution.blocks import RowBlocks
+from runner.execution.costs import CostMeter
+from runner.execution.data_digest import data_digest
+from runner.execution.duties import duties
+from runner.execution.loop import steps, train
+from runner.execution.rng import Streams
+from runner.execution.scores import Scores, StepTrace, means, plain
+from runner.execution.screen import show_run as console
+from runner.execution.screen.progress import Live
+from runner.execution.signals import ReceivedSignals
+from runner.record.checks import Kept, to_rows
+from runner.record.lines import read_lines
+from runner.record.outcomes import write_outcomes
+from runner.terminal import printer
+
+if TYPE_CHECKING:
+    from components.contracts.checks import Check
+    from components.evaluation.assessment import Assessment
+    from runner.execution.execute import Run
+
+
+class Replicate:
+    """One replicate in progress, or all of them if they are computed together.
+
+    After ``compute`` it has ``scores`` and ``checks``; ``write`` makes its files.
+    """
+
+    problem: Problem
+    model: Any
+    total: int  # steps
+    live: Live
+    trace: StepTrace  # recorded values that checks need
+    posterior: object
+    assessment: Assessment
+    run_checks: list[Check]
+    scores: Scores
+
+    def __init__(self, run: Run, number: int, received: ReceivedSignals):
+        self.run = run
+        self.job = run.job
+        self.record = run.record
+        self.handover = run.handover
+        self.announcements = run.announcements
+        self.watch = run.watch
+        self.usage = run.usage
+        self.received = received
+        self.rng = Streams(self.job.settings.seed, number, torch.device(self.job.settings.device))
+        self.n_together = self.job.settings.replicates if run.vectorised else 1
+        self.meter = CostMeter(self.job.budget, self.n_together)
+        self.blocks = RowBlocks()  # draws on disk
+        self.before = 0.0  # seconds that it took before it was last stopped
+        self.began = time.monotonic()
+
+    @property
+    def stopping(self) -> bool:
+        """True after a signal, or if the run was given up."""
+        return bool(self.received) or self.watch.given_up is not None
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.began
+
+    @property
+    def checks(self) -> list[Kept]:
+        """Checks of the run and of the attack, as the record keeps them."""
+        return [*to_rows("run", self.run_checks), *to_rows("attack", self.assessment.checks)]
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Counts what happens inside as a phase of the run, and shows its warnings."""
+        with self.usage.phase(name), self.announcements.show_new_warnings():
+            yield
+
+    def compute(self) -> None:
+        """Train, score and check the replicate, from its newest checkpoint if it has one."""
+        state = self._set_up()
+        self.run.start_work()
+        state, start = self._resume(state)
+        self._show_facts()
+        self.live = self.run.show_progress(self.total, self.rng.replicate)
+        self._start_trace(resumed=start > 0)
+        inference = self.job.method
+        with (
+            self.usage.phase("training"),
+            duties(self) as active_duties,
+            self.meter.clock(True),
+        ):
+            running = steps(inference, self.problem, state, self.rng, start, self.total, self.meter)
+            state = train(running, active_duties, state)
+        self._score(state, self._note_budget())
+
+    def _set_up(self) -> Any:
+        """Load the data, build the model and return the first state.
+
+        Raises:
+            ConfigError: the method cannot start there.
+        """
+        inference = self.job.method
+        with self._phase("set_up"):
+            self.problem = load_problem(self.job, self.rng, self.n_together)
+        self.total = total_steps(self.job, self.problem)
+        with self._phase("set_up"):
+            self.model = build_model(self.job, self.problem, self.rng)
+        try:
+            with self._phase("set_up"), self.meter.running():
+                return inference.init(self.model, hide_truth(self.problem, inference), self.rng)
+        except NumericalError as error:  # nothing has diverged: the requested start is invalid
+            number = self.rng.replicate + 1
+            raise ConfigError(f"replicate {number} cannot start: {error}") from error
+
+    def _resume(self, state: Any) -> tuple[Any, int]:
+        """State and step of the newest undamaged checkpoint; those given, and 0, without one.
+
+        Costs, seconds and blocks of draws continue from there.
+
+        Raises:
+            RunFailure: the checkpoint's state layout is incompatible with this version.
+        """
+        folder = self.record.folder / "checkpoints"
+        number = self.rng.replicate
+        newest = checkpoint.load_newest(folder, self.job.signature)
+        facts, tensors, complaints = newest or ({}, {}, [])
+        step = facts["step"] if facts and facts["replicate"] == number else 0
+        if complaints:
+            used = (
+                f"The one before, of step {step}, is used."
+                if step
+                else "There is none before it: it starts again."
+            )
+            printer.announce("Corrupt checkpoint", "\n".join([*complaints, used]))
+        checkpoint.remove_later_checkpoints(folder, facts)
+        changed = self.record.register_code_version(number, step)
+        if changed:
+            printer.out.print(
+                f"note     the code is not the one that this run began with: {changed}"
+            )
+        moved = False
+        if step:
+            try:
+                state, streams = checkpoint.restore(facts, tensors, state, self.rng.device)
+                moved = self.rng.restore(streams, step)
+            except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+                raise RunFailure(
+                    f"checkpoint of step {step} does not fit the state that the code of today has ({error!r:.200}); "
+                    f"{changed or 'it may be damaged'}; go on with the code it is of, or start again with fresh=true"
+                ) from error
+        if message := self.record.rewind(number, step or -1):
+            printer.announce("Damaged record", message)
+        if step:
+            self._continue_from(facts, moved)
+        self.began = time.monotonic()
+        return state, step
+
+    def _continue_from(self, facts: dict[str, Any], moved: bool) -> None:
+        """Take over costs, seconds and blocks of a checkpoint; ``moved``: from another device."""
+        step = facts["step"]
+        number = self.rng.replicate
+        settings = self.job.settings
+        if moved:
+            here = {"replicate": number, "step": step, "device": settings.device}
+            self.record.save(moved=[*self.record.facts.get("moved", []), here])
+            printer.out.print(
+                f"note     the checkpoint is of another device: random numbers from step {step} on are of {self.rng.device}"
+            )
+        self.meter.load(facts["costs"])
+        self.before = facts["seconds"]
+        self.blocks = facts["blocks"]
+        printer.out.print(f"resumed at step {step} of replicate {number + 1}/{settings.replicates}")
+
+    def _show_facts(self) -> None:
+        """Show what the first replicate computes with; the record keeps a digest of its data."""
+        if self.rng.replicate:
+            return
+        frozen = self.model.facts if isinstance(self.model, FlatNetwork) else {}
+        console.show_facts(self.problem.describe() | frozen)
+        if "data_digest" not in self.record.facts:
+            digest = data_digest(self.problem, self.job.config["dataset"])
+            self.record.save(data_digest=digest)
+
+    def _start_trace(self, resumed: bool) -> None:
+        """Start the trace, with the values from before the replicate was resumed."""
+        names = variant_info_names(CHECKED_STEP_INFO, self.job.inference)
+        self.trace = StepTrace(frozenset(names))
+        for line in read_lines(self.record.folder) if resumed else ():
+            if (line["replicate"], line["phase"]) == (self.rng.replicate, "train"):
+                self.trace.append(line["step"], line["metrics"])
+
+    def _note_budget(self) -> int:
+        """The last step; run.json keeps the limit of a budget that ended the training."""
+        ended = self.meter.ended
+        if ended is None:
+            return self.total
+        self.record.facts.setdefault("budget_ends", {})[str(self.rng.replicate)] = ended
+        step: int = ended["step"]
+        printer.out.print(
+            f"note     budget.{ended['kind']}={ended['limit']} is spent: training ended after step {step} of {self.total}"
+        )
+        return step
+
+    def _score(self, state: Any, last: int) -> None:
+        """Score and check the posterior after the last step."""
+        inference = self.job.method
+        with self.usage.phase("final"), self.meter.making():
+            self.posterior = inference.posterior(state)
+        with self._phase("final"), self.received.interrupt_immediately(last):
+            from components.evaluation.assess import assess  # only the evaluation needs it
+            from components.evaluation.replayed import PosteriorProvenance
+            from components.evaluation.run_checks import run_checks
+
+            self.assessment = assess(
+                self.problem,
+                self.posterior,
+                self.job.attacker,
+                self.job.threat,
+                self.rng,
+                figures=self.rng.replicate == 0,
+                made_by=PosteriorProvenance(self.model, inference),
+                told=self.live.evaluating,
+            )
+            scores = plain(self.assessment.scores)
+            self.live.evaluating("checks of the run", 0, 1)
+            self.run_checks = run_checks(
+                self.problem,
+                self.posterior,
+                inference,
+                state,
+                scores,
+                trace=self.trace,
+                rng=self.rng,
+                smoke=self.job.settings.smoke,
+                declared=self.job.config["model"].get("outputs") is not None,
+            )
+        costs = plain(self.assessment.costs)
+        self.report_evaluation(last, "final", scores, costs=costs)
+        self.scores = scores | self.meter.metrics() | costs
+
+    def report_evaluation(
+        self,
+        step: int,
+        phase: str,
+        scores: Scores,
+        watched: Scores | None = None,
+        costs: Scores | None = None,
+    ) -> None:
+        """Record scores, with the costs so far and those of an attack, and show them.
+
+        A follower of the run, which may give it up, receives them (or ``watched``).
+        """
+        number = self.rng.replicate
+        metrics = scores | self.meter.metrics() | (costs or {})
+        self.record.line(step, number, self.seconds, phase, metrics)
+        self.record.flush()
+        self.live.show_evaluation(step, number, means(scores))
+        finished = self.record.facts["finished"]
+        self.watch.tell(step, self.total, number, watched or scores, finished)
+
+    def write(self) -> None:
+        """Write predictions, figures, tables and files."""
+        folder = self.record.folder
+        number = self.rng.replicate
+        settings = self.job.settings
+        with self.announcements.show_new_warnings(), listen(self.live.evaluating):
+            if self.assessment.outcomes:
+                with skip_artefact_on_error(f"the outcomes of replicate {number + 1}"):
+                    outcomes = {k: v.cpu().numpy() for k, v in self.assessment.outcomes.items()}
+                    write_outcomes(folder, number, outcomes)
+            if settings.keep_predictions:
+                with skip_artefact_on_error(f"the predictions of replicate {number + 1}"):
+                    write_predictions(folder, number, self.problem, self.posterior, self.rng)
+            if number:
+                return
+            has_figures = settings.figures
+            figures = self.assessment.figures | draw_training_curve(folder) if has_figures else {}
+            write_artefacts(folder, figures, self.assessment.tables, self.job)
+            write_checks(folder, self.run_checks)
+            if has_figures and isinstance(self.posterior, WritesFiles):
+                self.record.facts["artefacts"] = write_files(folder, self.posterior)
