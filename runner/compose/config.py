@@ -6,6 +6,7 @@ each other."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from runner.compose.draws_kept import check_draws, shorten_for_smoke
 from runner.compose.fit.composition import Composition, Parts, Values
 from runner.compose.fit.incompatible import IncompatibleError
 from runner.compose.fit.mends import add_suggested_fixes
-from runner.compose.fit.pairs import check_pairs, check_side_by_side
+from runner.compose.fit.pairs import check_side_by_side
 from runner.compose.objectives import KEY, asked_for
 from runner.compose.parts import component_defaults
 from runner.compose.resolve import ResolvedConfig, refuse_untrusted, resolve
@@ -113,12 +114,12 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
     settings = resolved.settings
     config = resolved.config
     check_device(settings.device, settings.dtype)
-    composition = _composition(resolved)
+    composition = RunComposition(resolved)
     try:
         parts = composition.parts
         if data is None:
             _check_data_keys(settings, parts["dataset"])
-        _check_whole(settings, composition.values, parts)
+        composition.check(composition.values, parts)
     except IncompatibleError as error:
         raise add_suggested_fixes(error, composition) from None
     dataset: Dataset = parts["dataset"]
@@ -202,67 +203,56 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
         )
 
 
-def _check_whole(settings: Settings, values: Values, parts: Parts) -> None:
-    """Refuses components that do not fit each other or the run-level keys.
+class RunComposition(Composition):
+    """Components of a run, checked with its run-level keys."""
 
-    Raises:
-        ConfigError: naming the key; an ``IncompatibleError`` where another component would do."""
-    dataset: Dataset = parts["dataset"]
-    attacked = _threat(values, parts) is not None
-    check_objective(settings, score_names(dataset.poses(), attacked, dataset.target_kind()))
-    check_pairs(**parts)
-    if settings.side_by_side or parts["inference"].variants():
-        check_side_by_side(
-            settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"]
-        )
-    check_draws(dict(parts["inference"]), settings)
+    def __init__(self, resolved: ResolvedConfig):
+        super().__init__({role: resolved.config.get(role) for role in CHOSEN})
+        self.settings = resolved.settings
+        self.explicit = resolved.explicit
+        self.requested, self.carried = _split_given(resolved)
 
+    def check(self, values: Values, parts: Parts) -> None:
+        """Refuse components that do not fit each other or the run-level keys.
 
-def _lacks_steps(settings: Settings, parts: Parts) -> bool:
-    """True if a run would not know its number of steps once its data are loaded."""
-    dataset = parts["dataset"]
-    inference = parts["inference"]
-    has_end = dataset.poses() == "game" or (
-        dataset.poses() == "sequence" and inference.requires.batch_kind == "observation"
-    )
-    return settings.steps is None and inference.max_useful_steps is None and not has_end
+        Raises:
+            ConfigError: naming the key; an ``IncompatibleError`` where another component would do.
+        """
+        settings = self.settings
+        dataset: Dataset = parts["dataset"]
+        inference: Inference = parts["inference"]
+        attacked = _threat(values, parts) is not None
+        check_objective(settings, score_names(dataset.poses(), attacked, dataset.target_kind()))
+        super().check(values, parts)
+        if settings.side_by_side or inference.variants():
+            check_side_by_side(settings.side_by_side, dataset, inference, parts["attacker"])
+        check_draws(dict(inference), settings)
 
-
-def _composition(resolved: ResolvedConfig) -> Composition:
-    """A run's components, and what is checked of others in their place."""
-    settings = resolved.settings
-    explicit = resolved.explicit
-    modules = settings.plugins
-
-    def check(values: Values, parts: Parts) -> None:
-        _check_whole(settings, values, parts)
-
-    def adjust(values: Values) -> Values:
+    def adjust(self, values: Values) -> Values:
+        """The mappings of a smoke run, if it is one; code of others is refused."""
+        settings = self.settings
         for role in CHOSEN:
             if values.get(role) is not None:
-                refuse_untrusted(role, values[role], modules)
-        config = {"steps": settings.steps} | values
-        return {
-            role: shorten_for_smoke(config, set(explicit))[role] if settings.smoke else values[role]
-            for role in values
-        }
+                refuse_untrusted(role, values[role], settings.plugins)
+        if not settings.smoke:
+            return values
+        config = shorten_for_smoke({"steps": settings.steps} | values, set(self.explicit))
+        return {role: config[role] for role in values}
 
-    requests, carried = _split_given(resolved)
-    values = {role: resolved.config.get(role) for role in CHOSEN}
-    return Composition(
-        values,
-        check,
-        carried=carried,
-        asked=requests,
-        adjusted=adjust,
-        lacks_steps=lambda parts: _lacks_steps(settings, parts),
-    )
+    def lacks_steps(self, parts: Parts) -> bool:
+        """True if a run would not know its number of steps once its data are loaded."""
+        dataset = parts["dataset"]
+        inference = parts["inference"]
+        has_end = dataset.poses() == "game" or (
+            dataset.poses() == "sequence" and inference.requires.batch_kind == "observation"
+        )
+        return self.settings.steps is None and inference.max_useful_steps is None and not has_end
 
 
 def _split_given(resolved: ResolvedConfig) -> tuple[dict[str, Values], dict[str, Values]]:
     """By role, keys that the user set, and keys that the experiment has set."""
-    requests: dict[str, Values] = {role: {} for role in CHOSEN}
-    carried: dict[str, Values] = {role: {} for role in CHOSEN}
+    requests: dict[str, Values] = defaultdict(dict)
+    carried: dict[str, Values] = defaultdict(dict)
     words = {".".join(key.split(".")[:2]) for key in resolved.explicit}
     for role, role_values in resolved.given.items():
         defaults = component_defaults(role, role_values["name"]) if "name" in role_values else {}

@@ -174,6 +174,11 @@ def nested_names(role: str, values: dict[str, Any], where: str) -> Iterator[tupl
     )
 
 
+def all_parts(role: str, values: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """A role's component and every component inside it: key, role and mapping of each."""
+    return [(role, role, values), *nested_parts(role, values, role)]
+
+
 def nested_parts(
     role: str, values: dict[str, Any], where: str
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.registry import CHOSEN
-from runner.compose.parts import known_keys, nested_parts
+from runner.compose.parts import all_parts, known_keys
 from runner.compose.settings import signed_config
 from runner.errors import ConfigError
 
@@ -103,7 +103,7 @@ def _drop_file_names(role: str, values: dict[str, Any]) -> dict[str, Any]:
     """A component's mapping without the names of files that have a checksum in it."""
     values = copy.deepcopy(values)
     with contextlib.suppress(ConfigError):  # a component of a plug-in that is not imported
-        for where, inner, part in [(role, role, values), *nested_parts(role, values, role)]:
+        for where, inner, part in all_parts(role, values):
             for key, checksum in known_keys(inner, part, where).reads.items():
                 if part.get(checksum):
                     part.pop(key, None)

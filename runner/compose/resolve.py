@@ -24,10 +24,10 @@ from runner.catalogue.plugins import import_plugins
 from runner.compose.draws_kept import shorten_for_smoke
 from runner.compose.guard import refuse_foreign_code
 from runner.compose.parts import (
+    all_parts,
     component_defaults,
     expand_component,
     known_keys,
-    nested_parts,
     parse_numbers,
     parse_ratio,
     whole,
@@ -47,7 +47,7 @@ def note_checksums(role: str, values: dict[str, Any]) -> None:
     Raises:
         ConfigError: there is no such file, or it is another.
     """
-    for where, inner, part in [(role, role, values), *nested_parts(role, values, role)]:
+    for where, inner, part in all_parts(role, values):
         for key, checksum in known_keys(inner, part, where).reads.items():
             expected = part.get(checksum)
             name = part.get(key)
@@ -333,7 +333,7 @@ def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> N
 
     Raises:
         ConfigError: it is of another."""
-    for where, inner, part in [(role, role, values), *nested_parts(role, values, role)]:
+    for where, inner, part in all_parts(role, values):
         for key in sorted(known_keys(inner, part, where).imports):
             if part.get(key) is None:
                 continue

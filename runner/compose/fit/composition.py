@@ -4,55 +4,57 @@ would take them."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from components.contracts.roles import Model
 from components.registry import CHOSEN
 from runner.compose.build import build_component
 from runner.compose.fit.attacker_pairs import check_nested_attackers
-from runner.compose.parts import component_defaults, expand_component, known_keys, nested_parts
+from runner.compose.fit.pairs import check_pairs
+from runner.compose.parts import all_parts, component_defaults, expand_component, known_keys
 from runner.compose.resolve import note_checksums
 from runner.errors import ConfigError
 
 Values = dict[str, Any]  # the full mapping of each role, or None
 Parts = dict[str, Any]  # the component of each role, or None
-Checks = Callable[[Values, Parts], None]  # raises ConfigError: the composition does not fit
 
 
 class Composition:
-    """A run's components, built once, and the checks of all of them together."""
+    """Components, built once, and the checks of all of them together.
 
-    def __init__(
-        self,
-        values: Values,
-        checks: Checks,
-        parts: Parts | None = None,
-        carried: Mapping[str, Values] | None = None,
-        asked: Mapping[str, Values] | None = None,
-        adjusted: Callable[[Values], Values] = lambda values: values,
-        lacks_steps: Callable[[Parts], bool] = lambda parts: False,
-    ):
-        """Create a composition.
+    Attributes:
+        carried: keys of an experiment, which apply to any component that takes a role's place.
+        requested: keys that the user set.
+    """
 
-        Args:
-            carried: keys of an experiment, which apply to any component that takes a role's
-                place.
-            asked: keys that the user set.
-            adjusted: the effect of a mode of the run (smoke) on the mappings.
-            lacks_steps: True if a run of some components would not know its number of steps.
-        """
+    carried: Mapping[str, Values] = {}
+    requested: Mapping[str, Values] = {}
+
+    def __init__(self, values: Values, parts: Parts | None = None):
         self.values = values
-        self.checks = checks
-        self.adjusted = adjusted
-        self.carried = carried or {}
-        self.asked = asked or {}
-        self.lacks_steps = lacks_steps
         # Methods that ``is_valid_with`` has accepted: whether the run would lack its number of
         # steps.
         self.methods_that_work: dict[str, bool] = {}
         self.built = dict(parts or {})  # components that are already built, by their roles
+
+    def check(self, values: Values, parts: Parts) -> None:
+        """Refuse components that do not fit each other.
+
+        Raises:
+            ConfigError: naming the key.
+        """
+        check_pairs(**parts)
+
+    def adjust(self, values: Values) -> Values:
+        """The mappings as a mode of the run (smoke) changes them."""
+        return values
+
+    def lacks_steps(self, parts: Parts) -> bool:
+        """True if a run of some components would not know its number of steps."""
+        return False
 
     @property
     def parts(self) -> Parts:
@@ -95,59 +97,61 @@ class Composition:
         it knows.  If it knows all of the keys that the user set, it has to fit with these too.
         ``brings``: capabilities that a setting of the model, given only in words, would add.
         """
-        parts = self._fitting_parts(changes, brings, with_asked=False)
+        parts = self._fitting_parts(changes, brings)
+        if parts is not None and self._takes_requested(changes):
+            parts = self._fitting_parts(changes, brings, self.requested)
         if parts is None:
             return False
-        swapped = [role for role in changes if changes[role] is not None and self.asked.get(role)]
-        if swapped and self._knows_all(changes, swapped):
-            parts = self._fitting_parts(changes, brings, with_asked=True)
-        if parts is not None:
-            self.methods_that_work[parts["inference"].name] = self.lacks_steps(parts)
-        return parts is not None
+        self.methods_that_work[parts["inference"].name] = self.lacks_steps(parts)
+        return True
 
-    def _knows_all(self, changes: Mapping[str, Any], roles: list[str]) -> bool:
-        return all(
-            self.asked[role].keys() <= known_keys(role, {"name": changes[role]}, role).keys
-            for role in roles
-            if role in CHOSEN
+    def _takes_requested(self, changes: Mapping[str, Any]) -> bool:
+        """True if the components put in place of others know all keys that the user set."""
+        swapped = [role for role in changes if changes[role] is not None]
+        requested = {role: self.requested[role] for role in swapped if self.requested.get(role)}
+        return bool(requested) and all(
+            keys.keys() <= known_keys(role, {"name": changes[role]}, role).keys
+            for role, keys in requested.items()
         )
 
     def _fitting_parts(
-        self, changes: Mapping[str, Any], brings: Set[str], with_asked: bool
+        self,
+        changes: Mapping[str, Any],
+        brings: Set[str],
+        requested: Mapping[str, Values] = MappingProxyType({}),
     ) -> Parts | None:
         """The components of the changed whole; None: they do not fit."""
         try:
-            values = self._replace_parts(changes, with_asked)
+            values = self._replace_parts(changes, requested)
             same = {
                 role: part
                 for role, part in self.built.items()
                 if values.get(role) is self.values.get(role)
             }
-            other = Composition(values, self.checks, same)
-            parts = other.parts
+            parts = Composition(values, same).parts
             if brings:
                 parts["model"] = _with_capabilities(parts["model"], brings)
-            self.checks(values, parts)
+            self.check(values, parts)
         except (ConfigError, ValueError):
             return None
         return parts
 
-    def _replace_parts(self, changes: Mapping[str, Any], with_asked: bool) -> Values:
+    def _replace_parts(self, changes: Mapping[str, Any], requested: Mapping[str, Values]) -> Values:
         values = dict(self.values)
         for where, value in changes.items():
             role, *keys = where.split(".")
             if not keys:
-                values[role] = (
-                    None if value is None else self._replacement_values(role, value, with_asked)
-                )
+                values[role] = value and self._replacement_values(role, value, requested)
                 continue
             values[role] = copy.deepcopy(values[role])
-            holder: Any = values[role]
-            for key in keys[:-1]:
-                holder = holder[int(key) if isinstance(holder, list) else key]
-            holder[int(keys[-1]) if isinstance(holder, list) else keys[-1]] = value
+            holder: Any = values
+            key: str | int = role
+            for word in keys:
+                holder = holder[key]
+                key = int(word) if isinstance(holder, list) else word
+            holder[key] = value
             values[role] = expand_component(role, values[role], role)
-        adjusted = self.adjusted(values)
+        adjusted = self.adjust(values)
         # A mapping that nothing changed stays the same object, so that its component is not built
         # again.
         return {
@@ -155,25 +159,21 @@ class Composition:
             for k, v in adjusted.items()
         }
 
-    def _replacement_values(self, role: str, name: str, with_asked: bool) -> Values:
+    def _replacement_values(self, role: str, name: str, requested: Mapping[str, Values]) -> Values:
         """Full mapping of a component in the place of a role's own.
 
         Raises:
             ConfigError: the component cannot be configured by its name only.
         """
         keys = known_keys(role, {"name": name}, role).keys
-        user_keys = dict(self.carried.get(role, {})) | (
-            self.asked.get(role, {}) if with_asked else {}
-        )
-        values = (
-            component_defaults(role, name)
-            | {k: v for k, v in user_keys.items() if k in keys}
-            | {"name": name}
-        )
+        user_keys = self.carried.get(role, {}) | requested.get(role, {})
+        own_keys = {key: value for key, value in user_keys.items() if key in keys}
+        values = component_defaults(role, name) | own_keys | {"name": name}
         out = expand_component(role, values, role)
-        for where, _, part in [(role, role, out), *nested_parts(role, out, role)]:
-            if lacking := [key for key, value in part.items() if _is_to_be_given(key, value)]:
-                raise ConfigError(f"{where}.{lacking[0]}: has to be given")
+        for where, _, part in all_parts(role, out):
+            for key, value in part.items():
+                if _is_to_be_given(key, value):
+                    raise ConfigError(f"{where}.{key}: has to be given")
         note_checksums(role, out)
         return out
 

@@ -32,7 +32,6 @@ from runner.catalogue.list_and_show import (
 from runner.catalogue.partners import partners
 from runner.compose.settings import Settings
 from runner.disk.yaml_comments import read_file, read_keys
-from runner.errors import ConfigError
 
 FILES = sorted(CONF.rglob("*.yaml"))
 COMPONENTS = [
@@ -424,29 +423,6 @@ def accepted(dataset=None, model=None, inference=None) -> bool:
     ways = [requires.capabilities_by_kind.get(kind, frozenset()) for kind in shared]
     ways += [way for kind, way in requires.alternatives_by_kind.items() if kind in shared]
     return any(requires.capabilities | way <= offered for way in ways)
-
-
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["show", "inference/levelk"], "inference/levelk: no such inference, did you mean level_k?"),
-        (["show", "infrence/level_k"], "infrence/level_k: no such role as infrence, did you mean inference?"),
-        (["show", "level_kk"], "level_kk: nothing has that name, did you mean level_k?"),
-        (["show", "zzzzzz"], "zzzzzz: nothing has that name (see runner list)"),
-        (["show", "friend_or_foe"], "friend_or_foe: there are dataset/friend_or_foe and experiment/friend_or_foe; say which"),
-        (["show", "experiment/friend_of_foe"], "experiment/friend_of_foe: no such experiment, did you mean friend_or_foe?"),
-        (["list", "modles"], "modles: no such role, did you mean model?"),
-        (["list", "models/nn"], "model/nn: no such family; there are: "),
-        (["list", "inference/sgmcm"], "inference/sgmcm: no such family, did you mean sgmcmc?"),
-        (["list", "--plugin", "no_such"], "--plugin: no module 'no_such' (No module named 'no_such'); is its folder on "
-         "PYTHONPATH?"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_one_line(argv, message):
-    with pytest.raises(ConfigError) as error:
-        main(argv)
-    assert str(error.value).startswith(message)
-    assert "\n" not in str(error.value)
 
 
 def test_exit_codes_and_streams():

@@ -60,28 +60,6 @@ def test_experiments_and_studies_are_yaml_and_a_test(tmp_path):
     assert yaml.safe_load(study.read_text())["name"] == "ours"
 
 
-@pytest.mark.parametrize(
-    ("role", "name", "said"),
-    [
-        ("dataset", "mnist", "mnist: the runner has one of that name; choose another"),
-        (
-            "model",
-            "Mine",
-            "Mine: no name; write small letters, digits and underscores, such as my_model",
-        ),
-        ("model", "my-model", "my-model: no name"),
-        ("model", "class", "class: no name"),
-        ("model", "torch", "torch: torch.py would hide the Python module of that name"),
-        ("dataset", "sys", "sys: sys.py would hide the Python module of that name"),
-        ("study", "table_4_1", "the runner has one of that name"),
-    ],
-)
-def test_names_that_cannot_be(role, name, said, tmp_path):
-    with pytest.raises(ConfigError, match=said):
-        create(role, name, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 def test_nothing_is_overwritten(tmp_path):
     (tmp_path / "mine.py").write_text("precious")
     with pytest.raises(ConfigError, match=r"mine.py: is there already; choose another name"):

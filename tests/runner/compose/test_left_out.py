@@ -8,7 +8,6 @@ import pytest
 from runner.compose.config import build
 from runner.compose.overrides import compose_in_full, explicit_keys, split_hydra_config
 from runner.compose.resolve import ResolvedConfig, resolve
-from runner.errors import ConfigError
 
 DIGITS, CO2 = "+experiment=digits_fgsm", "+experiment=structural_co2"
 
@@ -53,12 +52,3 @@ def test_blocks_of_a_model_by_their_number():
         ]
     ]
     assert left == names[2:]
-    with pytest.raises(ConfigError, match=r"~model.blocks.x: model.blocks has items 0 to"):
-        resolved(CO2, "~model.blocks.x")
-
-
-@pytest.mark.parametrize("role", ["dataset", "model", "inference"])
-@pytest.mark.parametrize("form", ["~{}", "{}=null"])
-def test_what_no_run_can_do_without(role, form):
-    with pytest.raises(ConfigError, match=f"no run can do without; choose another with {role}=…"):
-        resolved(DIGITS, form.format(role))

@@ -64,38 +64,6 @@ def test_a_changed_table_of_ones_own_is_not_done_already(tmp_path):
     assert data_state("digits", tmp_path, True) == ""
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (VICTIM, "model.path: Missing mandatory value"),
-        ([*VICTIM, "model.path=no.safetensors"], "model.path=no.safetensors: no such file; name one, whole or as seen from "),
-        ([*VICTIM, "model.path=/"], "model.path=/: cannot be read (Is a directory)"),
-        ([*NET, *OWN, "model.sha256=12345678"], "model.sha256: there is no file that it could be of; name one, model.path=…"),
-        (NET, "model.class_path=own_things:Net: code that is not the runner's; add 'plugins=[own_things]' if you know it"),
-        (["dataset=log_density", "dataset.function=own_things:fails", "dataset.dim=1", "model=target_density",
-          "inference=sgld", "steps=9000"], "dataset.function=own_things:fails: code that is not the runner's; add"),
-        (["dataset=log_density", "dataset.function=/x/own.py:f", "dataset.dim=1", "model=target_density", "inference=sgld",
-          "steps=9000"], "/x/own.py is a file; write the module's name, dataset.function=own:f, and start the runner from"),
-        (["dataset=digits", "model=mlp", "inference=map", "steps=1", "attacker=transfer",
-          "attacker.surrogate={name: module, class_path: 'own_things:Net'}"],
-         "attacker.surrogate.class_path=own_things:Net: code that is not the runner's; add 'plugins=[own_things]'"),
-        ([*NET, *OWN, "model.class_path=own_things.Net"], "a module and a name in it; write it as own_things:Net"),
-        ([*NET, "plugins=[own_things]", "model.class_path=own_things"], "model.class_path: own_things is no module"),
-        ([*NET, *OWN, "inference=mean_field_vi", "steps=1"], "inference.estimator=local needs affine_layers, which"),
-        ([*VICTIM, "model.path={w}", "model.network=igp"], "model.network: igp is no network that takes weights; use mlp, cnn"),
-        ([*VICTIM, "model.path={w}", "dataset=diabetes", "model.network=cnn"], "model.network: model=cnn has no likelihood for "
-         "the real labels"),
-        ([*VICTIM, "model.path={w}", "inference=sgld", "model.network={name: vgg, depth: 7}", "steps=9000"],
-         "inference=sgld needs log_joint, which model=state_dict lacks as configured; set model.network=mlp"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_said_in_a_line(asked, said, weights, tmp_path):
-    with pytest.raises(ConfigError) as error:
-        made_job(tmp_path, *(word.replace("{w}", str(weights)) for word in asked))
-    assert said in str(error.value)
-    assert "\n" not in str(error.value)
-
-
 def test_a_file_that_does_not_fit_is_a_mistake_and_no_traceback(weights, tmp_path):
     job = made_job(tmp_path, *VICTIM, f"model.path={weights}")
     rng = Streams(0)

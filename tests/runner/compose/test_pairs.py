@@ -8,6 +8,7 @@ from support.runs.offered_pairs import check_pairs
 from support.small.small_problems import component, real, train
 from torch import nn
 
+from components import registry
 from components.contracts.attackers import Contamination
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.predictive import GaussianMixture
@@ -80,67 +81,24 @@ def test_a_bound_alone_is_enough_for_lbfgs_unless_it_restarts():
         check_pairs(TOY, BARE, component("inference", "lbfgs", restarts=3), None)
 
 
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (
-            [],
-            r"natural_layers=top needs variational_layers, which model=collapsed_mdgp lacks; models that can: .*\bsmdgp\b",
-        ),
-        (
-            ["model=igp"],
-            r"which model=igp lacks as configured; set model.posterior=sparse .*: cgp \(posterior=sparse .*, cm",
-        ),
-        (
-            ["model=cgp"],
-            r"which model=cgp lacks as configured; set model.posterior=sparse .*, igp \(posterior=sparse .*\)",
-        ),
-    ],
-)
-def test_natural_gradients_need_a_gaussian_over_inducing_values(make_job, overrides, message):
-    with pytest.raises(ConfigError, match=message) as error:
-        make_job(
-            "+experiment=sarcos_mdgp", "smoke=true", "inference.natural_layers=top", *overrides
-        )
-    assert "\n" not in str(error.value)
+FITTING = """
++experiment=sarcos_mdgp inference.natural_layers=top model=smdgp
++experiment=sarcos_mdgp inference.natural_layers=top model=igp model.posterior=sparse
++experiment=sarcos_mdgp inference.natural_layers=top model=cgp model.posterior=sparse
+dataset=digits model=mlp model.dropout=0.1 inference=mc_dropout steps=5
+dataset=digits model=cnn inference=mean_field_vi inference.estimator=weights steps=5
+dataset=local_level model=linear_gaussian_ssm inference=kalman attacker=spoofing
+dataset=wiener_velocity model=contaminated_ssm inference=bootstrap_filter
+dataset=wiener_velocity model=contaminated_ssm inference=bootstrap_filter attacker=gaussian_contamination
+"""  # their neighbours that do not fit are in mistakes/methods.txt
 
 
-@pytest.mark.parametrize("model", ["smdgp", "igp", "cgp"])
-def test_natural_gradients_where_there_is_one(make_job, model):
-    sparse = ["model.posterior=sparse"] if model != "smdgp" else []
-    job = make_job(
-        "+experiment=sarcos_mdgp", "inference.natural_layers=top", f"model={model}", *sparse
-    )
-    assert "variational_layers" in job.model.capabilities()
-
-
-def test_dropout_is_needed_and_not_had_where_it_is_0():
-    digits, dropout = component("dataset", "digits"), component("inference", "mc_dropout")
-    check_pairs(digits, component("model", "mlp", dropout=0.1), dropout, None)
-    with pytest.raises(
-        ConfigError,
-        match=r"needs dropout, which model=mlp lacks as configured; set model.dropout above 0; ",
-    ):
-        check_pairs(digits, component("model", "mlp", dropout=0.0), dropout, None)
-    with pytest.raises(
-        ConfigError, match=r"needs dropout, which model=mbnn2 lacks; inference that fits"
-    ):
-        check_pairs(digits, component("model", "mbnn2"), dropout, None)
-
-
-def test_noise_on_layers_outputs_needs_layers_that_share_no_weights():
-    digits, cnn = component("dataset", "digits"), component("model", "cnn")
-    check_pairs(digits, cnn, component("inference", "mean_field_vi", estimator="weights"), None)
-    with pytest.raises(
-        ConfigError,
-        match=r"^inference.estimator=local needs affine_layers, which model=cnn lacks; models",
-    ):
-        check_pairs(digits, cnn, component("inference", "mean_field_vi", estimator="local"), None)
+@pytest.mark.parametrize("words", FITTING.strip().splitlines())
+def test_components_that_fit_are_accepted(make_job, words):
+    make_job(*words.split())
 
 
 def test_what_configurations_bring_are_capabilities_that_the_others_lack():
-    from components import registry
-
     for name in registry.names("model"):
         cls = registry.get("model", name)
         assert cls.offers_where.keys() <= CAPABILITIES.keys(), name
@@ -160,77 +118,9 @@ def test_an_oracle_needs_an_attacker_whose_law_is_known():
         component("model", "contaminated_ssm"),
         component("inference", "bootstrap_filter"),
     )
-    check_pairs(*filtered, None)
-    check_pairs(*filtered, component("attacker", "gaussian_contamination"))
     with pytest.raises(ConfigError) as error:
         check_pairs(*filtered, Corrupts(name="doubled"))
     assert str(error.value) == (
         "model=contaminated_ssm needs noise_law of whoever attacks, which attacker=doubled lacks; attackers that have it: "
         "gaussian_contamination, missing"
     )
-
-
-def test_who_spoofs_observations_needs_a_filter():
-    dataset, spoofing = component("dataset", "local_level"), component("attacker", "spoofing")
-    check_pairs(
-        dataset,
-        component("model", "linear_gaussian_ssm"),
-        component("inference", "kalman"),
-        spoofing,
-    )
-    with pytest.raises(
-        ConfigError,
-        match=r"^attacker=spoofing leads a filter astray, which inference=series_gibbs is not",
-    ):
-        check_pairs(
-            dataset,
-            component("model", "local_level"),
-            component("inference", "series_gibbs"),
-            spoofing,
-        )
-
-
-def test_images_and_texts_are_refused_by_what_cannot_read_them_before_any_data_are_read():
-    """One line, with models that can: networks for images on tokens, those for tokens on pixels,
-    attacks on either."""
-    fit, descent = component("inference", "fit"), component("inference", "map")
-    reviews, pixels = (
-        component("dataset", "reviews", simulated=True),
-        component("dataset", "cifar10", simulated=True),
-    )
-    # by descent; roberta and state_dict wait for files of the user
-    readers = "lstm, text_transformer"
-    for model in ("vgg", "cnn", "mlp", "logistic_regression", "gp_classifier"):
-        wanted = rf"model={model} reads inputs that are binary or continuous, those of .*reviews are tokens.*fit: {readers}"
-        with pytest.raises(ConfigError, match=wanted):
-            check_pairs(reviews, component("model", model), descent, None)
-    for model, inference in (
-        ("lstm", descent),
-        ("text_transformer", descent),
-        ("tfidf_logistic", fit),
-    ):
-        wanted = (
-            rf"model={model} reads inputs that are tokens, those of dataset=cifar10 are continuous; models that fit: .*"
-            "(vgg|irf)"
-        )
-        with pytest.raises(ConfigError, match=wanted) as no:
-            check_pairs(pixels, component("model", model), inference, None)
-        assert "\n" not in str(no.value)
-    transformer = component("model", "text_transformer")
-    with pytest.raises(
-        ConfigError, match=r"attacker=fgsm follows a gradient, and model=text_transformer has none"
-    ):
-        check_pairs(reviews, transformer, descent, component("attacker", "fgsm"))
-    with pytest.raises(
-        ConfigError,
-        match=r"attacks binary inputs, those of dataset=reviews are tokens; leave attacker=word_flip out",
-    ):
-        check_pairs(reviews, transformer, descent, component("attacker", "word_flip"))
-    with pytest.raises(
-        ConfigError, match=r"inference=sgld needs log_joint.*which model=text_transformer lacks"
-    ):
-        check_pairs(reviews, transformer, component("inference", "sgld"), None)
-    with pytest.raises(
-        ConfigError, match=r"inference=mc_dropout needs dropout, which model=vgg lacks"
-    ):
-        check_pairs(pixels, component("model", "vgg"), component("inference", "mc_dropout"), None)

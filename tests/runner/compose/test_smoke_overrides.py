@@ -17,15 +17,6 @@ def test_a_component_that_was_swapped_is_made_small_too(make_job):
     assert job.notes == ["model=smdgp has no top: the experiment's own values are left out"]
 
 
-def test_a_key_the_user_set_is_never_left_out_silently(make_job):
-    import pytest
-
-    from runner.errors import ConfigError
-
-    with pytest.raises(ConfigError, match=r"model\.tpo: unknown key"):
-        make_job("+experiment=sarcos_mdgp", "model=smdgp", "+model.tpo=independent")
-
-
 def test_a_sampler_put_in_the_place_of_another_keeps_draws_too(make_job):
     job = make_job("+experiment=mog", "smoke=true", "inference=mala")
     assert job.inference.warmup == job.settings.steps // 2

@@ -6,13 +6,10 @@ import json
 
 import pytest
 import torch
-from hydra.errors import HydraException
 from support.runs.configured import repeatable, repeatable_line
 
 from components.metrics.names import without_costs
 from components.problems.density import Density
-from runner.compose.errors import explain
-from runner.errors import ConfigError
 from runner.execution import replicate
 from runner.execution.execute import run
 from runner.execution.signals import RunPrunedError
@@ -147,29 +144,6 @@ def test_each_replicate_has_its_own_budget(make_job):
     ends = read(going.job.folder)["budget_ends"]
     assert [ends[r]["step"] < 60 for r in ("0", "1")] == [True, True]
     assert all(n >= 400 for n in result["cost/gradients"])
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("budget.gradients=0", "budget.gradients=0: out of range, must be > 0"),
-        ("budget.gradients=1.5", "budget.gradients=1.5: must be an integer"),
-        ("budget.cpu_seconds=-1", "budget.cpu_seconds=-1: out of range, must be > 0"),
-        ("budget=5", "budget=5: must be a mapping {a: b}"),
-    ],
-)
-def test_a_wrong_limit_is_a_line_that_names_its_key(make_job, override, message):
-    with pytest.raises(ConfigError) as refused:
-        make_job(*MOG, override)
-    assert str(refused.value) == message
-
-
-@pytest.mark.parametrize("override", ["budget.gradient=5", "budget={gradients: 1,gradient: 5}"])
-def test_an_unknown_kind_is_refused_in_a_line(make_job, override):
-    with pytest.raises(HydraException) as refused:
-        make_job(*MOG, override)
-    line = "budget.gradient: unknown key, did you mean budget.gradients?"
-    assert explain(refused.value, [*MOG, override]) == line
 
 
 def test_a_limit_has_one_form_in_the_signature(make_job):

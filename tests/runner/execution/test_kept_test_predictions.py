@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from runner.errors import ConfigError
 from runner.execution.execute import run
 
 UCI = ["dataset=uci_regression", "dataset.set=yacht", "dataset.simulated=true", "model=mlp", "model.widths=[3]",
@@ -32,10 +31,3 @@ def test_nothing_is_kept_unless_asked_and_the_signature_is_the_same(make_job):
     assert plain.signature == asked.signature
     going, _ = run(plain)
     assert not (going.job.folder / "predictions").exists()
-
-
-def test_of_real_labels_alone(make_job):
-    with pytest.raises(ConfigError, match=r"keep_predictions: .* dataset=two_moons has none"):
-        make_job(
-            "dataset=two_moons", "model=mlp", "inference=map", "steps=3", "keep_predictions=true"
-        )

@@ -13,7 +13,7 @@ from runner.commands.resume import read_run_config
 from runner.disk.lock import is_locked
 from runner.disk.plain_file import read_plain
 from runner.errors import ConfigError
-from runner.record.facts import load_facts, read_config
+from runner.record.facts import complete, load_facts, read, read_config
 from runner.record.lines import read_lines
 
 
@@ -52,3 +52,17 @@ def test_keys_of_hydra_in_a_record_are_refused(record):
     (record / "config.yaml").write_text("experiment: made\nhydra: {job: {env_set: {X: y}}}\n")
     with pytest.raises(ConfigError, match=r"config.yaml: hydra: no key of a record"):
         read_run_config(record / "config.yaml")
+
+
+@pytest.mark.parametrize(("finished", "believed"), [({}, False), ({"0": {"rmse": 1.0}}, True)])
+def test_a_record_said_to_be_done_that_finished_nothing_is_not_believed(
+    tmp_path, finished, believed
+):
+    facts = {
+        "state": "done", "experiment": "e", "signature": "s", "data": "d", "choice": {}, "seed": 0, "replicates": 1,
+        "smoke": False, "started": "", "seconds": 1.0, "finished": finished, "vectorised": False,
+        "result": {name: [value] for name, value in finished.get("0", {}).items()},
+    }  # fmt: skip
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    assert (read(tmp_path) is not None) is believed
+    assert complete(facts, "s") is believed

@@ -28,9 +28,7 @@ def check_pairs(
     try:
         pairs.check_pairs(dataset, model, inference, attacker)
     except IncompatibleError as error:
-        raise add_suggested_fixes(
-            error, Composition(values, lambda _, parts: pairs.check_pairs(**parts), parts)
-        ) from None
+        raise add_suggested_fixes(error, Composition(values, parts)) from None
 
 
 def mapping_of(component: Component) -> Values:

@@ -1,8 +1,8 @@
-"""The signature of a run: every key that can change a number, at any depth."""
+"""Run-level keys: the signature has every key that can change a number; folders are paths."""
 
 import pytest
 
-from runner.compose.settings import UNSIGNED_KEYS, sign
+from runner.compose.settings import UNSIGNED_KEYS, sign, validate_folder
 
 CONFIG = {
     "seed": 0,
@@ -27,3 +27,15 @@ def test_a_key_that_can_change_a_number_is_signed(changes):
 
 def test_paths_and_logging_are_not_signed():
     assert sign(CONFIG | dict.fromkeys(UNSIGNED_KEYS, "other"), "d") == sign(CONFIG, "d")
+
+
+def test_a_tilde_is_the_users_own_folder(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert validate_folder("~/runs") == "/home/somebody/runs"
+    assert validate_folder("runs/~") == "runs/~"
+
+
+@pytest.mark.parametrize("path", ["", "  ", "a\0b"])
+def test_a_path_that_no_disk_can_have_is_refused(path):
+    with pytest.raises(ValueError, match="is no folder"):
+        validate_folder(path)

@@ -1,0 +1,59 @@
+"""Names in configs, studies and records stay inside their folders."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.disk.inside import inside, real_file
+from runner.errors import ConfigError
+from runner.record.record import Record
+from runner.report.details import list_record_figures
+from runner.study import snapshot
+from runner.study.definition import load_study
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "", ".", "..", "a\nb"])
+def test_a_name_stays_in_its_folder(tmp_path, name):
+    with pytest.raises(ConfigError, match="leads out of its folder"):
+        inside(tmp_path, name, "study")
+
+
+def test_a_link_that_leads_out_is_not_followed(tmp_path):
+    (tmp_path / "record").mkdir()
+    (tmp_path / "secret").write_text("")
+    (tmp_path / "record" / "posterior.nc").symlink_to(tmp_path / "secret")
+    assert inside(tmp_path / "record", "posterior.nc", "artefacts").exists()
+    with pytest.raises(ConfigError, match="a link that leads out"):
+        real_file(tmp_path / "record", "posterior.nc", "artefacts")
+
+
+def test_no_snapshot_names_a_folder_elsewhere(tmp_path):
+    study = load_study("moe_mog_table")
+    frozen = snapshot.Snapshot("mine", study, "now", "", [], [], tmp_path)
+    for facts in (
+        {"experiment": "..", "signature": "s"},
+        {"experiment": "e", "signature": "../../s"},
+    ):
+        run = snapshot.FrozenRun("a", "a", {}, [], **facts)
+        with pytest.raises(ConfigError, match="leads out of its folder"):
+            frozen.folder(run)
+
+
+def test_a_record_with_a_link_to_elsewhere_is_not_written_to(make_job, tmp_path):
+    job = make_job("+experiment=friend_or_foe", "smoke=true")
+    (job.folder / "figures").mkdir(parents=True)
+    (tmp_path / "victim").write_text("mine")
+    (job.folder / "figures" / "rewards.png").symlink_to(tmp_path / "victim")
+    with pytest.raises(ConfigError, match="is a link that leads out"):
+        Record.open(job)
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert not (job.folder / "run.json").exists()
+
+
+def test_a_link_among_the_figures_of_a_record_is_not_in_a_report(tmp_path):
+    record = tmp_path / "record"
+    (record / "figures").mkdir(parents=True)
+    (record / "figures" / "own.png").write_bytes(b"own")
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    (record / "figures" / "theirs.png").symlink_to(tmp_path / "secret.png")
+    assert list_record_figures(record) == [record / "figures" / "own.png"]
