@@ -18,7 +18,7 @@ from runner.arena.rows import make_row, prepare_row
 from runner.arena.scores import Line, read_snapshot
 from runner.arena.standings import Standing, gather, rank_rows
 from runner.arena.suite import GROUP, Suite
-from runner.compose.errors import parse_overrides
+from runner.compose.hydra.errors import parse_overrides
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
 from runner.disk.plain_file import parse_json

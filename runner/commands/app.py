@@ -21,14 +21,13 @@ from omegaconf.errors import OmegaConfBaseException
 from runner import CONF
 from runner.commands.done import find_finished_run
 from runner.commands.unexpected import describe_unexpected
-from runner.compose import guard
-from runner.compose.command_line import sweep_required_message
+from runner.compose.hydra import patches as hydra_patches
+from runner.compose.hydra.command_line import sweep_required_message
 from runner.compose.objectives import values
 from runner.compose.overrides import (
     VERSION_BASE,
     compose_in_full,
     explicit_keys,
-    patch_hydra_overrides,
     split_hydra_config,
 )
 from runner.compose.resolve import ResolvedConfig, resolve
@@ -91,9 +90,7 @@ def number_lines(number: int) -> Iterator[None]:
 # On import: a sweep's jobs, in any process, import this module before they compose.
 streams.install()
 
-patch_hydra_overrides()
-
-guard.install()
+hydra_patches.install()
 
 
 @dataclass(frozen=True)

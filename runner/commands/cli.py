@@ -167,8 +167,8 @@ def run(argv: list[str]) -> int:
 
 def _delegate_to_hydra(argv: list[str]) -> int:
     """Pass the command line to Hydra: more than one run, or an error."""
-    from runner.compose.command_line import is_sweep
-    from runner.compose.errors import late_choice_message, wrong_launcher_message
+    from runner.compose.hydra.command_line import is_sweep
+    from runner.compose.hydra.errors import late_choice_message, wrong_launcher_message
     from runner.errors import ConfigError
     from runner.sweep.outcomes import announce_sweep_folder
     from runner.sweep.table import show
@@ -204,7 +204,7 @@ def _run_hydra(argv: list[str]) -> int:
     from omegaconf.errors import OmegaConfBaseException
 
     from runner.commands.app import main
-    from runner.compose.errors import explain
+    from runner.compose.hydra.errors import explain
     from runner.disk import conf_folders
     from runner.errors import ConfigError
 

@@ -21,14 +21,14 @@ def compose_words(words: list[str], once: str) -> ResolvedConfig:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from runner.compose import guard
-    from runner.compose.errors import explain, parse_overrides
+    from runner.compose.hydra import patches as hydra_patches
+    from runner.compose.hydra.errors import explain, parse_overrides
     from runner.compose.overrides import compose_in_full, explicit_keys, split_hydra_config
     from runner.compose.resolve import resolve
 
     argv, folder = conf_folders.split_config_dir(words)
     conf_folders.use(folder)
-    with guard.within():
+    with hydra_patches.within():
         try:
             cfg = compose_in_full(argv)
             HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config

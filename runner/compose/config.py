@@ -25,9 +25,10 @@ from runner.compose.fit.composition import Composition, Parts, Values
 from runner.compose.fit.incompatible import IncompatibleError
 from runner.compose.fit.mends import add_suggested_fixes
 from runner.compose.fit.pairs import check_side_by_side
+from runner.compose.named_files import refuse_untrusted
 from runner.compose.objectives import KEY, asked_for
 from runner.compose.parts import component_defaults
-from runner.compose.resolve import ResolvedConfig, refuse_untrusted, resolve
+from runner.compose.resolve import ResolvedConfig, resolve
 from runner.compose.settings import Settings, sign
 from runner.compose.validation import validate_model
 from runner.errors import ConfigError, nearest

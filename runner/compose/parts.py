@@ -14,7 +14,6 @@ imports no torch.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +24,7 @@ from omegaconf import OmegaConf
 from components import registry
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import declaration
+from runner.compose.numbers import parse_keys
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file
@@ -61,63 +61,22 @@ def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
     return declaration(role, name)
 
 
-def whole(value: Any) -> Any:
-    """A number that somebody wrote as ``1e3`` where an integer is asked for; anything else as it
-    is."""
-    if isinstance(value, list):
-        return [whole(v) for v in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def parse_ratio(value: Any, where: str) -> Any:
-    """A number that somebody wrote as a ratio, ``8/255``, also inside lists and mappings; anything
-    else as it is.
-
-    Raises:
-        ConfigError: it is divided by zero.
-    """
-    if isinstance(value, list):
-        return [parse_ratio(v, f"{where}.{i}") for i, v in enumerate(value)]
-    if isinstance(value, dict):
-        return {k: parse_ratio(v, f"{where}.{k}") for k, v in value.items()}
-    if not isinstance(value, str) or value.count("/") != 1:
-        return value
-    try:
-        above, below = map(float, value.split("/"))
-    except ValueError:
-        return value
-    if below == 0:
-        raise ConfigError(
-            f"{where}={value}: is divided by zero; write a number, such as 0.03 or 8/255"
-        )
-    return above / below if math.isfinite(above / below) else value
-
-
 def parse_numbers(role: str, values: Any, where: str) -> Any:
-    """A component's mapping, and those inside it, in which ratios are numbers and every integer is
-    written as one.
+    """A component's mapping, and those inside it, with their numbers as ``parse_keys`` reads them.
 
     Raises:
-        ConfigError: as ``parse_ratio``.
+        ConfigError: as ``parse_keys``.
     """
     if isinstance(values, list):
         return [parse_numbers(role, value, f"{where}.{i}") for i, value in enumerate(values)]
     if not isinstance(values, dict) or not registry.exists(role, str(values.get("name"))):
         return values
-    key_facts = known_keys(role, values, role)
-    result = {
-        key: parse_ratio(value, f"{where}.{key}") if key in key_facts.numbers else value
-        for key, value in values.items()
-    }
-    result = {
-        key: whole(value) if key in key_facts.integers else value for key, value in result.items()
-    }
-    parts = {
-        key: parse_numbers(inner, result[key], f"{where}.{key}")
-        for key, inner in key_facts.holds.items()
-        if key in result
-    }
-    return result | parts
+    declared = known_keys(role, values, role)
+    result = parse_keys(values, declared, f"{where}.")
+    for key, inner in declared.holds.items():
+        if key in result:
+            result[key] = parse_numbers(inner, result[key], f"{where}.{key}")
+    return result
 
 
 def expand_component(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:

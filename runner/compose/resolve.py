@@ -8,7 +8,6 @@ reported immediately.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -22,72 +21,15 @@ from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.catalogue.declarations import CONFIG, read_index
 from runner.catalogue.plugins import import_plugins
 from runner.compose.draws_kept import shorten_for_smoke
-from runner.compose.guard import refuse_foreign_code
-from runner.compose.parts import (
-    all_parts,
-    component_defaults,
-    expand_component,
-    known_keys,
-    parse_numbers,
-    parse_ratio,
-    whole,
-)
+from runner.compose.hydra.guard import refuse_foreign_code
+from runner.compose.named_files import note_checksums, refuse_untrusted
+from runner.compose.numbers import parse_integer, parse_keys, refuse_large
+from runner.compose.parts import component_defaults, expand_component, known_keys, parse_numbers
 from runner.compose.settings import UNSIGNED_KEYS, BudgetKeys, Settings
-from runner.compose.validation import format_yaml_value, validate_model
+from runner.compose.validation import validate_model
 from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError, display_path, nearest
-
-
-def note_checksums(role: str, values: dict[str, Any]) -> None:
-    """Gives a component's full mapping, and those inside it, the SHA-256 of each file that a key
-    names, in the key that is for it.  A config that has one already, as a record's has, asks for
-    that very file.
-
-    Raises:
-        ConfigError: there is no such file, or it is another.
-    """
-    for where, inner, part in all_parts(role, values):
-        for key, checksum in known_keys(inner, part, where).reads.items():
-            expected = part.get(checksum)
-            name = part.get(key)
-            if name is None:
-                if expected is not None:
-                    raise ConfigError(
-                        f"{where}.{checksum}: there is no file that it could be of; name one, {where}.{key}=…"
-                    )
-                continue
-            digest = _sha256(name, f"{where}.{key}")
-            if expected is not None and not (
-                len(str(expected)) >= 8 and digest.startswith(str(expected))
-            ):
-                raise ConfigError(
-                    f"{where}.{key}={name}: has the SHA-256 {digest[:12]}…, {where}.{checksum} "
-                    f"asks for {str(expected)[:12]}…; put "
-                    f"that file back, or set {where}.{checksum}=null to use this one"
-                )
-            part[checksum] = digest
-
-
-def _sha256(name: object, where: str) -> str:
-    path = Path(str(name))
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        why = (
-            "no such file"
-            if isinstance(error, FileNotFoundError)
-            else f"cannot be read ({error.strerror})"
-        )
-        raise ConfigError(
-            f"{where}={name}: {why}; name one, whole or as seen from {Path.cwd()}"
-        ) from None
-
-
-LARGEST = 2**63 - 1  # of an integer that torch and the record keep
-
-GAMES_MODULE = "runner.python.games"  # the one module of ours that a dataset may name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,16 +99,13 @@ def _normalise_numbers(config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: a ratio is divided by zero.
     """
-    declared = read_index()[CONFIG]
-    run_level = {key: parse_ratio(config[key], key) for key in declared.numbers if key in config}
-    run_level |= {key: whole(value) for key, value in run_level.items() if key in declared.integers}
+    result = parse_keys(config, read_index()[CONFIG], "")
     if isinstance(config.get("budget"), dict):
-        run_level["budget"] = {kind: whole(limit) for kind, limit in config["budget"].items()}
-    return (
-        config
-        | run_level
-        | {role: parse_numbers(role, config[role], role) for role in CHOSEN if role in config}
-    )
+        result["budget"] = {kind: parse_integer(n) for kind, n in config["budget"].items()}
+    for role in CHOSEN:
+        if role in config:
+            result[role] = parse_numbers(role, config[role], role)
+    return result
 
 
 def _expand_role(
@@ -226,16 +165,14 @@ def resolve(
     if explicit is not None and config.get("smoke") is True:
         config = shorten_for_smoke(_normalise_numbers(_smoke(config, explicit)), explicit)
     _refuse_misplaced(config, explicit or ())
-    _refuse_large(config)
+    refuse_large(config)
     settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
     validate_model(BudgetKeys, settings.budget or {}, "budget")
     _check_paper_tables(settings)
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []
     keys = set(explicit or ())
-    role_values = {
-        role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)
-    }
+    given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}
     for role, values in _chosen(config):
         config[role] = _expand_role(role, values, keys, notes)
     _refuse_missing(config)
@@ -249,7 +186,7 @@ def resolve(
         notes=notes,
         overrides=_signed_settings(config, keys),
         explicit=frozenset(keys),
-        given=role_values,
+        given=given,
     )
 
 
@@ -311,48 +248,6 @@ def _refuse_misplaced(config: dict[str, Any], explicit: Collection[str]) -> None
     for role in ROLES:
         if role in config and role not in CHOSEN:
             raise ConfigError(explain_misplaced(role, config[role]))
-
-
-def _refuse_large(value: Any, path: str = "") -> None:
-    """Refuses integers that no count and no seed of 64 bits can be.
-
-    Raises:
-        ConfigError: naming the key."""
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            _refuse_large(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
-        raise ConfigError(
-            f"{path}={format_yaml_value(value)}: too large, must be at most 2^63 - 1 = {LARGEST}"
-        )
-
-
-def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> None:
-    """Code that a key of a component, or of one inside it, names is of a module that the user named
-    in ``plugins``, or makes our own games.
-
-    Raises:
-        ConfigError: it is of another."""
-    for where, inner, part in all_parts(role, values):
-        for key in sorted(known_keys(inner, part, where).imports):
-            if part.get(key) is None:
-                continue
-            module, colon, name = str(part.get(key)).partition(":")
-            if module.endswith(".py"):
-                named = f"{Path(module).stem}:{name}" if colon else Path(module).stem
-                raise ConfigError(
-                    f"{where}.{key}={part.get(key)}: {module} is a file; write the module's name, {where}.{key}={named}, and "
-                    "start the runner from the file's folder or with it in PYTHONPATH"
-                )
-            before, _, last = module.rpartition(".")
-            if not colon and before in plugins and module not in plugins:
-                raise ConfigError(
-                    f"{where}.{key}={module}: a module and a name in it; write it as {before}:{last}"
-                )
-            if module not in (*plugins, GAMES_MODULE):
-                raise ConfigError(
-                    f"{where}.{key}={part.get(key)}: code that is not the runner's; add 'plugins=[{module}]' if you know it"
-                )
 
 
 def _signed_settings(config: dict[str, Any], explicit: set[str]) -> list[str]:

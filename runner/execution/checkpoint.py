@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -21,140 +20,17 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from components.contracts.states import PLACED, REBUILT, InPlaceLoadable
 from components.contracts.traces import Trace
 from runner.disk.atomic import make_folder, write_bytes, write_text
 from runner.disk.plain_file import parse_json
-from runner.execution.blocks import PREFIX, BlockFile, RowBlocks
+from runner.execution.storage.blocks import PREFIX, BlockFile, RowBlocks
+from runner.execution.storage.packing import CPU, pack, unpack
 
 KEPT = 2
-CPU = torch.device("cpu")
-# all that a checkpoint without a checksum has
 
 
 class CorruptCheckpointError(Exception):
     """The bytes of a checkpoint differ from the bytes that were written."""
-
-
-def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") -> Any:
-    """The JSON skeleton of a state; its tensors and traces go to ``tensors``.
-
-    Raises:
-        TypeError: the state holds something that is not a tensor, number, string, container,
-            module or optimizer.
-    """
-    if isinstance(value, Tensor):
-        tensors[path] = value.detach().to("cpu").contiguous().clone()
-        return {"t" if value.device.type == "cpu" else "g": path}
-    if isinstance(value, Trace):
-        tensors[path] = value
-        return {"r": path}
-    if value is None or isinstance(value, bool | int | str):
-        return {"v": value}
-    if isinstance(value, float):
-        return {"f": value.hex()}  # JSON's decimal floats would do, but NaN and infinity would not
-    if isinstance(value, dict):
-        return {
-            "d": [[pack(k, tensors, ""), pack(v, tensors, f"{path}.{k}")] for k, v in value.items()]
-        }
-    if type(value) in (list, tuple):
-        kind = "l" if isinstance(value, list) else "u"
-        return {kind: [pack(v, tensors, f"{path}.{i}") for i, v in enumerate(value)]}
-    if _is_dataclass_instance(value):
-        return {
-            "c": [
-                [f.name, pack(getattr(value, f.name), tensors, f"{path}.{f.name}")]
-                for f in _stored_fields(value)
-            ]
-        }
-    if isinstance(value, InPlaceLoadable):
-        return {"s": pack(dict(value.state_dict()), tensors, path)}
-    raise TypeError(f"{path}: a {type(value).__name__} cannot be kept in a checkpoint")
-
-
-def _stored_fields(value: Any) -> list[dataclasses.Field[Any]]:
-    return [f for f in dataclasses.fields(value) if REBUILT not in f.metadata]
-
-
-def _is_dataclass_instance(value: object) -> bool:
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)
-
-
-def unpack(
-    skeleton: Any, tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
-) -> Any:
-    """The inverse of ``pack``; modules and optimizers of ``template`` (a fresh state) are loaded in
-    place.
-
-    A tensor goes to where the fresh state has it; one that it has not yet, and that lay on an
-    accelerator or is of a field that is ``placed``, to ``device``."""
-    ((kind, content),) = skeleton.items()
-    if kind == "r":
-        return Trace(tensors.get(content))  # missing: it had no row
-    if kind in "tg":
-        where = template.device if isinstance(template, Tensor) else device if kind == "g" else CPU
-        return tensors[content].to(where)
-    if kind == "v":
-        return content
-    if kind == "f":
-        return float.fromhex(content)
-    if kind == "d":
-        return _unpack_dict(content, tensors, template, device)
-    if kind in "lu":
-        items = _unpack_items(content, tensors, template, device)
-        return items if kind == "l" else tuple(items)
-    if kind == "c":
-        return _to_dataclass(dict(content), tensors, template, device)
-    template.load_state_dict(unpack(content, tensors, None, device))
-    return template
-
-
-def _unpack_dict(
-    content: Any, tensors: dict[str, Tensor], template: Any, device: torch.device
-) -> dict[Any, Any]:
-    mapping = template if isinstance(template, dict) else {}
-    pairs = [(unpack(k, tensors, None), v) for k, v in content]
-    if not isinstance(mapping, defaultdict) or mapping.default_factory is None:
-        return {k: unpack(v, tensors, mapping.get(k), device) for k, v in pairs}
-    return defaultdict(
-        mapping.default_factory,
-        {k: unpack(v, tensors, mapping.default_factory(), device) for k, v in pairs},
-    )
-
-
-def _unpack_items(
-    content: Any, tensors: dict[str, Tensor], template: Any, device: torch.device
-) -> list[Any]:
-    like = template if isinstance(template, list | tuple) else []
-    # A list that grew since the fresh state was made takes its last element as the pattern for the
-    # rest.
-    return [
-        unpack(v, tensors, like[min(i, len(like) - 1)] if like else None, device)
-        for i, v in enumerate(content)
-    ]
-
-
-def _placed(skeleton: Any) -> Any:
-    """The skeleton of a value whose tensors all lay on an accelerator."""
-    if isinstance(skeleton, list):
-        return [_placed(part) for part in skeleton]
-    if not isinstance(skeleton, dict):
-        return skeleton
-    return {"g" if kind == "t" else kind: _placed(part) for kind, part in skeleton.items()}
-
-
-def _to_dataclass(
-    parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device
-) -> Any:
-    """A dataclass from its stored parts; fields that a checkpoint leaves out stay as the fresh state
-    has them."""
-    values = {}
-    for spec in (f for f in _stored_fields(template) if f.init):
-        name, fresh = spec.name, vars(template)[spec.name]
-        if name in parts:
-            part = _placed(parts[name]) if PLACED in spec.metadata else parts[name]
-            values[name] = unpack(part, tensors, fresh, device)
-    return dataclasses.replace(template, **values)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from components.errors import NumericalError
 from runner.execution import checkpoint
+from runner.execution.course import Course
 from runner.execution.divergence import add_error_location, add_step_to_errors, check_finite
 from runner.execution.loop import Step, StepCallback
 from runner.execution.scores import plain
@@ -21,14 +21,11 @@ from runner.record.record import Record
 from runner.terminal import printer
 from runner.tracking.handover import Handover
 
-if TYPE_CHECKING:
-    from runner.execution.replicate import Replicate
-
 # seconds between checks that new records await MLflow, and that a process pushes them
 PUSH_INTERVAL_SECONDS = 30.0
 
 
-def record_information(course: Replicate) -> StepCallback:
+def record_information(course: Course) -> StepCallback:
     """A line every ``record_every`` steps, at the first, and at each that is to leave a checkpoint.
     Not where a signal came: a run that was stopped has the lines of one that was not.
 
@@ -57,7 +54,7 @@ def record_information(course: Replicate) -> StepCallback:
     return record
 
 
-def evaluate(course: Replicate, every: int) -> StepCallback:
+def evaluate(course: Course, every: int) -> StepCallback:
     """Scores every so many steps but for the last, after which the run is scored in full."""
     inference = course.job.method
 
@@ -81,7 +78,7 @@ def evaluate(course: Replicate, every: int) -> StepCallback:
     return evaluate_now
 
 
-def regular_checkpoint_rule(course: Replicate) -> Callable[[Step], bool]:
+def regular_checkpoint_rule(course: Course) -> Callable[[Step], bool]:
     """Rule for the steps that leave a checkpoint in any run.
 
     True every ``checkpoint_every`` steps and at the last step.
@@ -90,7 +87,7 @@ def regular_checkpoint_rule(course: Replicate) -> Callable[[Step], bool]:
     return lambda step: step.last or not step.number % every
 
 
-def checkpoint_rule(course: Replicate) -> Callable[[Step], bool]:
+def checkpoint_rule(course: Course) -> Callable[[Step], bool]:
     """Rule for the steps that leave a checkpoint in this run.
 
     True also after a signal, or if the run was given up.  It is evaluated after every step,
@@ -103,7 +100,7 @@ def checkpoint_rule(course: Replicate) -> Callable[[Step], bool]:
 
 
 @contextmanager
-def save_checkpoints(course: Replicate, kept: Callable[[Step], bool]) -> Iterator[StepCallback]:
+def save_checkpoints(course: Course, kept: Callable[[Step], bool]) -> Iterator[StepCallback]:
     """Keep the state that the next step needs.
 
     It is copied immediately, and written while the following steps run: a disk takes as
@@ -153,7 +150,7 @@ def save_checkpoints(course: Replicate, kept: Callable[[Step], bool]) -> Iterato
         yield save
 
 
-def stop_when_asked(course: Replicate) -> StepCallback:
+def stop_when_asked(course: Course) -> StepCallback:
     """Ends the run after a signal, or where it was given up; the step has been kept.
 
     Raises:
@@ -205,7 +202,7 @@ def profile(on: bool, record: Record) -> Iterator[list[StepCallback]]:
 
 
 @contextmanager
-def duties(course: Replicate) -> Iterator[list[StepCallback]]:
+def duties(course: Course) -> Iterator[list[StepCallback]]:
     """The list, in its order."""
     keeps = checkpoint_rule(course)
     settings = course.job.settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,11 @@ from components.errors import ConfigMismatchError, DataUnavailableError, Numeric
 from runner.compose.config import Job
 from runner.compose.devices import missing_float64_message
 from runner.errors import ConfigError, RunFailure
-from runner.execution import replicates
+from runner.execution.course import RunContext
 from runner.execution.divergence import check_scores
 from runner.execution.memory import out_of_memory_message
 from runner.execution.replicate import Replicate
 from runner.execution.scores import Scores
-from runner.execution.screen.announcements import Announcements
-from runner.execution.screen.progress import Live
 from runner.execution.signals import (
     ReceivedSignals,
     ReplicateDoneError,
@@ -29,15 +27,12 @@ from runner.execution.signals import (
     RunPrunedError,
     capture_signals,
 )
-from runner.execution.watch import Watch
 from runner.record.facts import gather_scores
 from runner.record.files import digest_files, sync_files, warn_damage
 from runner.record.lease import LeaseLostError
-from runner.record.parts import PARTS, alone
-from runner.record.record import Record, disk_failure, now
-from runner.record.usage import UsageMeter
+from runner.record.parts import PARTS
+from runner.record.record import disk_failure, now
 from runner.terminal import printer
-from runner.tracking.handover import create_handover
 
 # State of a run that an error ends; any other error: failed.
 STATES: dict[type[BaseException], str] = {
@@ -64,41 +59,8 @@ def _describe_ending(error: BaseException) -> dict[str, Any]:
     return {"state": state, "error": reason}
 
 
-class Run:
-    """One job on its way: its record, its way to MLflow, its display."""
-
-    def __init__(
-        self,
-        job: Job,
-        on_evaluation: Callable[[int, Scores], None] | None = None,
-        command: Sequence[str] | None = None,
-    ):
-        """``command`` as in ``Record.open``."""
-        self.job = job
-        self.settings = job.settings
-        self.watch = Watch(job, on_evaluation)
-        self.usage = UsageMeter()
-        self.record = Record.open(job, command)
-        self.usage.before = self.record.facts.get("usage", {})
-        if self.record.note:
-            printer.announce("Damaged record", self.record.note)
-        for reuse in (replicates.take_over, replicates.gather):
-            if note := reuse(self.record, job):
-                printer.out.print(note)
-        self.alone = alone()
-        self.handover = create_handover(self.settings, self.record.folder)
-        # A record stores how its run began: a run with replicates in sequence goes on in sequence.
-        self.vectorised = job.is_vectorised
-        self.loops = 1 if self.vectorised else self.settings.replicates
-        self.announcements = Announcements()
-        self.live: Live | None = None  # display of the whole run
-        self.was_done = self.record.state == "done"
-        # A refused run leaves no record, unless it belongs to a study, which lists the refusal.
-        self.is_removable = self.record.is_new and self.record.facts["study"] is None
-        self.is_handover_due = False
-        # the same data, found elsewhere: the next run shows it
-        if self.record.facts.get("data_state") != job.data_state:
-            self.record.save(data_state=job.data_state)
+class Run(RunContext):
+    """One job on its way, from its record to its end."""
 
     def go(self, signals: bool = True) -> dict[str, list[float]]:
         """All replicates; the record's state says how it ended.  ``signals=False`` leaves them to
@@ -210,33 +172,6 @@ class Run:
         message = out_of_memory_message(error)
         message = message or missing_float64_message(error, self.settings.device)
         return RunFailure(message) if message else error
-
-    def start_work(self) -> None:
-        """Note that a replicate is set up: the record is kept, and MLflow is told of it."""
-        self.is_removable = False
-        self._begin_handover()
-
-    def _begin_handover(self) -> None:
-        if self.handover and self.is_handover_due:
-            self.is_handover_due = False
-            self.handover.begin()
-            if (trouble := self.handover.trouble) is not None:
-                printer.out.print(
-                    f"MLflow   {trouble}: the run is recorded all the same", style="yellow"
-                )
-
-    def show_progress(self, total: int, replicate: int) -> Live:
-        """The display of the whole run, which each replicate starts again."""
-        if self.live is None:
-            self.live = Live(total, self.loops)
-        else:
-            self.live.restart(replicate)
-        return self.live
-
-    def close_display(self) -> None:
-        """Stop the display, if there is one."""
-        if self.live is not None:
-            self.live.stop()
 
     def _end(self, ending: dict[str, Any], seconds: float) -> None:
         try:

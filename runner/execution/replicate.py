@@ -7,17 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from components.contracts.checks import CHECKED_STEP_INFO
 from components.contracts.posteriors import WritesFiles
 from components.contracts.progress import listen
-from components.contracts.roles import Problem, variant_info_names
+from components.contracts.roles import variant_info_names
 from components.errors import NumericalError
 from components.models.networks.flat_network import FlatNetwork
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
-from runner.execution.artefacts import (
+from runner.execution.assembly import build_model, hide_truth, load_problem, total_steps
+from runner.execution.course import Course
+from runner.execution.data_digest import data_digest
+from runner.execution.duties import duties
+from runner.execution.loop import steps, train
+from runner.execution.scores import Scores, StepTrace, plain
+from runner.execution.screen import show_run as console
+from runner.execution.storage.artefacts import (
     draw_training_curve,
     skip_artefact_on_error,
     write_artefacts,
@@ -25,17 +30,6 @@ from runner.execution.artefacts import (
     write_files,
     write_predictions,
 )
-from runner.execution.assembly import build_model, hide_truth, load_problem, total_steps
-from runner.execution.blocks import RowBlocks
-from runner.execution.costs import CostMeter
-from runner.execution.data_digest import data_digest
-from runner.execution.duties import duties
-from runner.execution.loop import steps, train
-from runner.execution.rng import Streams
-from runner.execution.scores import Scores, StepTrace, means, plain
-from runner.execution.screen import show_run as console
-from runner.execution.screen.progress import Live
-from runner.execution.signals import ReceivedSignals
 from runner.record.checks import Kept, to_rows
 from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
@@ -44,49 +38,18 @@ from runner.terminal import printer
 if TYPE_CHECKING:
     from components.contracts.checks import Check
     from components.evaluation.assessment import Assessment
-    from runner.execution.execute import Run
 
 
-class Replicate:
+class Replicate(Course):
     """One replicate in progress, or all of them if they are computed together.
 
     After ``compute`` it has ``scores`` and ``checks``; ``write`` makes its files.
     """
 
-    problem: Problem
-    model: Any
-    total: int  # steps
-    live: Live
-    trace: StepTrace  # recorded values that checks need
     posterior: object
     assessment: Assessment
     run_checks: list[Check]
     scores: Scores
-
-    def __init__(self, run: Run, number: int, received: ReceivedSignals):
-        self.run = run
-        self.job = run.job
-        self.record = run.record
-        self.handover = run.handover
-        self.announcements = run.announcements
-        self.watch = run.watch
-        self.usage = run.usage
-        self.received = received
-        self.rng = Streams(self.job.settings.seed, number, torch.device(self.job.settings.device))
-        self.n_together = self.job.settings.replicates if run.vectorised else 1
-        self.meter = CostMeter(self.job.budget, self.n_together)
-        self.blocks = RowBlocks()  # draws on disk
-        self.before = 0.0  # seconds that it took before it was last stopped
-        self.began = time.monotonic()
-
-    @property
-    def stopping(self) -> bool:
-        """True after a signal, or if the run was given up."""
-        return bool(self.received) or self.watch.given_up is not None
-
-    @property
-    def seconds(self) -> float:
-        return self.before + time.monotonic() - self.began
 
     @property
     def checks(self) -> list[Kept]:
@@ -261,26 +224,6 @@ class Replicate:
         costs = plain(self.assessment.costs)
         self.report_evaluation(last, "final", scores, costs=costs)
         self.scores = scores | self.meter.metrics() | costs
-
-    def report_evaluation(
-        self,
-        step: int,
-        phase: str,
-        scores: Scores,
-        watched: Scores | None = None,
-        costs: Scores | None = None,
-    ) -> None:
-        """Record scores, with the costs so far and those of an attack, and show them.
-
-        A follower of the run, which may give it up, receives them (or ``watched``).
-        """
-        number = self.rng.replicate
-        metrics = scores | self.meter.metrics() | (costs or {})
-        self.record.line(step, number, self.seconds, phase, metrics)
-        self.record.flush()
-        self.live.show_evaluation(step, number, means(scores))
-        finished = self.record.facts["finished"]
-        self.watch.tell(step, self.total, number, watched or scores, finished)
 
     def write(self) -> None:
         """Write predictions, figures, tables and files."""

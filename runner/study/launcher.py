@@ -69,8 +69,8 @@ def _preset(words: list[str]) -> Launcher:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from runner.compose.command_line import wrong_jobs_message
-    from runner.compose.errors import explain
+    from runner.compose.hydra.command_line import wrong_jobs_message
+    from runner.compose.hydra.errors import explain
     from runner.compose.overrides import compose_in_full
 
     if not any(word.startswith(f"{KEY}=") for word in words):

@@ -133,7 +133,7 @@ def _freeze_run(
     from omegaconf.errors import OmegaConfBaseException
 
     from components.errors import DamagedFileError, DataUnavailableError
-    from runner.compose.errors import explain
+    from runner.compose.hydra.errors import explain
     from runner.compose.overrides import compose
     from runner.compose.resolve import resolve
 

@@ -22,15 +22,16 @@ from runner.commands import app
 from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
 from runner.disk import atomic
-from runner.execution import blocks, checkpoint
+from runner.execution import checkpoint
 from runner.execution.assembly import load_problem
 from runner.execution.costs import CostMeter
+from runner.execution.course import Course
 from runner.execution.duties import checkpoint_rule, save_checkpoints
 from runner.execution.execute import Run
 from runner.execution.loop import Step, StepCallback, steps
-from runner.execution.replicate import Replicate
 from runner.execution.rng import Streams
 from runner.execution.signals import ReceivedSignals
+from runner.execution.storage import blocks
 from runner.tracking import sync
 from scripts.benchmarks.harness import Report
 
@@ -103,7 +104,7 @@ def sample_and_save(
 ) -> tuple[Chains, list[float], float, list[float], int]:
     """Last state, seconds of the steps, CPU seconds, seconds of saving, and bytes written."""
     run = Run(job)
-    context = Replicate(run, 0, ReceivedSignals())
+    context = Course(run, 0, ReceivedSignals())
     context.rng = sampler.rng
     sizes: list[int] = []
     saving: list[float] = []

@@ -20,8 +20,8 @@ from components.figures import attempts
 from runner import FittedModel, load_model
 from runner.compose.config import Job
 from runner.errors import ConfigError, RunFailure
-from runner.execution import artefacts
 from runner.execution.execute import run
+from runner.execution.storage import artefacts
 
 
 class LeftOutError(Exception):

@@ -27,7 +27,7 @@ from support.runs.exported_families import FAMILIES
 
 from components import registry
 from components.maths.compiled import loops
-from runner.execution import replicate
+from runner.execution import course
 from runner.python.export import restored
 
 HERE = torch.cuda.is_available()
@@ -155,7 +155,7 @@ def test_an_exported_model_of_a_gpu_predicts_what_the_cpus_does(tmp_path, monkey
 
 def use_cpu_numbers(monkeypatch) -> None:
     """Both devices draw the CPU's numbers of torch, and no figure is written."""
-    for module in (replicate, restored):
+    for module in (course, restored):
         monkeypatch.setattr(module, "Streams", CpuStreams)
     monkeypatch.setattr(torch, "Generator", CpuGenerator)
     # compiled loops draw other numbers than torch, on the CPU only

@@ -8,7 +8,8 @@ import torch
 from support.runs.configured import component, load
 from support.small.small_problems import advance
 
-from runner.execution import blocks, checkpoint
+from runner.execution import checkpoint
+from runner.execution.storage import blocks
 
 SEQUENCE = ("wiener_velocity", {"n_steps": 30, "replicates": 3}, "linear_gaussian_ssm")
 DENSITY = ("mixture_of_gaussians_2d", {}, "target_density")

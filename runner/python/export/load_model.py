@@ -27,8 +27,8 @@ from components.series.sequence import Sequence
 from components.topics.corpus import Corpus
 from runner.catalogue.plugins import refuse_unknown_modules
 from runner.commands.resume import parse_run_config
-from runner.compose import guard
 from runner.compose.config import Job, build
+from runner.compose.hydra import patches as hydra_patches
 from runner.compose.resolve import resolve
 from runner.errors import ConfigError, RunnerWarning
 from runner.execution.rng import Streams
@@ -352,5 +352,5 @@ def _job(stored: ModelFile, file: Path, device: str) -> Job:
     unknown = [module for module in modules if module not in sys.modules]
     refuse_unknown_modules(unknown, str(file), f"import {', '.join(unknown)} first,")
     cfg.device = device
-    with guard.within():
+    with hydra_patches.within():
         return build(resolve(cfg, experiment, None), str(stored.facts["data"]))

@@ -19,8 +19,8 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.catalogue.plugins import refuse_unknown_modules
 from runner.commands.resume import read_run_config
-from runner.compose import guard
 from runner.compose.config import Job, prepare
+from runner.compose.hydra import patches as hydra_patches
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
 from runner.execution.assembly import build_model, load_problem
@@ -43,7 +43,7 @@ def rebuild_job(folder: Path, data_dir: str | None) -> Job:
     cfg.output_dir = str(folder.parent.parent)
     if data_dir is not None:
         cfg.data_dir = data_dir
-    with guard.within():
+    with hydra_patches.within():
         return prepare(cfg, experiment, None)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.small.small_problems import component, real, resumed, train
 
-from runner.compose.errors import ConfigError
+from runner.compose.hydra.errors import ConfigError
 
 NETWORK = {
     "widths": [3],

@@ -12,7 +12,7 @@ import pytest
 
 from runner import errors
 from runner.commands import cli
-from runner.compose.errors import explain
+from runner.compose.hydra.errors import explain
 
 ROOT = Path(__file__).resolve().parents[3]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][

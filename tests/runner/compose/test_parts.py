@@ -13,7 +13,7 @@ from runner.catalogue.class_description import nested_roles
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.compose.parts import nested_names
-from runner.execution.artefacts import references
+from runner.execution.storage.artefacts import references
 
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case", "tracking=false"]
 

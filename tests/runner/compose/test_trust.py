@@ -15,7 +15,7 @@ import yaml
 from components.registry import _registered
 from runner.catalogue.plugins import confirm_import
 from runner.commands import cli
-from runner.compose import guard
+from runner.compose.hydra import guard
 from runner.errors import ConfigError
 from runner.study import job_pool, snapshot
 from runner.study.definition import StudyDefinition

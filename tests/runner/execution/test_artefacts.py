@@ -11,8 +11,8 @@ import xarray
 from components.errors import ConfigMismatchError
 from components.posteriors.draws import Draws
 from runner.errors import ConfigError, RunFailure
-from runner.execution import artefacts
 from runner.execution.execute import run
+from runner.execution.storage import artefacts
 from runner.record.facts import read
 from runner.tracking import handover
 from runner.tracking.mirror import Mirror, open_client

@@ -11,9 +11,10 @@ import torch
 from support.runs.configured import repeatable
 
 from components.contracts.traces import Trace
-from runner.execution import blocks, checkpoint
-from runner.execution.blocks import RowBlocks
+from runner.execution import checkpoint
 from runner.execution.execute import run
+from runner.execution.storage import blocks
+from runner.execution.storage.blocks import RowBlocks
 
 
 @dataclasses.dataclass

@@ -12,6 +12,7 @@ import torch
 from support.runs.configured import generator
 
 from runner.execution import checkpoint
+from runner.execution.storage.packing import pack
 
 
 @dataclasses.dataclass
@@ -79,7 +80,7 @@ def test_round_trip_is_exact(tmp_path):
 
 def test_what_cannot_be_kept_is_refused():
     with pytest.raises(TypeError, match=r"state\.what: a Event cannot be kept"):
-        checkpoint.pack({"what": threading.Event()}, {})
+        pack({"what": threading.Event()}, {})
 
 
 def test_two_are_kept_and_no_temporary_file(tmp_path):

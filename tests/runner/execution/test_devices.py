@@ -12,6 +12,7 @@ from runner.execution import checkpoint
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 from runner.execution.signals import RunInterruptedError
+from runner.execution.storage.packing import unpack
 from runner.record.facts import read
 
 GAME = ("+experiment=friend_or_foe", "smoke=true", "checkpoint_every=10", "eval_every=20")
@@ -27,13 +28,13 @@ def test_a_tensor_goes_to_where_the_fresh_state_has_it():
             [{"v": "of the cpu"}, {"t": "c"}],
         ]
     }
-    found = checkpoint.unpack(packed, tensors, {"known": torch.zeros(2, device=META)}, META)
+    found = unpack(packed, tensors, {"known": torch.zeros(2, device=META)}, META)
     assert [found[name].device.type for name in ("known", "new", "of the cpu")] == [
         "meta",
         "meta",
         "cpu",
     ]
-    back = checkpoint.unpack(packed, tensors, {"known": torch.zeros(2)})
+    back = unpack(packed, tensors, {"known": torch.zeros(2)})
     assert {tensor.device.type for tensor in back.values()} == {"cpu"}
 
 

@@ -10,8 +10,9 @@ from support.runs.configured import repeatable
 
 from components.posteriors.draws import Draws
 from components.problems import supervised
-from runner.execution import artefacts, replicate
+from runner.execution import replicate
 from runner.execution.execute import run
+from runner.execution.storage import artefacts
 from runner.record.facts import read
 from runner.record.lines import read_lines
 

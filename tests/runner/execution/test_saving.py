@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from runner.execution import checkpoint
-from runner.execution.blocks import RowBlocks
 from runner.execution.costs import CostMeter
 from runner.execution.duties import save_checkpoints
 from runner.execution.loop import Step
+from runner.execution.storage.blocks import RowBlocks
 from runner.record.usage import UsageMeter
 
 

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from components import registry
 from components.errors import NumericalError
-from runner.execution import blocks
 from runner.execution.execute import run
+from runner.execution.storage import blocks
 
 OFTEN = ["steps=6", "replicates=2", "record_every=1", "eval_every=3", "checkpoint_every=2"]
 FAMILIES = {

@@ -14,7 +14,7 @@ from power_cuts import PowerCuts
 from test_crash_points import FAMILIES, OFTEN, to_its_end
 
 from runner.errors import RunnerWarning
-from runner.execution import blocks
+from runner.execution.storage import blocks
 
 ALL = sorted(random.Random(0).sample(sorted(FAMILIES), 30))
 FAST = ["friend_or_foe-q_table-q_learning-exponential_smoother"]

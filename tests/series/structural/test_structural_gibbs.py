@@ -13,8 +13,9 @@ from support.targets.reference_sweep import Reference
 from components.errors import NumericalError
 from components.posteriors.inference_data import write
 from components.series.structural.sweep import Sweep
-from runner.execution import blocks, checkpoint
+from runner.execution import checkpoint
 from runner.execution.rng import Streams
+from runner.execution.storage import blocks
 
 REGRESSION = block("regression", expected_size=1.0)
 MODELS = {

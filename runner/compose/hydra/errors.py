@@ -19,14 +19,15 @@ from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, ROLES
 from runner import CONF
-from runner.compose.command_line import (
+from runner.compose.hydra.command_line import (
     N_JOBS_KEY,
     misunderstood_message,
     not_installed,
     override_values,
     wrong_jobs_message,
 )
-from runner.compose.overrides import VERSION_BASE, open_parts, search_path
+from runner.compose.hydra.part_overrides import open_parts
+from runner.compose.overrides import VERSION_BASE, search_path
 from runner.compose.resolve import explain_misplaced
 from runner.disk import conf_folders
 from runner.disk.yaml_comments import read_file

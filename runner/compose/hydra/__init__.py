@@ -1,0 +1,1 @@
+"""Hydra as the runner uses it: patches, restrictions, and errors in the terms of users."""

@@ -1,0 +1,181 @@
+"""Restrictions on every composition, in any process.
+
+A composition has one component a role; it contains no foreign code and sets no foreign
+environment variable.
+
+Hydra builds its launcher, its sweeper, its callbacks and Python's logging from the
+names in a config, and would call any function; a config may come from somewhere else.
+Foreign code runs only through ``plugins``, which the user names.
+"""
+
+from __future__ import annotations
+
+import site
+import sysconfig
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from components.registry import CHOSEN, REQUIRED
+from runner.errors import ConfigError
+
+SWEEPER_TARGET = "hydra_plugins.runner.OptunaSweeper"
+NONE = ("null", "none", "None", "")  # values that leave a role out
+HYDRA_PLACES = {  # as conf/config.yaml has them
+    "hydra.sweep.dir": "${output_dir}/multirun/${now:%Y-%m-%d_%H-%M-%S}",
+    "hydra.sweep.subdir": "${hydra.job.num}",
+    "hydra.output_subdir": None,
+}
+
+
+def refuse_several(overrides: list[str]) -> None:
+    """Refuse several values of a key that a run has one of.
+
+    Raises:
+        ConfigError: with the words of a sweep.
+    """
+    for word in overrides:
+        key, _, value = word.partition("=")
+        if key.lstrip("+") in (*CHOSEN, "experiment") and value.startswith("["):
+            swept = f"{key}={value.strip('[]')}"
+            raise ConfigError(
+                f"{word}: a run has one {key.lstrip('+')}; -m {swept} runs one after the other"
+            )
+    experiments = [
+        word.partition("=")[2] for word in overrides if word.lstrip("+").startswith("experiment=")
+    ]
+    if len(experiments) > 1:
+        swept = f"-m +experiment={','.join(experiments)}"
+        names = ", ".join(experiments)
+        raise ConfigError(
+            f"experiment: given twice ({names}), a run has one; {swept} runs one after the other"
+        )
+
+
+def extract_absent_roles(overrides: list[str]) -> tuple[list[str], set[str]]:
+    """Overrides with ``attacker=null`` in Hydra's form, ``~attacker``; and the absent roles.
+
+    Raises:
+        ConfigError: a required role is left out, or a role is left out and one of its keys
+            is set.
+    """
+    words = list[str]()
+    left_out = dict[str, str]()
+    for word in overrides:
+        key, _, value = word.partition("=")
+        role = key.lstrip("+~")
+        if role in CHOSEN and (key.startswith("~") or value in NONE):
+            if role in REQUIRED:
+                raise ConfigError(f"{word}: no run can do without; choose another with {role}=…")
+            left_out[role] = word
+        else:
+            words.append(word)
+    for word in words:
+        role = word.lstrip("+~").partition("=")[0].partition(".")[0]
+        if role in left_out and "." in word.partition("=")[0]:
+            raise ConfigError(
+                f"{word}: the {role} is left out by {left_out[role]}; give one of the two"
+            )
+    return [*words, *(f"~{role}" for role in left_out)], set(left_out)
+
+
+def refuse_foreign_code(cfg: DictConfig) -> None:
+    """Refuses a config that names code to be called, but for the launchers and sweepers that are
+    installed.
+
+    Raises:
+        ConfigError: naming the key.
+    """
+    for path, value in leaves(OmegaConf.to_container(cfg, resolve=False)):
+        *above, key = path.split(".")
+        section = ".".join(above[:2])
+        if above[:1] != ["hydra"]:
+            if key == "_target_":
+                raise ConfigError(
+                    f"{path}={value}: nothing is built from a _target_; choose a component by name, "
+                    "register yours with plugins=[…]"
+                )
+        elif section == "hydra.callbacks":
+            name = ".".join(path.split(".")[:3])
+            raise ConfigError(
+                f"{name}: the runner calls nothing that a config names; register a component of yours with plugins=[…]"
+            )
+        elif section in ("hydra.launcher", "hydra.sweeper"):
+            if key == "_target_" and not _is_installed(str(value)):
+                raise ConfigError(
+                    f"{path}={value}: not of an installed plug-in of Hydra; choose one with {section.replace('.', '/')}=…"
+                )
+        elif section in ("hydra.job_logging", "hydra.hydra_logging"):
+            if _calls(key, str(value)):
+                raise ConfigError(
+                    f"{path}={value}: logging is built from Python's own classes alone; leave it out"
+                )
+        elif path == "hydra.run.dir" and value != ".":
+            raise ConfigError(
+                f"{path}={value}: runs are recorded under output_dir; set output_dir=…"
+            )
+
+
+def refuse_foreign_places(cfg: DictConfig, given: set[str]) -> None:
+    """Refuse a config file that sets environment variables, or the paths of Hydra's files.
+
+    The command line may set them; its keys are ``given``.
+
+    Raises:
+        ConfigError: naming the key.
+    """
+    variables = "hydra.job.env_set"
+    for path, value in leaves(OmegaConf.to_container(cfg, resolve=False)):
+        if path.startswith(f"{variables}.") and not given & {path, variables}:
+            raise ConfigError(
+                f"{path}={value}: a config sets no variable of the environment; set it where you start runner"
+            )
+        if value != HYDRA_PLACES.get(path, value) and path not in given:
+            raise ConfigError(
+                f"{path}={value}: a config says nothing of Hydra's own files; set output_dir=…"
+            )
+
+
+def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is no mapping and no list, with its dotted path."""
+    if isinstance(node, dict | list):
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from leaves(value, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, node
+
+
+def _is_installed(target: str) -> bool:
+    """True if a class is Hydra's, ours, or from an installed plug-in of Hydra.
+
+    The installation matters because a folder on the path may also contain the package
+    hydra_plugins.
+    """
+    if target == SWEEPER_TARGET or target.startswith("hydra._internal.core_plugins."):
+        return True
+    parts = target.split(".")
+    spec = (
+        find_spec(".".join(parts[:2])) if len(parts) > 2 and parts[0] == "hydra_plugins" else None
+    )
+    if spec is None:
+        return False
+    where = [
+        Path(place) for place in (*(spec.submodule_search_locations or ()), spec.origin) if place
+    ]
+    libraries = [
+        sysconfig.get_path("purelib"),
+        sysconfig.get_path("platlib"),
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+    ]
+    return any(path.is_relative_to(library) for path in where for library in libraries)
+
+
+def _calls(key: str, value: str) -> bool:
+    """True if a value of Python's logging config calls or imports code outside logging."""
+    if key in ("()", "class"):
+        return not value.startswith(("logging.", "colorlog."))
+    return value.startswith("ext://") and not value.startswith("ext://sys.")

@@ -1,0 +1,145 @@
+"""Parts that the replicates of a run share, and a replicate in progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from components.contracts.roles import Problem
+from runner.compose.config import Job
+from runner.execution import replicates
+from runner.execution.costs import CostMeter
+from runner.execution.rng import Streams
+from runner.execution.scores import Scores, StepTrace, means
+from runner.execution.screen.announcements import Announcements
+from runner.execution.screen.progress import Live
+from runner.execution.signals import ReceivedSignals
+from runner.execution.storage.blocks import RowBlocks
+from runner.execution.watch import Watch
+from runner.record.parts import alone
+from runner.record.record import Record
+from runner.record.usage import UsageMeter
+from runner.terminal import printer
+from runner.tracking.handover import create_handover
+
+
+class RunContext:
+    """A run's record, its way to MLflow and its display."""
+
+    def __init__(
+        self,
+        job: Job,
+        on_evaluation: Callable[[int, Scores], None] | None = None,
+        command: Sequence[str] | None = None,
+    ):
+        """``command`` as in ``Record.open``."""
+        self.job = job
+        self.settings = job.settings
+        self.watch = Watch(job, on_evaluation)
+        self.usage = UsageMeter()
+        self.record = Record.open(job, command)
+        self.usage.before = self.record.facts.get("usage", {})
+        if self.record.note:
+            printer.announce("Damaged record", self.record.note)
+        for reuse in (replicates.take_over, replicates.gather):
+            if note := reuse(self.record, job):
+                printer.out.print(note)
+        self.alone = alone()
+        self.handover = create_handover(self.settings, self.record.folder)
+        # A record stores how its run began: a run with replicates in sequence goes on in sequence.
+        self.vectorised = job.is_vectorised
+        self.loops = 1 if self.vectorised else self.settings.replicates
+        self.announcements = Announcements()
+        self.live: Live | None = None  # display of the whole run
+        self.was_done = self.record.state == "done"
+        # A refused run leaves no record, unless it belongs to a study, which lists the refusal.
+        self.is_removable = self.record.is_new and self.record.facts["study"] is None
+        self.is_handover_due = False
+        # the same data, found elsewhere: the next run shows it
+        if self.record.facts.get("data_state") != job.data_state:
+            self.record.save(data_state=job.data_state)
+
+    def start_work(self) -> None:
+        """Note that a replicate is set up: the record is kept, and MLflow is told of it."""
+        self.is_removable = False
+        self._begin_handover()
+
+    def _begin_handover(self) -> None:
+        if self.handover and self.is_handover_due:
+            self.is_handover_due = False
+            self.handover.begin()
+            if (trouble := self.handover.trouble) is not None:
+                printer.out.print(
+                    f"MLflow   {trouble}: the run is recorded all the same", style="yellow"
+                )
+
+    def show_progress(self, total: int, replicate: int) -> Live:
+        """The display of the whole run, which each replicate starts again."""
+        if self.live is None:
+            self.live = Live(total, self.loops)
+        else:
+            self.live.restart(replicate)
+        return self.live
+
+    def close_display(self) -> None:
+        """Stop the display, if there is one."""
+        if self.live is not None:
+            self.live.stop()
+
+
+class Course:
+    """One replicate in progress, or all of them if they are computed together."""
+
+    problem: Problem
+    model: Any
+    total: int  # steps
+    live: Live
+    trace: StepTrace  # recorded values that checks need
+
+    def __init__(self, run: RunContext, number: int, received: ReceivedSignals):
+        self.run = run
+        self.job = run.job
+        self.record = run.record
+        self.handover = run.handover
+        self.announcements = run.announcements
+        self.watch = run.watch
+        self.usage = run.usage
+        self.received = received
+        self.rng = Streams(self.job.settings.seed, number, torch.device(self.job.settings.device))
+        self.n_together = self.job.settings.replicates if run.vectorised else 1
+        self.meter = CostMeter(self.job.budget, self.n_together)
+        self.blocks = RowBlocks()  # draws on disk
+        self.before = 0.0  # seconds that it took before it was last stopped
+        self.began = time.monotonic()
+
+    @property
+    def stopping(self) -> bool:
+        """True after a signal, or if the run was given up."""
+        return bool(self.received) or self.watch.given_up is not None
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.began
+
+    def report_evaluation(
+        self,
+        step: int,
+        phase: str,
+        scores: Scores,
+        watched: Scores | None = None,
+        costs: Scores | None = None,
+    ) -> None:
+        """Record scores, with the costs so far and those of an attack, and show them.
+
+        A follower of the run, which may give it up, receives them (or ``watched``).
+        """
+        number = self.rng.replicate
+        metrics = scores | self.meter.metrics() | (costs or {})
+        self.record.line(step, number, self.seconds, phase, metrics)
+        self.record.flush()
+        self.live.show_evaluation(step, number, means(scores))
+        finished = self.record.facts["finished"]
+        self.watch.tell(step, self.total, number, watched or scores, finished)

@@ -1,0 +1,1 @@
+"""Files of a run: packed states, blocks of draws, figures and tables."""
