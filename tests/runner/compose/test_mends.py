@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 
 import pytest
+import yaml
 
 from runner.errors import ConfigError
 
@@ -15,22 +17,7 @@ LEADS = [
     "one of the models that can", "filters", r"attacker\.\w+ that would fit", "gradients that fit it",
 ]  # fmt: skip
 LIST = re.compile(f"(?:{'|'.join(LEADS)}): ([^;]*)")
-REFUSED = {
-    # overrides -> the key that the offered names are of, and some of them
-    ("+experiment=digits_fgsm", "model=q_table"): ("model", {"cnn", "mlp"}),
-    ("+experiment=digits_fgsm", "inference=dsvi"): ("inference", {"map", "hmc"}),
-    ("+experiment=digits_fgsm", "attacker=spoofing"): ("attacker", {"fgsm", "worst_case"}),
-    ("+experiment=friend_or_foe", "~attacker"): ("attacker", {"exponential_smoother"}),
-    ("+experiment=friend_or_foe", "inference=sgld"): ("inference", {"q_learning", "nash_q"}),
-    ("+experiment=digits_fgsm", "model=irf", "inference=fit"): ("attacker", {"square", "random_noise"}),
-    ("+experiment=digits_fgsm", "model=irf"): ("model", {"mlp"}),
-    ("+experiment=bbvi_logistic", "inference.family=flow"): ("inference.gradient", {"reparam"}),
-    ("+experiment=digits_fgsm", "attacker=transfer", "attacker.inference=dsvi"): ("attacker.inference", {"map"}),
-    ("+experiment=aadm_uci", "model.biases=random", "model.prior_std=1.0", "side_by_side=true", "inference=map"): (
-        "inference", {"aadm"},
-    ),
-    ("dataset=wiener_velocity", "model=local_level", "inference=kalman"): ("model", {"linear_gaussian_ssm"}),
-}  # fmt: skip
+OFFERS = yaml.safe_load(Path(__file__).with_name("offers.yaml").read_text("utf-8"))
 
 
 def refusal(make_job, overrides):
@@ -47,12 +34,13 @@ def followed(overrides, key, name):
     return [*kept, f"{key}={name}", *([f"{key}.{setting.rstrip(')')}"] if setting else [])]
 
 
-@pytest.mark.parametrize("overrides", REFUSED, ids=" ".join)
-def test_names_that_a_refusal_offers_are_taken(make_job, overrides):
-    key, some = REFUSED[overrides]
+@pytest.mark.parametrize("offer", OFFERS["names"], ids=lambda offer: offer["command"])
+def test_names_that_a_refusal_offers_are_taken(make_job, offer):
+    overrides = offer["command"].split()
+    key = offer["key"]
     message = refusal(make_job, overrides)
     names = LIST.search(message)[1].split(", ")
-    assert some <= set(names), message
+    assert set(offer["some"]) <= set(names), message
     refused = next(
         (word.partition("=")[2] for word in overrides if word.startswith(f"{key}=")), None
     )
@@ -61,17 +49,9 @@ def test_names_that_a_refusal_offers_are_taken(make_job, overrides):
         make_job(*followed(overrides, key, name))
 
 
-GROUPS = [
-    ("dataset=funnel", "model=mlp", "inference=dsvi", "attacker=pgd", "steps=5"),
-    ("dataset=friend_or_foe", "model=mlp", "inference=map"),
-    ("+experiment=digits_fgsm", "dataset=lgssm"),
-    ("+experiment=digits_fgsm", "attacker=spoofing", "model=lgssm"),
-    ("dataset=word_counts", "model=mlp", "inference=map", "steps=5"),
-]
-
-
-@pytest.mark.parametrize("overrides", GROUPS, ids=" ".join)
-def test_where_no_single_name_does_several_parts_are_offered(make_job, overrides):
+@pytest.mark.parametrize("command", OFFERS["groups"])
+def test_where_no_single_name_does_several_parts_are_offered(make_job, command):
+    overrides = command.split()
     message = refusal(make_job, overrides)
     groups = message.partition("; parts that fit together: ")[2].split(", or ")
     assert groups != [""], message

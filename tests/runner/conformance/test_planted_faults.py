@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from support.targets.broken_samplers import BARKER, BROKEN
 
 from components import registry
@@ -22,49 +23,15 @@ FILES = {
     for text in re.findall(r"```(?:python|yaml)\n(# \S+\.\w+\n.*?)```", PAGE, re.S)
 }
 CLASS, YAML = FILES["walk.py"], FILES["conf/inference/walk.yaml"]
-NOISE = "noise = torch.randn(theta.shape, generator=rng.noise, dtype=theta.dtype)"
-LAST = "        return advance(state, theta, burn_in=0, thinning=1)"
+FAULTS = yaml.safe_load(Path(__file__).with_name("planted_faults.yaml").read_text("utf-8"))
 
-# By name: the check that fails, words of its reason, and what is replaced in walk.py (or, with
-# ".yaml" before it, in walk.yaml).
-FAULTS = {
-    "global randn": ("random numbers", r"draws from PyTorch's global stream.*walk\.py, line \d+",
-                     {NOISE: "noise = torch.randn(theta.shape, dtype=theta.dtype)"}),
-    "hidden state": ("checkpoint", r"resumed after step 2 of 4, .* differs from the uninterrupted run.*walk\.py, line",
-                     {NOISE: f"{NOISE}\n        count = vars(self).setdefault('steps', [])\n        count.append(1)\n"
-                             "        noise = noise * len(count)"}),
-    "no docstring": ("docstring", r"Walk has no docstring.*walk\.py, line \d+",
-                     {CLASS[CLASS.index('    """Random-walk Metropolis: propose'):CLASS.index("    requires =")]: ""}),
-    "no source": ("docstring", "names no source", {"Source: Bardenet (2021), section 4.2.": ""}),
-    "key without comment": ("keys", r"walk\.yaml: scale has no comment",
-                            {".yaml scale: 0.5 # s, standard deviation of a proposal, above 0": "scale: 0.5"}),
-    "default of a wrong type": ("keys", r"walk\.yaml: inference\.chains=.*", {".yaml chains: 10": "chains: ten"}),
-    "key without a type": ("keys", r"scale has the type Any.*walk\.py, line \d+",
-                           {"    scale: PositiveFloat": "    scale: Any",
-                            "import torch\n": "from typing import Any\n\nimport torch\n"}),
-    "key that is ignored": ("keys are used", r"scale is never read.*walk\.py, line \d+",
-                            {"self.scale * noise": "0.5 * noise"}),
-    "wall clock": ("same seed", "two runs of one seed differ",
-                   {"import torch\n": "import time\n\nimport torch\n", NOISE: f"{NOISE} + time.time() % 1"}),
-    "clock in days": ("same seed", "the clock decides",
-                      {"import torch\n": "import time\n\nimport torch\n", NOISE: f"{NOISE} + time.time() // 86400 / 20000"}),
-    "global seed": ("same seed", "the global random state decides", {NOISE: f"{NOISE} + torch.initial_seed() % 1000 / 1000"}),
-    "infinite value": ("finite", r"step 1: acceptance is not finite.*walk\.py, line",
-                       {'accept.double().mean()}': 'accept.double().mean() / 0}'}),
-    "fixed seed": ("replicates", "replicates 1 and 2 are identical",
-                   {NOISE: f"fixed = torch.Generator().manual_seed(0)\n        {NOISE.replace('rng.noise', 'fixed')}",
-                    "torch.rand(len(theta), generator=rng.noise)": "torch.rand(len(theta), generator=fixed)",
-                    "return init_chains(model, problem, self.requires.batch_kind, self.chains, rng)":
-                    "state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)\n"
-                    "        grid = torch.arange(state.theta.numel(), dtype=state.theta.dtype) / 10\n"
-                    "        start = grid.view_as(state.theta)\n        return replace(state, start=start, theta=start)",
-                    "import torch\n": "from dataclasses import replace\n\nimport torch\n"}),
-    "data changed in place": ("inputs", r"posterior changes the state \(.*\) in place.*walk\.py, line",
-                              {"return to_draws(state)": "state.theta.mul_(2)\n        return to_draws(state)"}),
-    "no rejection": ("stationarity", r"another law: \|z\| [\d.]+ of .*, 5.5 allowed, after \d+ steps.*walk\.py, line \d+",
-                     {"log_p(proposal) - log_p(theta)": "0.5 * (log_p(proposal) - log_p(theta))"}),
-    "a step that raises": ("steps", r"ValueError: no.*walk\.py, line \d+", {NOISE: "raise ValueError('no')"}),
-}  # fmt: skip
+
+def edit(text, changes):
+    """A text with some of its parts replaced."""
+    for before, after in changes.items():
+        assert before in text
+        text = text.replace(before, after)
+    return text
 
 
 @pytest.fixture
@@ -97,22 +64,14 @@ def test_the_walk_of_the_page_passes(conform):
     assert code == 0
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS["walk"].values(), ids=list(FAULTS["walk"]))
 def test_a_planted_fault_fails_its_check_and_no_other(fault, conform):
-    check, reason, changes = FAULTS[fault]
-    text, values = CLASS, YAML
-    for before, after in changes.items():
-        if before.startswith(".yaml "):
-            before = before.removeprefix(".yaml ")
-            assert before in values
-            values = values.replace(before, after)
-        else:
-            assert before in text
-            text = text.replace(before, after)
-    code, results = conform(text, values)
+    code, results = conform(
+        edit(CLASS, fault.get("walk.py", {})), edit(YAML, fault.get("walk.yaml", {}))
+    )
     failed = [name for name, line in results.items() if line["state"] == "failed"]
-    assert failed == [check], json.dumps(results, indent=1)
-    assert re.search(reason, results[check]["reason"])
+    assert failed == [fault["check"]], json.dumps(results, indent=1)
+    assert re.search(fault["reason"], results[fault["check"]]["reason"])
     assert code == 1
 
 
@@ -135,31 +94,28 @@ class Noise(Evasion):
         signs = torch.randn(x.shape, generator=rng.attack, dtype=x.dtype).sign()
         return victim.clip(x + eps * signs)
 '''
-ATTACKS = {
-    "": ("", "", ""),
-    "twice the size": ("attack", "no input moves by more than ε: largest excess 0.", "x + eps", "x + 2 * eps"),
-    "out of bounds": ("attack", "attacked inputs stay in bounds", "victim.clip(x", "(x"),
-    "inputs in place": ("attack", r"changes its inputs \(x\) in place", "(x + eps * signs)", "(x.add_(eps * signs))"),
-    "labels in place": ("attack", r"changes its inputs \(y\) in place", "signs =", "y.zero_()\n        signs ="),
-}  # fmt: skip
+NOISE_YAML = "name: noise\neps: [0.0, 0.1] # sizes ε, at least 0\n"
 
 
-@pytest.mark.parametrize("fault", ATTACKS)
+def test_a_right_attack_passes(conform):
+    code, results = conform(ATTACK, NOISE_YAML, name="noise", role="attacker")
+    assert (code, "failed" in {line["state"] for line in results.values()}) == (0, False), results
+
+
+@pytest.mark.parametrize("fault", FAULTS["attack"].values(), ids=list(FAULTS["attack"]))
 def test_a_wrong_attack_fails_its_check(fault, conform):
-    check, reason, *change = ATTACKS[fault]
-    yaml = "name: noise\neps: [0.0, 0.1] # sizes ε, at least 0\n"
-    text = ATTACK.replace(*change) if fault else ATTACK
-    code, results = conform(text, yaml, name="noise", role="attacker")
+    text = edit(ATTACK, fault["noise.py"])
+    code, results = conform(text, NOISE_YAML, name="noise", role="attacker")
     failed = {name: line["reason"] for name, line in results.items() if line["state"] == "failed"}
-    assert (code, list(failed)) == ((1, [check]) if fault else (0, [])), failed
-    assert not fault or re.search(reason, failed[check])
+    assert (code, list(failed)) == (1, [fault["check"]]), failed
+    assert re.search(fault["reason"], failed[fault["check"]])
 
 
 @pytest.mark.parametrize("mistake", ["", "barker: no Hastings correction"])
 def test_a_wrong_sampler_fails_its_test_and_its_run(mistake, conform, tmp_path):
     text = BARKER.replace(*BROKEN[mistake][2:]) if mistake else BARKER
-    yaml = "name: barker\nchains: 20 # parallel chains, at least 1\nscale: 1.0 # of a proposal, above 0\n"
-    code, results = conform(text, yaml, name="barker")
+    values = "name: barker\nchains: 20 # parallel chains, at least 1\nscale: 1.0 # of a proposal, above 0\n"
+    code, results = conform(text, values, name="barker")
     assert code == bool(mistake), results
     assert results["stationarity"]["state"] == ("failed" if mistake else "passed")
     words = ["--config-dir=conf", "dataset=gaussian", "model=target_density", "inference=barker", "steps=2000",
