@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from operator import attrgetter
 from typing import get_args
 
 from components.contracts import attackers, problems, roles
@@ -45,53 +44,32 @@ KINDS = frozenset(get_args(problems.Kind))
 TARGETS = frozenset(get_args(problems.Target))
 VALUES = frozenset(get_args(problems.Values))
 DOMAINS = frozenset(get_args(problems.Domain))
-BATCH_KINDS = frozenset(get_args(problems.BatchKind))
-KNOWLEDGE = frozenset(get_args(attackers.Knowledge))
 
-# Of each base, the words that a class variable may hold.  "one": the variable is a word; "set": a
-# set of words; "by": a
-# dictionary of sets of words by kind of problem.
-WORDS: dict[type, dict[str, tuple[str, frozenset[str]]]] = {
-    roles.Dataset: {
-        "kind": ("one", KINDS),
-        "target": ("one", TARGETS),
-        "domain": ("one", DOMAINS),
-        "values": ("one", VALUES),
-        "simulates": ("set", frozenset(CAPABILITIES)),
-    },
-    roles.Model: {
-        "requires.kinds": ("set", KINDS),
-        "requires.targets": ("set", TARGETS),
-        "requires.values": ("set", VALUES),
-        "requires.domains": ("set", DOMAINS),
-        "offers": ("set", frozenset(CAPABILITIES)),
-        "requires.simulated": ("set", frozenset(CAPABILITIES)),
-    },
-    roles.Inference: {
-        "requires.kinds": ("set", KINDS),
-        "requires.batch_kind": ("one", BATCH_KINDS),
-        "requires.capabilities": ("set", frozenset(CAPABILITIES)),
-        "requires.capabilities_by_kind": ("by", frozenset(CAPABILITIES)),
-        "requires.alternatives_by_kind": ("by", frozenset(CAPABILITIES)),
-        "provides": ("set", frozenset(POSTERIORS)),
-        "provides_by_kind": ("by", frozenset(POSTERIORS)),
-        "folds_replicates": ("set", KINDS),
-        "makes": ("set", frozenset(CAPABILITIES)),
-    },
-    roles.Gradient: {"requires.capabilities": ("set", frozenset(CAPABILITIES))},
-    attackers.Evasion: {
-        "requires.kinds": ("set", KINDS),
-        "requires.targets": ("set", TARGETS),
-        "knowledge": ("one", KNOWLEDGE),
-    },
-    attackers.Contamination: {
-        "requires.kinds": ("set", KINDS),
-        "knowledge": ("one", KNOWLEDGE),
-        "offers": ("set", frozenset(CAPABILITIES)),
-    },
-    attackers.Injection: {"requires.kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE)},
-    attackers.Opponent: {"requires.kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE)},
+# Words that a class variable, or a field of ``requires``, may hold: it is one of them, a set of
+# them, or a dictionary of such sets by kind of problem.
+WORDS: dict[str, frozenset[str]] = {
+    "kind": KINDS,
+    "target": TARGETS,
+    "domain": DOMAINS,
+    "values": VALUES,
+    "knowledge": frozenset(get_args(attackers.Knowledge)),
+    "simulates": frozenset(CAPABILITIES),
+    "offers": frozenset(CAPABILITIES),
+    "makes": frozenset(CAPABILITIES),
+    "provides": frozenset(POSTERIORS),
+    "provides_by_kind": frozenset(POSTERIORS),
+    "folds_replicates": KINDS,
+    "requires.kinds": KINDS,
+    "requires.targets": TARGETS,
+    "requires.values": VALUES,
+    "requires.domains": DOMAINS,
+    "requires.simulated": frozenset(CAPABILITIES),
+    "requires.batch_kind": frozenset(get_args(problems.BatchKind)),
+    "requires.capabilities": frozenset(CAPABILITIES),
+    "requires.capabilities_by_kind": frozenset(CAPABILITIES),
+    "requires.alternatives_by_kind": frozenset(CAPABILITIES),
 }
+SINGLE_WORDS = ("kind", "target", "domain", "values", "knowledge", "requires.batch_kind")
 
 # Class variables without a default.
 REQUIRED: dict[type, tuple[str, ...]] = {
@@ -136,9 +114,12 @@ def check_declared(role: str, name: str, cls: type) -> None:
             raise ConfigMismatchError(
                 f"{where}: {cls.__name__} has no {variable}; declare {variable} = … in the class"
             )
-    for variable, (form, words) in WORDS.get(base, {}).items():
-        value = attrgetter(variable)(cls) if hasattr(cls, variable.partition(".")[0]) else None
-        _check_words(f"{where}: {variable}", value, form, words)
+    for variable in WORDS:
+        owner, _, requirement = variable.partition(".")
+        if owner in base.__class_vars__ and hasattr(cls, owner):  # type: ignore[attr-defined]
+            value = getattr(cls, owner)
+            value = getattr(value, requirement) if requirement else value
+            _check_words(f"{where}: {variable}", value, variable)
 
 
 def _check_methods(where: str, cls: type, base: type) -> None:
@@ -148,25 +129,30 @@ def _check_methods(where: str, cls: type, base: type) -> None:
             raise ConfigMismatchError(f"{where}: {cls.__name__} has no {method}; write {signature}")
 
 
-def _check_words(where: str, value: object, form: str, words: frozenset[str]) -> None:
+def _check_words(where: str, value: object, variable: str) -> None:
+    words = WORDS[variable]
     if value is None:
         return
-    if form == "one":
+    if variable in SINGLE_WORDS:
         _check_known_words(where, [value], words)
-    elif form == "by":
+    elif variable.endswith("_by_kind"):
         if not isinstance(value, Mapping):
             raise ConfigMismatchError(
                 f"{where} is a {type(value).__name__}, must be a dictionary of sets of words by kind of problem"
             )
         _check_known_words(where, value, KINDS)
         for kind, some in value.items():
-            _check_words(f"{where}[{kind!r}]", some, "set", words)
+            _check_set(f"{where}[{kind!r}]", some, words)
     else:
-        if not isinstance(value, set | frozenset):
-            raise ConfigMismatchError(
-                f"{where} is a {type(value).__name__}, must be a set of words, {{…}}"
-            )
-        _check_known_words(where, value, words)
+        _check_set(where, value, words)
+
+
+def _check_set(where: str, value: object, words: frozenset[str]) -> None:
+    if not isinstance(value, set | frozenset):
+        raise ConfigMismatchError(
+            f"{where} is a {type(value).__name__}, must be a set of words, {{…}}"
+        )
+    _check_known_words(where, value, words)
 
 
 def _check_known_words(where: str, given: Iterable[object], words: frozenset[str]) -> None:

@@ -1,0 +1,126 @@
+"""Declarations and modules of users that are wrong in one way: one line that names file and line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import ClassVar
+
+import pytest
+from contract.user_components import Attack, Data, Method, Net, Slope
+
+from components import registry
+from components.contracts.attackers import Evasion
+from components.contracts.opponents import Opponent
+from components.contracts.plugins.declared import check_declared
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Dataset, Gradient, Inference, Model
+from components.errors import ConfigMismatchError
+from runner.catalogue.plugins import import_plugins
+from runner.compose.build import build_component
+from runner.compose.resolve import refuse_unknown_defaults
+from runner.errors import ConfigError
+
+DECLARED = [
+    # class of a user, its declarations, and the error
+    (Method, {"requires": Requirements(capabilities={"log_jont"})},
+     "requires.capabilities: unknown word 'log_jont'; did you mean log_"),
+    (Method, {"provides": {"holds_drws"}}, "provides: unknown word 'holds_drws'; did you mean hold"),
+    (Method, {"requires": Requirements(batch_kind="minibach")},
+     "requires.batch_kind: unknown word 'minibach'; did you mean minibatch?"),
+    (Method, {"requires": Requirements(capabilities_by_kind={"games": set()})},
+     "requires.capabilities_by_kind: unknown word 'games'; did"),
+    (Method, {"requires": Requirements(capabilities_by_kind={"game": {"q"}})},
+     r"requires.capabilities_by_kind\['game'\]: unknown word 'q'"),
+    (Method, {"requires": Requirements(kinds="density")}, "requires.kinds is a str, must be a set of words"),
+    (Net, {"offers": {"elbow"}}, "offers: unknown word 'elbow'; did you mean elbo?"),
+    (Net, {"requires": Requirements(targets={"reals"})}, "requires.targets: unknown word 'reals'; did you mean real?"),
+    (Data, {"kind": "densities"}, "kind: unknown word 'densities'; did you mean density?"),
+    (Slope, {"requires": Requirements(capabilities={"elbw"})},
+     "requires.capabilities: unknown word 'elbw'; did you mean elbo?"),
+    (Attack, {"knowledge": "grey"}, "knowledge: unknown word 'grey'; did you mean grey box?"),
+    (Inference, {}, r"Mine has no init; write init\(self, model, problem, rng\) -> State"),
+    (Dataset, {}, r"Mine has no load; write load\(self, rng, setting\) -> Problem"),
+    (Model, {}, r"Mine has no build; write build\(self, problem, rng\)"),
+    (Evasion, {}, r"Mine has no perturb; write perturb\(self, victim, x, y, rng, eps\)"),
+    (Opponent, {}, r"Mine has no reset; write reset\(self, seat, rng\)"),
+    (Gradient, {}, r"Mine has no init; write init\(self, module, rng\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "declared", "said"), DECLARED)
+def test_a_wrong_declaration_is_one_line(base, declared, said):
+    annotations = dict.fromkeys(declared, ClassVar)
+    body = {"__module__": __name__, "__annotations__": annotations, **declared}
+    with pytest.raises(ConfigMismatchError, match=rf"^role=mine \(.*\): {said}"):
+        check_declared("role", "mine", type(base)("Mine", (base,), body))
+
+
+def test_a_class_without_a_base_is_one_line():
+    with pytest.raises(ConfigMismatchError, match=r"int derives from no base of .*; a model must"):
+        check_declared("model", "mine", int)
+
+
+@pytest.fixture
+def registered(tmp_path, monkeypatch):
+    """A plug-in ``mine_to_be_wrong`` of a text, with its YAML; it leaves the registry again."""
+
+    def write(text: str, yaml: str = "name: wrong_one\nlr: 0.1\n"):
+        (tmp_path / "mine_to_be_wrong.py").write_text(text)
+        (tmp_path / "wrong_one.yaml").write_text(yaml)
+        return tmp_path / "wrong_one.yaml"
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    yield write
+    sys.modules.pop("mine_to_be_wrong", None)
+
+
+HEAD = (
+    "from components.contracts.roles import Inference\nfrom components.registry import register\n"
+    '@register("inference", "wrong_one")\n'
+)
+
+
+def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(registered, monkeypatch):
+    yaml = registered(
+        HEAD + "class Mine(Inference):\n    lr: float\n    steps: int\n",
+        "name: wrong_one\nlr: 0.1\nlrr: 2\n",
+    )
+    import_plugins(["mine_to_be_wrong"])
+    with pytest.raises(
+        ConfigError, match=r"inference=wrong_one \(mine_to_be_wrong.py, line 3\): Mine has no init"
+    ):
+        build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
+    monkeypatch.setattr("runner.compose.build.check_declared", lambda *_: None)
+    with pytest.raises(
+        ConfigError,
+        match=r"inference.steps: missing; .* \(class Mine: mine_to_be_wrong.py, line 3; add it",
+    ):
+        build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
+    monkeypatch.setattr("runner.disk.conf_folders.find", lambda *_: yaml)
+    with pytest.raises(
+        ConfigError,
+        match=r"wrong_one.yaml: lrr: unknown key of inference=wrong_one, did you mean lr\?",
+    ):
+        refuse_unknown_defaults("inference", "wrong_one", ["lrr"], {"lr", "name"})
+
+
+@pytest.mark.parametrize(
+    "leaves", ["import sys\nsys.exit(0)\n", "import os\nos._exit(0)\n", "raise SystemExit\n"]
+)
+def test_a_module_that_ends_the_process_is_one_line(registered, leaves):
+    registered(leaves)
+    with pytest.raises(ConfigError, match=r"plugins: .*mine_to_be_wrong.py, line \d: SystemExit"):
+        import_plugins(["mine_to_be_wrong"])
+    assert os._exit.__module__ == "posix"
+
+
+def test_a_plug_in_without_a_base_is_one_line(registered):
+    registered(HEAD + "class Mine:\n    pass\n")
+    import_plugins(["mine_to_be_wrong"])
+    with pytest.raises(
+        ConfigError,
+        match=r"inference=wrong_one: mine_to_be_wrong.Mine derives from none of Inference",
+    ):
+        build_component("inference", {"name": "wrong_one"}, "inference")

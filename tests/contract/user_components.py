@@ -1,0 +1,96 @@
+"""Components of a user for each role, which return and do what a test sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from components.contracts.attackers import Contamination, Evasion
+from components.contracts.opponents import Opponent
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Block, Dataset, Gradient, Inference, Model
+
+
+@dataclass
+class State:
+    x: Tensor
+
+
+class Method(Inference):
+    requires = Requirements(kinds={"density"}, capabilities={"log_joint"})
+    provides: ClassVar[set[str]] = {"holds_draws"}
+    returns: object = None
+    does: object = None
+
+    def init(self, model, problem, rng):
+        return self.returns
+
+    def step(self, state, batch, rng):
+        if callable(self.does):
+            self.does()
+        return self.returns
+
+    def posterior(self, state):
+        return self.returns
+
+
+class Data(Dataset):
+    kind: ClassVar[str] = "density"
+    returns: object = None
+
+    def load(self, rng, setting):
+        return self.returns
+
+
+class Net(Model):
+    requires = Requirements(kinds={"density"})
+    offers: ClassVar[set[str]] = {"log_joint"}
+
+    def build(self, problem, rng):
+        return object()
+
+
+class Attack(Evasion):
+    returns: object = None
+
+    def perturb(self, victim, x, y, rng, eps):
+        return self.returns
+
+
+class Dirt(Contamination):
+    returns: object = None
+
+    def corrupt(self, clean, rng):
+        return self.returns
+
+
+class Player(Opponent):
+    returns: object = None
+
+    def reset(self, seat, rng):
+        return None
+
+    def act(self, state, turn, rng):
+        return self.returns
+
+    def observe(self, state, move):
+        return state
+
+
+class Slope(Gradient):
+    requires = Requirements(capabilities={"elbo"})
+    unbiased: ClassVar[bool] = True
+    returns: object = None
+
+    def init(self, module, rng):
+        return None
+
+    def estimate(self, module, batch, rng, state):
+        return self.returns
+
+
+class Part(Block):
+    def terms(self, facts):
+        return []
