@@ -17,11 +17,12 @@ from components.registry import CHOSEN
 from runner.catalogue.class_description import nested_roles
 from runner.compose.parts import each, known_keys
 from runner.compose.resolve import ResolvedConfig
+from runner.compose.settings import Values
 from runner.compose.validation import validate_model
 from runner.errors import ConfigError
 
 
-def build_component(role: str, values: dict[str, Any], where: str) -> Component:
+def build_component(role: str, values: Values, where: str) -> Component:
     """A component from its full mapping.
 
     The keys of the threat that it is evaluated under are the run's: they are checked here, and it
@@ -33,7 +34,7 @@ def build_component(role: str, values: dict[str, Any], where: str) -> Component:
     return _with_grid(role, values, where)[0]
 
 
-def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component, Grid | None]:
+def _with_grid(role: str, values: Values, where: str) -> tuple[Component, Grid | None]:
     """Result of ``build_component`` and, for an attacker with a threat, its sizes.
 
     The sizes are the keys next to the attacker's own; None if it has no threat.
@@ -67,7 +68,7 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
 
 
 def _refuse_missing_parts(
-    cls: type[Component], values: dict[str, Any], where: str, holds: dict[str, str]
+    cls: type[Component], values: Values, where: str, holds: dict[str, str]
 ) -> None:
     """Refuse a component without a part that it needs.
 
@@ -102,7 +103,7 @@ def _declare(role: str, name: str, cls: type[Component]) -> type[Component]:
 
 
 def _build_grid_and_attacker(
-    threat: type[Grid], sizes: dict[str, Any], cls: type[Component], own: dict[str, Any], where: str
+    threat: type[Grid], sizes: Values, cls: type[Component], own: Values, where: str
 ) -> tuple[Grid, Component]:
     """The sizes and the attacker that the two parts of one mapping make.
 

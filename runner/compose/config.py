@@ -21,7 +21,7 @@ from components.registry import CHOSEN
 from runner.compose.data_state import data_state
 from runner.compose.devices import check_device
 from runner.compose.draws_kept import check_draws, shorten_for_smoke
-from runner.compose.fit.composition import Composition, Parts, Values
+from runner.compose.fit.composition import Composition, Parts
 from runner.compose.fit.incompatible import IncompatibleError
 from runner.compose.fit.mends import add_suggested_fixes
 from runner.compose.fit.pairs import check_side_by_side
@@ -29,7 +29,7 @@ from runner.compose.named_files import refuse_untrusted
 from runner.compose.objectives import KEY, asked_for
 from runner.compose.parts import component_defaults
 from runner.compose.resolve import ResolvedConfig, resolve
-from runner.compose.settings import Settings, sign
+from runner.compose.settings import Settings, Values, sign
 from runner.compose.validation import validate_model
 from runner.errors import ConfigError, nearest
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.contracts.requirements import CHAINS, LEFT_OUT, THINNING
-from runner.compose.settings import Settings
+from runner.compose.settings import Settings, Values
 from runner.errors import ConfigError
 
 FEWEST = 4  # per chain, needed for ESS and R̂
@@ -25,7 +25,7 @@ def _burn_in_key(keys: Mapping[str, Any]) -> str | None:
     )
 
 
-def shorten_for_smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
+def shorten_for_smoke(config: Values, explicit: set[str]) -> Values:
     """A smoke run's config in which a sampler leaves out at most half of its few steps and keeps at
     least four draws.
 

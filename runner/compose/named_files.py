@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from runner.compose.parts import all_parts, known_keys
+from runner.compose.settings import Values
 from runner.errors import ConfigError
 
 GAMES_MODULE = "runner.python.games"  # the one module of ours that a dataset may name
 
 
-def note_checksums(role: str, values: dict[str, Any]) -> None:
+def note_checksums(role: str, values: Values) -> None:
     """Gives a component's full mapping, and those inside it, the SHA-256 of each file that a key
     names, in the key that is for it.  A config that has one already, as a record's has, asks for
     that very file.
@@ -58,7 +58,7 @@ def _sha256(name: object, where: str) -> str:
         ) from None
 
 
-def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> None:
+def refuse_untrusted(role: str, values: Values, plugins: list[str]) -> None:
     """Code that a key of a component, or of one inside it, names is of a module that the user named
     in ``plugins``, or makes our own games.
 

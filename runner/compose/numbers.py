@@ -7,13 +7,14 @@ from typing import Any
 
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.compose.hydra.guard import leaves
+from runner.compose.settings import Values
 from runner.compose.validation import format_yaml_value
 from runner.errors import ConfigError
 
 LARGEST = 2**63 - 1  # of an integer that torch and the record keep
 
 
-def parse_keys(values: dict[str, Any], declared: ClassDeclaration, where: str) -> dict[str, Any]:
+def parse_keys(values: Values, declared: ClassDeclaration, where: str) -> Values:
     """A mapping in which ratios are numbers and every integer is written as one.
 
     Args:
@@ -63,7 +64,7 @@ def parse_ratio(value: Any, where: str) -> Any:
     return above / below if math.isfinite(above / below) else value
 
 
-def refuse_large(config: dict[str, Any]) -> None:
+def refuse_large(config: Values) -> None:
     """Refuses integers that no count and no seed of 64 bits can be.
 
     Raises:

@@ -25,6 +25,7 @@ from components import registry
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import declaration
 from runner.compose.numbers import parse_keys
+from runner.compose.settings import Values
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file
@@ -79,7 +80,7 @@ def parse_numbers(role: str, values: Any, where: str) -> Any:
     return result
 
 
-def expand_component(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
+def expand_component(role: str, values: Values, where: str) -> Values:
     """Full mapping of a component and of the components inside it.
 
     A component class with ``inherited_keys`` passes its own values of these to the components
@@ -111,14 +112,14 @@ def expand_component(role: str, values: dict[str, Any], where: str) -> dict[str,
     }
 
 
-def component_defaults(role: str, name: str) -> dict[str, Any]:
+def component_defaults(role: str, name: str) -> Values:
     """Content of a component's YAML; empty if it has no YAML."""
     file = conf_folders.find(role, name)
     return {} if file is None else copy.deepcopy(_read_yaml(file, file.stat().st_mtime_ns))
 
 
 @lru_cache(maxsize=512)
-def _read_yaml(file: Path, changed: int) -> dict[str, Any]:
+def _read_yaml(file: Path, changed: int) -> Values:
     """A YAML file as it was at its last change."""
     with reading(file):
         check_file(file)
@@ -126,21 +127,19 @@ def _read_yaml(file: Path, changed: int) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def nested_names(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, str]]:
+def nested_names(role: str, values: Values, where: str) -> Iterator[tuple[str, str, str]]:
     """Every component inside a full mapping: the key that holds it, its role and its name."""
     yield from (
         (path, inner, part["name"]) for path, inner, part in nested_parts(role, values, where)
     )
 
 
-def all_parts(role: str, values: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+def all_parts(role: str, values: Values) -> list[tuple[str, str, Values]]:
     """A role's component and every component inside it: key, role and mapping of each."""
     return [(role, role, values), *nested_parts(role, values, role)]
 
 
-def nested_parts(
-    role: str, values: dict[str, Any], where: str
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def nested_parts(role: str, values: Values, where: str) -> Iterator[tuple[str, str, Values]]:
     """The same with the mapping of each."""
     for key, inner in known_keys(role, values, where).holds.items():
         for path, part in each(values.get(key), f"{where}.{key}"):

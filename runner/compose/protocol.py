@@ -15,7 +15,7 @@ from typing import Any
 
 from components.registry import CHOSEN
 from runner.compose.parts import all_parts, known_keys
-from runner.compose.settings import signed_config
+from runner.compose.settings import Values, signed_config
 from runner.errors import ConfigError
 
 # Signed keys in which the replicates of a cell, or their machines, may differ.
@@ -59,7 +59,7 @@ def _to_parts(text: str) -> dict[str, str]:
     return {key: value for key, _, value in (word.partition("=") for word in text.split())}
 
 
-def find_protocol(config: dict[str, Any], metric: str) -> Protocol:
+def find_protocol(config: Values, metric: str) -> Protocol:
     """Protocol of a metric of a run with a resolved config."""
     return protocol_of(protocol_parts(config), metric)
 
@@ -72,7 +72,7 @@ def protocol_of(parts: dict[str, str], metric: str) -> Protocol:
     return Protocol(_hash(text)[:HASH_LENGTH], text)
 
 
-def protocol_parts(config: dict[str, Any]) -> dict[str, str]:
+def protocol_parts(config: Values) -> dict[str, str]:
     """Parts that the protocols of all metrics of a run share."""
     signed = {k: v for k, v in signed_config(config).items() if k not in FREE_KEYS}
     parts = {}
@@ -99,7 +99,7 @@ def _to_word(value: Any) -> str:
     return "_".join(text.split())
 
 
-def _drop_file_names(role: str, values: dict[str, Any]) -> dict[str, Any]:
+def _drop_file_names(role: str, values: Values) -> Values:
     """A component's mapping without the names of files that have a checksum in it."""
     values = copy.deepcopy(values)
     with contextlib.suppress(ConfigError):  # a component of a plug-in that is not imported

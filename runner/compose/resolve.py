@@ -25,7 +25,7 @@ from runner.compose.hydra.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums, refuse_untrusted
 from runner.compose.numbers import parse_integer, parse_keys, refuse_large
 from runner.compose.parts import component_defaults, expand_component, known_keys, parse_numbers
-from runner.compose.settings import UNSIGNED_KEYS, BudgetKeys, Settings
+from runner.compose.settings import UNSIGNED_KEYS, BudgetKeys, Settings, Values
 from runner.compose.validation import validate_model
 from runner.disk import conf_folders
 from runner.disk.inside import inside
@@ -40,12 +40,12 @@ class ResolvedConfig:
     """
 
     settings: Settings
-    config: dict[str, Any]  # with smoke overrides applied and parts in full, as recorded
+    config: Values  # with smoke overrides applied and parts in full, as recorded
     notes: list[str]  # notes for the user on how the config was read
     overrides: list[str]  # ``key=value`` as requested: the names of runs
     explicit: frozenset[str]  # keys set on the command line
     # keys of each role as composed, before keys unknown to its component were left out
-    given: dict[str, dict[str, Any]]
+    given: dict[str, Values]
     data: str = ""  # the data's own name ("sarcos-sim" is never "sarcos"); empty: not named yet
     signature: str = ""
 
@@ -65,11 +65,11 @@ class ResolvedConfig:
         return Path(self.settings.output_dir) / self.settings.experiment / self.signature
 
 
-def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
+def _smoke(config: Values, explicit: set[str]) -> Values:
     """The config with ``smoke_overrides`` merged in; what the user set on the command line
     stays."""
 
-    def merge(base: dict[str, Any], over: dict[str, Any], path: str) -> dict[str, Any]:
+    def merge(base: Values, over: Values, path: str) -> Values:
         out = dict(base)
         for key, value in over.items():
             here = f"{path}.{key}" if path else key
@@ -93,7 +93,7 @@ def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
     return merge(config, config.get("smoke_overrides") or {}, "")
 
 
-def _normalise_numbers(config: dict[str, Any]) -> dict[str, Any]:
+def _normalise_numbers(config: Values) -> Values:
     """The config in which ratios such as ``8/255`` are numbers, and integers are written as such.
 
     Raises:
@@ -108,9 +108,7 @@ def _normalise_numbers(config: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _expand_role(
-    role: str, values: dict[str, Any], explicit: set[str], notes: list[str]
-) -> dict[str, Any]:
+def _expand_role(role: str, values: Values, explicit: set[str], notes: list[str]) -> Values:
     """A role's mapping in full.  Where the user took another component than the experiment's own,
     what the experiment had set for its own and the other does not know is left out, and said so."""
     if role in explicit:
@@ -190,14 +188,14 @@ def resolve(
     )
 
 
-def _to_container(cfg: DictConfig) -> dict[str, Any]:
+def _to_container(cfg: DictConfig) -> Values:
     try:
         config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         parts = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
         raise ConfigError(f"{error.full_key or 'config'}: {parts[2] or parts[0]}") from None
     assert isinstance(config, dict)
-    resolved: dict[str, Any] = config
+    resolved: Values = config
     return resolved
 
 
@@ -214,7 +212,7 @@ def _check_paper_tables(settings: Settings) -> None:
             )
 
 
-def _refuse_missing(config: dict[str, Any]) -> None:
+def _refuse_missing(config: Values) -> None:
     """Refuse a run without a component that every run has.
 
     Raises:
@@ -228,12 +226,12 @@ def _refuse_missing(config: dict[str, Any]) -> None:
         )
 
 
-def _chosen(config: dict[str, Any]) -> list[tuple[str, Any]]:
+def _chosen(config: Values) -> list[tuple[str, Any]]:
     """Roles that a component is chosen for, and its mapping."""
     return [(role, config[role]) for role in CHOSEN if config.get(role) is not None]
 
 
-def _refuse_misplaced(config: dict[str, Any], explicit: Collection[str]) -> None:
+def _refuse_misplaced(config: Values, explicit: Collection[str]) -> None:
     """Refuse components that are chosen in a way or at a place that is not theirs.
 
     Raises:
@@ -250,7 +248,7 @@ def _refuse_misplaced(config: dict[str, Any], explicit: Collection[str]) -> None
             raise ConfigError(explain_misplaced(role, config[role]))
 
 
-def _signed_settings(config: dict[str, Any], explicit: set[str]) -> list[str]:
+def _signed_settings(config: Values, explicit: set[str]) -> list[str]:
     """Command-line settings, as resolved, that can change a number."""
     settings = []
     for name in sorted(explicit):

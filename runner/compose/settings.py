@@ -21,6 +21,8 @@ from pydantic import (
 
 from runner.compose.devices import validate_device
 
+Values = dict[str, Any]  # a config, or the mapping of a component
+
 # Keys that cannot change a number: paths, logging, and the handling of a result.
 UNSIGNED_KEYS = {
     "data_dir",
@@ -81,13 +83,13 @@ class Settings(BaseModel):
     # torch itself takes any number, and some stop the process
     threads: Annotated[int, Field(gt=0, le=1024)]
     smoke: bool
-    smoke_overrides: dict[str, Any]
+    smoke_overrides: Values
     debug: Literal["overfit", "profile"] | None
     objective: str | None
     side_by_side: bool
     validation: Annotated[float, Field(gt=0, lt=1)] | None
-    budget: dict[str, Any] | None  # validated as ``BudgetKeys``
-    decision: dict[str, Any] | None
+    budget: Values | None  # validated as ``BudgetKeys``
+    decision: Values | None
     fresh: bool
     offline: bool
     tracking: bool
@@ -108,12 +110,12 @@ def signed_overrides(overrides: Iterable[str]) -> list[str]:
     ]
 
 
-def sign(config: dict[str, Any], data: str) -> str:
+def sign(config: Values, data: str) -> str:
     """Hash of the signed config and of the data's own name."""
     signed = signed_config(config | {"data": data})
     return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def signed_config(config: dict[str, Any]) -> dict[str, Any]:
+def signed_config(config: Values) -> Values:
     """A resolved config without the keys that cannot change a number."""
     return {k: v for k, v in config.items() if k not in UNSIGNED_KEYS}

@@ -25,6 +25,7 @@ from runner.disk.atomic import make_folder, write_bytes, write_text
 from runner.disk.plain_file import parse_json
 from runner.execution.storage.blocks import PREFIX, BlockFile, RowBlocks
 from runner.execution.storage.packing import CPU, pack, unpack
+from runner.record.facts import Facts
 
 KEPT = 2
 
@@ -40,13 +41,13 @@ class StateCopy:
     Later steps do not change it, so that it can be written while they run.
     """
 
-    facts: dict[str, Any]  # {step, replicate, signature, …}
-    skeleton: dict[str, Any]
+    facts: Facts  # {step, replicate, signature, …}
+    skeleton: Facts
     tensors: dict[str, Tensor]  # copies
     traces: dict[str, Tensor]  # rows so far [N, …], N > 0
 
 
-def snapshot(state: Any, streams: dict[str, Tensor], facts: dict[str, Any]) -> StateCopy:
+def snapshot(state: Any, streams: dict[str, Tensor], facts: Facts) -> StateCopy:
     """Content of a checkpoint of a state and of random streams.
 
     Raises:
@@ -93,7 +94,7 @@ def _remove(sidecars: list[Path]) -> None:
         path.with_suffix(".safetensors").unlink(missing_ok=True)
 
 
-def remove_later_checkpoints(folder: Path, facts: dict[str, Any]) -> None:
+def remove_later_checkpoints(folder: Path, facts: Facts) -> None:
     """Leaves what was there when the checkpoint that a run goes on from was the newest (no facts:
     none is): later ones, which are damaged, would be taken for the newest again, and whoever was
     killed may have left a part of one."""
@@ -106,17 +107,17 @@ def remove_later_checkpoints(folder: Path, facts: dict[str, Any]) -> None:
     (facts["blocks"] if facts else RowBlocks()).sweep(folder, stem[:5])
 
 
-def _checksum(sidecar: dict[str, Any]) -> str:
+def _checksum(sidecar: Facts) -> str:
     return hashlib.sha256(json.dumps(sidecar, sort_keys=True).encode()).hexdigest()
 
 
-def _facts(sidecar: Path) -> dict[str, Any]:
+def _facts(sidecar: Path) -> Facts:
     """Content of a sidecar, after verifying that it is unchanged since it was written.
 
     Raises:
         ValueError, KeyError, TypeError: it has changed.
     """
-    facts: dict[str, Any] = parse_json(sidecar.read_bytes())
+    facts: Facts = parse_json(sidecar.read_bytes())
     if facts.pop("sidecar_sha256", None) != _checksum(facts):
         raise ValueError("its checksum is not the one written with it")
     if sidecar.stem != _stem(facts):
@@ -124,11 +125,11 @@ def _facts(sidecar: Path) -> dict[str, Any]:
     return facts
 
 
-def _stem(facts: dict[str, Any]) -> str:
+def _stem(facts: Facts) -> str:
     return f"r{facts['replicate']:04d}-s{facts['step']:09d}"
 
 
-def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _read(sidecar: Path) -> tuple[Facts, dict[str, Tensor]]:
     """The facts, the blocks that they refer to among them, and all tensors."""
     file = sidecar
     try:
@@ -160,9 +161,7 @@ def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise CorruptCheckpointError(f"{file.name}: damaged ({error})") from None
 
 
-def load_newest(
-    folder: Path, signature: str
-) -> tuple[dict[str, Any], dict[str, Tensor], list[str]] | None:
+def load_newest(folder: Path, signature: str) -> tuple[Facts, dict[str, Tensor], list[str]] | None:
     """The newest checkpoint that is whole: (facts, tensors, complaints about newer ones that are
     not)."""
     complaints: list[str] = []
@@ -178,7 +177,7 @@ def load_newest(
 
 
 def restore(
-    facts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
+    facts: Facts, tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
 ) -> tuple[Any, dict[str, Tensor]]:
     """(state, streams) of a checkpoint, filled into a fresh state on any device."""
     skeleton = facts["skeleton"]

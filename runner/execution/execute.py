@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -27,7 +26,7 @@ from runner.execution.signals import (
     RunPrunedError,
     capture_signals,
 )
-from runner.record.facts import gather_scores
+from runner.record.facts import Facts, gather_scores
 from runner.record.files import digest_files, sync_files, warn_damage
 from runner.record.lease import LeaseLostError
 from runner.record.parts import PARTS
@@ -45,7 +44,7 @@ REFUSALS = (ConfigMismatchError, ConfigError, DataUnavailableError)
 EXPLAINED = (*STATES, ConfigError, DataUnavailableError, RunFailure)
 
 
-def _describe_ending(error: BaseException) -> dict[str, Any]:
+def _describe_ending(error: BaseException) -> Facts:
     """Facts of a run that an error ends."""
     state = next((word for kind, word in STATES.items() if isinstance(error, kind)), "failed")
     if isinstance(error, KeyboardInterrupt):
@@ -83,7 +82,7 @@ class Run(RunContext):
         before = record.facts["seconds"]
         record.save(state="running", error=None, vectorised=self.vectorised)
         self.is_handover_due = self.handover is not None
-        ending: dict[str, Any] = {"state": "failed"}
+        ending: Facts = {"state": "failed"}
         try:
             for number in range(self.loops):
                 if self._is_missing(number) and self.alone in (None, number):
@@ -147,7 +146,7 @@ class Run(RunContext):
         if self.watch.given_up is not None:
             raise self.watch.given_up
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self) -> Facts:
         """The last facts of a run with all replicates.
 
         Raises:
@@ -173,7 +172,7 @@ class Run(RunContext):
         message = message or missing_float64_message(error, self.settings.device)
         return RunFailure(message) if message else error
 
-    def _end(self, ending: dict[str, Any], seconds: float) -> None:
+    def _end(self, ending: Facts, seconds: float) -> None:
         try:
             if ending.pop("refused", False):
                 self.record.remove()

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 from runner.compose.config import Job
 from runner.compose.settings import sign
 from runner.disk.inside import real_file
-from runner.record.facts import read
+from runner.record.facts import Facts, read
 from runner.record.files import find_damage, sync_files
 from runner.record.lines import NAME as METRICS_NAME
 from runner.record.lines import read_lines, write_lines
@@ -25,15 +24,15 @@ from runner.record.record import Record
 
 # replicates of the runs looked for; filters, games and chains have more and hold all together
 MOST = 100
-Lines = dict[str, list[dict[str, Any]]]  # of metrics.jsonl, by replicate
+Lines = dict[str, list[Facts]]  # of metrics.jsonl, by replicate
 
 
-def find_finished_replicates(job: Job) -> tuple[Path, dict[str, Any], Lines] | None:
+def find_finished_replicates(job: Job) -> tuple[Path, Facts, Lines] | None:
     """The run that holds most of this job's replicates, its facts and their recorded lines.
 
     None if there is no such run.
     """
-    best: tuple[Path, dict[str, Any], Lines] | None = None
+    best: tuple[Path, Facts, Lines] | None = None
     for count in range(1, MOST + 1):
         folder = job.folder.parent / sign(job.config | {"replicates": count}, job.data)
         facts = read(folder) if count != job.settings.replicates and folder.is_dir() else None
@@ -46,7 +45,7 @@ def find_finished_replicates(job: Job) -> tuple[Path, dict[str, Any], Lines] | N
     return best
 
 
-def _recorded_lines(folder: Path, facts: dict[str, Any], replicates: int) -> Lines:
+def _recorded_lines(folder: Path, facts: Facts, replicates: int) -> Lines:
     """Lines of each finished replicate below ``replicates`` with a complete record."""
     unwritten = facts.get("unwritten")  # its figures and files are missing
     lines: Lines = {r: [] for r in facts["finished"] if int(r) < replicates and int(r) != unwritten}
@@ -89,7 +88,7 @@ def take_over(record: Record, job: Job) -> str | None:
     return f"{number} taken over from run {folder.name} (fresh=true computes everything again)"
 
 
-def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) -> None:
+def _fill(record: Record, folder: Path, facts: Facts, recorded: Lines) -> None:
     """Adds replicates of another record: scores, checks, lines, predictions, outcomes, and the
     figures, tables and files of the first."""
     added = [line for lines in recorded.values() for line in lines]
@@ -113,9 +112,7 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
     )
 
 
-def _by_replicate(
-    name: str, own: dict[str, Any], other: dict[str, Any], recorded: Lines
-) -> dict[str, Any]:
+def _by_replicate(name: str, own: Facts, other: Facts, recorded: Lines) -> Facts:
     """A fact of the replicates of a record, and of those recorded in another one."""
     added = {r: value for r, value in other.get(name, {}).items() if r in recorded}
     return {**own.get(name, {}), **added}

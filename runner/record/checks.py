@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from runner.record.facts import Facts
+
 if TYPE_CHECKING:
     from components.contracts.checks import Check
 
@@ -21,7 +23,7 @@ def to_rows(about: str, checks: Iterable[Check]) -> list[Kept]:
     ]
 
 
-def combine_checks(facts: dict[str, Any], about: str | None = None) -> list[Kept]:
+def combine_checks(facts: Facts, about: str | None = None) -> list[Kept]:
     """Each check once for all replicates: the first that failed, with the number of failures.
 
     ``about`` restricts them to the checks of the run, or of the attack.
@@ -42,7 +44,7 @@ def combine_checks(facts: dict[str, Any], about: str | None = None) -> list[Kept
     return out
 
 
-def failed_checks(facts: dict[str, Any]) -> list[str]:
+def failed_checks(facts: Facts) -> list[str]:
     """Names of the checks that failed in some replicate."""
     return _failed_checks(combine_checks(facts))
 
@@ -63,7 +65,7 @@ def tally(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def verdict(facts: dict[str, Any]) -> str:
+def verdict(facts: Facts) -> str:
     """In a few words; empty for a record that knows of no checks."""
     rows = combine_checks(facts)
     if not rows:

@@ -12,7 +12,8 @@ import subprocess
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+
+from runner.record.facts import Facts
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = ("*.py", "*.yaml", "*.toml")
@@ -96,27 +97,27 @@ def installed_version(package: str) -> str | None:
         return None
 
 
-def identity(git: dict[str, str], packages: dict[str, str]) -> dict[str, Any]:
+def identity(git: dict[str, str], packages: dict[str, str]) -> Facts:
     """Identity of the code in checkpoints and records, without the diff itself."""
     return {k: git[k] for k in ("sha", "diff_sha256") if k in git} | {"versions": packages}
 
 
-def has_changes(git: dict[str, Any]) -> bool:
+def has_changes(git: Facts) -> bool:
     """True if there were uncommitted changes."""
     return "diff_sha256" in git
 
 
-def _commit(code: dict[str, Any]) -> str:
+def _commit(code: Facts) -> str:
     return (code.get("sha", "")[:8] or "unknown") + (" with changes" if has_changes(code) else "")
 
 
-def describe_commit(git: dict[str, Any]) -> str:
+def describe_commit(git: Facts) -> str:
     """Commit of a run, and whether it had uncommitted changes."""
     sha: str = git.get("sha", "")
     return sha[:10] + (" with uncommitted changes" if has_changes(git) else "")
 
 
-def difference(before: dict[str, Any], now: dict[str, Any]) -> str | None:
+def difference(before: Facts, now: Facts) -> str | None:
     """How two codes differ, in a line; None: they do not, as far as both are known."""
     parts = []
     if any(before.get(key) != now.get(key) for key in ("sha", "diff_sha256")):

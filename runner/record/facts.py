@@ -17,6 +17,7 @@ from runner.errors import ACCESS_FIX, ConfigError, RunnerWarning, display_path
 from runner.record.files import warn_damage
 
 NAME = "run.json"
+Facts = dict[str, Any]  # content of run.json
 RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted", "pruned"]
 NUMBER = (int, float)
 CHOSEN_ROLES = ("dataset", "model", "inference", "attacker")  # keys of ``choice``
@@ -47,7 +48,7 @@ OPTIONAL_KEY_TYPES: dict[str, type | tuple[type, ...]] = {  # facts that only so
 CHECK = {"about", "check", "passed", "detail"}
 
 
-def gather_scores(finished: dict[str, dict[str, Any]], vectorised: bool) -> dict[str, list[float]]:
+def gather_scores(finished: dict[str, Facts], vectorised: bool) -> dict[str, list[float]]:
     """Each metric's value per replicate, NaN for a replicate that does not have it."""
     if vectorised:
         return {k: v if isinstance(v, list) else [v] for k, v in finished["0"].items()}
@@ -105,7 +106,7 @@ def list_folder(folder: Path) -> list[Path]:
     return []
 
 
-def read(folder: Path) -> dict[str, Any] | None:
+def read(folder: Path) -> Facts | None:
     """run.json of a folder; None if it is missing or damaged (its run then rebuilds it).
 
     If it may not be read, None and a warning.
@@ -115,7 +116,7 @@ def read(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def read_facts_or_warn(folder: Path) -> dict[str, Any] | None:
+def read_facts_or_warn(folder: Path) -> Facts | None:
     """``read`` of a record shown next to others: a damaged one, or one with
     a damaged file, gives a warning too."""
     facts = None
@@ -129,7 +130,7 @@ def read_facts_or_warn(folder: Path) -> dict[str, Any] | None:
     return facts
 
 
-def load_facts(folder: Path) -> dict[str, Any] | None:
+def load_facts(folder: Path) -> Facts | None:
     """run.json of a folder; None if it is missing or damaged.
 
     Raises:
@@ -144,7 +145,7 @@ def load_facts(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> Facts:
     """config.yaml of a folder.
 
     Raises:
@@ -174,7 +175,7 @@ def is_readable(path: Path) -> bool:
     return False
 
 
-def complete(facts: dict[str, Any] | None, signature: str) -> bool:
+def complete(facts: Facts | None, signature: str) -> bool:
     """True if a record's facts are complete and belong to a run of that signature.
 
     A record marked as done must have a finished replicate.

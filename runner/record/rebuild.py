@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from runner.disk.plain_file import parse_json, read_plain
 from runner.record import facts, lines
+from runner.record.facts import Facts
 from runner.record.lines import read_lines
 
 # Files that every run may leave in its folder; other files there belong to its posterior.
@@ -34,7 +34,7 @@ def traces(folder: Path) -> bool:
     )
 
 
-def rebuilt(folder: Path, vectorised: bool) -> dict[str, Any]:
+def rebuilt(folder: Path, vectorised: bool) -> Facts:
     """Facts of a record that only its work shows: finished replicates, time taken, code.
 
     A replicate is finished if its last line exists and the run had continued to the next
@@ -61,9 +61,9 @@ def rebuilt(folder: Path, vectorised: bool) -> dict[str, Any]:
     }
 
 
-def _code(sidecars: list[Path]) -> list[dict[str, Any]]:
+def _code(sidecars: list[Path]) -> list[Facts]:
     """Code identities recorded in the checkpoints, in their order."""
-    listed: list[dict[str, Any]] = []
+    listed: list[Facts] = []
     for path in sidecars:
         try:
             sidecar = parse_json(read_plain(path))

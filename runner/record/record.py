@@ -29,6 +29,7 @@ from runner.disk.secrets import mask_secrets
 from runner.errors import ConfigError, RunFailure
 from runner.record import code, facts, lease
 from runner.record.facts import (
+    Facts,
     RunState,
     complete,
     is_there,
@@ -62,8 +63,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _hardware(device: str) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def _hardware(device: str) -> Facts:
+    facts: Facts = {
         "machine": platform.machine(),
         "system": platform.system(),
         "cpus": os.cpu_count(),
@@ -113,7 +114,7 @@ def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
     )
 
 
-def _initial_facts(job: Job) -> dict[str, Any]:
+def _initial_facts(job: Job) -> Facts:
     """Facts of a run that has done nothing yet."""
     return {
         "state": "pending",
@@ -146,7 +147,7 @@ class Record:
     note: str | None = None
     is_new = False  # True: no earlier run has left anything in the folder
 
-    def __init__(self, folder: Path, facts: dict[str, Any]):
+    def __init__(self, folder: Path, facts: Facts):
         self.folder = folder
         self.facts = facts
         self._lease: lease.Lease | None = None
@@ -223,7 +224,7 @@ class Record:
         )
 
     @property
-    def code(self) -> dict[str, Any]:
+    def code(self) -> Facts:
         """Identity of the running code."""
         return code.identity(self.facts["git"], self.facts["versions"])
 
@@ -259,9 +260,7 @@ class Record:
         self.facts |= changes
         write_text(self.folder / "run.json", json.dumps(self.facts, indent=1))
 
-    def line(
-        self, step: int, replicate: int, seconds: float, phase: str, metrics: dict[str, Any]
-    ) -> None:
+    def line(self, step: int, replicate: int, seconds: float, phase: str, metrics: Facts) -> None:
         """Appends one line to metrics.jsonl.
 
         Raises:

@@ -16,9 +16,9 @@ from runner.compose.fit.attacker_pairs import check_nested_attackers
 from runner.compose.fit.pairs import check_pairs
 from runner.compose.named_files import note_checksums
 from runner.compose.parts import all_parts, component_defaults, expand_component, known_keys
+from runner.compose.settings import Values
 from runner.errors import ConfigError
 
-Values = dict[str, Any]  # the full mapping of each role, or None
 Parts = dict[str, Any]  # the component of each role, or None
 
 
