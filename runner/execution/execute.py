@@ -29,8 +29,8 @@ from runner.execution.signals import (
 from runner.record.facts import Facts, gather_scores
 from runner.record.files import digest_files, sync_files, warn_damage
 from runner.record.lease import LeaseLostError
+from runner.record.machine import disk_failure, now
 from runner.record.parts import PARTS
-from runner.record.record import disk_failure, now
 from runner.terminal import printer
 
 # State of a run that an error ends; any other error: failed.

@@ -23,14 +23,14 @@ import time
 import uuid
 import weakref
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from runner.disk.atomic import alive
-from runner.disk.plain_file import open_plain, parse_json
 from runner.errors import ConfigError, RunFailure
+from runner.record.lease_holder import NAME as NAME
+from runner.record.lease_holder import LeaseHolder, clock, holder, place, process_start
 
-NAME = ".lock"
 HEARTBEAT_SECONDS = 10.0
 # seconds: between touches, and without a touch until a lease of another machine expires
 HEARTBEAT_TIMEOUT_SECONDS = 60.0
@@ -41,77 +41,6 @@ _held_tokens: set[str] = set()  # tokens of the leases that this process holds
 
 class LeaseLostError(RunFailure):
     """Another process has taken the run over: this one must not write any more."""
-
-
-@dataclass(frozen=True)
-class LeaseHolder:
-    """Who holds a lease."""
-
-    host: str
-    place: str  # the machine since its start, and the processes visible there
-    process: int
-    start: str  # start time of the process: process numbers are reused
-    token: str  # of this lease only
-
-    @property
-    def words(self) -> str:
-        """As users are told of it."""
-        return f"process {self.process}" + (
-            "" if self.host == platform.node() else f" on {self.host}"
-        )
-
-
-def _read(*parts: str) -> str:
-    with suppress(OSError):
-        return Path(*parts).read_text().strip()
-    return ""
-
-
-def place() -> str:
-    """Identifier of the scope in which a process number is unique; empty if not certain."""
-    space = ""
-    with suppress(OSError):
-        space = os.readlink("/proc/self/ns/pid")
-    boot = _read("/proc/sys/kernel/random/boot_id")
-    return f"{platform.node()} {boot} {space}" if boot else ""
-
-
-def process_start(process: int) -> str:
-    """When a process began, in ticks since the machine did; empty: unknown, or it is no more."""
-    after_name = _read("/proc", str(process), "stat").rpartition(")")[2].split()
-    return after_name[19] if len(after_name) > 19 else ""
-
-
-def holder(path: Path) -> tuple[LeaseHolder, float] | None:
-    """Who holds a lease, and when it was touched by the file system's clock; None: nobody, or
-    nothing that reads as one.
-
-    Raises:
-        PermissionError: this user may not read it."""
-    try:
-        with open_plain(path) as file:
-            owner = LeaseHolder(**parse_json(file.read()))
-            return owner, os.fstat(file.fileno()).st_mtime
-    except PermissionError:
-        raise
-    except (OSError, ValueError, TypeError):  # ValueError: JSON, or a text that no encoding fits
-        return None
-
-
-def clock(folder: Path) -> float:
-    """Time according to the file system of a folder; the local time if it cannot be written."""
-    probe = folder / f"{NAME}.{uuid.uuid4().hex}.now"
-    try:
-        with probe.open("xb") as file:
-            file.write(b"0")
-            file.flush()
-            os.fsync(file.fileno())  # an NFS server sets the time when it gets the byte
-        return probe.stat().st_mtime
-    except OSError:
-        return time.time()
-    finally:
-        with suppress(OSError):
-            probe.unlink(missing_ok=True)
 
 
 def _is_lease_void(path: Path, of: LeaseHolder, touched: float) -> bool:
@@ -255,13 +184,20 @@ def take_lease(folder: Path, signature: str) -> Lease:
     # before the file is visible: another thread of ours would treat it as abandoned
     _held_tokens.add(mine.token)
     try:
-        return _finish_claim(path, mine, signature)
+        _claim(path, mine, signature)
     except BaseException:
         _held_tokens.discard(mine.token)
         raise
+    _remove_stale_files(folder)
+    return Lease(path, mine)
 
 
-def _finish_claim(path: Path, mine: LeaseHolder, signature: str) -> Lease:
+def _claim(path: Path, mine: LeaseHolder, signature: str) -> None:
+    """Take a lease, or take over a void one.
+
+    Raises:
+        ConfigError: another process holds it.
+    """
     from runner.terminal import printer
 
     first: dict[str, float] = {}  # token -> its last touch when we first saw it
@@ -271,28 +207,24 @@ def _finish_claim(path: Path, mine: LeaseHolder, signature: str) -> Lease:
             if _create_lease(path, mine) or (
                 path.exists() and holder(path) is None and _replace_lease(path, "", mine)
             ):
-                break
-        elif _is_lease_void(path, *lease):
-            if _replace_lease(path, lease[0].token, mine):
-                break
-        else:
-            owner, touched = lease
-            if (owner.place and owner.place == place()) or first.get(
-                owner.token, touched
-            ) != touched:
-                raise ConfigError(
-                    f"run {signature} is already going ({owner.words}); wait for it, or change seed="
-                )
-            if owner.token not in first:
-                printer.out.print(
-                    f"note     {owner.words} may still run it: looking whether it does"
-                )
-            first[owner.token] = touched
-            time.sleep(POLL_SECONDS)
+                return
+            time.sleep(RETRY_SECONDS)
             continue
-        time.sleep(RETRY_SECONDS)
-    _remove_stale_files(path.parent)
-    return Lease(path, mine)
+        owner, touched = lease
+        if _is_lease_void(path, owner, touched):
+            if _replace_lease(path, owner.token, mine):
+                return
+            time.sleep(RETRY_SECONDS)
+            continue
+        is_here = owner.place and owner.place == place()
+        if is_here or first.get(owner.token, touched) != touched:
+            raise ConfigError(
+                f"run {signature} is already going ({owner.words}); wait for it, or change seed="
+            )
+        if owner.token not in first:
+            printer.out.print(f"note     {owner.words} may still run it: looking whether it does")
+        first[owner.token] = touched
+        time.sleep(POLL_SECONDS)
 
 
 def _remove_stale_files(folder: Path) -> None:

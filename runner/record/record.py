@@ -7,26 +7,20 @@ outputs/<experiment>/<signature>/
 
 from __future__ import annotations
 
-import errno
-import getpass
 import json
-import os
-import platform
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
-from runner.compose.devices import device_name
 from runner.disk.atomic import make_folder, remove_orphans, write_text
 from runner.disk.inside import refuse_links
 from runner.disk.secrets import mask_secrets
-from runner.errors import ConfigError, RunFailure
+from runner.errors import ConfigError
 from runner.record import code, facts, lease
 from runner.record.facts import (
     Facts,
@@ -37,6 +31,7 @@ from runner.record.facts import (
     load_facts,
 )
 from runner.record.lines import Lines
+from runner.record.machine import describe_hardware, disk_failure, initial_facts
 from runner.record.parts import PARTS
 from runner.record.rebuild import rebuilt, traces
 
@@ -46,96 +41,6 @@ if TYPE_CHECKING:
 # What a run makes besides its config and run.json; a fresh one starts without that of an earlier one.
 MADE_FOLDERS = ("checkpoints", PARTS, "figures", "tables", "predictions", "outcomes")
 MADE_FILES = ("metrics.jsonl", "mlflow.json", "posterior.nc")
-
-# Errors of a folder that cannot be written; any other error has another cause.
-_REFUSAL_ERRNOS = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ENOTDIR,
-    errno.ENOENT,
-    errno.EEXIST,
-    errno.ENAMETOOLONG,
-)
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _hardware(device: str) -> Facts:
-    facts: Facts = {
-        "machine": platform.machine(),
-        "system": platform.system(),
-        "cpus": os.cpu_count(),
-    }
-    try:
-        names = [
-            line
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ]
-        facts["cpu"] = names[0].split(":", 1)[1].strip() if names else platform.processor()
-    except OSError:
-        facts["cpu"] = platform.processor()
-    if device != "cpu":
-        facts["gpu"] = device_name(device)
-    return facts
-
-
-def _user() -> str | None:
-    """Who runs it; None: an account without a name, as containers have them."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return None
-
-
-def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
-    """Meaning of a run's OSError for the user.
-
-    Only an error about the run's record is reported as a failure to write there.
-    """
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return RunFailure(
-            f"disk full: {folder} cannot be written; free some space, then give the same command to go on"
-        )
-    why = error.strerror or str(error)
-    ours = folder.absolute()
-    named = Path(error.filename or ours).absolute()
-    is_ours = named.is_relative_to(ours) or ours.is_relative_to(named)
-    if is_ours and error.errno in _REFUSAL_ERRNOS:
-        return ConfigError(
-            f"output_dir: cannot write to {folder} ({why}); set output_dir=… to a folder you can write"
-        )
-    about = f"{error.filename} ({why})" if error.filename else why
-    return RunFailure(
-        f"{type(error).__name__}: {about}; fix that, then give the same command to continue"
-    )
-
-
-def _initial_facts(job: Job) -> Facts:
-    """Facts of a run that has done nothing yet."""
-    return {
-        "state": "pending",
-        "experiment": job.settings.experiment,
-        "signature": job.signature,
-        "data": job.data,
-        "data_state": job.data_state,
-        "choice": job.choice,
-        "overrides": job.overrides,
-        "seed": job.settings.seed,
-        "replicates": job.settings.replicates,
-        "smoke": job.settings.smoke,
-        "study": os.environ.get("RUNNER_STUDY"),
-        "user": _user(),
-        "started": now(),
-        "ended": None,
-        "seconds": 0.0,
-        "finished": {},
-        "result": {},
-        "error": None,
-    }
 
 
 class Record:
@@ -162,6 +67,7 @@ class Record:
             ConfigError: the folder cannot be written, or another process runs the same job.
         """
         record = cls(job.folder, {})
+        words = sys.argv[1:] if command is None else command
         try:
             make_folder(job.folder)
             refuse_links(job.folder)
@@ -172,16 +78,12 @@ class Record:
                 record.facts |= {
                     "git": code.commit(job.settings.keep_diff),
                     "versions": code.versions(),
-                    "hardware": _hardware(job.settings.device),
+                    "hardware": describe_hardware(job.settings.device),
                     "threads": job.settings.threads,
-                    "command": [
-                        mask_secrets(word)
-                        for word in (sys.argv[1:] if command is None else command)
-                    ],
+                    "command": list(map(mask_secrets, words)),
                 }
-                write_text(
-                    job.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(job.config))
-                )
+                config = OmegaConf.to_yaml(OmegaConf.create(job.config))
+                write_text(job.folder / "config.yaml", config)
                 record.save()
         except OSError as error:
             record.close()
@@ -192,19 +94,15 @@ class Record:
         """Set the facts of an earlier run here, unchanged or rebuilt; otherwise of a new run."""
         old_facts = load_facts(self.folder)
         is_complete = complete(old_facts, job.signature)
-        if (
-            old_facts is not None
-            and is_complete
-            and not job.settings.fresh
-            and not old_facts.get("clearing")
-        ):
+        is_fresh = job.settings.fresh
+        if old_facts and is_complete and not is_fresh and not old_facts.get("clearing"):
             self.facts = old_facts
             return
-        self.facts = _initial_facts(job)
+        self.facts = initial_facts(job)
         self.is_new = not traces(self.folder)
         if self.is_new:
             return
-        if job.settings.fresh or (old_facts is not None and is_complete):
+        if is_fresh or is_complete:
             # an interruption in here must not leave half of the earlier record as if it were
             # complete
             self.save(clearing=True)
@@ -344,24 +242,15 @@ def find(run: str, output_dir: Path) -> Path:
         ConfigError: none, or several, match.
         PermissionError: this user may not read it.
     """
-    if _is_record(Path(run)):
+    if (Path(run) / facts.NAME).exists():
         return Path(run)
-    matching = [
-        folder
-        for folder in _folders(output_dir)
-        if folder.name.startswith(run) and _is_record(folder)
-    ]
+    named = [folder for folder in _folders(output_dir) if folder.name.startswith(run)]
+    matching = [folder for folder in named if (folder / facts.NAME).exists()]
     if len(matching) == 1:
         return matching[0]
     if matching:
-        raise ConfigError(
-            f"{run}: {len(matching)} runs begin so: {', '.join(f'{m.parent.name}/{m.name}' for m in matching[:5])}"
-        )
+        names = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in matching[:5])
+        raise ConfigError(f"{run}: {len(matching)} runs begin so: {names}")
     raise ConfigError(
         f"{run}: no such run under {output_dir} (a folder, or the beginning of a signature)"
     )
-
-
-def _is_record(folder: Path) -> bool:
-    """True for the folder of a run."""
-    return (folder / facts.NAME).exists()

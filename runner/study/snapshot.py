@@ -31,7 +31,7 @@ from runner.disk.yaml_comments import Dumper
 from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES, read_yaml
 from runner.errors import ConfigError, InvalidKeyError, UnfitError, nearest
 from runner.record.facts import read_facts_or_warn
-from runner.record.record import now
+from runner.record.machine import now
 from runner.study.definition import DISTANCES, PlannedRun, Row, StudyDefinition, plan
 from runner.study.figure_specs import CostSpec, EvolutionSpec, FigureSpec, SpreadSpec
 

@@ -17,7 +17,7 @@ from runner.disk.atomic import write_text
 from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError
 from runner.record.facts import list_folder, skip_unreadable
-from runner.record.lease import process_start
+from runner.record.lease_holder import process_start
 
 SWEEP_VARIABLE = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
 SWEPT_KEYS_VARIABLE = "RUNNER_SWEPT"  # and the keys in which they differ

@@ -23,7 +23,8 @@ from runner.disk.atomic import orphans
 from runner.errors import ConfigError
 from runner.record.facts import list_folder, load_facts, skip_unreadable
 from runner.record.index import RecordSummary, read_summaries
-from runner.record.lease import NAME, is_leased, take_lease
+from runner.record.lease import is_leased, take_lease
+from runner.record.lease_holder import NAME
 from runner.record.rebuild import KEEP_MARKER_NAME, traces
 from runner.system.workers import OrphanedWorker, orphaned_workers
 from runner.terminal.arguments import Parser, add_output_dir

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.record.lease import process_start
+from runner.record.lease_holder import process_start
 from runner.sweep.outcomes import SWEEP_PROCESS_VARIABLE, SWEEP_VARIABLE
 
 PROC_FOLDER = Path("/proc")

@@ -18,7 +18,7 @@ from runner.commands import cli
 from runner.errors import ConfigError, RunFailure
 from runner.execution.execute import run
 from runner.record.facts import read
-from runner.record.record import disk_failure
+from runner.record.machine import disk_failure
 
 MOG = "+experiment=mog"
 TABLES = Path(__file__).parent / "mistakes"  # own_files.txt: in a folder with own_folder's files

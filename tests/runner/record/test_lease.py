@@ -15,12 +15,11 @@ import pytest
 
 from runner.errors import ConfigError
 from runner.record import lease
+from runner.record.lease_holder import NAME, LeaseHolder, clock, place, process_start
 from runner.record.record import Record
 
 GAME = ("+experiment=friend_or_foe", "smoke=true")
-AWAY = lease.LeaseHolder(
-    "other", "other boot space", 1, "1", "t" * 32
-)  # process 1 is there here too
+AWAY = LeaseHolder("other", "other boot space", 1, "1", "t" * 32)  # process 1 is there here too
 
 
 @pytest.fixture
@@ -35,11 +34,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def written(folder, of: lease.LeaseHolder, age: float = 0.0):
+def written(folder, of: LeaseHolder, age: float = 0.0):
     """A lease as its holder left it, so many seconds ago by the clock of the file system."""
-    path = folder / lease.NAME
+    path = folder / NAME
     path.write_text(json.dumps(of.__dict__))
-    at = lease.clock(folder) - age
+    at = clock(folder) - age
     os.utime(path, (at, at))
     return path
 
@@ -54,7 +53,7 @@ def held_by_process(folder):
 def test_one_of_this_machine_is_known_at_once(folder):
     process = held_by_process(folder)
     assert process.stdout.readline()
-    path = folder / lease.NAME
+    path = folder / NAME
     assert lease.is_leased(path)
     with pytest.raises(ConfigError, match=rf"run s is already going \(process {process.pid}\)"):
         lease.take_lease(folder, "s")
@@ -70,13 +69,9 @@ def test_one_of_this_machine_is_known_at_once(folder):
 
 def test_a_number_that_is_used_again_holds_nothing(folder):
     parent = os.getppid()
-    assert not lease.is_leased(
-        written(folder, lease.LeaseHolder("h", lease.place(), parent, "0", "t"))
-    )
+    assert not lease.is_leased(written(folder, LeaseHolder("h", place(), parent, "0", "t")))
     assert lease.is_leased(
-        written(
-            folder, lease.LeaseHolder("h", lease.place(), parent, lease.process_start(parent), "t")
-        )
+        written(folder, LeaseHolder("h", place(), parent, process_start(parent), "t"))
     )
 
 
@@ -132,14 +127,14 @@ def test_of_many_waiters_one_takes_it_over(folder):
 
 @pytest.mark.parametrize("left", ["", "4711", "\x00\xff"])
 def test_what_is_no_lease_is_taken(folder, left):
-    (folder / lease.NAME).write_text(left)
-    assert not lease.is_leased(folder / lease.NAME)
+    (folder / NAME).write_text(left)
+    assert not lease.is_leased(folder / NAME)
     lease.take_lease(folder, "s").close()
 
 
 def test_what_a_killed_waiter_left_is_in_nobodys_way(folder):
     path = written(folder, AWAY, age=2)
-    claim = path.with_name(f"{lease.NAME}.{AWAY.token}.claim")
+    claim = path.with_name(f"{NAME}.{AWAY.token}.claim")
     claim.write_text(json.dumps(AWAY.__dict__))
     os.utime(claim, (1, 1))
     lease.take_lease(folder, "s").close()
@@ -170,6 +165,7 @@ import os, sys, time
 from pathlib import Path
 from runner.errors import ConfigError
 from runner.record import lease
+from runner.record.lease_holder import NAME, LeaseHolder, clock, place, process_start
 lease.HEARTBEAT_SECONDS, lease.HEARTBEAT_TIMEOUT_SECONDS, lease.POLL_SECONDS = 0.2, 1.0, 0.05
 folder, name = Path(sys.argv[1]), sys.argv[2]
 until = time.monotonic() + 4

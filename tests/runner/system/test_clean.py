@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from runner.errors import ConfigError
-from runner.record.lease import process_start, take_lease
+from runner.record.lease import take_lease
+from runner.record.lease_holder import process_start
 from runner.system.clean import main
 
 

@@ -1,0 +1,102 @@
+"""The first facts of a run, the machine that it is on, and errors of its disk."""
+
+from __future__ import annotations
+
+import errno
+import getpass
+import os
+import platform
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.compose.devices import device_name
+from runner.errors import ConfigError, RunFailure
+from runner.record.facts import Facts
+
+if TYPE_CHECKING:
+    from runner.compose.config import Job
+
+# Errors of a folder that cannot be written; any other error has another cause.
+_REFUSAL_ERRNOS = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.ENOENT,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def describe_hardware(device: str) -> Facts:
+    """Kind of machine, system, processors, and the name of an accelerator."""
+    facts = {"machine": platform.machine(), "system": platform.system(), "cpus": os.cpu_count()}
+    facts["cpu"] = platform.processor()
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                facts["cpu"] = line.split(":", 1)[1].strip()
+                break
+    if device != "cpu":
+        facts["gpu"] = device_name(device)
+    return facts
+
+
+def find_user() -> str | None:
+    """Name of the user; None: an account without a name, as containers have them."""
+    with suppress(KeyError, OSError):
+        return getpass.getuser()
+    return None
+
+
+def initial_facts(job: Job) -> Facts:
+    """Facts of a run that has done nothing yet."""
+    return {
+        "state": "pending",
+        "experiment": job.settings.experiment,
+        "signature": job.signature,
+        "data": job.data,
+        "data_state": job.data_state,
+        "choice": job.choice,
+        "overrides": job.overrides,
+        "seed": job.settings.seed,
+        "replicates": job.settings.replicates,
+        "smoke": job.settings.smoke,
+        "study": os.environ.get("RUNNER_STUDY"),
+        "user": find_user(),
+        "started": now(),
+        "ended": None,
+        "seconds": 0.0,
+        "finished": {},
+        "result": {},
+        "error": None,
+    }
+
+
+def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
+    """Meaning of a run's OSError for the user.
+
+    Only an error about the run's record is reported as a failure to write there.
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return RunFailure(
+            f"disk full: {folder} cannot be written; free some space, then give the same command to go on"
+        )
+    why = error.strerror or str(error)
+    ours = folder.absolute()
+    named = Path(error.filename or ours).absolute()
+    is_ours = named.is_relative_to(ours) or ours.is_relative_to(named)
+    if is_ours and error.errno in _REFUSAL_ERRNOS:
+        return ConfigError(
+            f"output_dir: cannot write to {folder} ({why}); set output_dir=… to a folder you can write"
+        )
+    about = f"{error.filename} ({why})" if error.filename else why
+    return RunFailure(
+        f"{type(error).__name__}: {about}; fix that, then give the same command to continue"
+    )
