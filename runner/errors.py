@@ -54,15 +54,20 @@ def require_package(module: str, key: str, extra: str, package: str | None = Non
         )
 
 
+def similar(word: str, words: Iterable[str]) -> str:
+    """``, did you mean X?``; empty if no word is near."""
+    lower = {name.lower(): name for name in sorted(set(words), reverse=True)}
+    near = get_close_matches(word, sorted(set(words)), n=1, cutoff=0.6) or get_close_matches(
+        word.lower(), lower, n=1, cutoff=0.6
+    )
+    return f", did you mean {lower.get(near[0], near[0])}?" if near else ""
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """``, did you mean X?`` or, when nothing is near, the words that exist."""
     words = sorted(set(words))
-    lower = {name.lower(): name for name in reversed(words)}
-    near = get_close_matches(word, words, n=1, cutoff=0.6) or get_close_matches(
-        word.lower(), lower, n=1, cutoff=0.6
-    )
-    if near:
-        return f", did you mean {lower.get(near[0], near[0])}?"
+    if near := similar(word, words):
+        return near
     listing = ", ".join(words[:12]) + (", …" if len(words) > 12 else "")
     return f"; there are: {listing}" if words else ""
 

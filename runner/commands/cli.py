@@ -23,7 +23,7 @@ COMMANDS = {
         "list [role]            families of components, experiments and studies; of a role, its names",
     ),
     "show": (
-        "runner.catalogue.list_and_show",
+        "runner.catalogue.show",
         "show <role>/<name>     every key of one, with its meaning and default",
     ),
     "new": (

@@ -20,18 +20,19 @@ from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.compose.data_state import data_state
 from runner.compose.devices import check_device
-from runner.compose.draws_kept import check_draws, shorten_for_smoke
+from runner.compose.draws_kept import check_draws
 from runner.compose.fit.composition import Composition, Parts
 from runner.compose.fit.incompatible import IncompatibleError
 from runner.compose.fit.mends import add_suggested_fixes
 from runner.compose.fit.pairs import check_side_by_side
 from runner.compose.named_files import refuse_untrusted
-from runner.compose.objectives import KEY, asked_for
+from runner.compose.objectives import check_objective
 from runner.compose.parts import component_defaults
 from runner.compose.resolve import ResolvedConfig, resolve
 from runner.compose.settings import Settings, Values, sign
+from runner.compose.smoke import shorten_for_smoke
 from runner.compose.validation import validate_model
-from runner.errors import ConfigError, nearest
+from runner.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,22 +72,6 @@ class Job(ResolvedConfig):
     def method(self) -> Inference:
         """The inference that takes the steps."""
         return (self.inference.side_by_side() if self.side_by_side else None) or self.inference
-
-
-def check_objective(settings: Settings, names: frozenset[str]) -> None:
-    """Refuses an objective, or one of several, that no score of such a run has the name of;
-    plug-ins may have scores of their own.
-
-    Raises:
-        ConfigError: with the nearest that exists.
-    """
-    metrics = {f"{KEY}: {metric}": metric for metric in asked_for()}
-    if settings.objective:
-        metrics[f"objective={settings.objective}"] = settings.objective
-    for setting, metric in metrics.items():
-        name = metric.partition("/")[0]
-        if name not in names and not settings.plugins:
-            raise ConfigError(f"{setting}: no such score of this run{nearest(name, names)}")
 
 
 def prepare(

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.contracts.requirements import CHAINS, LEFT_OUT, THINNING
-from runner.compose.settings import Settings, Values
+from runner.compose.settings import Settings
 from runner.errors import ConfigError
 
 FEWEST = 4  # per chain, needed for ESS and R̂
 
 
-def _burn_in_key(keys: Mapping[str, Any]) -> str | None:
+def burn_in_key(keys: Mapping[str, Any]) -> str | None:
     """Key of the number of steps that keep no draws; None if the method has no such key.
 
     ``warmup`` of a method without chains is its KL warm-up and does not count.
@@ -23,25 +23,6 @@ def _burn_in_key(keys: Mapping[str, Any]) -> str | None:
     return next(
         (key for key in LEFT_OUT if key in keys and (key != "warmup" or CHAINS in keys)), None
     )
-
-
-def shorten_for_smoke(config: Values, explicit: set[str]) -> Values:
-    """A smoke run's config in which a sampler leaves out at most half of its few steps and keeps at
-    least four draws.
-
-    An experiment's smoke overrides know its own sampler; this serves the one that a user put in its
-    place."""
-    steps = config.get("steps")
-    inference = dict(config.get("inference") or {})
-    key = _burn_in_key(inference)
-    if key is None or not isinstance(inference[key], int) or not isinstance(steps, int):
-        return config
-    if f"inference.{key}" not in explicit and inference[key] >= steps:
-        inference[key] = steps // 2
-    n_kept = max(1, (steps - inference[key]) // FEWEST)
-    if f"inference.{THINNING}" not in explicit and isinstance(inference.get(THINNING), int):
-        inference[THINNING] = min(inference[THINNING], n_kept)
-    return config | {"inference": inference}
 
 
 def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
@@ -52,7 +33,7 @@ def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
     Raises:
         ConfigError: no draws would be kept.
     """
-    key = _burn_in_key(keys)
+    key = burn_in_key(keys)
     if key is None or settings.steps is None or settings.debug == "profile":
         return []
     steps = settings.steps

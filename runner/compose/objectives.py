@@ -23,7 +23,8 @@ from components.metrics.names import (
     base_name,
     better,
 )
-from runner.errors import ConfigError, nearest
+from runner.compose.settings import Settings
+from runner.errors import ConfigError, nearest, similar
 
 DIRECTIONS = ("minimize", "maximize")
 OBJECTIVES_VARIABLE = (
@@ -71,8 +72,7 @@ def resolve_direction(metric: str, direction: str | None, where: str, how: str) 
         raise ConfigError(
             f"{where}: neither a higher nor a lower {name} is better in itself; say where it should go, {how}"
         )
-    near = nearest(name, PROBLEMS)
-    near = near if "did you mean" in near else ";"
+    near = similar(name, PROBLEMS) or ";"
     raise ConfigError(
         f"{where}: no score of the runner's{near} of one of your own say where it should go, {how}"
     )
@@ -133,6 +133,22 @@ def asked_for() -> list[str]:
     """The metrics of several objectives that a sweep wants of this job."""
     value = os.environ.get(OBJECTIVES_VARIABLE)
     return value.split("|") if value else []
+
+
+def check_objective(settings: Settings, names: frozenset[str]) -> None:
+    """Refuses an objective, or one of several, that no score of such a run has the name of;
+    plug-ins may have scores of their own.
+
+    Raises:
+        ConfigError: with the nearest that exists.
+    """
+    metrics = {f"{KEY}: {metric}": metric for metric in asked_for()}
+    if settings.objective:
+        metrics[f"objective={settings.objective}"] = settings.objective
+    for setting, metric in metrics.items():
+        name = metric.partition("/")[0]
+        if name not in names and not settings.plugins:
+            raise ConfigError(f"{setting}: no such score of this run{nearest(name, names)}")
 
 
 def values(result: Mapping[str, Sequence[float]], objective: str | None) -> float | list[float]:

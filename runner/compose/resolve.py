@@ -20,12 +20,12 @@ from omegaconf.errors import OmegaConfBaseException
 from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.catalogue.declarations import CONFIG, read_index
 from runner.catalogue.plugins import import_plugins
-from runner.compose.draws_kept import shorten_for_smoke
 from runner.compose.hydra.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums, refuse_untrusted
 from runner.compose.numbers import parse_integer, parse_keys, refuse_large
 from runner.compose.parts import component_defaults, expand_component, known_keys, parse_numbers
 from runner.compose.settings import UNSIGNED_KEYS, BudgetKeys, Settings, Values
+from runner.compose.smoke import apply_smoke_overrides, shorten_for_smoke
 from runner.compose.validation import validate_model
 from runner.disk import conf_folders
 from runner.disk.inside import inside
@@ -63,34 +63,6 @@ class ResolvedConfig:
     @property
     def folder(self) -> Path:
         return Path(self.settings.output_dir) / self.settings.experiment / self.signature
-
-
-def _smoke(config: Values, explicit: set[str]) -> Values:
-    """The config with ``smoke_overrides`` merged in; what the user set on the command line
-    stays."""
-
-    def merge(base: Values, over: Values, path: str) -> Values:
-        out = dict(base)
-        for key, value in over.items():
-            here = f"{path}.{key}" if path else key
-            # model=smdgp chooses a model, not its keys
-            if here in explicit and not isinstance(value, dict):
-                continue
-            if (
-                here in CHOSEN
-                and base.get(key) is None
-                and isinstance(value, dict)
-                and "name" not in value
-            ):
-                continue  # left out, by the user
-            out[key] = (
-                merge(out[key], value, here)
-                if isinstance(value, dict) and isinstance(out.get(key), dict)
-                else value
-            )
-        return out
-
-    return merge(config, config.get("smoke_overrides") or {}, "")
 
 
 def _normalise_numbers(config: Values) -> Values:
@@ -161,7 +133,9 @@ def resolve(
         import_plugins(config["plugins"])
     config = _normalise_numbers(config)
     if explicit is not None and config.get("smoke") is True:
-        config = shorten_for_smoke(_normalise_numbers(_smoke(config, explicit)), explicit)
+        config = shorten_for_smoke(
+            _normalise_numbers(apply_smoke_overrides(config, explicit)), explicit
+        )
     _refuse_misplaced(config, explicit or ())
     refuse_large(config)
     settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from runner.errors import ConfigError, InvalidKeyError, nearest
+from runner.errors import ConfigError, InvalidKeyError, nearest, similar
 
 LONGEST = 10**20  # largest integer reported with all its digits
 B = TypeVar("B", bound=BaseModel)
@@ -105,11 +105,8 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
         expected = [
             w.strip().strip("'") for w in context["expected"].replace(" or ", ", ").split(",")
         ]
-        return f"{path}={value}: not one of {' | '.join(expected)}" + (
-            nearest(input_value, expected)
-            if isinstance(input_value, str) and "did you" in nearest(input_value, expected)
-            else ""
-        )
+        near = similar(input_value, expected) if isinstance(input_value, str) else ""
+        return f"{path}={value}: not one of {' | '.join(expected)}{near}"
     if kind == "value_error":  # "key: what is wrong; how to fix it", from a check of one key
         message = str(context["error"])
         if not where:

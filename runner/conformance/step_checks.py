@@ -7,17 +7,14 @@ Each function returns what it found, in words, or raises ``NonConformanceError``
 from __future__ import annotations
 
 import math
-import random
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,6 +24,7 @@ from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from components.contracts.user_code import format_code_location
 from components.metrics.names import base_name
 from runner.compose.config import Job
+from runner.conformance.disturbances import other_global_streams, shifted_clocks
 from runner.conformance.outcomes import NonConformanceError
 from runner.conformance.rehearsal import Content, Rehearsal, begin, find_difference
 from runner.execution.rng import Streams
@@ -41,9 +39,6 @@ UNDEFINED_FOR_FEW_DRAWS = frozenset(
 MEASURED_TIMES = frozenset(
     {"milliseconds", "total_seconds", "variance_seconds"}
 )  # scores that no seed fixes
-OTHER_SEED = 97
-CLOCKS = ("time", "monotonic", "perf_counter", "process_time")
-CLOCK_SHIFT = 40_000_123.75  # seconds
 
 
 @dataclass
@@ -171,8 +166,8 @@ def check_same_seed(trial: StepTrial) -> str:
     disturbances: dict[str, Callable[[], AbstractContextManager[None]]] = {
         "two runs of one seed differ: a clock, a variable of the module or the order of a set "
         "decides": nullcontext,
-        "the global random state decides": _other_global_streams,
-        "the clock decides": _shifted_clocks,
+        "the global random state decides": other_global_streams,
+        "the clock decides": shifted_clocks,
     }
     for cause, disturbed in disturbances.items():
         with disturbed():
@@ -191,36 +186,6 @@ def _find_other_score(one: dict[str, Any], other: dict[str, Any]) -> str | None:
     """Name of the first score that differs; NaN equals NaN."""
     names = [name for name in one | other if base_name(name) not in MEASURED_TIMES]
     return next((name for name in names if repr(one.get(name)) != repr(other.get(name))), None)
-
-
-@contextmanager
-def _other_global_streams() -> Iterator[None]:
-    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    random.seed(OTHER_SEED)
-    np.random.seed(OTHER_SEED)
-    torch.random.default_generator.manual_seed(OTHER_SEED)
-    try:
-        yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        torch.set_rng_state(states[2])
-
-
-@contextmanager
-def _shifted_clocks() -> Iterator[None]:
-    """The clocks of ``time`` go on from another moment."""
-    clocks = {name: getattr(time, name) for name in CLOCKS}
-    clocks_ns = {f"{name}_ns": getattr(time, f"{name}_ns") for name in CLOCKS}
-    for name, clock in clocks.items():
-        setattr(time, name, lambda clock=clock: clock() + CLOCK_SHIFT)
-    for name, clock in clocks_ns.items():
-        setattr(time, name, lambda clock=clock: clock() + int(CLOCK_SHIFT * 1e9))
-    try:
-        yield
-    finally:
-        for name, clock in (clocks | clocks_ns).items():
-            setattr(time, name, clock)
 
 
 def check_checkpoint(trial: StepTrial) -> str:

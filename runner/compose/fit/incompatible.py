@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,6 +64,16 @@ class IncompatibleError(ConfigError):
         ]
         others = [offer for offer in self.offers if offer.where]
         return IncompatibleError(f"{path}: {self.problem}", *moved, *others)
+
+
+@contextmanager
+def prefix_key_path(path: str, **keys: str) -> Iterator[None]:
+    """Puts the key that holds a part before what is wrong with it; ``keys`` are the keys that hold
+    parts by their role."""
+    try:
+        yield
+    except IncompatibleError as error:
+        raise error.inside(path, keys) from None
 
 
 def list_names(names: list[str]) -> str:

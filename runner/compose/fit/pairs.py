@@ -3,13 +3,10 @@ before any data are read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from contextlib import contextmanager
-
 import yaml
 
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
-from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
+from components.contracts.roles import Component, Dataset, Inference, Model
 from runner.compose.build import nested_components
 from runner.compose.fit.attacker_pairs import check_attacker
 from runner.compose.fit.incompatible import (
@@ -17,18 +14,10 @@ from runner.compose.fit.incompatible import (
     Offer,
     SuggestedFix,
     kind_with_article,
+    prefix_key_path,
 )
+from runner.compose.fit.method_needs import check_gradients, check_needs
 from runner.compose.fit.traits import check_traits
-
-
-@contextmanager
-def _prefix_key_path(path: str, **keys: str) -> Iterator[None]:
-    """Puts the key that holds a part before what is wrong with it; ``keys`` are the keys that hold
-    parts by their role."""
-    try:
-        yield
-    except IncompatibleError as error:
-        raise error.inside(path, keys) from None
 
 
 def check_pairs(
@@ -192,75 +181,8 @@ def check_model(dataset: Dataset, model: Model) -> None:
         )
     for path, part in nested_components(model, "model"):
         if isinstance(part, Model):
-            with _prefix_key_path(path, model=path):
+            with prefix_key_path(path, model=path):
                 check_model(dataset, part)
-
-
-def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
-    """Refuses an inference method that asks of the model, as both are configured, what it does not
-    offer.
-
-    Raises:
-        IncompatibleError: naming what is lacking and, where a key asks for it, the key.
-    """
-    kind = dataset.poses()
-    offered = model.capabilities()
-    that_fit = Offer("inference", f"inference that fits model={model.name}")
-    if kind not in inference.requires.kinds:
-        raise IncompatibleError(
-            f"inference={inference.name} has no use for {kind_with_article(kind)} problem", that_fit
-        )
-    target = dataset.target_kind()
-    if inference.requires.targets is not None and target not in {None, *inference.requires.targets}:
-        needed = " or ".join(sorted(inference.requires.targets))
-        raise IncompatibleError(
-            f"inference={inference.name} needs {needed} labels, those of dataset={dataset.name} are "
-            f"{target}",
-            Offer("inference", "inference that fits"),
-        )
-    if target is not None and (misfit := inference.labels_misfit(target)):
-        setting, mend = misfit
-        raise IncompatibleError(
-            f"inference.{setting}: needs other labels than the {target} ones of dataset={dataset.name}",
-            mends=(SuggestedFix.from_setting("use", "inference", mend),),
-        )
-    lacks = (
-        inference.requires.capabilities - offered
-        or inference.required_capabilities(kind, offered) - offered
-    )
-    if not lacks:
-        return
-    mends = _settings_that_offer(model, lacks)
-    suffix = " as configured" if lacks & model.offers_where.keys() else ""
-    lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{suffix}"
-    key_by_need = inference.asked_by_keys()
-    if not lacks <= key_by_need.keys():
-        raise IncompatibleError(f"inference={inference.name} needs {lacked}", that_fit, mends=mends)
-    keys = sorted({key_by_need[capability] for capability in lacks})
-    values = dict(inference)
-    key_values = {
-        key: part.name if isinstance(part := values[key], Component) else part for key in keys
-    }
-    subject = " and ".join(f"inference.{key}={value}" for key, value in key_values.items())
-    that_can = Offer(
-        "model", "models that can", needs=inference.required_capabilities(kind, offered)
-    )
-    raise IncompatibleError(
-        f"{subject} need{'s' if len(keys) == 1 else ''} {lacked}", that_can, mends=mends
-    )
-
-
-def _settings_that_offer(model: Model, lacks: Set[str]) -> tuple[SuggestedFix, ...]:
-    """Settings of a model that would offer all that is lacking; empty if there are none."""
-    if not lacks <= model.offers_where.keys():
-        return ()
-    settings = {model.offers_where[capability] for capability in lacks}
-    # a setting brings everything it is named for, not only the missing capabilities
-    brought = {
-        capability for capability, setting in model.offers_where.items() if setting in settings
-    }
-    text = "; ".join(f"set model.{setting}" for setting in sorted(settings))
-    return (SuggestedFix(text, brings=frozenset(lacks | brought)),)
 
 
 def check_scored(dataset: Dataset, model: Model) -> None:
@@ -303,47 +225,11 @@ def check_nested_components(
         if isinstance(part, Attacker):
             check_attacker(part, path, dataset, victim)
         if isinstance(part, Inference) and isinstance(component, Inference) and not models:
-            with _prefix_key_path(path, inference=path):
+            with prefix_key_path(path, inference=path):
                 check_needs(dataset, model, part)
         check_nested_components(part, path, dataset, victim)
     for (path, inner_model), (by, method) in zip(models, methods, strict=False):
-        with _prefix_key_path(path, model=path, inference=by):
+        with prefix_key_path(path, model=path, inference=by):
             check_pairs(dataset, inner_model, method, None)
             if isinstance(component, Evasion):
                 _check_predicts(method, dataset, "a surrogate has to predict")
-
-
-def check_gradients(inference: Inference, where: str, model: Model) -> None:
-    """Refuses estimators of gradients that do not fit, of a method and of those that it holds.
-
-    Raises:
-        IncompatibleError: naming the key that holds one."""
-    for path, part in nested_components(inference, where):
-        if isinstance(part, Gradient):
-            check_gradient(part, path, model, inference)
-        elif isinstance(part, Inference):
-            check_gradients(part, path, model)
-
-
-def check_gradient(gradient: Gradient, where: str, model: Model, inference: Inference) -> None:
-    """Refuses an estimator of gradients that asks more than the model offers, or than the module
-    that an inference method makes of it has.
-
-    Raises:
-        IncompatibleError: naming what is lacking.
-    """
-    offered = inference.variational_capabilities() or model.capabilities()
-    if lacking := gradient.requires.capabilities - offered:
-        subject = (
-            f"the q(θ) of inference={inference.name}"
-            if inference.variational_capabilities()
-            else f"model={model.name}"
-        )
-        others = (
-            () if inference.variational_capabilities() else (Offer("model", "models that have it"),)
-        )
-        raise IncompatibleError(
-            f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which {subject} lacks",
-            Offer("gradient", "gradients that fit it", where=where),
-            *others,
-        )

@@ -6,8 +6,6 @@ A message gives the key, its value and the nearest existing one.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
-from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
@@ -27,6 +25,7 @@ from runner.compose.hydra.command_line import (
     wrong_jobs_message,
 )
 from runner.compose.hydra.part_overrides import open_parts
+from runner.compose.hydra.unknown_keys import unknown_key_message
 from runner.compose.overrides import VERSION_BASE, search_path
 from runner.compose.resolve import explain_misplaced
 from runner.disk import conf_folders
@@ -51,51 +50,6 @@ def parse_overrides(argv: list[str]) -> list[Override]:
 def _options(group: str) -> list[str]:
     loader = GlobalHydra.instance().config_loader()
     return list(loader.get_group_options(group))
-
-
-def _wrong_key(path: str, cfg: DictConfig) -> str | None:
-    """The complaint about the first part of a dotted key that the config lacks."""
-    node: Any = cfg
-    parts = path.split(".")
-    for i, part in enumerate(parts):
-        if not isinstance(node, DictConfig) or part not in node:
-            keys = [str(k) for k in node] if isinstance(node, DictConfig) else []
-            if i == 0:
-                # the config holds only the groups that were chosen
-                keys += [*CHOSEN, "experiment"]
-                if inside := _similar_part_keys(
-                    part, cfg, is_near_run_key=", did you mean " in nearest(part, keys)
-                ):
-                    return f"{part}: unknown key, did you mean {' or '.join(inside)}?"
-            prefix = ".".join(parts[:i])
-            matches = nearest(part, keys)
-            if ", did you mean " in matches and prefix:
-                matches = matches.replace("did you mean ", f"did you mean {prefix}.")
-            return f"{'.'.join(parts[: i + 1])}: unknown key{matches}"
-        node = node[part]
-    return None
-
-
-def _wrong_keys(path: str, value: Any, cfg: DictConfig) -> str | None:
-    """The complaint about a dotted key, or the first key of a mapping there, that the config lacks."""
-    entries = [f"{path}.{entry}" for entry in value] if isinstance(value, dict) else []
-    return next(filter(None, (_wrong_key(key, cfg) for key in [path, *entries])), None)
-
-
-def _similar_part_keys(word: str, cfg: DictConfig, is_near_run_key: bool) -> list[str]:
-    """Keys of the chosen components that are spelt as a word is or, where no key of the run is
-    near, that are near it."""
-    keys = {
-        f"{role}.{key}": str(key)
-        for role in CHOSEN
-        if isinstance(cfg.get(role), DictConfig)
-        for key in cfg[role]
-    }
-    spelt_so = [path for path, key in keys.items() if key == word]
-    if spelt_so or is_near_run_key:
-        return spelt_so
-    near = get_close_matches(word.lower(), keys.values(), n=1, cutoff=0.75)
-    return [path for path, key in keys.items() if key in near]
 
 
 def late_choice_message(argv: list[str]) -> str | None:
@@ -259,7 +213,7 @@ def _wrong_value(override: Override, cfg: DictConfig, groups: list[Override]) ->
         if isinstance(cfg.get(role), DictConfig) and open_parts(cfg[role], role, keys):
             return None  # key of a part: checked where its class is known
     value = override_values(override)[0]
-    complaint = _wrong_keys(key, value, cfg)
+    complaint = unknown_key_message(key, value, cfg)
     # the name of a part; keys may follow
     if complaint is None and isinstance(value, str):
         try:

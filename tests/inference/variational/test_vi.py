@@ -18,8 +18,8 @@ from components.contracts.problems import Kind, Values
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Dataset, Model
 from runner.catalogue.class_description import nested_roles
-from runner.catalogue.list_and_show import main as show
 from runner.catalogue.listing import main as list_names
+from runner.catalogue.show import main as show
 from runner.compose.build import nested_components
 from runner.compose.fit.pairs import check_pairs
 from runner.errors import ConfigError

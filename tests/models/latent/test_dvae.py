@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Rows
 from components.posteriors.latent import LatentPosterior
-from runner.catalogue.list_and_show import main as catalogue
+from runner.catalogue.show import main as catalogue
 from runner.execution.rng import Streams
 
 LAYERS = pytest.mark.parametrize("layers", [1, 2])

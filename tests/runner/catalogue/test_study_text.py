@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from runner import CONF
-from runner.catalogue.list_and_show import main
+from runner.catalogue.show import main
 
 STUDIES = sorted((CONF / "study").glob("*.yaml"))
 

@@ -1,0 +1,191 @@
+"""``runner show``: every key of a component, an experiment, a study or a published table."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from components import registry
+from runner import CONF
+from runner.catalogue import plugins
+from runner.catalogue.declarations import CONFIG, read_index
+from runner.catalogue.list_and_show import (
+    GROUPS,
+    Row,
+    describe,
+    describe_file,
+    explain_keys,
+    find_file,
+    options,
+    read_keys,
+    selected_components,
+    use_extensions,
+)
+from runner.catalogue.partners import as_set, partners
+from runner.catalogue.study_text import print_study
+from runner.disk import conf_folders
+from runner.disk.yaml_comments import YamlKey, read_file
+from runner.errors import ConfigError, nearest, similar
+from runner.terminal.arguments import Parser, add_json
+from runner.terminal.tables import print_json, print_table
+
+
+def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    for name, value in facts:
+        if value:
+            print(f"  {name:<9} {value}")
+
+
+def _key_rows(keys: list[YamlKey], types: dict[str, str], prefix: str = "") -> list[Row]:
+    return [
+        (f"{prefix}{key.path}", key.text, types.get(key.path, ""), key.comment)
+        for key in keys
+        if key.path not in ("name", "defaults")
+        and not key.path.startswith("hydra")
+        and not key.nested
+    ]
+
+
+def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
+    """Keys for machines: the value as YAML has it, which the text shows as it is written."""
+
+    def value(path: str) -> Any:
+        node = values
+        for word in path.split("."):
+            node = node.get(word) if isinstance(node, dict) else None
+        return node
+
+    return [
+        {"key": key, "value": value(key), "type": kind, "meaning": note}
+        for key, _, kind, note in keys
+    ]
+
+
+def _show_component(role: str, name: str, as_json: bool) -> None:
+    entry, declared = describe(role, name)
+    path = find_file(role, name)
+    has_yaml = path.exists()
+    keys, content = read_keys(path) if has_yaml else ([], {})
+    explained = explain_keys(keys, declared)
+    docstring = inspect.cleandoc(declared.docstring)
+    if as_json:
+        summary = {
+            "role": role,
+            "name": name,
+            "sentence": entry.sentence,
+            "source": entry.source,
+            "file": entry.file,
+            "docstring": docstring,
+            "keys": _as_objects(_key_rows(explained, declared.fields), content),
+        }
+        print_json([summary])
+        return
+    print(f"{role}/{name}  {entry.sentence}")
+    words = {key: sorted(as_set(value)) for key, value in declared.pairing_words.items()}
+    fits = [f"{key} {', '.join(ws)}" for key, ws in words.items() if ws and key != "gives"]
+    # of the inference methods that hold one
+    key = role if role in registry.CHOSEN else f"inference.{role}"
+    _print_facts(
+        [
+            ("paper", entry.source),
+            ("use", f"{key}={name}{f'  {key}.<key>=…' if has_yaml else ''}"),
+            ("fits", "; ".join(fits)),
+            *partners(role, declared),
+            ("code", os.path.relpath(entry.file)),
+        ]
+    )
+    print(f"\n{docstring}\n")
+    if has_yaml:
+        _print_keys(_key_rows(explained, declared.fields, f"{role}."))
+    else:
+        print(f"no {role}/{name}.yaml: its defaults are not known")
+
+
+def _print_keys(rows: list[Row]) -> None:
+    print_table("", ("key", "default", "type", "meaning"), rows)
+
+
+def _show_file(group: str, name: str, as_json: bool) -> None:
+    if name not in options(group):
+        raise ConfigError(f"{group}/{name}: no such {group}{nearest(name, options(group))}")
+    path = find_file(group, name)
+    keys, content = read_keys(path)
+    _, line, third = describe_file(path)
+    choice = selected_components(content)
+    if as_json:
+        summary = {"group": group, "name": name, "sentence": line, "file": path}
+        print_json([summary | {"choice": choice, "content": content}])
+        return
+    if group == "study":
+        print_study(name, path)
+        return
+    print(f"{group}/{name}  {line}")
+    is_experiment = group == "experiment"
+    _print_facts(
+        [
+            ("use", f"runner +experiment={name}" if is_experiment else ""),
+            ("file", os.path.relpath(path)),
+            *(choice.items() if is_experiment else [("", third)]),
+        ]
+    )
+    print()
+    rows = [(key, text, note) for key, text, _, note in _key_rows(keys, {})]
+    print_table("", ("key", "value", "meaning"), rows)
+
+
+def _show_config(as_json: bool) -> None:
+    keys, content = read_file(CONF / "config.yaml")
+    types = read_index()[CONFIG].fields
+    key_rows = [row for row in _key_rows(keys, types) if row[0] in types]
+    if as_json:
+        print_json(_as_objects(key_rows, content))
+        return
+    print("config  the run-level keys, the same for every experiment\n")
+    _print_keys(key_rows)
+
+
+def _find_group(target: str, name: str) -> str:
+    """The group that has a name.
+
+    Raises:
+        ConfigError: none has it, or several have.
+    """
+    names = {g: registry.names(g) if g in registry.ROLES else options(g) for g in GROUPS}
+    groups = [group for group in GROUPS if name in names[group]]
+    if len(groups) == 1:
+        return groups[0]
+    if groups:
+        listed = " and ".join(f"{group}/{name}" for group in groups)
+        raise ConfigError(f"{target}: there are {listed}; say which")
+    near = similar(name, {n for group in GROUPS for n in options(group)} | {CONFIG})
+    raise ConfigError(f"{target}: nothing has that name{near or ' (see runner list)'}")
+
+
+def main(argv: list[str]) -> int:
+    """``show``, the first word of ``argv``."""
+    parser = Parser(
+        prog="runner show",
+        description="Shows every key of a component, an experiment, a study or a published table, with its default, "
+        "type and meaning; `runner show config` shows the run-level keys.",
+        epilog="Exit code 0, or 2 for a name that does not exist. A study is YAML in block style; of everything "
+        "else, keys are tab-separated lines where the output is no terminal.",
+    )
+    parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")
+    add_json(parser)
+    conf_folders.add_option(parser)
+    plugins.add_option(parser, "a module of yours, whose components are among the others")
+    args = parser.parse_args(argv[1:])
+    use_extensions(args)
+    target = args.what.strip("/").removesuffix(".yaml")
+    if target == CONFIG:
+        _show_config(args.json)
+        return 0
+    group, _, name = target.replace("=", "/").rpartition("/")
+    group = group.lstrip("+") or _find_group(target, name)
+    if group not in GROUPS:
+        raise ConfigError(f"{target}: no such role as {group}{nearest(group, GROUPS)}")
+    show = _show_component if group in registry.ROLES else _show_file
+    show(group, name, args.json)
+    return 0
