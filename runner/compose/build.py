@@ -13,7 +13,6 @@ from components.contracts.roles import Component
 from components.contracts.user_code import is_raised_by_user, refusal
 from components.errors import ConfigMismatchError
 from components.evaluation.security.threat import Grid, find_size_mismatch, threat_grid_class
-from components.registry import CHOSEN
 from runner.catalogue.class_description import nested_roles
 from runner.compose.parts import each, known_keys
 from runner.compose.resolve import ResolvedConfig
@@ -110,18 +109,16 @@ def _build_grid_and_attacker(
     Raises:
         ConfigError: the first three complaints about both.
     """
+    built: list[Any] = []
     complaints: list[str] = []
-    grid = attacker = None
-    try:
-        grid = validate_model(threat, sizes, where, cls.yaml_keys())
-    except ConfigError as error:
-        complaints += str(error).splitlines()
-    try:
-        attacker = validate_model(cls, own, where, cls.yaml_keys())
-    except ConfigError as error:
-        complaints += str(error).splitlines()
-    if grid is None or attacker is None:
+    for part, values in ((threat, sizes), (cls, own)):
+        try:
+            built.append(validate_model(part, values, where, cls.yaml_keys()))
+        except ConfigError as error:
+            complaints += str(error).splitlines()
+    if complaints:
         raise ConfigError("\n".join(complaints[:3]))
+    grid, attacker = built
     return grid, attacker
 
 
@@ -143,12 +140,13 @@ def of_plugins(error: BaseException, resolved: ResolvedConfig) -> str:
     """
     if not resolved.settings.plugins or is_own_error(error):
         return ""
-    selection = ((role, (resolved.config.get(role) or {}).get("name")) for role in CHOSEN)
-    theirs = [(role, name, registry.get(role, name)) for role, name in selection if name]
-    theirs = [(role, name, cls) for role, name, cls in theirs if is_foreign(cls)]
     if is_raised_by_user(error):
         return str(refusal(f"plugins={','.join(resolved.settings.plugins)}", error))
+    chosen = {
+        f"{role}={name}": registry.get(role, name) for role, name in resolved.choice.items() if name
+    }
+    theirs = {choice: cls for choice, cls in chosen.items() if is_foreign(cls)}
     if not theirs:
         return ""
-    named = ", ".join(f"{role}={name}" for role, name, _ in theirs)
-    return str(refusal(f"{named}: something that it gave does not fit", error, theirs[-1][2]))
+    what = f"{', '.join(theirs)}: something that it gave does not fit"
+    return str(refusal(what, error, list(theirs.values())[-1]))

@@ -15,6 +15,21 @@ from runner.errors import ConfigError, InvalidKeyError, nearest, similar
 
 LONGEST = 10**20  # largest integer reported with all its digits
 B = TypeVar("B", bound=BaseModel)
+# by kind of pydantic's error, with the limits of its context
+MESSAGES = {
+    "greater_than": "out of range, must be > {gt:g}",
+    "greater_than_equal": "out of range, must be ≥ {ge:g}",
+    "less_than": "out of range, must be < {lt:g}",
+    "less_than_equal": "out of range, must be ≤ {le:g}",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "string_type": "must be a word",
+    "list_type": "must be a list [a, b, …]",
+    "dict_type": "must be a mapping {{a: b}}",
+}
 
 
 def validate_model(
@@ -58,19 +73,15 @@ def format_yaml_value(value: Any) -> str:
 
 def _plugin_location(build: type[BaseModel], kind: str) -> str:
     """Location of a user's class if it, or its YAML, lacks a key; "" for one of ours."""
-    if build.__module__.partition(".")[0] in ("components", "runner") or kind not in (
-        "missing",
-        "extra_forbidden",
-    ):
+    fixes = {
+        "missing": "add it to its YAML",
+        "extra_forbidden": "its YAML and its class must have the same keys",
+    }
+    if build.__module__.partition(".")[0] in ("components", "runner") or kind not in fixes:
         return ""
     from components.contracts.user_code import format_code_location
 
-    fix = (
-        "add it to its YAML"
-        if kind == "missing"
-        else "its YAML and its class must have the same keys"
-    )
-    return f" (class {build.__name__}: {format_code_location(build)}; {fix})"
+    return f" (class {build.__name__}: {format_code_location(build)}; {fixes[kind]})"
 
 
 def _is_literal_error(error: Mapping[str, Any]) -> bool:
@@ -92,15 +103,6 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
         return f"{path}: unknown key{nearest(str(error['loc'][-1]), known)}"
     if kind == "missing":
         return f"{path}: missing; give it a value"
-    bounds = {
-        "greater_than": (">", "gt"),
-        "greater_than_equal": ("≥", "ge"),
-        "less_than": ("<", "lt"),
-        "less_than_equal": ("≤", "le"),
-    }
-    if kind in bounds:
-        sign, key = bounds[kind]
-        return f"{path}={value}: out of range, must be {sign} {context[key]:g}"
     if kind == "literal_error":
         expected = [
             w.strip().strip("'") for w in context["expected"].replace(" or ", ", ").split(",")
@@ -112,16 +114,6 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
         if not where:
             return message if message.startswith(path) else f"{path}: {message}"
         return f"{where}.{message}" if message.partition(":")[0] in known else f"{where}: {message}"
-    names = {
-        "int_type": "an integer",
-        "float_type": "a number",
-        "bool_type": "true or false",
-        "string_type": "a word",
-        "list_type": "a list [a, b, …]",
-        "dict_type": "a mapping {a: b}",
-        "int_from_float": "an integer",
-        "finite_number": "a finite number",
-    }
-    if kind in names:
-        return f"{path}={value}: must be {names[kind]}"
+    if kind in MESSAGES:
+        return f"{path}={value}: {MESSAGES[kind].format(**context)}"
     return f"{path}={value}: {error['msg'][0].lower()}{error['msg'][1:]}"
