@@ -14,7 +14,6 @@ from safetensors.torch import save_file
 
 from components import registry
 from components.problems.density import Density
-from runner.commands import cli
 from runner.errors import ConfigError, RunFailure
 from runner.execution.execute import run
 from runner.record.facts import read
@@ -65,17 +64,14 @@ def matches(error, message):
 @pytest.mark.parametrize(
     ("table", "argv", "message"), MISTAKES, ids=[shlex.join(argv) for _, argv, _ in MISTAKES]
 )
-def test_one_clear_line(table, argv, message, tmp_path, monkeypatch, capfd, request):
+def test_one_clear_line(table, argv, message, tmp_path, monkeypatch, command_line, request):
     """In this process, so that torch is imported once for all of them."""
     if table == "own_files":
         request.getfixturevalue("own_files")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["runner", *argv])
     around = set(tmp_path.parent.iterdir())
-    with pytest.raises(SystemExit) as exit_:
-        cli.main()
-    error = capfd.readouterr().err.strip()
-    assert exit_.value.code == 2
+    code, _, error = command_line(*argv)
+    assert code == 2
     assert "Traceback" not in error
     assert len(error.splitlines()) <= 2
     assert not list(tmp_path.glob("outputs/*/*/checkpoints"))
@@ -90,12 +86,8 @@ def test_the_table_is_long():
     assert len(MISTAKES) >= 400
 
 
-def test_the_version_is_the_runners_own(monkeypatch, capfd):
-    monkeypatch.setattr(sys, "argv", ["runner", "--version"])
-    with pytest.raises(SystemExit) as exit_:
-        cli.main()
-    assert not exit_.value.code
-    assert capfd.readouterr().out == f"runner {version('bayes-runner')}\n"
+def test_the_version_is_the_runners_own(command_line):
+    assert command_line("--version") == (0, f"runner {version('bayes-runner')}\n", "")
 
 
 def test_a_target_without_a_gradient(make_job, monkeypatch):

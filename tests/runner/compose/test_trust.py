@@ -14,7 +14,6 @@ import yaml
 
 from components.registry import _registered
 from runner.catalogue.plugins import confirm_import
-from runner.commands import cli
 from runner.compose.hydra import guard
 from runner.errors import ConfigError
 from runner.study import job_pool, snapshot
@@ -32,14 +31,6 @@ STUDY = {
               "inference=walk"]}],
     "tables": [{"name": "t", "title": "t", "columns": {"all": "error_mean"}, "better": "lower"}],
 }  # fmt: skip
-
-
-def call(monkeypatch, capfd, *argv: str) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["runner", *argv])
-    with pytest.raises(SystemExit) as exit_:
-        cli.main()
-    told = capfd.readouterr()
-    return exit_.value.code, told.out, told.err.strip()
 
 
 @pytest.fixture
@@ -61,8 +52,8 @@ def own(tmp_path, monkeypatch):
     _registered.pop(("inference", "walk"), None)
 
 
-def test_a_study_imports_what_its_user_names(own, monkeypatch, capfd):
-    code, _, error = call(monkeypatch, capfd, "study", "mine", "--config-dir", "conf")
+def test_a_study_imports_what_its_user_names(own, command_line):
+    code, _, error = command_line("study", "mine", "--config-dir", "conf")
     assert code == 2
     assert (
         "study mine imports walk, code that is not the runner's; give --plugin walk if you know it"
@@ -70,40 +61,37 @@ def test_a_study_imports_what_its_user_names(own, monkeypatch, capfd):
     )
     assert "walk" not in sys.modules
     assert not (own / "outputs").exists()
-    code, out, error = call(
-        monkeypatch, capfd, "study", "mine", "--config-dir", "conf", "--plugin", "walk", "--status"
+    code, out, error = command_line(
+        "study", "mine", "--config-dir", "conf", "--plugin", "walk", "--status"
     )
     assert code == 0, error
     assert "not started" in out
 
 
 @pytest.mark.slow
-def test_a_study_of_plugins_runs_and_is_reported(own, monkeypatch, capfd):
+def test_a_study_of_plugins_runs_and_is_reported(own, command_line):
     named = ["study", "mine", "--config-dir", "conf", "--plugin", "walk"]
-    code, out, error = call(monkeypatch, capfd, *named)
+    code, out, error = command_line(*named)
     assert code == 0, out + error
     # what was frozen is somebody's code still
-    assert call(monkeypatch, capfd, "study", "mine")[0] == 2
-    assert call(monkeypatch, capfd, *named)[0] == 0
-    assert (
-        call(monkeypatch, capfd, "report", "mine", "--config-dir", "conf", "--plugin", "walk")[0]
-        == 0
-    )
+    assert command_line("study", "mine")[0] == 2
+    assert command_line(*named)[0] == 0
+    assert command_line("report", "mine", "--config-dir", "conf", "--plugin", "walk")[0] == 0
 
 
-def test_a_record_says_what_it_imports(own, monkeypatch, capfd):
+def test_a_record_says_what_it_imports(own, command_line):
     folder = own / "outputs" / "mog" / "abc"
     folder.mkdir(parents=True)
     (folder / "run.json").write_text('{"state": "interrupted"}')
     (folder / "config.yaml").write_text("experiment: mog\nplugins: [walk]\n")
-    code, _, error = call(monkeypatch, capfd, "resume", "abc")
+    code, _, error = command_line("resume", "abc")
     assert code == 2
     assert error.endswith(
         "mog/abc imports walk, code that is not the runner's; give --trust if you know it"
     )
     assert "walk" not in sys.modules
     # of which there is little to resume
-    _, _, error = call(monkeypatch, capfd, "resume", "abc", "--trust")
+    _, _, error = command_line("resume", "abc", "--trust")
     assert "walk" in sys.modules
     assert "Traceback" not in error
 
@@ -159,11 +147,11 @@ def test_launchers_are_those_that_are_installed(tmp_path, monkeypatch, target, o
     assert guard._is_installed(target) is ours
 
 
-def test_a_report_of_hostile_words(own, monkeypatch, capfd):
+def test_a_report_of_hostile_words(own, command_line):
     row = STUDY["rows"][0] | {"label": "=cmd|calc", "overrides": []}
     table = STUDY["tables"][0] | {"title": r"$\frac{1$ <script>", "columns": {"@a|b": "error_mean"}}
     (own / "mine.yaml").write_text(yaml.safe_dump(STUDY | {"rows": [row], "tables": [table]}))
-    code, _, error = call(monkeypatch, capfd, "report", "mine.yaml")
+    code, _, error = command_line("report", "mine.yaml")
     assert code == 0, error
     folder = own / "outputs" / "mine" / "report"
     # the page has a script of its own

@@ -3,7 +3,6 @@ is built."""
 
 from __future__ import annotations
 
-import sys
 import time
 
 import pytest
@@ -11,7 +10,6 @@ import yaml
 from support.runs.made_records import made_record
 
 import runner
-from runner.commands import cli
 from runner.commands.resume import read_run_config
 from runner.disk import conf_folders
 from runner.disk.yaml_limits import (
@@ -69,7 +67,7 @@ def test_what_is_within_the_limits_is_read_as_before(tmp_path):
 
 
 @pytest.mark.parametrize("bomb", ["anchors", "lists", "keys"])
-def test_files_of_others_are_refused_in_a_line(tmp_path, monkeypatch, capsys, bomb):
+def test_files_of_others_are_refused_in_a_line(tmp_path, command_line, bomb):
     text, why = BOMBS[bomb]
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "theirs.yaml").write_text(f"# @package _global_\n{text}")
@@ -82,13 +80,8 @@ def test_files_of_others_are_refused_in_a_line(tmp_path, monkeypatch, capsys, bo
     snapshot.write_text(text)
 
     line = rf"\.yaml, line \d+: {why}"
-    monkeypatch.setattr(
-        sys, "argv", ["runner", "+experiment=theirs", "--config-dir", str(tmp_path)]
-    )
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    error = capsys.readouterr().err
-    assert (end.value.code, error.count("\n")) == (2, 1)
+    code, _, error = command_line("+experiment=theirs", "--config-dir", str(tmp_path))
+    assert (code, error.count("\n")) == (2, 0)
     assert why in error
     with conf_folders.restore_folders_on_exit():
         conf_folders.use(str(tmp_path))
@@ -121,10 +114,7 @@ def test_dicts_and_words_are_refused_too():
     check_values({"a": [1.0] * 1_000_000})  # numbers of a series
 
 
-def test_a_word_of_a_command_line_is_refused_too(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["runner", f"model={'{a:' * 10_000}1{'}' * 10_000}"])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    error = capsys.readouterr().err
-    assert (end.value.code, error.count("\n")) == (2, 1)
+def test_a_word_of_a_command_line_is_refused_too(command_line):
+    code, _, error = command_line(f"model={'{a:' * 10_000}1{'}' * 10_000}")
+    assert (code, error.count("\n")) == (2, 0)
     assert error.startswith("model: deeper than 32")

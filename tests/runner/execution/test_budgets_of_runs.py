@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-import torch
-from support.runs.configured import repeatable, repeatable_line
+from support.runs.configured import recorded, repeatable
 
 from components.metrics.names import without_costs
 from components.problems.density import Density
 from runner.execution import replicate
 from runner.execution.execute import run
-from runner.execution.signals import RunPrunedError
 from runner.record.facts import read
 from runner.record.lines import read_lines
 
@@ -75,24 +71,13 @@ def test_replicates_together_and_one_after_the_other_count_the_same(make_job, tm
     assert together["cost/densities"] == 3 * one["cost/densities"]
 
 
-def stopped_and_resumed(make_job, at, *overrides):
-    def stop(step, _):
-        if step >= at:
-            raise RunPrunedError(f"at {step}")
-
-    job = make_job(*MOG, *overrides)
-    with pytest.raises(RunPrunedError):
-        run(job, stop)
-    return run(make_job(*MOG, *overrides))
-
-
 @pytest.mark.parametrize("budget", [[], ["budget.gradients=190"]])
-def test_a_resumed_run_counts_as_one_that_was_not_stopped(make_job, tmp_path, budget):
+def test_a_resumed_run_counts_as_one_that_was_not_stopped(make_job, prune, tmp_path, budget):
     whole, result = run(make_job(*MOG, *budget, f"output_dir={tmp_path / 'whole'}"))
-    again, resumed = stopped_and_resumed(make_job, 20, *budget)
+    prune(make_job(*MOG, *budget), at=20)
+    again, resumed = run(make_job(*MOG, *budget))
     assert repeatable(resumed) == repeatable(result)
-    lines = [list(map(repeatable_line, read_lines(of.job.folder))) for of in (whole, again)]
-    assert lines[0] == lines[1]
+    assert recorded(again.job.folder) == recorded(whole.job.folder)
     ends = [read(of.job.folder).get("budget_ends") for of in (whole, again)]
     assert ends[0] == ends[1]
 
@@ -151,10 +136,3 @@ def test_a_limit_has_one_form_in_the_signature(make_job):
     assert limited.signature != make_job(*MOG).signature
     assert limited.budget == {"gradients": 1000}
     assert limited.signature == make_job(*MOG, "budget={gradients: 1000}").signature
-
-
-def test_run_json_can_be_read_again(make_job):
-    going, result = run(make_job(*MOG, "budget.densities=100"))
-    facts = json.loads((going.job.folder / "run.json").read_text())
-    assert facts["result"] == result
-    assert torch.tensor(result["cost/densities"]).tolist() == [100]

@@ -4,13 +4,11 @@ checkpoint that is kept."""
 from __future__ import annotations
 
 import math
-import sys
 
 import pytest
 import torch
 
 from components.metrics import regression
-from runner.commands import cli
 from runner.execution import checkpoint
 from runner.record import record
 from runner.record.facts import read
@@ -18,16 +16,12 @@ from runner.report.results import scores
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capfd):
-    """Runs a command line in this process: (exit code, stderr)."""
+def command(tmp_path, command_line):
+    """Function that runs a command line: exit code and errors."""
 
     def run(*argv: str) -> tuple[int, str]:
-        monkeypatch.setattr(
-            sys, "argv", ["runner", *argv, "tracking=false", f"output_dir={tmp_path}"]
-        )
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        return int(exit_.value.code or 0), capfd.readouterr().err.strip()
+        code, _, error = command_line(*argv, "tracking=false", f"output_dir={tmp_path}")
+        return code, error
 
     return run
 

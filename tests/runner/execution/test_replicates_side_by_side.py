@@ -4,28 +4,21 @@ of a loop does."""
 from __future__ import annotations
 
 import pytest
-from support.runs.configured import repeatable, repeatable_line
+from support.runs.configured import recorded, repeatable
 
 from components.metrics.names import without_costs
 from runner import load
 from runner.execution import replicate
 from runner.execution.execute import run
 from runner.execution.rng import Streams
-from runner.execution.signals import RunPrunedError
-from runner.record.lines import read_lines
 
 AADM = ["+experiment=aadm_uci", "smoke=true", "steps=8", "eval_every=4", "record_every=2", "replicates=2", "dtype=float64",
         "keep_predictions=true", "validation=0.1"]  # fmt: skip
 TOGETHER = [*AADM, "side_by_side=true", "checkpoint_every=2"]
 
 
-def _lines(folder):
-    """What was recorded, without the clock."""
-    return [repeatable_line(line) for line in read_lines(folder)]
-
-
 def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
-    make_job, tmp_path, monkeypatch
+    make_job, prune, tmp_path, monkeypatch
 ):
     # figures take longer than all else
     monkeypatch.setattr(replicate, "write_artefacts", lambda *_: None)
@@ -49,18 +42,14 @@ def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
             line.split(",")[:1] for line in kept[1]
         ]
 
-    def stop(step, _):
-        raise RunPrunedError(f"at {step}")
-
     job = make_job(*TOGETHER)
-    with pytest.raises(RunPrunedError):
-        run(job, stop)
+    prune(job)
     _, again = run(job)
     assert repeatable(again) == repeatable(found)
     loaded = load(job.folder)  # each replicate has a posterior of its own
     scored = loaded.problem.score(loaded.posterior, Streams(0))
     assert len(loaded.posterior) == len(scored["rmse"]) == 2
-    assert _lines(job.folder) == _lines(going.job.folder)
+    assert recorded(job.folder) == recorded(going.job.folder)
 
 
 def test_a_record_of_several_alphas_says_what_those_of_each_do(make_job, tmp_path, monkeypatch):

@@ -11,16 +11,15 @@ import time
 from pathlib import Path
 
 import pytest
-from support.runs.configured import repeatable, repeatable_line
+from support.runs.configured import recorded, repeatable
 
 from components.problems.supervised import Supervised
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
 from runner.execution.execute import run
-from runner.execution.signals import RunInterruptedError, RunPrunedError
+from runner.execution.signals import RunInterruptedError
 from runner.record import record
 from runner.record.facts import read
-from runner.record.lines import read_lines
 
 RUNNER = str(Path(sys.executable).parent / "runner")
 GAME = [
@@ -35,11 +34,6 @@ GAME = [
 def _folder(output_dir: Path) -> Path:
     (folder,) = record.runs(output_dir)
     return folder
-
-
-def _lines(folder: Path) -> list[dict]:
-    """What was recorded, without the clock."""
-    return [repeatable_line(line) for line in read_lines(folder)]
 
 
 @pytest.fixture(scope="module")
@@ -85,34 +79,25 @@ def test_killed_and_given_again(tmp_path, undisturbed, signum):
     folder = _folder(tmp_path)
     assert read(folder)["state"] == "done"
     assert repeatable(read(folder)["result"]) == repeatable(read(undisturbed)["result"])
-    assert [line for line in _lines(folder) if line["phase"] != "train"] == [
-        line for line in _lines(undisturbed) if line["phase"] != "train"
+    assert [line for line in recorded(folder) if line["phase"] != "train"] == [
+        line for line in recorded(undisturbed) if line["phase"] != "train"
     ]
 
 
-def test_runner_resume_needs_no_command_line(make_job, tmp_path, monkeypatch, undisturbed):
+def test_runner_resume_needs_no_command_line(make_job, prune, tmp_path, monkeypatch, undisturbed):
     from runner.commands import resume
 
-    def stop(step, _):
-        raise RunPrunedError(f"at {step}")
-
     job = make_job(*GAME)
-    with pytest.raises(RunPrunedError):
-        run(job, stop)
+    prune(job)
     assert read(job.folder)["state"] == "pruned"
     monkeypatch.chdir(tmp_path)
     assert resume.main(["resume", job.signature[:6]]) == 0
     assert repeatable(read(job.folder)["result"]) == repeatable(read(undisturbed)["result"])
 
 
-def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, undisturbed, capsys):
+def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, prune, undisturbed, capsys):
     job = make_job(*GAME)
-
-    def stop(step, _):
-        raise RunPrunedError(f"at {step}")
-
-    with pytest.raises(RunPrunedError):
-        run(job, stop)
+    prune(job)
     newest = sorted((job.folder / "checkpoints").glob("*.safetensors"))[-1]
     content = bytearray(newest.read_bytes())
     content[len(content) // 2] ^= 0xFF
@@ -154,7 +139,7 @@ def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluati
     assert sorted((job.folder / "checkpoints").glob("*.json"))[-1].stem.endswith(str(step))
     _, finished = run(job)
     assert repeatable(finished) == repeatable(result)
-    assert _lines(job.folder) == _lines(whole.job.folder)
+    assert recorded(job.folder) == recorded(whole.job.folder)
 
 
 def test_a_run_that_is_done_is_not_run_again(make_job):

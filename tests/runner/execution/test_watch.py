@@ -6,13 +6,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from support.runs.configured import repeatable, repeatable_line
+from support.runs.configured import recorded, repeatable
 
 from runner.execution.execute import run
 from runner.execution.signals import RunPrunedError
 from runner.execution.watch import Watch
 from runner.record.facts import read
-from runner.record.lines import read_lines
 
 # Two replicates, one after the other; robust accuracy is scored at the end alone.
 DIGITS = ["+experiment=digits_security", "smoke=true", "inference=map", "inference.optimizer=sgd", "inference.momentum=0.5",
@@ -58,9 +57,7 @@ def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
     assert repeatable(again) == repeatable(result), (
         "attacks on the way leave the random streams as they were"
     )
-    assert [repeatable_line(line) for line in read_lines(job.folder)] == [
-        repeatable_line(line) for line in read_lines(whole.job.folder)
-    ]
+    assert recorded(job.folder) == recorded(whole.job.folder)
 
 
 def test_given_up_after_a_replicate_which_stays_finished(make_job):

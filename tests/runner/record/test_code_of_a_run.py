@@ -9,16 +9,11 @@ import subprocess
 import pytest
 
 from runner.execution.execute import run
-from runner.execution.signals import RunPrunedError
 from runner.record import code
 from runner.record.facts import read
 
 TOY = ["+experiment=friend_or_foe", "smoke=true", "eval_every=20", "checkpoint_every=10"]
 NOW = {"sha": "b" * 40}
-
-
-def _stop(step, _):
-    raise RunPrunedError(f"at {step}")
 
 
 @pytest.fixture
@@ -63,11 +58,10 @@ def test_a_repository_around_an_installation_is_not_ours(checkout, monkeypatch):
     assert code.commit() == {}
 
 
-def test_resumed_under_another_commit_and_other_versions(make_job, monkeypatch, capsys):
+def test_resumed_under_another_commit_and_other_versions(make_job, prune, monkeypatch, capsys):
     job = make_job(*TOY)
     monkeypatch.setattr(code, "commit", lambda keep_diff=False: {"sha": "a" * 40})
-    with pytest.raises(RunPrunedError):
-        run(job, _stop)
+    prune(job)
     before = read(job.folder)["code"]
     assert [(e["replicate"], e["step"], e["sha"]) for e in before] == [(0, 0, "a" * 40)]
     sidecars = [
@@ -95,10 +89,9 @@ def test_resumed_under_another_commit_and_other_versions(make_job, monkeypatch, 
     assert after[1]["versions"]["numpy"] == "9.9"
 
 
-def test_the_same_code_is_listed_once_and_says_nothing(make_job, capsys):
+def test_the_same_code_is_listed_once_and_says_nothing(make_job, prune, capsys):
     job = make_job(*TOY)
-    with pytest.raises(RunPrunedError):
-        run(job, _stop)
+    prune(job)
     run(job)
     assert len(read(job.folder)["code"]) == 1
     assert "is not the one" not in capsys.readouterr().out

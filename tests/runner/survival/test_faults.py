@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 from crashes import Crashes, drawn
 from matplotlib.figure import Figure
-from support.runs.configured import repeatable, repeatable_line
+from support.runs.configured import recorded, repeatable
 
 from runner.commands import resume
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.execution.execute import run
 from runner.record.facts import read
-from runner.record.lines import read_lines
 from runner.record.record import Record
 
 RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "model=mlp", "model.widths=[3]",
@@ -156,10 +155,6 @@ def go_on(killed, tmp_path, monkeypatch, damage: Callable[[Path], object]) -> tu
     damage(job.folder)
     run(job)
     return job.folder, whole
-
-
-def recorded(folder: Path) -> list[str]:
-    return [json.dumps(repeatable_line(line)) for line in read_lines(folder)]
 
 
 FAST = (0, 4, 6, 11, 12, 15, 16, 20, 24, 25, 28, 29, 31)  # one of each sort

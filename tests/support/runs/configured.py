@@ -20,6 +20,7 @@ from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
 from runner.compose.parts import expand_component
 from runner.execution.rng import Streams
+from runner.record.lines import read_lines
 
 CONF = Path(__file__).parents[3] / "conf"
 NOWHERE = Path(os.devnull) / "data"  # never in the working folder
@@ -120,6 +121,11 @@ def repeatable_line(line: Mapping[str, Any]) -> dict[str, Any]:
     """A line of metrics.jsonl without its times."""
     rest = {key: value for key, value in line.items() if key != "time"}
     return rest | {"metrics": repeatable(line["metrics"])}
+
+
+def recorded(folder: Path) -> list[dict[str, Any]]:
+    """The recorded lines of a run without their times."""
+    return [repeatable_line(line) for line in read_lines(folder)]
 
 
 def threat(attacker: Evasion, eps: Iterable[float] | None = None) -> Threat:
