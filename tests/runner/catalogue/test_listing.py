@@ -1,0 +1,138 @@
+"""``runner list``: complete, quick, and true to the YAML and the classes."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from components import registry
+from runner.catalogue import listing
+from runner.catalogue.declarations import catalogue
+from runner.catalogue.families import families, find_citation
+from runner.catalogue.list_and_show import (
+    GROUPS,
+    options,
+)
+from runner.catalogue.listing import main
+
+
+def _within(group: str, text: str) -> set[str]:
+    found = families(group).items()
+    return {name for family, names in found if family.split("/")[0] == text for name in names}
+
+
+COMPONENTS = [
+    (role, name)
+    for role in registry.ROLES
+    for name in registry.names(role)
+    if registry.file(role, name)
+]
+
+
+def test_list_names_everything(capsys):
+    assert main(["list", "--all"]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert {(line[0], line[1]) for line in lines} >= {*COMPONENTS, ("experiment", "friend_or_foe")}
+    assert all(len(line) == 4 for line in lines)
+
+
+def test_list_begins_with_families_and_counts(capsys):
+    assert main(["list"]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    members = {(group, family): names.split(", ") for group, family, _, names in lines}
+    assert all(int(count) == len(names.split(", ")) for _, _, count, names in lines)
+    assert members["inference", "mcmc"] == sorted(members["inference", "mcmc"])
+    assert {"mala", "gibbs"} & set(members["inference", "mcmc"])
+    for group in GROUPS:
+        listed = [name for (role, _), names in members.items() if role == group for name in names]
+        assert sorted(listed) == options(group), group
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 30), (120, 40), (200, 50)])
+def test_families_fit_on_a_screen_and_name_the_next_command(width, height):
+    found = {group: families(group) for group in GROUPS}
+    lines = ["".join(line) for line in listing.overview_lines(found, width, height)]
+    assert len(lines) < height  # a line is the prompt's
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert all(f" {len(options(group))}  " in text for group in GROUPS)
+    assert "runner list inference/sgmcmc" in text
+    assert bool(re.search(r"gallego \d+ \(ch. 1: ", text)) == (height > 24)
+
+
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [
+        ("study/gallego/4", families("study")["gallego/4"]),
+        ("study/boustati", [n for n in options("study") if n in _within("study", "boustati")]),
+        ("experiments", options("experiment")),
+        ("studies", options("study")),
+        ("attackers/words", families("attacker")["words"]),
+    ],
+)
+def test_a_family_is_listed_as_a_role_is(word, names, capsys):
+    assert main(["list", word]) == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == names
+    assert main(["list", word, "--json"]) == 0
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["name"] for one in objects] == names
+
+
+def test_json_of_everything_has_its_form_of_before(capsys):
+    assert main(["list", "--json"]) == 0
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    keys = {(one["group"], *one) for one in objects}
+    papers = (*registry.ROLES, "published")
+    assert keys == {
+        (group, "group", "name", "sentence", "paper" if group in papers else "of")
+        for group in GROUPS
+    }
+
+
+CITATIONS = {
+    "Boustati (2021), Tables 3.1 and A.2": "boustati/3",
+    "with the settings of Boustati A.1.2": "boustati/3",
+    "a filter (Boustati D.3.3), after Gallego Fig 3.8": "boustati/6",
+    "Table 2.6 of Gallego (2021): a model": "gallego/2",
+    "All equilibria (Gallego 4.B, 4.C)": "gallego/4",
+    "the partition sampled (Bardenet chapter 7)": "bardenet/7",
+    "Rodríguez Santana and Hernández-Lobato (2020), 6.3": "rodriguez",
+    "Bishop 10.2, at a rate of 1.5": "other",
+}
+
+
+def test_chapters_are_read_from_citations():
+    assert {text: find_citation(text) for text in CITATIONS} == CITATIONS
+
+
+@pytest.mark.parametrize("role", registry.ROLES)
+def test_list_of_a_role_gives_name_sentence_and_paper(role, capsys):
+    assert main(["list", role]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [line[0] for line in lines] == registry.names(role)
+    assert all(len(line) == 3 and line[1] and not line[1].endswith(".") for line in lines)
+
+
+def test_a_source_keeps_the_number_of_its_equation():
+    sources = {entry.name: entry.source for entry in catalogue("inference")}
+    assert sources["q_learning"] == "Gallego (2021), eq. (4.1)"
+    assert (
+        sources["fpq_learning"]
+        == "Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and 4.3.5"
+    )
+
+
+def test_a_plugin_is_listed_too(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_method.py").write_text(
+        "from components.contracts.roles import Inference\n"
+        "from components.registry import register\n"
+        "@register('inference', 'my_method')\n"
+        "class Mine(Inference):\n"
+        "    '''A method of mine.\n\n    Source: Me (2024), eq. (1).'''\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    assert main(["list", "inference", "--plugin", "my_method"]) == 0
+    assert "my_method\tA method of mine\tMe (2024), eq. (1)" in capsys.readouterr().out
