@@ -145,19 +145,16 @@ def format_raise_location(error: BaseException, whose: object = None) -> str:
         return f"{Path(error.filename).name}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if is_user_file(frame.filename)]
-    if not theirs and whose is not None and _is_user_code(whose):
-        return format_code_location(whose)
-    others = [
+    outside = [
         frame
         for frame in frames
         if not frame.filename.startswith("<") and not _is_project_file(Path(frame.filename))
     ]
-    last = next(reversed(theirs or others), None)
-    return (
-        ("" if whose is None else format_code_location(whose))
-        if last is None
-        else f"{Path(last.filename).name}, line {last.lineno}"
-    )
+    if whose is not None and not theirs and (_is_user_code(whose) or not outside):
+        return format_code_location(whose)
+    for frame in reversed(theirs or outside):
+        return f"{Path(frame.filename).name}, line {frame.lineno}"
+    return ""
 
 
 def refusal(what: str, error: BaseException, whose: object = None) -> ConfigMismatchError:
@@ -165,21 +162,19 @@ def refusal(what: str, error: BaseException, whose: object = None) -> ConfigMism
 
     The location is taken from the given code for errors without a user's frame.
     """
-    reason = " ".join(str(error).split())[:300]
+    message = error.msg if isinstance(error, SyntaxError) else error
+    reason = " ".join(str(message).split())[:300]
     if isinstance(error, SystemExit):
         reason = f"it ends the process{f' ({reason})' if reason else ''}"
     where = format_raise_location(error, whose)
     detail = f": {reason}" if reason else ""
-    fix = (
-        "; mend it there"
-        if is_raised_by_user(error) or (whose is not None and _is_user_code(whose))
-        else ""
-    )
+    fix = ""
     if isinstance(error, ModuleNotFoundError):
         fix = "; install it with pip, or put its folder on PYTHONPATH"
-    return ConfigMismatchError(
-        f"{what}: {type(error).__name__}{detail}{f' ({where}){fix}' if where else ''}"
-    )
+    elif is_raised_by_user(error) or (whose is not None and _is_user_code(whose)):
+        fix = "; mend it there"
+    place = f" ({where}){fix}" if where else ""
+    return ConfigMismatchError(f"{what}: {type(error).__name__}{detail}{place}")
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -6,12 +6,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import traceback
 from argparse import ArgumentParser
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from runner.errors import ConfigError, display_path
+from runner.errors import ConfigError
 
 
 def add_option(parser: ArgumentParser, what: str) -> None:
@@ -31,17 +30,18 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
         from components.contracts.plugins.process_settings import preserve_settings
 
         # imports pydantic: only plug-ins pay for it
-        from components.contracts.user_code import trap_process_exit
+        from components.contracts.user_code import refusal, trap_process_exit
 
         try:
             with preserve_settings(), trap_process_exit():
                 importlib.import_module(module)
         except KeyboardInterrupt:
             raise
-        except (
-            BaseException
-        ) as error:  # SystemExit too: from a script that is meant to be run, not imported
-            raise ConfigError(f"{key}: {_import_failure_cause(module, error)}") from None
+        except BaseException as error:  # SystemExit too, of a script that is to be run
+            message = str(refusal(f"{key}: {module}", error))
+            if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+                message = f"{key}: no module {module!r} ({error}); is its folder on PYTHONPATH?"
+            raise ConfigError(message) from None
 
 
 def module_name(given: object, key: str = "plugins") -> str:
@@ -74,30 +74,6 @@ def source_file(module: str) -> Path | None:
             if name and path.is_file():
                 return path
     return None
-
-
-def _import_failure_cause(module: str, error: BaseException) -> str:
-    """Cause of a failed import of a module, in one line."""
-    # which imports pydantic; nothing else here needs it
-    from components.contracts.user_code import is_user_file
-
-    if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-        return f"no module {module!r} ({error}); is its folder on PYTHONPATH?"
-    where = ""
-    if isinstance(error, SyntaxError) and error.filename:
-        where = f"{display_path(error.filename)}, line {error.lineno}: "
-    else:
-        frames = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if is_user_file(frame.filename)
-        ]
-        if frames:
-            where = f"{display_path(frames[-1].filename)}, line {frames[-1].lineno}: "
-    reason = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())[:300]
-    if isinstance(error, ModuleNotFoundError):
-        return f"{where}{reason}; install it, or put its folder on PYTHONPATH"
-    return f"{where or module + ': '}{type(error).__name__}{': ' + reason if reason else ''}"
 
 
 def refuse_unknown_modules(modules: Collection[str], whose: str, mend: str) -> None:
