@@ -94,22 +94,24 @@ def test_two_are_kept_and_no_temporary_file(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "sidecar", "gone"])
+DAMAGED = {
+    "flip": lambda content: content[:-5] + bytes([content[-5] ^ 1]) + content[-4:],
+    "cut": lambda content: content[:50],
+    "empty": lambda content: b"",
+}
+
+
+@pytest.mark.parametrize("damage", [*DAMAGED, "sidecar", "gone"])
 def test_damaged_falls_back_to_the_one_before(tmp_path, damage):
     _save(tmp_path, {"x": torch.ones(100)}, 10)
     path = _save(tmp_path, {"x": torch.ones(100) * 2}, 20)
-    content = bytearray(path.read_bytes())
-    if damage == "flip":
-        content[-5] ^= 1
-        path.write_bytes(bytes(content))
-    elif damage == "cut":
-        path.write_bytes(bytes(content[:50]))
-    elif damage == "empty":
-        path.write_bytes(b"")
+    content = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
     elif damage == "sidecar":
         path.with_suffix(".json").write_text('{"step": 20')
     else:
-        path.unlink()
+        path.write_bytes(DAMAGED[damage](content))
     facts, tensors, complaints = checkpoint.load_newest(tmp_path, "abc")
     assert facts["step"] == 10
     assert len(complaints) == 1
@@ -118,33 +120,22 @@ def test_damaged_falls_back_to_the_one_before(tmp_path, damage):
     assert torch.equal(state["x"], torch.ones(100))
 
 
-def _step(sidecar):
-    sidecar["step"] = 17
+SKELETON = {"state": {"d": [[{"v": "x"}, {"v": 3}]]}, "streams": {"d": []}}
+CHANGES = [  # keys of a sidecar; None: taken out
+    {"step": 17},
+    {"sidecar_sha256": None, "block": None},
+    {"sidecar_sha256": None, "sidecar_sha255": "0"},
+    {"skeleton": SKELETON},
+    {"skeleton": None},
+]
 
 
-def _without_checksum(sidecar):
-    del sidecar["sidecar_sha256"], sidecar["block"]
-
-
-def _other_name(sidecar):
-    sidecar["sidecar_sha255"] = sidecar.pop("sidecar_sha256")
-
-
-def _skeleton(sidecar):
-    sidecar["skeleton"]["state"]["d"][0][1] = {"v": 3}
-
-
-def _no_skeleton(sidecar):
-    del sidecar["skeleton"]
-
-
-@pytest.mark.parametrize("change", [_step, _without_checksum, _other_name, _skeleton, _no_skeleton])
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_sidecar_that_was_changed_falls_back_to_the_one_before(tmp_path, change):
     _save(tmp_path, {"x": torch.ones(3)}, 10)
     path = _save(tmp_path, {"x": torch.ones(3) * 2}, 20).with_suffix(".json")
-    sidecar = json.loads(path.read_text())
-    change(sidecar)
-    path.write_text(json.dumps(sidecar))
+    sidecar = json.loads(path.read_text()) | change
+    path.write_text(json.dumps({k: v for k, v in sidecar.items() if v is not None}))
     facts, _, (complaint,) = checkpoint.load_newest(tmp_path, "abc")
     assert facts["step"] == 10
     assert complaint.startswith("r0000-s000000020.json: damaged")

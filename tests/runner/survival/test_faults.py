@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from crashes import Crashes, drawn
 from matplotlib.figure import Figure
 from support.runs.configured import recorded, repeatable
@@ -26,105 +27,46 @@ from runner.record.record import Record
 RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "model=mlp", "model.widths=[3]",
        "inference=map", "steps=6", "replicates=2", "record_every=1", "eval_every=3", "checkpoint_every=2",
        "tracking=false", "offline=true"]  # fmt: skip
-NEWEST, BEFORE = "checkpoints/r0001-s000000004", "checkpoints/r0001-s000000002"
+NEWEST = "checkpoints/r0001-s000000004"
 
-Damage = Callable[[Path], object]
+FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text("utf-8"))["faults"]
+REBUILT = "it is rebuilt from the recorded lines and the checkpoints"
 
 
-def edited(**changes: object) -> Damage:
-    """Some keys of a JSON file changed; None: taken out."""
+def lose_stream(content: bytes) -> bytes:
+    sidecar = json.loads(content)
+    sidecar["skeleton"]["streams"]["d"].pop()
+    return json.dumps(sidecar).encode()
 
-    def damage(path: Path) -> None:
-        content = json.loads(path.read_text()) | changes
+
+def replace_line(content: bytes, text: bytes) -> bytes:
+    """The second line is another."""
+    lines = content.splitlines()
+    return b"\n".join([lines[0], text, *lines[2:], b""])
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "flipped": lambda content: content[:-3] + bytes([content[-3] ^ 1]) + content[-2:],
+    "cut": lambda content: content[: len(content) // 2],
+    "emptied": lambda content: b"",
+    "noise": lambda content: bytes(range(256)) * 3,
+    "a list": lambda content: b"[1, 2]",
+    "stream lost": lose_stream,
+    "half a line": lambda content: replace_line(content, b'{"step": 2, "replica'),
+    "a line of noise": lambda content: replace_line(content, b"\xff\xfe\x00"),
+    "a line of other keys": lambda content: replace_line(content, b'{"step": "two"}'),
+}
+
+
+def damage(path: Path, how: str | dict[str, object]) -> None:
+    """Damages a file, or some keys of it."""
+    if how == "gone":
+        path.unlink()
+    elif isinstance(how, dict):
+        content = json.loads(path.read_text()) | how
         path.write_text(json.dumps({k: v for k, v in content.items() if v is not None}))
-
-    return damage
-
-
-def flipped(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 1
-    path.write_bytes(bytes(content))
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def emptied(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def gone(path: Path) -> None:
-    path.unlink()
-
-
-def noise(path: Path) -> None:
-    path.write_bytes(bytes(range(256)) * 3)
-
-
-def a_list(path: Path) -> None:
-    path.write_text("[1, 2]")
-
-
-def other_weight(path: Path) -> None:
-    sidecar = json.loads(path.read_text())
-    sidecar["skeleton"]["streams"]["d"] = sidecar["skeleton"]["streams"]["d"][:-1]
-    path.write_text(json.dumps(sidecar))
-
-
-def line(number: int, text: bytes) -> Damage:
-    def damage(path: Path) -> None:
-        lines = path.read_bytes().splitlines()
-        lines[number] = text
-        path.write_bytes(b"\n".join(lines) + b"\n")
-
-    return damage
-
-
-def both(damage: Damage) -> Damage:
-    """Of the two checkpoints' sidecars."""
-    return lambda path: (damage(path), damage(path.parent / Path(BEFORE + ".json").name))
-
-
-CORRUPT, REBUILT = (
-    "The one before, of step 2, is used",
-    "it is rebuilt from the recorded lines and the checkpoints",
-)
-FAULTS: list[tuple[str, Damage, str]] = [  # file, what happens to it, what is said of it
-    (NEWEST + ".json", edited(step=5), CORRUPT),
-    (NEWEST + ".json", edited(seconds=None), CORRUPT),
-    (NEWEST + ".json", edited(skeleton=None), CORRUPT),
-    (NEWEST + ".json", edited(sha256="0" * 64), CORRUPT),
-    (NEWEST + ".json", edited(sidecar_sha256=None), CORRUPT),
-    (NEWEST + ".json", other_weight, CORRUPT),
-    (NEWEST + ".json", flipped, CORRUPT),
-    (NEWEST + ".json", cut, CORRUPT),
-    (NEWEST + ".json", emptied, CORRUPT),
-    (NEWEST + ".json", noise, CORRUPT),
-    (NEWEST + ".json", a_list, CORRUPT),
-    (NEWEST + ".json", both(cut), "There is none before it: it starts again"),
-    (NEWEST + ".safetensors", flipped, CORRUPT),
-    (NEWEST + ".safetensors", cut, CORRUPT),
-    (NEWEST + ".safetensors", emptied, CORRUPT),
-    (NEWEST + ".safetensors", gone, CORRUPT),
-    ("run.json", cut, "was damaged and is kept as run.json.damaged; " + REBUILT),
-    ("run.json", emptied, REBUILT),
-    ("run.json", noise, REBUILT),
-    ("run.json", a_list, REBUILT),
-    ("run.json", gone, "was missing; " + REBUILT),
-    ("run.json", edited(state="runing"), REBUILT),
-    ("run.json", edited(finished=[0]), REBUILT),
-    ("run.json", edited(finished=None), REBUILT),
-    ("run.json", edited(signature="0123456789ab"), REBUILT),
-    ("metrics.jsonl", line(1, b'{"step": 2, "replica'), "1 broken line is left out"),
-    ("metrics.jsonl", line(1, b"\xff\xfe\x00"), "1 broken line is left out"),
-    ("metrics.jsonl", line(1, b'{"step": "two"}'), "1 broken line is left out"),
-    ("metrics.jsonl", gone, "metrics.jsonl was missing"),
-    ("config.yaml", cut, "resumed at step 4"),
-    ("config.yaml", gone, "resumed at step 4"),
-    (".lock", noise, "resumed at step 4"),
-]  # fmt: skip
+    else:
+        path.write_bytes(DAMAGES[how](path.read_bytes() if path.exists() else b""))
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +85,7 @@ def killed(tmp_path_factory):
     ), job.folder
 
 
-def go_on(killed, tmp_path, monkeypatch, damage: Callable[[Path], object]) -> tuple[Path, Path]:
+def go_on(killed, tmp_path, monkeypatch, change: Callable[[Path], object]) -> tuple[Path, Path]:
     """The folder of the run that the same command goes on with after some damage, and that of the
     undisturbed one."""
     copy, whole = killed
@@ -152,20 +94,24 @@ def go_on(killed, tmp_path, monkeypatch, damage: Callable[[Path], object]) -> tu
         *compose([*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"])
     )
     shutil.copytree(copy, job.folder)
-    damage(job.folder)
+    change(job.folder)
     run(job)
     return job.folder, whole
 
 
-FAST = (0, 4, 6, 11, 12, 15, 16, 20, 24, 25, 28, 29, 31)  # one of each sort
-
-
 @pytest.mark.parametrize(
-    ("file", "damage", "said"),
-    [f if i in FAST else pytest.param(*f, marks=pytest.mark.slow) for i, f in enumerate(FAULTS)],
+    "fault",
+    [pytest.param(f, marks=() if f.get("fast") else pytest.mark.slow) for f in FAULTS],
+    ids=lambda fault: f"{fault['file']} {fault['damage']}",
 )
-def test_a_fault(killed, tmp_path, monkeypatch, capsys, file, damage, said):
-    folder, whole = go_on(killed, tmp_path, monkeypatch, lambda folder: damage(folder / file))
+def test_a_fault(killed, tmp_path, monkeypatch, capsys, fault):
+    file, said = fault["file"], fault["said"]
+
+    def damage_files(folder: Path) -> None:
+        for name in [file] if isinstance(file, str) else file:
+            damage(folder / name, fault["damage"])
+
+    folder, whole = go_on(killed, tmp_path, monkeypatch, damage_files)
     assert said in " ".join(capsys.readouterr().out.replace("│", " ").split())
     after, expected = read(folder), read(whole)
     assert after["state"] == "done"
@@ -190,7 +136,7 @@ def names(folder: Path) -> set[str]:
 def test_resume_asks_for_no_run_json(killed, tmp_path, monkeypatch, capsys):
     copy, whole = killed
     folder = Path(shutil.copytree(copy, tmp_path / "outputs" / "custom" / whole.name))
-    cut(folder / "run.json")
+    damage(folder / "run.json", "cut")
     monkeypatch.setattr(Figure, "savefig", drawn)
     assert resume.main(["resume", str(folder)]) == 0
     assert REBUILT in " ".join(capsys.readouterr().out.replace("│", " ").split())
