@@ -41,10 +41,15 @@ def without_meaning(names: Iterable[str]) -> list[Candidate]:
     return [(name, "") for name in names]
 
 
+def _split_words(words: list[str]) -> dict[str, str]:
+    """Values of the overrides on a command line, by their keys."""
+    return dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
+
+
 def _choices(words: list[str]) -> dict[str, str]:
     """The components that a command line picks: by ``role=name``, or else through its
     experiment."""
-    overrides = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
+    overrides = _split_words(words)
     picked: dict[str, str] = {}
     path = conf_folders.find("experiment", overrides.get("experiment", ""))
     if path is not None:
@@ -69,7 +74,7 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
     role, *rest = path
     if role not in registry.CHOSEN:
         return "", []
-    overrides = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
+    overrides = _split_words(words)
     name = _choices(words).get(role)
     reached = role
     while True:

@@ -117,12 +117,10 @@ class PartnerSearch:
     def _build(self, role: str, name: str, keys: Keys) -> Any:
         """A small component, built from its YAML."""
         if (role, name, keys) not in self._built:
-            values = component_defaults(role, name) | {
-                key: yaml.safe_load(value)
-                for key, _, value in (
-                    pair.partition("=") for pair in [*self.small_keys(role, name), *keys]
-                )
-            }
+            values = component_defaults(role, name)
+            for pair in [*self.small_keys(role, name), *keys]:
+                key, _, value = pair.partition("=")
+                values[key] = yaml.safe_load(value)
             expanded = expand_component(role, values, role)
             self._built[role, name, keys] = build_component(role, expanded, role)
         return self._built[role, name, keys]
@@ -130,11 +128,10 @@ class PartnerSearch:
     def _fits_data(self, dataset: tuple[str, str, Keys], model: tuple[str, str, Keys]) -> bool:
         """True if a model can read what a dataset holds."""
         if (dataset, model) not in self._data_fits:
-            try:
+            self._data_fits[dataset, model] = False
+            with contextlib.suppress(ConfigError):
                 check_model(self._build(*dataset), self._build(*model))
                 self._data_fits[dataset, model] = True
-            except ConfigError:
-                self._data_fits[dataset, model] = False
         return self._data_fits[dataset, model]
 
     def find_run(self, kind: str, **fixed: str) -> SmallRun:

@@ -38,19 +38,18 @@ class Streams:
         # streams of other replicates that are computed together with this one
         self.beside: dict[int, Streams] = {}
         for name in STREAMS:
-            where = "cpu" if name in ("data", "init") else self.device
-            generator = torch.Generator(device=where)
-            generator.manual_seed(derive_seed(seed, replicate, name))
-            setattr(self, name, generator)
+            setattr(self, name, self._generator(name))
+
+    def _generator(self, stream: str, *parts: int) -> torch.Generator:
+        generator = torch.Generator(device="cpu" if stream in ("data", "init") else self.device)
+        generator.manual_seed(derive_seed(self.seed, self.replicate, stream, *parts))
+        return generator
 
     def at(self, stream: str, index: int) -> torch.Generator:
         """A fresh generator for (seed, replicate, stream, index)."""
         if stream not in STREAMS:
             raise KeyError(f"no stream {stream!r}; streams are {', '.join(STREAMS)}")
-        where = "cpu" if stream in ("data", "init") else self.device
-        generator = torch.Generator(device=where)
-        generator.manual_seed(derive_seed(self.seed, self.replicate, stream, index))
-        return generator
+        return self._generator(stream, index)
 
     def of(self, replicate: int) -> Streams:
         """Streams that a replicate has if it is computed separately."""
