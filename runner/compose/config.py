@@ -162,30 +162,27 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
     Raises:
         ConfigError: naming the key.
     """
-    if (
-        folds := dataset.folds(Path(settings.data_dir))
-    ) is not None and settings.replicates > folds:
+    chosen = f"dataset={dataset.name}"
+    kind = dataset.poses()
+    has_rows = kind in ("supervised", "unlabelled")
+    folds = dataset.folds(Path(settings.data_dir))
+    if folds is not None and settings.replicates > folds:
         raise ConfigError(
-            f"replicates={settings.replicates}: dataset={dataset.name} has here {folds} splits or folds, one to each; set "
+            f"replicates={settings.replicates}: {chosen} has here {folds} splits or folds, one to each; set "
             "replicates to at most that"
         )
-    if settings.validation is not None and dataset.poses() not in ("supervised", "unlabelled"):
+    if settings.validation is not None and not has_rows:
         raise ConfigError(
-            f"validation={settings.validation}: holds out training rows, and dataset={dataset.name} "
-            f"({dataset.poses()}) has none; leave it out"
+            f"validation={settings.validation}: holds out training rows, and {chosen} ({kind}) has none; leave it out"
         )
     length = getattr(dataset, dataset.length_key) if dataset.length_key else None
     if length is not None and settings.steps is not None and settings.steps > length:
-        raise ConfigError(f"steps={settings.steps}: dataset={dataset.name} has only {length}")
-    if settings.debug == "overfit" and dataset.poses() not in ("supervised", "unlabelled"):
+        raise ConfigError(f"steps={settings.steps}: {chosen} has only {length}")
+    if settings.debug == "overfit" and not has_rows:
+        raise ConfigError(f"debug=overfit: needs a supervised problem, {chosen} is a {kind}")
+    if settings.keep_predictions and (kind != "supervised" or dataset.target_kind() != "real"):
         raise ConfigError(
-            f"debug=overfit: needs a supervised problem, dataset={dataset.name} is a {dataset.poses()}"
-        )
-    if settings.keep_predictions and (
-        dataset.poses() != "supervised" or dataset.target_kind() != "real"
-    ):
-        raise ConfigError(
-            f"keep_predictions: keeps means and sds of real labels, and dataset={dataset.name} has none; leave it out"
+            f"keep_predictions: keeps means and sds of real labels, and {chosen} has none; leave it out"
         )
 
 
