@@ -1,9 +1,8 @@
 """How long a study will take: from records of runs like its own before it starts, from the steps of
 those under way after.
 
-A run is like another of the same experiment and components (smoke runs are like smoke runs); its
-seconds grow with steps times replicates.  What is going is judged by its own steps, on the machine
-as busy as it is now; what waits by the records, then by what is going."""
+What is going is judged by its own steps, on the machine as busy as it is now; what waits by the
+records, then by what is going."""
 
 from __future__ import annotations
 
@@ -13,14 +12,10 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from runner.record.facts import CHOSEN_ROLES
-from runner.record.index import RecordSummary, read_summaries
 from runner.study.job_pool import RunningProcess
+from runner.study.pricing.study_records import StudyRecords, kind_of_run
 from runner.study.snapshot import FrozenRun, Snapshot
-
-Kind = tuple[Any, ...]  # features shared by runs of equal cost
 
 
 @dataclass(frozen=True)
@@ -48,34 +43,6 @@ def read_progress(folder: Path) -> LastRecordedLine | None:
         return None
 
 
-def size(config: dict[str, Any]) -> float:
-    """Steps of all replicates; of a run as long as its problem its replicates."""
-    return float(config.get("replicates", 1)) * float(config.get("steps") or 1)
-
-
-def kind(config: dict[str, Any]) -> Kind:
-    names = (
-        config[role]["name"] if isinstance(config.get(role), dict) else None
-        for role in CHOSEN_ROLES
-    )
-    return (*names, bool(config.get("smoke")), bool(config.get("steps")))
-
-
-def kind_of_record(summary: RecordSummary) -> Kind:
-    """``kind`` of the run that a record is of."""
-    names = (summary.choice.get(role) for role in CHOSEN_ROLES)
-    return (*names, summary.smoke, summary.has_steps)
-
-
-def rates_from_records(folder: Path) -> dict[Kind, list[float]]:
-    """Seconds for each unit of size of the runs that are done in an experiment's folder."""
-    rates: dict[Kind, list[float]] = {}
-    for summary in read_summaries(folder).values():
-        if summary is not None and summary.state == "done" and summary.rate is not None:
-            rates.setdefault(kind_of_record(summary), []).append(summary.rate)
-    return rates
-
-
 class Forecast:
     """Remaining work of the given runs of a study, ``jobs`` at a time."""
 
@@ -83,39 +50,20 @@ class Forecast:
         self.snapshot = snapshot
         self.jobs = jobs
         self.waiting = {run.signature: run for run in runs}
-        self.rates: dict[Kind, list[float]] = {}  # seconds for each unit of size
-        for experiment in {run.experiment for run in runs}:
-            for like, rates in rates_from_records(snapshot.output_dir / experiment).items():
-                self.rates.setdefault((experiment, *like), []).extend(rates)
-
-    def _like(self, run: FrozenRun) -> Kind:
-        return run.experiment, *kind(run.config)
-
-    def seconds(self, run: FrozenRun) -> float | None:
-        """Expected time of a run, from records of similar runs; None without such records."""
-        rates = self.rates.get(self._like(run))
-        return statistics.median(rates) * size(run.config) if rates else None
+        self.records = StudyRecords(snapshot, runs)
 
     def before(self) -> str:
         """Forecast before any run has started."""
         runs = list(self.waiting.values())
-        durations = [seconds for run in runs if (seconds := self.seconds(run)) is not None]
+        expected = [self.records.seconds(run) for run in runs]
+        durations = [seconds for seconds in expected if seconds is not None]
         number = f"{len(runs)} runs" if len(runs) != 1 else "1 run"
         if not durations:
             return f"{number}; how long they take is told after their first steps"
-        total = makespan(
-            [],
-            [
-                seconds if (seconds := self.seconds(run)) else statistics.mean(durations)
-                for run in runs
-            ],
-            self.jobs,
-        )
-        others = (
-            f", {len(runs) - len(durations)} without a record taken to be like the rest"
-            if len(durations) < len(runs)
-            else ""
-        )
+        usual = statistics.mean(durations)
+        total = makespan([], [seconds or usual for seconds in expected], self.jobs)
+        n_others = len(runs) - len(durations)
+        others = f", {n_others} without a record taken to be like the rest" if n_others else ""
         return f"{number}, {words(total)} with {self.jobs} at a time, from records of runs like them{others}"
 
     def record_end(self, run: FrozenRun) -> None:
@@ -123,12 +71,12 @@ class Forecast:
         self.waiting.pop(run.signature, None)
         facts = self.snapshot.facts(run)
         if facts and facts["state"] == "done" and facts.get("seconds"):
-            self.rates.setdefault(self._like(run), []).append(facts["seconds"] / size(run.config))
+            self.records.add(run, facts["seconds"])
 
     def _remaining_of_run(self, going: RunningProcess) -> tuple[float | None, float | None]:
         """Seconds that are left of a run under way, and all that it takes; None: not known yet."""
         config = going.run.config
-        total = self.seconds(going.run)
+        total = self.records.seconds(going.run)
         progress = read_progress(self.snapshot.folder(going.run))
         steps = config.get("steps")
         replicates = (
@@ -148,9 +96,9 @@ class Forecast:
     def remaining_seconds(self, going: Iterable[RunningProcess]) -> float | None:
         """Seconds until all is done; None: nothing is known yet."""
         under_way = {job.run.signature: self._remaining_of_run(job) for job in going}
-        wholes = {self._like(job.run): under_way[job.run.signature][1] for job in going}
+        wholes = {kind_of_run(job.run): under_way[job.run.signature][1] for job in going}
         waiting = [run for signature, run in self.waiting.items() if signature not in under_way]
-        estimates = [self.seconds(run) or wholes.get(self._like(run)) for run in waiting]
+        estimates = [self.records.seconds(run) or wholes.get(kind_of_run(run)) for run in waiting]
         durations = [
             seconds
             for seconds in [*estimates, *(total for _, total in under_way.values())]

@@ -10,12 +10,12 @@ draws, or that of replicates.  ``cold`` is what the first miniature took beyond 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from runner.record.usage import MB, MIB, PHASES
 from runner.study.pricing.miniature import count_draws, shrink_steps
-from runner.study.pricing.probe import GROWTH, Sample
+from runner.study.pricing.probe import GROWTH, Probe, Sample
 
 BY_PASS = ("set_up", "training", "evaluations", "saving", "final")  # phases of each replicate
 # bytes in memory, at least and at most, for a byte of the draws that a record keeps
@@ -41,21 +41,6 @@ class Price:
     spread: float = 1.0  # cpu / spread to cpu · spread
     note: str = ""
     error: str = ""
-
-
-@dataclass
-class Probe:
-    """Measurements of a run's miniatures, the first with all that happens once in a process."""
-
-    total: int = 0  # steps of the run
-    vectorised: bool = False
-    axis: str = "steps"  # what was shortened: steps | replicates | nothing
-    start: float = 0.0  # CPU seconds from the start of a process to the first miniature
-    base_mib: float = 0.0  # memory of imports that a fork does not count
-    samples: list[Sample] = field(default_factory=list)
-    error: str = ""
-    late: str = ""  # it was stopped
-    seconds: float = 0.0  # CPU seconds that the probe itself took
 
 
 @dataclass(frozen=True)
@@ -90,11 +75,6 @@ def fit_training(points: Sequence[tuple[float, float]]) -> FittedLine:
 def count_evaluations(every: int | None, total: int) -> list[int]:
     """Steps after which a run is evaluated before its end."""
     return list(range(every, total, every)) if every else []
-
-
-def _count_saves(config: Mapping[str, Any], total: int) -> int:
-    every = int(config["checkpoint_every"])
-    return total // every + (total % every > 0)
 
 
 def _steps_in_budget(probe: Probe, config: Mapping[str, Any]) -> int:
@@ -170,43 +150,48 @@ class Forecaster:
     def _size(self, sample: Sample) -> float:
         return float(sample.replicates if self.is_by_replicates else sample.steps)
 
-    def _saves(self, sample: Sample) -> int:
-        return _count_saves(self.config, sample.steps)
+    def _saves(self, steps: int) -> int:
+        """Checkpoints that so many steps write."""
+        every = int(self.config["checkpoint_every"])
+        return steps // every + (steps % every > 0)
+
+    def _files(self) -> FittedLine:
+        """Line of the figures; of an earlier miniature, where the last one drew none."""
+        drawn = [s for s in self.warm if s.figures == self.first.figures] or [self.first]
+        points = [(self._draws(s, s.steps), s.usage["files"]) for s in drawn]
+        return fit_line(points, GROWTH)
 
     def cpu(self) -> float:
         """CPU seconds of the run."""
+        first = self.first
         last = self.warm[-1]
-        # figures of an earlier miniature, where the last one drew none
-        drawn = [s for s in self.warm if s.figures == self.first.figures] or [self.first]
-        draws = [(self._draws(s, s.steps), s.usage["files"]) for s in drawn]
-        files = fit_line(draws, GROWTH)
-        end = self._line("final", lambda s: self._draws(s, s.steps))
-        middle = self._evaluations()
+        files = self._files()
+        final = self._line("final", lambda s: self._draws(s, s.steps))
+        evaluation = self._evaluations()
         set_up = self._line("set_up", self._size if self.is_by_replicates else lambda s: 0.0)
         points = [(self._size(s), s.usage["training"]) for s in self.warm]
         training = fit_line(points) if self.is_by_replicates else fit_training(points)
-        saving = last.usage["saving"] / self._saves(last)
+        saving = last.usage["saving"] / self._saves(last.steps)
+
+        def phases(size: float, steps: int, end: float, middle: list[float]) -> dict[str, float]:
+            return {
+                "set_up": set_up(size),
+                "training": training(size),
+                "evaluations": sum(map(evaluation, middle)),
+                "saving": saving * self._saves(steps),
+                "final": final(end),
+            }
+
         size = float(self.config["replicates"]) if self.is_by_replicates else float(self.steps)
-        each = {
-            "set_up": set_up(size),
-            "training": training(size),
-            "evaluations": sum(middle(self._all_draws(k)) for k in self.evaluations),
-            "saving": saving * _count_saves(self.config, self.steps),
-            "final": end(self._all_draws(self.steps)),
-        }
-        first = self.first
-        warm = {
-            "set_up": set_up(self._size(first)),
-            "training": training(self._size(first)),
-            "evaluations": first.evaluations * middle(self._draws(first, max(1, first.steps // 2))),
-            "saving": saving * self._saves(first),
-            "final": end(self._draws(first, first.steps)),
-            "files": files(self._draws(first, first.steps)),
-        }
+        end = self._all_draws(self.steps)
+        each = phases(size, self.steps, end, [self._all_draws(k) for k in self.evaluations])
+        first_end = self._draws(first, first.steps)
+        first_middle = [self._draws(first, max(1, first.steps // 2))] * first.evaluations
+        warm = phases(self._size(first), first.steps, first_end, first_middle)
+        warm["files"] = files(first_end)
         cold = sum(max(0.0, first.usage[phase] - seconds) for phase, seconds in warm.items())
         rest = first.usage["cpu_seconds"] - sum(first.usage[phase] for phase in PHASES)
-        written = files(self._all_draws(self.steps))
-        once: float = self.probe.start + rest + cold + written
+        once: float = self.probe.start + rest + cold + files(end)
         return once + self.passes * sum(each.values())
 
     def mib(self) -> float:
@@ -231,7 +216,7 @@ class Forecaster:
         points = [(self._draws(s, s.steps), float(s.disk)) for s in alike]
         files = max(fit_line(points)(self._all_draws(self.steps)), float(alike[-1].disk))
         checkpoints = fit_line([(self._draws(s, s.steps), float(s.checkpoint)) for s in alike])
-        kept = min(last.kept, self.passes * _count_saves(self.config, self.steps))
+        kept = min(last.kept, self.passes * self._saves(self.steps))
         files += kept * checkpoints(self._all_draws(self.steps)) + alike[-1].pictures
         files += last.repeated * (self.passes - 1)
         lines = (self.steps // int(self.config["record_every"]) + 1) * last.training_line

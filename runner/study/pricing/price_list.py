@@ -8,15 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runner.study.pricing.forecast import Forecast, makespan, words
+from runner.study.pricing.forecast import makespan, words
 from runner.study.pricing.price import Price, price_from_probe
-from runner.study.pricing.price_records import RecordedPrices, cost_key
 from runner.study.pricing.probes import measure_runs
+from runner.study.pricing.study_records import StudyRecords, cost_key
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out, show_count
 
 SOURCES = {"record": "from records", "probe": "from probes", "rough": "rough"}
-NO_TIME = 1e-9  # seconds
 KEPT_APART = 1.5  # a spread from which a range is shown
 
 
@@ -58,14 +57,12 @@ def price_runs(
     """Prices of runs: from records of equal runs, else from probes of ``seconds`` each, one for all
     runs of equal cost; without probes (None) from records of the same components.  No probe begins
     after ``ends`` of the monotonic clock."""
-    recorded = RecordedPrices(snapshot)
-    prices = {run.signature: recorded.price(run) for run in runs}
+    records = StudyRecords(snapshot, runs)
+    prices = {run.signature: records.price(run) for run in runs}
     open_runs = [run for run in runs if prices[run.signature] is None]
     found = {s: price for s, price in prices.items() if price is not None}
     if seconds is None:
-        forecast = Forecast(snapshot, open_runs, jobs)
-        rough = {r.signature: recorded.rough(r, forecast.seconds(r)) for r in open_runs}
-        return PriceList(found | rough)
+        return PriceList(found | {run.signature: records.rough_price(run) for run in open_runs})
     groups: dict[tuple[str, str, int], list[FrozenRun]] = {}
     for run in open_runs:
         key = run.experiment, cost_key(run.config, run.data), int(run.config["replicates"])
@@ -130,7 +127,7 @@ def _add(prices: Sequence[Price]) -> Price:
         mib=max(memory, default=None),
         megabytes=sum(disk) if disk else None,
         source=_join((price.source for price in prices), ", "),
-        spread=sum(price.cpu * price.spread for price in prices) / max(cpu, NO_TIME),
+        spread=sum(price.cpu * price.spread for price in prices) / cpu if cpu else 1.0,
         note=_join(price.note for price in prices),
     )
 

@@ -7,13 +7,13 @@ caches; then two lengths n₁ < n₂, chosen so that the training of the last ta
 
 from __future__ import annotations
 
-import json
 import math
 import resource
 import shutil
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from components.metrics.names import COST_PREFIX
 from runner.record import usage
@@ -56,41 +56,48 @@ class Sample:
     evaluations: int  # on the way
 
 
-def measure(
-    config: dict[str, Any], experiment: str, seconds: float, tell: IO[str], again: bool = False
-) -> None:
-    """Measures miniatures of a run, and writes a line about each to ``tell``; ``again``: only the
-    first, which now finds compiled code on disk."""
+@dataclass
+class Probe:
+    """Measurements of a run's miniatures, the first with all that happens once in a process."""
+
+    total: int = 0  # steps of the run
+    vectorised: bool = False
+    axis: str = "steps"  # what was shortened: steps | replicates | nothing
+    start: float = 0.0  # CPU seconds from the start of a process to the first miniature
+    base_mib: float = 0.0  # memory of imports that a fork does not count
+    samples: list[Sample] = field(default_factory=list)
+    error: str = ""
+    late: str = ""  # it was stopped
+    seconds: float = 0.0  # CPU seconds that the probe itself took
+
+
+def measure(config: dict[str, Any], experiment: str, seconds: float) -> Iterator[Probe]:
+    """Measures miniatures of a run in this process; the probe after each of them."""
     import torch
 
     from runner.execution.assembly import load_problem, total_steps
     from runner.execution.rng import Streams
+    from runner.study.pricing import preloaded
 
-    def say(**facts: Any) -> None:
-        tell.write(json.dumps(facts) + "\n")
-        tell.flush()
-
-    mib = usage.resident_mib()
+    base_mib = max(0.0, preloaded.MIB - usage.resident_mib())
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         config = config | {"output_dir": folder, "tracking": False, "keep_diff": False}
         job = _prepare(config, experiment)
-        start = usage.cpu_now()
+        start = preloaded.START + usage.cpu_now()
         R = job.settings.replicates if job.is_vectorised else 1
         rng = Streams(job.settings.seed, 0, torch.device(job.settings.device))
         total = total_steps(job, load_problem(job, rng, R))
         axis = _axis(job, total)
-        say(total=total, vectorised=job.is_vectorised, axis=axis, start=start, mib=mib)
-        done: list[Sample] = []
+        probe = Probe(total, job.is_vectorised, axis, start, base_mib)
         size = {"steps": FEWEST_STEPS, "replicates": max(1, R // 8)}.get(axis, total)
         whole = R if axis == "replicates" else total
         while size:
-            done.append(_run(_shrink(config, axis, size, total, R), experiment))
-            say(sample=asdict(done[-1]), again=again)
-            if again:
-                return
+            probe.samples.append(_run(_shrink(config, axis, size, total, R), experiment))
+            probe.seconds = usage.cpu_now()
+            yield probe
             limit_cpu(patience(seconds))
-            config = config | _without_costly(done, seconds)
-            size = _next_size(done, whole, axis, seconds, job.settings.replicates > R)
+            config = config | _without_costly(probe.samples, seconds)
+            size = _next_size(probe.samples, whole, axis, seconds, job.settings.replicates > R)
 
 
 def _prepare(config: dict[str, Any], experiment: str) -> Job:

@@ -7,14 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_studies import made_run, made_snapshot
 from support.runs.made_records import made_record
 
 from runner.record import facts, index
 from runner.record.index import FOLDER, RecordSummary, load_entries, read_summaries
-from runner.study.pricing.forecast import rates_from_records
+from runner.study.pricing.study_records import StudyRecords
 from runner.system.clean import find_leftovers
 
 N = 60  # more than WRITE_AFTER
@@ -95,9 +97,12 @@ def test_rates_are_those_of_done_records(experiment):
     expected: dict[tuple, list[float]] = {}
     for i in range(N):
         if i % 4 in (0, 2) and i not in (8, 12):
-            kind = ("made", "bnn", "sgld", None, i % 4 == 2, False)
+            kind = ("made", "made", "bnn", "sgld", None, i % 4 == 2, False)
             expected.setdefault(kind, []).append(10.0 + i)
-    assert rates_from_records(experiment) == expected == rates_from_records(experiment)
+    run = made_run("a")
+    snapshot = made_snapshot(experiment.parent, run)
+    for _ in range(2):
+        assert StudyRecords(snapshot, [replace(run, experiment="made")]).rates == expected
 
 
 @pytest.mark.parametrize("in_place", [False, True])

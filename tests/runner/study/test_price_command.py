@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 import yaml
+from made_studies import made_run, made_snapshot
 
-from runner.errors import ConfigError
+from runner.disk.atomic import alive
+from runner.errors import ConfigError, RunFailure
 from runner.record.usage import PHASES
 from runner.study import snapshot, study
 from runner.study.job_pool import JobPool
-from runner.study.pricing import budget, price_command
+from runner.study.pricing import budget, price_command, probes
 from runner.study.pricing.price import Price
 from runner.study.pricing.price_list import PriceList, price_runs
-from runner.study.pricing.probes import Prober
 from runner.study.snapshot import FrozenRun, Snapshot
 
 ROWS: list[dict[str, object]] = [
@@ -46,93 +48,122 @@ def path(tmp_path):
     return file
 
 
-def test_a_price_of_each_row_and_nothing_is_written(path, tmp_path, capfd):
+@pytest.fixture
+def frozen(path, tmp_path):
+    return snapshot.take(study.load_study(str(path)), "small", [], tmp_path, [])
+
+
+def price(path, outputs, *words):
+    return price_command.main(["price", str(path), "--output-dir", str(outputs), *words])
+
+
+def test_rows_and_mistakes_are_priced_and_nothing_is_written(path, tmp_path, capfd):
+    path.write_text(yaml.safe_dump(DEFINITION))
     outputs = tmp_path / "outputs"
-    words = [str(path), "--output-dir", str(outputs), "--jobs", "1", "--probe-seconds", "0.5"]
-    assert price_command.main(["price", *words, "--json"]) == 0
+    assert price(path, outputs, "--jobs", "1", "--probe-seconds", "0.5", "--json") == 1
     assert not outputs.exists()
-    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines() if line[:1] == "{"]
-    assert [line["row"] for line in lines] == ["SGLD", "HMC", "all"]
-    for line in lines:
+    printed = [json.loads(line) for line in capfd.readouterr().out.splitlines() if line[:1] == "{"]
+    lines = {line["row"]: line for line in printed}
+    assert list(lines) == ["SGLD", "HMC", "wrong", "all"]
+    wrong = lines.pop("wrong")
+    assert (wrong["unpriced"], wrong["source"]) == (1, "")
+    assert "step_size" in wrong["error"], "the key to change"
+    for line in lines.values():
         assert line["source"] == "probe"
         assert 0.5 < line["cpu_seconds_low"] < line["cpu_seconds"] < line["cpu_seconds_high"] < 120
         assert 100 < line["peak_mib"] < 2000
         assert 0 < line["disk_mb"] < 50
-    assert lines[2]["cpu_seconds"] == pytest.approx(
-        lines[0]["cpu_seconds"] + lines[1]["cpu_seconds"], abs=0.3
-    )
+    parts = lines["SGLD"]["cpu_seconds"] + lines["HMC"]["cpu_seconds"]
+    assert lines["all"]["cpu_seconds"] == pytest.approx(parts, abs=0.3)
 
 
-def test_a_run_that_fails_is_an_error_in_its_line_and_the_others_go_on(tmp_path, capfd):
-    file = tmp_path / "small.yaml"
-    file.write_text(yaml.safe_dump(DEFINITION | {"rows": [ROWS[2], ROWS[0]]}))
-    words = [str(file), "--output-dir", str(tmp_path / "o"), "--jobs", "1"]
-    assert price_command.main(["price", *words, "--probe-seconds", "0.5"]) == 1
-    wrong, right = capfd.readouterr().out.splitlines()[-4:-2]
-    assert wrong.startswith("wrong\t1\t–")
-    assert "error: " in wrong
-    assert "step_size" in wrong, "the key to change"
-    assert right.startswith("SGLD\t1\t")
-    assert "error" not in right
-
-
-def test_a_probe_that_is_killed_is_an_error_of_its_run_and_leaves_no_folder(path, tmp_path):
-    definition = study.load_study(str(path))
-    frozen = snapshot.take(definition, "small", [], tmp_path, [])
-    prober = Prober(0.5)
-    folder = Path(prober.folder.name)
-    os.killpg(prober.process.pid, signal.SIGKILL)
-    probe = prober.measure(frozen.runs[0])
+def test_a_probe_that_dies_is_an_error_of_its_run(frozen, tmp_path):
+    process = probes.ProbeProcess(frozen.runs[0], 0.5, str(tmp_path))
+    process.process.kill()
+    process.process.join()
+    assert not process.is_running()
+    probe = process.stop()
     assert (probe.samples, probe.error) == ([], "its probe ended without a word")
-    (folder / "left").mkdir()
-    prober.stop()
-    assert not folder.exists()
 
 
-def test_a_probe_ends_with_the_process_that_asked_for_it(path, tmp_path):
+def test_a_late_probe_is_stopped(frozen, tmp_path):
+    process = probes.ProbeProcess(frozen.runs[0], 0.5, str(tmp_path))
+    process.ends = 0.0
+    assert not process.is_running()
+    assert process.stop().late == "took more than 45 s"
+    assert process.process.exitcode == -signal.SIGKILL
+
+
+def test_ctrl_c_ends_the_probes_and_their_folder(frozen, monkeypatch):
+    processes: list[probes.ProbeProcess] = []
+    folders: list[Path] = []
+
+    def interrupt(prober):
+        processes.extend(prober.processes)
+        folders.append(Path(prober.folder))
+        assert folders[0].is_dir()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    monkeypatch.setattr(probes.Prober, "collect", interrupt)
+    with pytest.raises(RunFailure, match="interrupted while runs were probed; nothing was run"):
+        probes.measure_runs(frozen.runs, 2, 600.0, lambda *_: None)
+    assert [process.process.exitcode for process in processes] == [-signal.SIGKILL] * 2
+    assert not folders[0].exists()
+
+
+ASK = """
+import sys, time
+from runner.study import snapshot
+from runner.study.pricing.probes import CONTEXT, PRELOADED, ProbeProcess
+if __name__ == "__main__":
+    CONTEXT.set_forkserver_preload(PRELOADED)
+    run = snapshot.load("small", __import__("pathlib").Path(sys.argv[1])).runs[0]
+    run.config["steps"] = 10**9
+    process = ProbeProcess(run, 600.0, sys.argv[1])
+    print(process.process.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_probe_ends_with_the_process_that_asked_for_it(frozen, tmp_path):
     """A price that is killed leaves no probe behind."""
-    run = snapshot.take(study.load_study(str(path)), "small", [], tmp_path, []).runs[0]
-    prober = Prober(600.0)
-    request = {"id": "1", "experiment": run.experiment, "config": run.config | {"steps": 10**9}}
-    server = prober.process
-    try:
-        server.stdin.write(json.dumps(request | {"seconds": 600.0}) + "\n")
-        server.stdin.flush()
-        assert any('"total"' in line for line in server.stdout), "the fork is at work"
-        server.stdin.close()
-        assert server.wait(timeout=30) == 1
-        with pytest.raises(ProcessLookupError):
-            os.killpg(server.pid, 0)
-    finally:
-        prober.stop()
+    snapshot.save(frozen)
+    (tmp_path / "ask.py").write_text(ASK)
+    command = [sys.executable, str(tmp_path / "ask.py"), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as asking:
+        probe = int(asking.stdout.readline())
+        os.kill(probe, 0)
+        asking.kill()
+    deadline = time.monotonic() + 30.0
+    while alive(probe) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive(probe)
 
 
-def test_no_probe_begins_once_its_share_of_the_budget_is_spent(path, tmp_path):
-    frozen = snapshot.take(study.load_study(str(path)), "small", [], tmp_path, [])
+def test_no_probe_begins_once_its_share_of_the_budget_is_spent(frozen):
     listed = price_runs(frozen, frozen.runs, 1, 0.5, time.monotonic() - 1.0)
-    told = {price.error for price in listed.prices.values()}
-    assert told == {"half of the budget was spent before its probe"}
+    errors = {price.error for price in listed.prices.values()}
+    assert errors == {"half of the budget was spent before its probe"}
 
 
 def test_without_probes_nothing_is_known_of_runs_without_records(path, tmp_path, capsys):
-    words = [str(path), "--output-dir", str(tmp_path / "outputs"), "--no-probe"]
-    assert price_command.main(["price", *words]) == 1
+    assert price(path, tmp_path / "outputs", "--no-probe") == 1
     assert "error: no record is like it; leave --no-probe out" in capsys.readouterr().out
 
 
 def test_a_run_that_is_done_is_the_price_of_its_like(path, tmp_path, capfd):
     outputs = tmp_path / "outputs"
-    words = [str(path), "--output-dir", str(outputs)]
-    assert study.main(["study", *words, "--only", "label=SGLD"]) == 0
+    only = ("--only", "label=SGLD")
+    assert study.main(["study", str(path), "--output-dir", str(outputs), *only]) == 0
     (record,) = outputs.glob("mog/*/run.json")
     usage = json.loads(record.read_text())["usage"]
     assert usage["passes"] == 1
     assert sum(usage[phase] for phase in PHASES) <= usage["cpu_seconds"] + 0.01
     assert usage["start"] > 0.5, "imports of a process of its own"
-    assert price_command.main(["price", *words, "--only", "label=SGLD"]) == 0
+    assert price(path, outputs, *only) == 0
     assert "nothing is left to run" in capfd.readouterr().out
-    words += ["--as", "again", "seed=5", "--no-probe", "--json", "--only", "label=SGLD"]
-    assert price_command.main(["price", *words]) == 0
+    assert price(path, outputs, *only, "--as", "again", "seed=5", "--no-probe", "--json") == 0
     line = json.loads(capfd.readouterr().out.splitlines()[0])
     assert (line["source"], line["row"]) == ("record", "SGLD")
     assert line["cpu_seconds"] == pytest.approx(usage["cpu_seconds"], abs=0.1)
@@ -164,35 +195,35 @@ def test_a_budget_takes_the_important_row_and_says_what_is_left_out(
 ):
     words = ["study", str(path), "--output-dir", str(tmp_path), "--jobs", "1", "--budget"]
     assert study.main([*words, "2m"]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert launched == ["HMC"]
-    assert "rows that fit: 1, runs: 1, about 50 s with 1 at a time" in told
-    assert "left out SGLD: about 2 min" in told
-    assert f"the rest runner study {path} --output-dir {tmp_path}" in told
+    assert "rows that fit: 1, runs: 1, about 50 s with 1 at a time" in printed
+    assert "left out SGLD: about 2 min" in printed
+    assert f"the rest runner study {path} --output-dir {tmp_path}" in printed
     assert study.main([*words, "1h"]) == 0
     assert launched == ["HMC", "SGLD"], "the most important first"
     assert "left out" not in capsys.readouterr().out
 
 
-def test_a_wrong_budget_is_refused_before_anything_is_frozen(path, tmp_path):
-    outputs = tmp_path / "outputs"
-    words = ["study", str(path), "--output-dir", str(outputs)]
-    with pytest.raises(ConfigError, match=r"--budget tonight: .* such as 30m, 8h or 2d"):
-        study.main([*words, "--budget", "tonight"])
-    with pytest.raises(ConfigError, match="is time on this machine, and hydra/launcher=slurm"):
-        study.main([*words, "--budget", "8h", "hydra/launcher=slurm"])
-    with pytest.raises(ConfigError, match="--probe-seconds 0: must be > 0"):
-        price_command.main(["price", str(path), "--probe-seconds", "0"])
-    assert not outputs.exists()
+@pytest.mark.parametrize(("words", "message"), [
+    ("study --budget tonight", r"--budget tonight: .* such as 30m, 8h or 2d"),
+    ("study --budget 8h hydra/launcher=slurm", "is time on this machine, and hydra/launcher=slurm"),
+    ("price --probe-seconds 0", "--probe-seconds 0: must be > 0"),
+    ("price hydra/launcher=slurm", "price: is of this machine, and hydra/launcher=slurm has others"),
+])  # fmt: skip
+def test_a_wrong_budget_is_refused_before_anything_is_frozen(path, tmp_path, words, message):
+    command, *rest = words.split()
+    main = {"study": study.main, "price": price_command.main}[command]
+    with pytest.raises(ConfigError, match=message):
+        main([command, str(path), "--output-dir", str(tmp_path / "outputs"), *rest])
+    assert not (tmp_path / "outputs").exists()
 
 
 def test_a_pool_leaves_out_what_is_taken_from_those_that_wait(tmp_path):
-    runs = [FrozenRun(name, name, {}, [], "e", name, "d", {"threads": 1}) for name in "ab"]
-    definition = study.load_study  # the snapshot needs no study here
-    frozen = Snapshot("s", definition, "now", "", [], runs, tmp_path)  # type: ignore[arg-type]
+    runs = [made_run(name, threads=1) for name in "ab"]
     ended = []
     pool = JobPool(
-        frozen,
+        made_snapshot(tmp_path, *runs),
         1,
         lambda run, *_: ended.append(run.name),
         command=lambda *_: [sys.executable, "-c", ""],
