@@ -10,130 +10,30 @@ the sweep's folder.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError, display_path
-from runner.record.facts import read_facts_or_warn
-from runner.statistics.standard_error import mean_se
-from runner.sweep.outcomes import JOBS_FOLDER, JobOutcome, read_outcomes
+from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
+from runner.sweep.rows import SweepRow, describe_states, read_rows, score_names, to_frame
 from runner.terminal.arguments import Parser, add_json, existing_folder
 from runner.terminal.plain import plain_value
 from runner.terminal.printer import mean_and_se, out
 from runner.terminal.tables import measure_words, print_json, print_table, print_uncut
 
 if TYPE_CHECKING:
-    import pandas as pd
     from optuna import Study
+    from rich.table import Table
 
 SHOWN = 5  # scores on the terminal
 ROWS = 40  # rows on the terminal
 SMOKE_NOTE = "smoke runs have few steps on small data: their scores do not rank the settings"
 MAX_REASON_CHARACTERS = 300  # characters of why a job failed
-# columns that do not distinguish rows
-OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir")
 
 
-@dataclass(frozen=True)
-class SweepRow:
-    """Jobs that differ only in the seed."""
-
-    overrides: dict[str, str]  # keys that differ between rows
-    jobs: list[JobOutcome]
-    scores: dict[str, list[float]]  # over all seeds and replicates that are done
-
-    @property
-    def seeds(self) -> str:
-        return ", ".join(dict.fromkeys(job.values().get("seed", "") for job in self.jobs)).strip(
-            ", "
-        )
-
-    @property
-    def state(self) -> str:
-        counts = Counter(job.state for job in self.jobs)
-        return (
-            next(iter(counts))
-            if len(counts) == 1
-            else ", ".join(f"{n} {state}" for state, n in counts.items())
-        )
-
-    @property
-    def is_smoke(self) -> bool:
-        """True if a record of the row is of a smoke run."""
-        return any((read_facts_or_warn(folder) or {}).get("smoke") for folder in self.records)
-
-    @property
-    def marked_state(self) -> str:
-        """The state, with a mark on smoke runs."""
-        return f"{self.state}, smoke" if self.is_smoke else self.state
-
-    @property
-    def records(self) -> list[Path]:
-        return list(dict.fromkeys(job.folder for job in self.jobs if job.folder is not None))
-
-
-def rows(outcomes: Iterable[JobOutcome]) -> list[SweepRow]:
-    """One row for each setting, in the order of the first job that had it."""
-    settings: dict[tuple[tuple[str, str], ...], list[JobOutcome]] = {}
-    for outcome in outcomes:
-        overrides = {
-            key: value
-            for key, value in outcome.values().items()
-            if key not in OWN and not key.startswith("hydra")
-        }
-        settings.setdefault(tuple(sorted(overrides.items())), []).append(outcome)
-    keys = dict.fromkeys(key for outcomes in settings.values() for key in outcomes[0].values())
-    differ = [
-        key
-        for key in keys
-        if key not in OWN and len({dict(setting).get(key) for setting in settings}) > 1
-    ]
-    return [
-        SweepRow({key: dict(setting).get(key, "") for key in differ}, jobs, _scores(jobs))
-        for setting, jobs in settings.items()
-    ]
-
-
-def _scores(jobs: list[JobOutcome]) -> dict[str, list[float]]:
-    scores: dict[str, list[float]] = {}
-    for folder in dict.fromkeys(
-        job.folder for job in jobs if job.state == "done" and job.folder is not None
-    ):
-        for name, values in ((read_facts_or_warn(folder) or {}).get("result") or {}).items():
-            if "/" not in name:
-                scores.setdefault(name, []).extend(values)
-    return scores
-
-
-def frame(found: list[SweepRow], best: Sequence[SweepRow] = ()) -> pd.DataFrame:
-    """All scores of all rows: mean, SE and number of values of each."""
-    import pandas as pd
-
-    names = dict.fromkeys(name for row in found for name in row.scores)
-    lines = []
-    for row in found:
-        line: dict[str, object] = {**row.overrides, "seeds": row.seeds}
-        for name in names:
-            values = row.scores.get(name)
-            line[name], line[f"{name} SE"] = mean_se(values) if values else (None, None)
-        line["n"] = max((len(values) for values in row.scores.values()), default=0)
-        line["state"] = row.state
-        line["smoke"] = row.is_smoke
-        if best:
-            line["best"] = row in best
-        line["records"] = " ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records)
-        line["failed because"] = "; ".join(
-            dict.fromkeys(job.message for job in row.jobs if job.state == "failed")
-        )
-        lines.append(line)
-    return pd.DataFrame(lines)
-
-
-def cell(values: list[float] | None) -> str:
+def to_cell(values: list[float] | None) -> str:
     """Mean ± SE of the scores."""
     return mean_and_se(values) if values else "–"
 
@@ -146,95 +46,78 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     outcomes = read_outcomes(sweep)
     if not outcomes:
         return 0
-    sweep_rows = rows(outcomes)
-    names = list(dict.fromkeys(name for row in sweep_rows for name in row.scores))
+    rows = read_rows(outcomes)
     study = _study(sweep, best_is_shown)
-    best = [] if study is None else mark_best(sweep_rows, study)
-    _write(sweep, sweep_rows, names, best, study)
-    failed = [job for job in outcomes if job.state == "failed"]
-    counts = Counter(job.state for job in outcomes)
-    out.print(
-        Text.assemble(
-            "\n", ("sweep", "bold"), f": {', '.join(f'{n} {state}' for state, n in counts.items())}"
-        )
-    )
+    best = [] if study is None else mark_best(rows, study)
+    _write(sweep, rows, best, study)
+    counts = describe_states(outcomes, counted=True)
+    out.print(Text.assemble("\n", ("sweep", "bold"), f": {counts}"))
     if not best_is_shown:
-        _show_rows(sweep_rows, names, best)
-    _show_remarks(sweep_rows, failed)
+        _show_rows(rows, best)
+    if any(row.is_smoke for row in rows):
+        out.print(f"smoke    {SMOKE_NOTE}", style="yellow")
+    failed = [job for job in outcomes if job.state == "failed"]
+    shown_keys = {*rows[0].overrides, "seed"}
+    for job in failed:
+        settings = " ".join(f"{k}={v}" for k, v in job.values().items() if k in shown_keys)
+        reason = job.message[:MAX_REASON_CHARACTERS]
+        out.print(f"failed   job {job.number} ({settings}): {reason}", style="red")
     if (logs := sweep / ".submitit").is_dir():
         out.print(f"logs     of each job: {display_path(logs)}")
-    out.print(
-        f"written  {display_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {display_path(sweep)}"
-    )
+    csv = display_path(sweep / "sweep.csv")
+    out.print(f"written  {csv}, sweep.html; runner sweep {display_path(sweep)}")
     return len(failed)
 
 
-def _show_remarks(sweep_rows: list[SweepRow], failed: list[JobOutcome]) -> None:
-    """A line on smoke runs, if there are any, and one for each failed job."""
-    if any(row.is_smoke for row in sweep_rows):
-        out.print(f"smoke    {SMOKE_NOTE}", style="yellow")
-    for job in failed:
-        settings = " ".join(
-            f"{k}={v}"
-            for k, v in job.values().items()
-            if k in sweep_rows[0].overrides or k == "seed"
-        )
-        out.print(
-            f"failed   job {job.number} ({settings}): {job.message[:MAX_REASON_CHARACTERS]}",
-            style="red",
-        )
-
-
-def _show_rows(sweep_rows: list[SweepRow], names: list[str], best: list[SweepRow]) -> None:
+def _show_rows(rows: list[SweepRow], best: list[SweepRow]) -> None:
     """Show the first rows, and as many scores as fit, and say how many more there are."""
-    from rich.table import Table
-
-    varied = list(sweep_rows[0].overrides) or ["settings"]
-
-    def lay_out(n_scores: int) -> list[list[str]]:
-        header = [*varied, "seeds", *names[:n_scores], "state", "record"]
-        rows = sweep_rows[:ROWS]
-        return [header, *(_line(row, names[:n_scores], row in best) for row in rows)]
-
-    def draw(n_scores: int) -> Table:
-        table = Table()
-        header, *lines = lay_out(n_scores)
-        for i, name in enumerate(header):
-            is_number = len(varied) <= i < len(header) - 2
-            table.add_column(name, justify="right" if is_number else "left")
-        for line in lines:
-            table.add_row(*line)
-        return table
-
+    names = score_names(rows)
     shown = min(SHOWN, len(names))
     if out.is_terminal:
-        while shown > 1 and measure_words(draw(shown)) > out.width:
+        while shown > 1 and measure_words(_draw(rows, names[:shown], best)) > out.width:
             shown -= 1
-        print_uncut(draw(shown))
+        print_uncut(_draw(rows, names[:shown], best))
     else:
-        print_table("", (), lay_out(shown))
+        print_table("", (), _lay_out(rows, names[:shown], best))
     hidden = []
-    if len(sweep_rows) > ROWS:
-        hidden.append(f"{len(sweep_rows) - ROWS} more rows")
-    if len(names) > shown:
-        more = names[shown:]
+    if len(rows) > ROWS:
+        hidden.append(f"{len(rows) - ROWS} more rows")
+    if more := names[shown:]:
         dots = ", …" if len(more) > SHOWN else ""
         hidden.append(f"{len(more)} more scores ({', '.join(more[:SHOWN])}{dots})")
     if hidden:
         out.print(f"{' and '.join(hidden)} in sweep.csv")
 
 
-def _line(row: SweepRow, names: list[str], is_best: bool) -> list[str]:
-    """Settings, seeds, scores, state and the first records of a row."""
-    records = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records[:2])
-    more = f" and {len(row.records) - 2} more" if len(row.records) > 2 else ""
-    return [
-        *(row.overrides.values() or ["all alike"]),
-        row.seeds or "–",
-        *(cell(row.scores.get(name)) for name in names),
-        f"★ {row.marked_state}" if is_best else row.marked_state,
-        records + more,
-    ]
+def _lay_out(rows: list[SweepRow], names: list[str], best: list[SweepRow]) -> list[list[str]]:
+    """Header and lines: settings, seeds, scores, state and the first records of each row."""
+    lines = [[*(rows[0].overrides or ["settings"]), "seeds", *names, "state", "record"]]
+    for row in rows[:ROWS]:
+        records = row.record_names
+        more = f" and {len(records) - 2} more" if len(records) > 2 else ""
+        scores = row.scores
+        lines.append([
+            *(row.overrides.values() or ["all alike"]),
+            row.seeds or "–",
+            *(to_cell(scores.get(name)) for name in names),
+            f"★ {row.marked_state}" if row in best else row.marked_state,
+            ", ".join(records[:2]) + more,
+        ])  # fmt: skip
+    return lines
+
+
+def _draw(rows: list[SweepRow], names: list[str], best: list[SweepRow]) -> Table:
+    from rich.table import Table
+
+    table = Table()
+    header, *lines = _lay_out(rows, names, best)
+    n_settings = len(header) - len(names) - 3
+    for i, name in enumerate(header):
+        is_number = n_settings <= i < len(header) - 2
+        table.add_column(name, justify="right" if is_number else "left")
+    for line in lines:
+        table.add_row(*line)
+    return table
 
 
 def _study(sweep: Path, is_shown: bool) -> Study | None:
@@ -257,31 +140,28 @@ def _study(sweep: Path, is_shown: bool) -> Study | None:
     return study
 
 
-def mark_best(found: Sequence[SweepRow], study: Study) -> list[SweepRow]:
+def mark_best(rows: Sequence[SweepRow], study: Study) -> list[SweepRow]:
     """The rows of the best trials for one objective, or of the Pareto front."""
     from runner.sweep.search_space import params_to_overrides
-    from runner.sweep.trials import completed_trials, pareto_front
+    from runner.sweep.trials import pareto_front
 
     front = pareto_front(study)
-    best = [
-        set(params_to_overrides(t.params)) for t in completed_trials(study) if t.number in front
-    ]
+    trials = [trial for trial in study.get_trials(deepcopy=False) if trial.number in front]
+    best = [set(params_to_overrides(trial.params)) for trial in trials]
     return [
         row
-        for row in found
+        for row in rows
         if any(params <= set(job.overrides) for params in best for job in row.jobs)
     ]
 
 
-def _write(
-    sweep: Path, found: list[SweepRow], names: list[str], best: list[SweepRow], study: Study | None
-) -> None:
+def _write(sweep: Path, rows: list[SweepRow], best: list[SweepRow], study: Study | None) -> None:
     """``sweep.csv`` with all scores, and ``sweep.html`` to be read, with Optuna's figures."""
     import jinja2
 
     from runner.terminal.csv_cells import escape_table
 
-    write_text(sweep / "sweep.csv", escape_table(frame(found, best)).to_csv(index=False))
+    write_text(sweep / "sweep.csv", escape_table(to_frame(rows, best)).to_csv(index=False))
     figures: list[tuple[str, str]] = []
     if study is not None and best:
         from runner.sweep.optuna_report import fragment, importances
@@ -292,12 +172,12 @@ def _write(
     )
     html = templates.get_template("table.html.j2").render(
         name=sweep.name,
-        rows=found,
-        names=names,
-        cell=cell,
+        rows=rows,
+        names=score_names(rows),
+        cell=to_cell,
         best=best,
         figures=figures,
-        smoke_note=SMOKE_NOTE if any(row.is_smoke for row in found) else "",
+        smoke_note=SMOKE_NOTE if any(row.is_smoke for row in rows) else "",
     )
     write_text(sweep / "sweep.html", html)
 
@@ -318,7 +198,7 @@ def main(argv: list[str]) -> int:
         near = f"; of this folder are: {', '.join(sweeps[-5:])}" if sweeps else ""
         raise ConfigError(f"{sweep}: no folder of a sweep, it has no {JOBS_FOLDER}/{near}")
     if arguments.json:
-        lines = frame(rows(read_outcomes(sweep.resolve()))).to_dict("records")
+        lines = to_frame(read_rows(read_outcomes(sweep.resolve())), []).to_dict("records")
         print_json({str(name): value for name, value in line.items()} for line in lines)
         return 0
     show(sweep.resolve())
