@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from components.metrics.names import base_name, score_names
-from runner.compose.objectives import Objective
+from runner.compose.objectives import DIRECTION_KEY, Objective, single
 from runner.compose.overrides import explicit_keys, split_hydra_config
 from runner.errors import ConfigError, nearest
 
@@ -105,16 +105,58 @@ def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> SearchProperties 
     )
 
 
+class Goal(NamedTuple):
+    """What a search optimises: ``default`` names the score that is followed without ``objective=``,
+    ``lines`` say it all."""
+
+    objectives: Sequence[Objective]
+    default: str | None
+    lines: list[str]
+
+
+def settle_goal(
+    composed: DictConfig,
+    overrides: Sequence[str],
+    objectives: Sequence[Objective],
+    direction: str | None,
+) -> Goal:
+    """What is optimised, given a trial composed with ``overrides``.
+
+    Raises:
+        ConfigError: nobody knows where the objective should go, or the trial, which would
+            say so, is a mistake.
+    """
+    metric: str | None = composed.get("objective")
+    default: str | None = None
+    mistake: ConfigError | None = None
+    try:
+        facts = search_facts(composed, overrides)
+    except ConfigError as error:  # of this trial; others may have none
+        facts = None
+        mistake = error
+    if not objectives:
+        if metric is None and facts is not None:
+            metric = default = facts.default_objective
+        if metric is None and direction is None:
+            raise mistake or ConfigError(
+                f"objective: not given; name the score that is searched by, or {DIRECTION_KEY}=…"
+            )
+        objectives = [single(metric or "objective", direction)]
+    if facts is not None:
+        facts.check(objectives)
+    return Goal(objectives, default, describe_objectives(objectives, default is not None, facts))
+
+
 def describe_objectives(
-    objectives: Sequence[Objective], is_default: bool, of: SearchProperties | None
+    objectives: Sequence[Objective], is_default: bool, facts: SearchProperties | None
 ) -> list[str]:
     """Objective, direction and rows of the search; then each contradictory direction.
 
     A direction is contradictory if it differs from its score's own.
     """
     goals = " and ".join(f"{one.metric}: {one.direction}" for one in objectives)
-    kind = of.kind if of is not None else "such"
+    kind = "such" if facts is None else facts.kind
     default = f" (no objective= is given: the default of {kind} problems)" if is_default else ""
-    rows = f"; {of.rows}" if of is not None and of.rows else ""
+    rows = f"; {facts.rows}" if facts is not None and facts.rows else ""
     against = [f"note     {line}" for one in objectives if (line := one.contradiction) is not None]
     return [f"search   {goals}{default}{rows}", *against]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,33 @@ FILES = (SQLITE_SCHEME, JOURNAL_SCHEME)  # storages that are a file
 SAMPLERS = ("tpe", "random", "grid", "gp", "cmaes", "qmc", "nsgaii")
 SINGLE_OBJECTIVE_SAMPLERS = ("cmaes",)
 PRUNERS = ("none", "median", "halving", "hyperband")
+
+
+def parse_space(overrides: Iterable[Override]) -> tuple[dict[str, BaseDistribution], list[str]]:
+    """Search spaces by key, and the overrides that are fixed; of one key the last counts.
+
+    Raises:
+        ConfigError: there is nothing to search, or it is the objective.
+    """
+    by_key: dict[str, Override] = {}
+    for override in overrides:
+        by_key.pop(override.get_key_element(), None)  # the place of the last counts too
+        by_key[override.get_key_element()] = override
+    space = {key: distribution(one) for key, one in by_key.items() if one.is_sweep_override()}
+    if not space:
+        raise ConfigError(
+            "hydra/sweeper=optuna: nothing to search; write e.g. 'inference.lr=tag(log, interval(1e-4, 1e-1))'"
+        )
+    if "objective" in space:
+        raise ConfigError(
+            "objective: a search has one; give it a single value, or several in hydra.sweeper.objectives"
+        )
+    fixed = [
+        key if override.is_delete() else f"{key}={override.get_value_element_as_str()}"
+        for key, override in by_key.items()
+        if key not in space
+    ]
+    return space, fixed
 
 
 def distribution(override: Override) -> BaseDistribution:

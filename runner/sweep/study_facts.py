@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import socket
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runner.compose.objectives import Objective
 from runner.compose.settings import signed_overrides
+from runner.disk.atomic import alive
+from runner.errors import ConfigError
+from runner.sweep.search_space import pruner
 
 if TYPE_CHECKING:
+    from optuna import Study
     from optuna.distributions import BaseDistribution
+    from optuna.storages import BaseStorage
 
 Facts = dict[str, Any]
 
@@ -27,17 +34,55 @@ def build_study_facts(
     }
 
 
-def upgrade_study_facts(attributes: Mapping[str, Any], default: Facts) -> Facts:
-    """Facts that a study began with, in today's format.
+def open_study(
+    name: str,
+    store: BaseStorage,
+    objectives: Sequence[Objective],
+    rule: tuple[str, int, int, int],
+    facts: Facts,
+) -> Study:
+    """The study of that name, made if there is none, or if it holds only failures of another search.
 
-    Older facts of a single objective had only the direction.
+    Args:
+        rule: pruner, startup trials, warm-up steps and reduction.
+
+    Raises:
+        ConfigError: it is one of another search, or another process is at work on it.
     """
-    facts: Facts = attributes.get("facts", default)
-    if isinstance(facts["direction"], str) and attributes.get("objectives", ["objective"]) != [
-        "objective"
-    ]:
-        return facts | {"direction": [f"{attributes['objectives'][0]} {facts['direction']}"]}
-    return facts
+    import optuna
+    from optuna.study import StudyDirection
+    from optuna.trial import TrialState
+
+    study = optuna.create_study(
+        study_name=name,
+        storage=store,
+        load_if_exists=True,
+        directions=[StudyDirection[one.direction.upper()] for one in objectives],
+        pruner=pruner(*rule),
+    )
+    before = study.user_attrs.get("facts", facts)
+    if before != facts:
+        if any(t.state != TrialState.FAIL for t in study.get_trials(deepcopy=False)):
+            raise ConfigError(
+                f"hydra.sweeper.study_name={name}: begun with another {apart(before, facts)}; give this sweep another name"
+            )
+        optuna.delete_study(study_name=name, storage=store)
+        return open_study(name, store, objectives, rule, facts)
+    holder = study.user_attrs.get("held by")
+    if holder and _is_process_alive(holder):
+        raise ConfigError(
+            f"study {name} is already being swept (process {holder}); wait for it, or give another name"
+        )
+    return study
+
+
+def _is_process_alive(holder: str) -> bool:
+    """True if ``host:process`` is another living process of this machine.
+
+    A process of another machine is assumed to be alive.
+    """
+    host, _, pid = holder.rpartition(":")
+    return host != socket.gethostname() or (int(pid) != os.getpid() and alive(int(pid)))
 
 
 def name_of(facts: Facts) -> str:
@@ -48,13 +93,11 @@ def name_of(facts: Facts) -> str:
 def apart(before: Facts, now: Facts) -> str:
     """The first fact that changed, and how: "fixed (it had steps=100)"."""
     name = next(key for key in now if before[key] != now[key])
-    was = before[name]
-    new = now[name]
-    if isinstance(was, dict) and isinstance(new, dict):
-        was = [f"{k}={v}" for k, v in was.items()]
-        new = [f"{k}={v}" for k, v in new.items()]
-    if not isinstance(was, list) or not isinstance(new, list):
-        return f"{name} (it had {was})"
+    was, new = _words(before[name]), _words(now[name])
     gone = [word for word in was if word not in new]
     came = [word for word in new if word not in was]
     return f"{name} (it had {', '.join(gone)})" if gone else f"{name} (it had no {', '.join(came)})"
+
+
+def _words(fact: dict[str, str] | list[str]) -> list[str]:
+    return [f"{k}={v}" for k, v in fact.items()] if isinstance(fact, dict) else fact

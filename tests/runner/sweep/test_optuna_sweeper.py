@@ -24,7 +24,7 @@ from runner.compose.objectives import Objective
 from runner.errors import ConfigError
 from runner.execution.signals import RunInterruptedError, RunPrunedError
 from runner.sweep.search_space import absolute, distribution, sampler, storage
-from runner.sweep.study_facts import apart, build_study_facts, name_of, upgrade_study_facts
+from runner.sweep.study_facts import apart, build_study_facts, name_of
 from runner.sweep.trial import ENV_VARIABLE, report_to_trial
 
 CONFIG = """
@@ -266,11 +266,6 @@ def test_searches_without_an_experiment_have_the_name_of_their_command():
     )
     most = build_study_facts(["steps=10"], space, [Objective("loss", "maximize")])
     assert apart(one, most) == "direction (it had loss minimize)"
-    # as studies had it that are on disk
-    before = {"facts": one | {"direction": "minimize"}, "objectives": ["loss"]}
-    assert upgrade_study_facts(before, most) == one
-    # the first metric, whichever that was
-    assert upgrade_study_facts(before | {"objectives": ["objective"]}, most) != one
 
 
 @pytest.mark.slow

@@ -1,0 +1,63 @@
+"""Checks of the keys of ``hydra.sweeper``, before any trial."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from runner.compose.objectives import DIRECTION_KEY, DIRECTIONS
+from runner.errors import ConfigError, require_package
+from runner.sweep.search_space import PRUNERS, SAMPLERS, SINGLE_OBJECTIVE_SAMPLERS
+
+if TYPE_CHECKING:
+    from runner.sweep.optuna_sweeper import OptunaSearch
+
+CHOICES = {"direction": DIRECTIONS, "sampler": SAMPLERS, "pruner": PRUNERS}
+LEAST = {"n_trials": 1, "n_jobs": 1, "startup_trials": 1, "reduction": 2}
+OPTIONAL = ("direction", "n_jobs")  # keys that may be null
+
+
+def check_settings(search: OptunaSearch) -> None:
+    """Refuses a value out of its range, and keys that do not go together.
+
+    Raises:
+        ConfigError: with the key.
+    """
+    values = {key: getattr(search, key) for key in (*CHOICES, *LEAST)}
+    for key, value in values.items():
+        allowed = None
+        if value is None and key in OPTIONAL:
+            continue
+        if key in CHOICES and value not in CHOICES[key]:
+            allowed = f"not one of {' | '.join(CHOICES[key])}"
+        elif key in LEAST and not (isinstance(value, int) and value >= LEAST[key]):
+            allowed = f"out of range, must be an integer ≥ {LEAST[key]}"
+        if allowed is not None:
+            raise ConfigError(f"hydra.sweeper.{key}={value}: {allowed}")
+    if search.objectives and search.direction is not None:
+        raise ConfigError(
+            f"{DIRECTION_KEY}={search.direction}: hydra.sweeper.objectives holds a direction of each"
+        )
+    if search.sampler == "cmaes":
+        require_package("cmaes", "hydra.sweeper.sampler=cmaes", "sweep")
+    if len(search.objectives or ()) > 1 and search.sampler in SINGLE_OBJECTIVE_SAMPLERS:
+        raise ConfigError(
+            f"hydra.sweeper.sampler={search.sampler}: takes one objective; several take tpe, gp, qmc or nsgaii"
+        )
+    if search.objectives and search.pruner != "none":
+        raise ConfigError(
+            f"hydra.sweeper.pruner={search.pruner}: of several objectives none tells when to give a trial up; pruner=none"
+        )
+
+
+def check_study_name(name: str) -> str:
+    """The name of a study, which is one of a folder too.
+
+    Raises:
+        ConfigError: it has other signs.
+    """
+    if not re.fullmatch(r"[\w.\-]+", name):
+        raise ConfigError(
+            f"hydra.sweeper.study_name={name}: letters, digits, dots, dashes and underscores only"
+        )
+    return name
