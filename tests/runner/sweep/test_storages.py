@@ -78,6 +78,13 @@ def test_a_relative_file_is_the_same_from_any_folder(tmp_path, monkeypatch):
     assert absolute("postgresql://h/n") == "postgresql://h/n"
 
 
+def test_trials_of_an_output_folder_of_any_name_lie_in_it(tmp_path):
+    folder = tmp_path / "a %41 b?x=1#y"
+    optuna.create_study(study_name="s", storage=storage(absolute(f"sqlite:///{folder}/optuna.db")))
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    assert (folder / "optuna.db").is_file()
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [
