@@ -19,7 +19,7 @@ from typing import NamedTuple
 from runner.report.results import Cell, TableLayout, layout_table
 from runner.statistics.paired_tests import ROUNDING, PairedDifference, Summary
 from runner.study import snapshot as snapshots
-from runner.study.definition import TableSpec
+from runner.study.table_specs import TableSpec
 from scripts.prose.scores import FOLDER, load_scores
 
 LIMIT = 2.0  # standard errors

@@ -33,10 +33,10 @@ from runner.report.exchange.archive import pack
 from runner.report.exchange.opened import SUFFIX, open_archive
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP, refuse_unknown_pairs, select_runs
-from runner.study.definition import Row
-from runner.study.launcher import split_launcher
+from runner.study.cluster.launcher import split_launcher
 from runner.study.study import run_remaining
 from runner.study.study_arguments import list_named_plugins, repeat_flags
+from runner.study.table_specs import Row
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import number, out
 from runner.terminal.tables import print_table

@@ -12,7 +12,7 @@ from runner.arena.suite import Suite
 from runner.compose.overrides import compose, explicit_keys
 from runner.compose.parts import expand_component, known_keys, parse_numbers
 from runner.errors import ConfigError
-from runner.study.definition import Row
+from runner.study.table_specs import Row
 
 # Groups and keys of a run that make its problem, its budget and its repetitions.
 FROZEN = ("dataset", "attacker", "budget", "seed", "replicates", "validation", "smoke", "debug")

@@ -24,8 +24,8 @@ from runner.disk import conf_folders
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
 from runner.report.distances import read_predictions
-from runner.study.definition import DISTANCES
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.table_specs import DISTANCES
 
 COLUMNS = ("label", "mean", "sd")
 Predictions = Mapping[str, NDArray[np.float64]]  # each of the columns [test rows]

@@ -17,8 +17,8 @@ from runner.arena.suite import GROUP, load_suite
 from runner.record.lines import readable_lines
 from runner.report.exchange.opened import OpenedArchive
 from runner.report.report import write
-from runner.study.definition import PROBLEM_KEY
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.table_specs import PROBLEM_KEY
 
 # what a clock gives is never the same twice
 TIMES = frozenset(

@@ -26,7 +26,7 @@ from runner.report.figures.ranks import MIN_BLOCKS, MIN_ROWS, rank
 from runner.report.report import embed_figures, write_page
 from runner.report.results import layout_table
 from runner.report.wording import CORRECTION, describe_bold, describe_test
-from runner.study.definition import Row, TableSpec
+from runner.study.table_specs import Row, TableSpec
 from runner.terminal.printer import number
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from runner.arena.suite import Suite, kept_scores_file
 from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
-from runner.study.definition import PROBLEM_KEY, Row, plan
+from runner.study.find_snapshot import watch_composing
+from runner.study.plan import plan
 from runner.study.snapshot import Snapshot
-from runner.study.study import watch_composing
+from runner.study.table_specs import PROBLEM_KEY, Row
 from runner.terminal.printer import announce, out, show_count
 
 ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is named by the first

@@ -22,8 +22,8 @@ from runner.errors import ConfigError
 from runner.record.checks import failed_checks
 from runner.record.code import describe_commit
 from runner.record.lines import by_replicate, readable_lines
-from runner.study.definition import PROBLEM_KEY
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.table_specs import PROBLEM_KEY
 
 # doubted: it failed checks of its own; not applicable: the method needs what the problem lacks
 State = Literal["done", "doubted", "failed", "over budget", "not applicable", "not run"]

@@ -16,15 +16,9 @@ from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError, nearest
-from runner.study.definition import (
-    DISTANCES,
-    PROBLEM_KEY,
-    Row,
-    StudyDefinition,
-    TableSpec,
-    describe_mistake,
-)
-from runner.study.figure_specs import StrictModel
+from runner.study.definition import StudyDefinition
+from runner.study.figure_specs import StrictModel, describe_mistake
+from runner.study.table_specs import DISTANCES, PROBLEM_KEY, Row, TableSpec
 
 GROUP = "arena"  # folder of the suites, and the first word of the experiments of their runs
 Share = Annotated[float, Field(ge=0, lt=1)]

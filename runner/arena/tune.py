@@ -23,8 +23,8 @@ from runner.disk.atomic import write_text
 from runner.disk.inside import inside
 from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError
-from runner.study.definition import DISTANCES, PROBLEM_KEY, Row
 from runner.study.study import run_remaining
+from runner.study.table_specs import DISTANCES, PROBLEM_KEY, Row
 from runner.terminal.printer import number, out
 from runner.terminal.tables import print_table
 

@@ -24,8 +24,9 @@ from runner.report.wording import (
     join_words,
     worse_side,
 )
-from runner.study.definition import StudyDefinition, TableSpec
+from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
+from runner.study.table_specs import TableSpec
 
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
 SHOWN = 12  # missing runs that a note names

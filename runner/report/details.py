@@ -23,8 +23,8 @@ from runner.record.facts import is_readable, is_there
 from runner.report.compare import flat
 from runner.report.figures.charts import numbers
 from runner.report.results import Cell, TableLayout
-from runner.study.definition import Row
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.table_specs import Row
 
 MAX_EMBEDDED_BYTES = 2_000_000  # bytes: figures of all runs that are written into the page
 

@@ -22,7 +22,7 @@ from runner.report.wording import (
     format_range,
     worse_side,
 )
-from runner.study.definition import Row
+from runner.study.table_specs import Row
 
 CAPTIONS = {"mean": "Mean and standard error", "median": "Median and interquartile range"}
 OVERLAP = "Standard errors are corrected for overlapping splits (Nadeau and Bengio, 2003)"

@@ -32,15 +32,10 @@ from runner.statistics.paired_tests import (
     summarise,
 )
 from runner.statistics.published import Published, PublishedNumber, format_mean, load_published
-from runner.study.definition import (
-    DISTANCES,
-    POOLED_KEY,
-    PlannedRun,
-    Row,
-    StudyDefinition,
-    TableSpec,
-)
+from runner.study.definition import StudyDefinition
+from runner.study.plan import PlannedRun
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.table_specs import DISTANCES, POOLED_KEY, Row, TableSpec
 
 STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in the record
 LATE_METRIC_PREFIX = (

@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 
 from runner.study.choice import choose
-from runner.study.definition import StudyDefinition, TableSpec
+from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import CostSpec, EvolutionSpec, RankSpec
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.table_specs import TableSpec
 
 
 def restrict(snapshot: Snapshot, only: list[str]) -> Snapshot:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from runner.report.results import TableLayout
 from runner.statistics.paired_tests import LEVEL, MIN_PAIRS_TO_DIFFER
-from runner.study.definition import CENTRES
+from runner.study.table_specs import CENTRES
 
 TEST = "two-sided Wilcoxon signed-rank test, paired by replicate"
 OVERLAP_TEST = (

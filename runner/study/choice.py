@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from runner.errors import ConfigError, nearest
-from runner.study.definition import StudyDefinition, plan
+from runner.study.definition import StudyDefinition
+from runner.study.plan import plan
 from runner.study.snapshot import FrozenRun, Snapshot, choose_components
 
 ONLY_HELP = (

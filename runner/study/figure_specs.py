@@ -12,11 +12,20 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Tag,
+    ValidationError,
     model_validator,
 )
 
 from runner.disk.inside import inside
 from runner.errors import ConfigError, nearest
+
+NOT_A_MAPPING_MESSAGE = "must hold keys and their values"
+WRONG = {  # by pydantic's type of a mistake
+    "too_short": "there is none; give at least one",
+    "missing": "missing; give it a value",
+    "model_type": NOT_A_MAPPING_MESSAGE,
+    "dict_type": NOT_A_MAPPING_MESSAGE,
+}
 
 
 def _file_name(name: str) -> str:
@@ -37,7 +46,19 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def allowed_keys_at(whole: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
+def describe_mistake(error: ValidationError, kind: type[BaseModel]) -> str:
+    """The first mistake of a study's YAML; a misspelt key before a missing one."""
+    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    where = ".".join(str(p) for p in first["loc"])
+    message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
+    if first["type"] == "extra_forbidden":
+        message = "unknown key" + nearest(
+            str(first["loc"][-1]), _allowed_keys_at(kind, first["loc"][:-1])
+        )
+    return f"{where}: {message}" if where else message
+
+
+def _allowed_keys_at(whole: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
     """Keys that a study's YAML may have at a path.
 
     They are the keys of the whole study, or of one of its rows, tables or figures.

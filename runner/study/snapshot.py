@@ -8,7 +8,7 @@ signature: later changes of the YAML do not affect a study in progress.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
@@ -19,7 +19,6 @@ import yaml
 from omegaconf import OmegaConf
 from pydantic import TypeAdapter, ValidationError
 
-from components.metrics.names import PREFIXES, base_name, score_names
 from runner.catalogue.list_and_show import selected_components
 from runner.catalogue.plugins import module_name, refuse_unknown_modules
 from runner.compose.protocol import protocol_parts
@@ -29,16 +28,11 @@ from runner.disk.inside import inside
 from runner.disk.read_yaml import YAML_READ_ERRORS, reading
 from runner.disk.yaml_comments import Dumper
 from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES, read_yaml
-from runner.errors import ConfigError, InvalidKeyError, UnfitError, nearest
+from runner.errors import ConfigError, InvalidKeyError, UnfitError
 from runner.record.facts import read_facts_or_warn
 from runner.record.machine import now
-from runner.study.definition import DISTANCES, PlannedRun, Row, StudyDefinition, plan
-from runner.study.figure_specs import CostSpec, EvolutionSpec, FigureSpec, SpreadSpec
-
-TIMING_METRICS = frozenset(
-    {"milliseconds_per_step"}
-)  # keys that reports read from the record of any run
-ESS_RATE = "ess_per_second"  # keys that they read of runs with an ess
+from runner.study.definition import StudyDefinition
+from runner.study.plan import PlannedRun, plan
 
 
 @dataclass(frozen=True)
@@ -254,57 +248,3 @@ def load(name: str, output_dir: Path) -> Snapshot | None:
         raise ConfigError(
             f"{path}: damaged ({str(error).splitlines()[0]}); take a new one with --fresh"
         ) from None
-
-
-def refuse_unknown_scores(snapshot: Snapshot) -> None:
-    """Refuse a study if a table or a figure names a score that no run can give.
-
-    Runs with plug-ins may give scores of their own.
-
-    Raises:
-        ConfigError: naming the table or figure, and the nearest existing score.
-    """
-    scores = {run.row: frozenset[str]() for run in snapshot.runs}
-    for run in snapshot.runs:
-        if run.config.get("plugins"):
-            return
-        scores[run.row] |= frozenset() if run.refused else _scores_of(run)
-    study = snapshot.study
-    for item, metrics, rows in _shown_items(study):
-        composed = [scores[row.name] for row in rows if scores.get(row.name)]
-        names = frozenset().union(*composed)
-        for metric in metrics if composed else ():
-            if base_name(metric) not in names and metric.partition("/")[0] not in PREFIXES - {
-                metric
-            }:
-                raise ConfigError(
-                    f"study {snapshot.name}: {item}: no run gives {metric}{nearest(metric, names)}"
-                )
-
-
-def _shown_items(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], list[Row]]]:
-    """Items that a report shows: name, metrics, and the rows that have them."""
-    for table in study.tables:
-        yield (
-            f"table {table.name}",
-            table.metrics,
-            [r for r in study.rows if table.rows is None or r.name in table.rows],
-        )
-    figures: list[FigureSpec | CostSpec | EvolutionSpec | SpreadSpec] = [
-        *study.figures,
-        *study.evolutions,
-        *study.spreads,
-    ]
-    for figure in figures:
-        yield f"figure {figure.name}", figure.metrics, study.rows_of_figure(figure)
-
-
-def _scores_of(run: FrozenRun) -> frozenset[str]:
-    """Names of the scores that a run can have, and of scores that reports derive from them."""
-    from runner.compose.build import build_component
-
-    dataset: Any = build_component("dataset", run.config["dataset"], "dataset")
-    names = score_names(
-        dataset.poses(), run.config.get("attacker") is not None, dataset.target_kind()
-    )
-    return names | {"cost"} | TIMING_METRICS | DISTANCES | ({ESS_RATE} if "ess" in names else set())

@@ -12,8 +12,8 @@ from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study.choice import ONLY_HELP
-from runner.study.launcher import Launcher
-from runner.study.launcher import split_launcher as chosen_launcher
+from runner.study.cluster.launcher import Launcher
+from runner.study.cluster.launcher import split_launcher as chosen_launcher
 from runner.terminal.arguments import add_json, add_output_dir
 
 PROBE_SECONDS = 5.0  # of a probe's training and evaluation, about

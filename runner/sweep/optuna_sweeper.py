@@ -101,7 +101,7 @@ class OptunaSearch(Sweeper):
         for package in ("optuna", "plotly"):
             require_package(package, "hydra/sweeper=optuna", "sweep")
         self.objectives = several(self.objectives, config.get("objective"))
-        check_settings(self)
+        check_settings(vars(self))
         self.hydra_context = hydra_context
         self.config = config
         self.launcher = Plugins.instance().instantiate_launcher(

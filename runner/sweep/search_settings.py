@@ -3,50 +3,49 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 from runner.compose.objectives import DIRECTION_KEY, DIRECTIONS
 from runner.errors import ConfigError, require_package
 from runner.sweep.search_space import PRUNERS, SAMPLERS, SINGLE_OBJECTIVE_SAMPLERS
-
-if TYPE_CHECKING:
-    from runner.sweep.optuna_sweeper import OptunaSearch
 
 CHOICES = {"direction": DIRECTIONS, "sampler": SAMPLERS, "pruner": PRUNERS}
 LEAST = {"n_trials": 1, "n_jobs": 1, "startup_trials": 1, "reduction": 2}
 OPTIONAL = ("direction", "n_jobs")  # keys that may be null
 
 
-def check_settings(search: OptunaSearch) -> None:
+def check_settings(keys: Mapping[str, Any]) -> None:
     """Refuses a value out of its range, and keys that do not go together.
 
     Raises:
         ConfigError: with the key.
     """
-    values = {key: getattr(search, key) for key in (*CHOICES, *LEAST)}
-    for key, value in values.items():
-        allowed = None
-        if value is None and key in OPTIONAL:
-            continue
+    for key in (*CHOICES, *LEAST):
+        value = keys[key]
+        problem = ""
         if key in CHOICES and value not in CHOICES[key]:
-            allowed = f"not one of {' | '.join(CHOICES[key])}"
+            problem = f"not one of {' | '.join(CHOICES[key])}"
         elif key in LEAST and not (isinstance(value, int) and value >= LEAST[key]):
-            allowed = f"out of range, must be an integer ≥ {LEAST[key]}"
-        if allowed is not None:
-            raise ConfigError(f"hydra.sweeper.{key}={value}: {allowed}")
-    if search.objectives and search.direction is not None:
-        raise ConfigError(
-            f"{DIRECTION_KEY}={search.direction}: hydra.sweeper.objectives holds a direction of each"
-        )
-    if search.sampler == "cmaes":
+            problem = f"out of range, must be an integer ≥ {LEAST[key]}"
+        if problem and not (value is None and key in OPTIONAL):
+            raise ConfigError(f"hydra.sweeper.{key}={value}: {problem}")
+    sampler = keys["sampler"]
+    if sampler == "cmaes":
         require_package("cmaes", "hydra.sweeper.sampler=cmaes", "sweep")
-    if len(search.objectives or ()) > 1 and search.sampler in SINGLE_OBJECTIVE_SAMPLERS:
+    if not keys["objectives"]:
+        return
+    if keys["direction"] is not None:
         raise ConfigError(
-            f"hydra.sweeper.sampler={search.sampler}: takes one objective; several take tpe, gp, qmc or nsgaii"
+            f"{DIRECTION_KEY}={keys['direction']}: hydra.sweeper.objectives holds a direction of each"
         )
-    if search.objectives and search.pruner != "none":
+    if len(keys["objectives"]) > 1 and sampler in SINGLE_OBJECTIVE_SAMPLERS:
         raise ConfigError(
-            f"hydra.sweeper.pruner={search.pruner}: of several objectives none tells when to give a trial up; pruner=none"
+            f"hydra.sweeper.sampler={sampler}: takes one objective; several take tpe, gp, qmc or nsgaii"
+        )
+    if keys["pruner"] != "none":
+        raise ConfigError(
+            f"hydra.sweeper.pruner={keys['pruner']}: of several objectives none tells when to give a trial up; pruner=none"
         )
 
 

@@ -16,7 +16,8 @@ from runner.report.exchange.score_files import origin_path
 from runner.report.origin import Kept, Origin, read_kept_scores, read_origin
 from runner.report.results import Cell, layout_cell
 from runner.statistics.published import load_published
-from runner.study.definition import StudyDefinition, TableSpec, load_study
+from runner.study.definition import StudyDefinition, load_study
+from runner.study.table_specs import TableSpec
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "results"
 ENDING = "_replicates.csv"

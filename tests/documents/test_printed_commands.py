@@ -24,7 +24,8 @@ from runner.compose.overrides import compose
 from runner.compose.resolve import resolve
 from runner.errors import ConfigError
 from runner.report.exchange.opened import SUFFIX
-from runner.study.definition import load_study, plan
+from runner.study.definition import load_study
+from runner.study.plan import plan
 
 ALL = printed()
 RUNS = [command for command in ALL if command.words[0] not in COMMANDS]

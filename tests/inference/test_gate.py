@@ -36,7 +36,8 @@ from components.inference.mcmc import importance_sampling, mala, random_walk_mh
 from components.problems.density import Density
 from runner.execution.execute import run
 from runner.execution.rng import Streams
-from runner.study.definition import load_study, plan
+from runner.study.definition import load_study
+from runner.study.plan import plan
 
 SAMPLERS: dict[str, dict[str, Any]] = {
     "nuts": {"steps": 750, "chains": 8, "warmup": 250, "mass": "dense", "max_depth": 6},

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from runner.compose.protocol import find_protocol
 from runner.errors import ConfigError
 from runner.report.results import ExpectedProtocols, belongs, metric_of
-from runner.study.definition import PlannedRun, StudyDefinition, plan
+from runner.study.definition import StudyDefinition
+from runner.study.plan import PlannedRun, plan
 
 
 def expect_protocols(

@@ -17,9 +17,10 @@ from runner.report.figures.cost_chart import cost_chart
 from runner.report.figures.evolutions import training_seconds
 from runner.report.figures.picture import Picture
 from runner.report.wording import format_range
-from runner.study.definition import POOLED_KEY, StudyDefinition
+from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import CostSpec
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.table_specs import POOLED_KEY
 
 if TYPE_CHECKING:
     import pandas as pd

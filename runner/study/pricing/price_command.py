@@ -12,8 +12,9 @@ from pathlib import Path
 from runner.errors import ConfigError
 from runner.study.choice import refused_among, select_runs
 from runner.study.display import state
+from runner.study.find_snapshot import find_snapshot
 from runner.study.pricing.price_list import HEADER, list_rows, price_runs, show_search, to_cells
-from runner.study.study import UNFINISHED, find_snapshot
+from runner.study.study import UNFINISHED
 from runner.study.study_arguments import add_runs, parse_words
 from runner.terminal.arguments import Parser
 from runner.terminal.printer import out

@@ -17,7 +17,7 @@ from runner.arena.suite import Suite, load_suite
 from runner.compose.overrides import explicit_keys
 from runner.disk import conf_folders
 from runner.errors import ConfigError
-from runner.study.definition import plan
+from runner.study.plan import plan
 from runner.study.snapshot import FrozenRun, Snapshot
 
 TOY = {

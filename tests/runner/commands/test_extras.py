@@ -21,7 +21,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["p
 BLOCKED = ("optuna", "plotly", "flask", "submitit", "joblib", "hydra_plugins", "ray", "docker")
 NEED_EXTRAS = (
     "runner.system.ui",
-    "runner.study.launcher",
+    "runner.study.cluster.launcher",
     "runner.sweep.best",
     "runner.sweep.optuna_sweeper",
     "runner.sweep.table",

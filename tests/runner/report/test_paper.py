@@ -13,7 +13,7 @@ from test_report import NOISE, STUDY, record, study  # noqa: F401
 from runner.report import report
 from runner.report.latex import latex
 from runner.report.paper import COLUMN_WIDTH_INCHES, SMALLEST, SOFTWARE, TESTS, fit_to_column
-from runner.study.definition import Splits
+from runner.study.table_specs import Splits
 
 
 def test_signs_of_latex_mean_themselves():

@@ -20,7 +20,8 @@ from runner.report.exchange.score_files import ScoreFile
 from runner.report.latex_tables import score_table
 from runner.report.origin import collect_protocols
 from runner.report.results import belongs, layout_table
-from runner.study.definition import StudyDefinition, load_study, plan
+from runner.study.definition import StudyDefinition, load_study
+from runner.study.plan import plan
 from runner.study.snapshot import FrozenRun, Snapshot
 
 CONFIG = {

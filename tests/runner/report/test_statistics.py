@@ -25,7 +25,7 @@ from runner.statistics.paired_tests import (
     summarise,
 )
 from runner.statistics.published import Published, PublishedNumber, format_mean, load_published
-from runner.study.definition import Row, TableSpec
+from runner.study.table_specs import Row, TableSpec
 
 
 def keyed(values):

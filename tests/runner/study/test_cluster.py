@@ -17,12 +17,13 @@ import yaml
 from support.runs.configured import repeatable
 
 from runner.errors import ConfigError
-from runner.study import display, job_queue, snapshot, study
-from runner.study.cluster_job import ClusterJob, create_cluster_jobs
+from runner.study import display, find_snapshot, snapshot, study
+from runner.study.cluster import job_queue
+from runner.study.cluster.cluster_job import ClusterJob, create_cluster_jobs
+from runner.study.cluster.job_queue import JobQueue
+from runner.study.cluster.launcher import Launcher, split_launcher
 from runner.study.definition import StudyDefinition
 from runner.study.display import StudyDisplay
-from runner.study.job_queue import JobQueue
-from runner.study.launcher import Launcher, split_launcher
 from runner.study.snapshot import FrozenRun, Snapshot
 
 DEFINITION = {
@@ -350,7 +351,7 @@ def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
     going = made()
     going.on_poll = lambda _: going._note(signal.SIGTERM, None)
     going.go(frozen.runs)
-    monkeypatch.setattr(study, "_has_changed", lambda *_: False)
+    monkeypatch.setattr(find_snapshot, "_has_changed", lambda *_: False)
     assert study.main(["study", "two", "--output-dir", str(frozen.output_dir), "--status"]) == 0
     assert "queued (slurm 1)" in capsys.readouterr().out
 

@@ -18,6 +18,7 @@ from runner.disk.atomic import alive
 from runner.errors import ConfigError, RunFailure
 from runner.record.usage import PHASES
 from runner.study import snapshot, study
+from runner.study.definition import load_study
 from runner.study.job_pool import JobPool
 from runner.study.pricing import budget, price_command, probes
 from runner.study.pricing.price import Price
@@ -50,7 +51,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def frozen(path, tmp_path):
-    return snapshot.take(study.load_study(str(path)), "small", [], tmp_path, [])
+    return snapshot.take(load_study(str(path)), "small", [], tmp_path, [])
 
 
 def price(path, outputs, *words):

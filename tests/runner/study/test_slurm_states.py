@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from runner.study import slurm_states
-from runner.study.slurm_states import CAUSES, ENDED, SlurmStates, read_states
-from runner.study.submitit_engine import QueuedJob
+from runner.study.cluster import slurm_states
+from runner.study.cluster.slurm_states import CAUSES, ENDED, SlurmStates, read_states
+from runner.study.cluster.submitit_engine import QueuedJob
 
 OFF = ("", "Slurm accounting storage is disabled\n", 1)
 # squeue --array --states=all --noheader --format='%i|%T', of Slurm 22.05
@@ -105,7 +105,7 @@ def test_a_job_that_left_no_result_ends_with_its_cause(tmp_path, monkeypatch, st
     states = SimpleNamespace(state=lambda job: state)
     job = QueuedJob(SimpleNamespace(job_id="1_0", paths=paths), states)
     assert job.poll() is None  # a shared disk may show the result late
-    monkeypatch.setattr("runner.study.submitit_engine.RESULT_SECONDS", 0.0)
+    monkeypatch.setattr("runner.study.cluster.submitit_engine.RESULT_SECONDS", 0.0)
     assert job.poll() == 1
     assert job.explain_end() == f"slurm 1_0 {state}: {CAUSES[state]}"
 

@@ -19,9 +19,10 @@ from support.runs.configured import repeatable
 
 from runner.errors import ConfigError
 from runner.study import choice, snapshot, study
-from runner.study.definition import StudyDefinition, load_study, plan
+from runner.study.definition import StudyDefinition, load_study
 from runner.study.display import StudyDisplay
 from runner.study.job_pool import JobPool
+from runner.study.plan import plan
 from runner.study.snapshot import FrozenRun, Snapshot
 
 DEFINITION = {

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runner.study import snapshot, study
+from runner.study import find_snapshot, snapshot, study
 from runner.study.definition import StudyDefinition
 from runner.study.job_pool import JobPool
 from runner.study.left_going import DetachedRun, left_going, runs_to_await
@@ -100,7 +100,7 @@ def stopped_at_once(snapshot: Snapshot, on_end=lambda *ended: None) -> None:
 def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
     snapshot.save(killed)
     monkeypatch.setattr(study, "JobPool", functools.partial(JobPool, command=command))
-    monkeypatch.setattr(study, "_has_changed", lambda *_: False)
+    monkeypatch.setattr(find_snapshot, "_has_changed", lambda *_: False)
     starts, seen = tmp_path / "fake/starts", []
 
     def end() -> None:

@@ -8,7 +8,8 @@ import pytest
 from components.inference.variational.laboratory.gradient_variance import GradientVariance, labels
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
-from runner.study.definition import load_study, plan
+from runner.study.definition import load_study
+from runner.study.plan import plan
 
 
 @pytest.mark.parametrize("name", ["cv_verification", "cv_joint", "cv_objectives"])

@@ -10,7 +10,7 @@ import socket
 from typing import Any
 
 from runner.errors import ConfigError
-from runner.study.cluster_job import ClusterJob
+from runner.study.cluster.cluster_job import ClusterJob
 
 PATIENCE = 10.0  # seconds to reach a cluster
 

@@ -20,12 +20,12 @@ from typing import Any, Protocol
 
 from runner.disk.atomic import write_text
 from runner.disk.plain_file import parse_json
-from runner.study.cluster_job import ClusterJob, create_cluster_jobs
+from runner.study.cluster.cluster_job import ClusterJob, create_cluster_jobs
+from runner.study.cluster.launcher import Launcher, engine
+from runner.study.cluster.submitit_engine import ENDED
 from runner.study.job_pool import GRACE_SECONDS, RunningProcess
-from runner.study.launcher import Launcher, engine
 from runner.study.left_going import DetachedRun
 from runner.study.snapshot import FrozenRun, Snapshot, location
-from runner.study.submitit_engine import ENDED
 from runner.terminal.printer import out
 
 POLL_INTERVAL_SECONDS = 0.5  # seconds between checks of the jobs

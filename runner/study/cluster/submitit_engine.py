@@ -9,8 +9,8 @@ from typing import Any
 
 from runner.disk.atomic import alive
 from runner.errors import ConfigError
-from runner.study import slurm_states
-from runner.study.cluster_job import ClusterJob
+from runner.study.cluster import slurm_states
+from runner.study.cluster.cluster_job import ClusterJob
 from runner.study.job_pool import GRACE_SECONDS
 
 GENERAL = {

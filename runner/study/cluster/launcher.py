@@ -103,8 +103,8 @@ def _plain(node: Any, key: str) -> Any:
 
 def engine(launcher: Launcher, folder: Path) -> Any:
     """The engine of that name; its files are in a folder that all nodes see."""
-    from runner.study.ray_engine import RayEngine
-    from runner.study.submitit_engine import SubmititEngine
+    from runner.study.cluster.ray_engine import RayEngine
+    from runner.study.cluster.submitit_engine import SubmititEngine
 
     factories: dict[str, Callable[[], Any]] = {
         "slurm": lambda: SubmititEngine("slurm", launcher.keys, folder),
