@@ -20,10 +20,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from runner import CONF
 from runner.commands.done import find_finished_run
+from runner.commands.show_result import show, show_done
 from runner.commands.unexpected import describe_unexpected
 from runner.compose.hydra import patches as hydra_patches
 from runner.compose.hydra.command_line import sweep_required_message
-from runner.compose.objectives import values
 from runner.compose.overrides import (
     VERSION_BASE,
     compose_in_full,
@@ -34,58 +34,13 @@ from runner.compose.resolve import ResolvedConfig, resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution.screen import show_run as console
 from runner.record import usage
-from runner.record.checks import combine_checks
 from runner.sweep.outcomes import JobOutcome, note, title
 from runner.sweep.trial import ENV_VARIABLE, report_to_trial
 from runner.terminal import printer, streams
-from runner.tracking.handover import Handover, ensure_pushed
+from runner.terminal.numbered import number_lines
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from io import TextIOBase
-from typing import TextIO
-
-
-class NumberedStream(TextIOBase):
-    """A stream on which every line begins with the number of a job, and is written whole."""
-
-    def __init__(self, stream: TextIO, number: int):
-        self.stream = stream
-        self.prefix = f"[{number}] "
-        self.begun = ""
-
-    def write(self, text: str) -> int:
-        *lines, self.begun = (self.begun + text).split("\n")
-        if lines:
-            self.stream.write("".join(f"{self.prefix}{line}\n" for line in lines))
-        return len(text)
-
-    def flush(self) -> None:
-        self.stream.flush()
-
-    def isatty(self) -> bool:
-        return False  # bars of several jobs would overwrite each other
-
-    def end(self) -> None:
-        """Writes a line that was not ended."""
-        if self.begun:
-            self.write("\n")
-        self.flush()
-
-
-@contextmanager
-def number_lines(number: int) -> Iterator[None]:
-    """Both streams of this process carry a job's number in here."""
-    streams = NumberedStream(sys.stdout, number), NumberedStream(sys.stderr, number)
-    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
-        try:
-            yield
-        finally:
-            for stream in streams:
-                stream.end()
-
 
 # On import: a sweep's jobs, in any process, import this module before they compose.
 streams.install()
@@ -181,55 +136,6 @@ def work(resolved: ResolvedConfig) -> Attempt:
             raise
         notice = "interrupted inside a step; the same command goes on from the last checkpoint"
         return Attempt(130, message=notice, folder=folder)
-
-
-def show_done(job: ResolvedConfig, facts: dict[str, Any]) -> float | list[float]:
-    """Shows the record of a run that is done; its objectives."""
-    printer.out.print(
-        f"done already, {facts['ended']}: this is its record; fresh=true runs it again"
-    )
-    return show(job, facts["result"], facts, ensure_pushed(job.settings, job.folder))
-
-
-def show(
-    job: ResolvedConfig,
-    result: dict[str, list[float]],
-    facts: dict[str, Any],
-    handover: Handover | None,
-) -> float | list[float]:
-    """Shows what a run gave and where it is; its objectives."""
-    console.show_result(job, result, *published_scores(job))
-    if rows := combine_checks(facts, "run"):
-        console.show_checks("checks of the run", rows)
-    loops = 1 if facts.get("vectorised") else job.settings.replicates
-    console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", loops)
-    console.show_whereabouts(
-        job.folder, handover, facts.get("artefacts", ()), facts.get("left_out", ())
-    )
-    return values(result, job.settings.objective)
-
-
-def published_scores(job: ResolvedConfig) -> tuple[dict[str, str], str]:
-    """Scores printed in the papers for this run, by metric, and why ours are not comparable.
-
-    The second value is empty if our scores can be compared with them.
-
-    Raises:
-        ConfigError: ``paper_tables`` names a table that is not in conf/published.
-    """
-    from runner.statistics.published import load_published
-
-    printed_scores: dict[str, str] = {}
-    reason = ""
-    for name in job.settings.paper_tables:
-        table = load_published(name)
-        numbers = table.beside(job.config)
-        printed_scores |= numbers
-        if numbers and not table.is_comparable_on(job.data):
-            reason = f"not comparable: ours is on {job.data}, theirs on {table.data_label}"
-        elif numbers and table.not_comparable:
-            reason = f"not comparable: {table.not_comparable}"
-    return printed_scores, reason
 
 
 def run_once(argv: list[str]) -> int | None:

@@ -17,104 +17,10 @@ import warnings
 from types import FrameType
 from typing import TextIO
 
-COMMANDS = {
-    "list": (
-        "runner.catalogue.listing",
-        "list [role]            families of components, experiments and studies; of a role, its names",
-    ),
-    "show": (
-        "runner.catalogue.show",
-        "show <role>/<name>     every key of one, with its meaning and default",
-    ),
-    "new": (
-        "runner.catalogue.new",
-        "new <role> <name>      a component, experiment or study of your own: file, YAML and test",
-    ),
-    "test": (
-        "runner.conformance.command",
-        "test <module>          checks of your own components: keys, steps, checkpoints, random numbers",
-    ),
-    "sbc": (
-        "runner.commands.sbc.sbc_command",
-        "sbc [key=value]        simulation-based calibration: is the posterior of an inference right?",
-    ),
-    "data": (
-        "runner.system.data",
-        "data list|fetch|verify data files: what is there, download, check",
-    ),
-    "resume": ("runner.commands.resume", "resume <run>           go on with an interrupted run"),
-    "study": (
-        "runner.study.study",
-        "study <name>           all runs of a table or figure, in parallel",
-    ),
-    "price": (
-        "runner.study.pricing.price_command",
-        "price <study>          CPU hours, memory and disk of its rows, before anything runs",
-    ),
-    "rerun": ("runner.study.study", "rerun --failed <study> the failed runs of a study again"),
-    "sweep": (
-        "runner.sweep.table",
-        "sweep <folder>         the table of a sweep again: settings, scores over seeds, failures",
-    ),
-    "report": (
-        "runner.report.report",
-        "report <study>         published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
-    ),
-    "arena": (
-        "runner.arena.command",
-        "arena [run|show]       your method next to all others, on problems where truth is known",
-    ),
-    "archive": (
-        "runner.report.exchange.archive",
-        "archive <study>        records, YAML, environment and report in one file for others",
-    ),
-    "runs": (
-        "runner.python.runs_table",
-        "runs [key=value]       table of the recorded runs; --to FILE.parquet, .csv or .json",
-    ),
-    "compare": ("runner.report.compare", "compare <run> <run> …  configs and results side by side"),
-    "export": (
-        "runner.python.export.export_command",
-        "export <run> <file>    a fitted model as one file that predicts without data and record",
-    ),
-    "predict": (
-        "runner.python.export.predict_command",
-        "predict <file> <rows>  predictions of an exported model: mean, sd, quantiles, probabilities",
-    ),
-    "sync": (
-        "runner.tracking.sync",
-        "sync                   push to MLflow what it has not got yet",
-    ),
-    "ui": ("runner.system.ui", "ui                     MLflow's pages on 127.0.0.1"),
-    "doctor": (
-        "runner.system.doctor",
-        "doctor                 versions, threads, GPU, store, data: what is fine, what is not",
-    ),
-    "clean": (
-        "runner.system.clean",
-        "clean                  remove smoke runs, orphans, checkpoints of done runs; asks first",
-    ),
-    "completion": (
-        "runner.commands.completion",
-        "completion <shell>     tab completion for bash, zsh or fish",
-    ),
-}
-# commands that load less than torch
-COMMANDS_WITHOUT_ARRAYS = ("list", "show", "new", "data", "clean", "completion")
-COMMANDS_WITHOUT_TORCH = ("runs", "compare", "sweep", "report", "archive")
+from runner.commands.sub_commands import COMMANDS
+
+HELP_WORDS = ("-h", "--help", "help")
 HYDRA_VALUE_ERRORS = "Only one of --run|.*Config group override"  # of its own, about the words
-# commands that do nothing but print
-PRINTING_COMMANDS = (
-    "list",
-    "show",
-    "test",
-    "runs",
-    "compare",
-    "sweep",
-    "doctor",
-    "completion",
-    "predict",
-)
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=sarcos_mdgp                       one run
@@ -266,8 +172,8 @@ def main() -> None:
     warnings.showwarning = _show_warning
     from runner.disk.conf_folders import restore_folders_on_exit
 
-    command = sys.argv[1] if len(sys.argv) > 1 else "help"
-    prints = command in PRINTING_COMMANDS or command in ("-h", "--help", "help")
+    word = sys.argv[1] if len(sys.argv) > 1 else "help"
+    prints = COMMANDS[word].prints if word in COMMANDS else word in HELP_WORDS
     streams.FaultTolerantFile.names_pipes = not prints
     with restore_folders_on_exit():
         code = _answer(sys.argv[1:])
@@ -317,17 +223,18 @@ def _dispatch(argv: list[str]) -> int:
     from runner.errors import nearest
     from runner.execution.memory import check_limits
 
-    if not argv or argv[0] in ("-h", "--help", "help"):
-        lines = "\n".join(f"  runner {text}" for _, text in COMMANDS.values())
+    if not argv or argv[0] in HELP_WORDS:
+        lines = "\n".join(f"  runner {one.usage:<23}{one.meaning}" for one in COMMANDS.values())
         print(HELP.format(commands=lines), flush=True)
         return 0 if argv else 2
     if argv == ["--version"]:
         print(f"runner {_version()}")
         return 0
     if argv[0] in COMMANDS:
-        if argv[0] not in COMMANDS_WITHOUT_ARRAYS:
-            check_limits(with_torch=argv[0] not in COMMANDS_WITHOUT_TORCH)
-        code: int = importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
+        command = COMMANDS[argv[0]]
+        if command.loads != "nothing":
+            check_limits(with_torch=command.loads == "torch")
+        code: int = importlib.import_module(command.module).main(argv)
         return code
     if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
         print(

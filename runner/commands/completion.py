@@ -25,6 +25,7 @@ from runner.catalogue.override_candidates import (
 )
 from runner.commands.command_options import list_command_options
 from runner.commands.shell_scripts import SCRIPTS
+from runner.commands.sub_commands import COMMANDS
 from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser
@@ -115,9 +116,7 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
             for name, meaning in VALUES.get(option if equals else before, _no_candidates)(words)
         ]
     if word.startswith("-"):
-        from runner.commands.cli import COMMANDS
-
-        return list(list_command_options(COMMANDS[command][0]))
+        return list(list_command_options(COMMANDS[command].module))
     return _values_of_argument(command, word, words)
 
 
@@ -186,15 +185,13 @@ def _entries(word: str) -> list[Candidate]:
 
 def candidates(line: str) -> list[Candidate]:
     """Candidates for the last word of a command line; the word is empty after a space."""
-    from runner.commands.cli import COMMANDS
-
     # PYTHONPATH=. runner …
     words = list(itertools.dropwhile(lambda word: "=" in word, line.split()))[1:]
     word = words.pop() if words and not line[-1:].isspace() else ""
     with conf_folders.restore_folders_on_exit():
         with suppress(ConfigError):
             conf_folders.use(_folder(words))
-        matches = _candidates(word, words, COMMANDS)
+        matches = _candidates(word, words)
     return [(text, meaning) for text, meaning in matches if text.startswith(word)]
 
 
@@ -207,12 +204,10 @@ def _folder(words: list[str]) -> str | None:
     return None if folder is None else os.path.expanduser(folder)
 
 
-def _candidates(
-    word: str, words: list[str], commands: dict[str, tuple[str, str]]
-) -> list[Candidate]:
+def _candidates(word: str, words: list[str]) -> list[Candidate]:
     """``candidates`` before those that begin otherwise are dropped."""
     matches: Iterable[Candidate]
-    if words and words[0] in commands:
+    if words and words[0] in COMMANDS:
         matches = _argument(words[0], word, words[1:])
     elif words and words[-1] in ("--cfg", "-c"):
         matches = [("job", "the run's config"), ("hydra", "Hydra's own"), ("all", "both")]
@@ -222,7 +217,7 @@ def _candidates(
         matches = override_candidates(word, words)
         if not words and "=" not in word:
             matches = [
-                *((name, text[23:].strip()) for name, (_, text) in commands.items()),
+                *((name, command.meaning) for name, command in COMMANDS.items()),
                 *matches,
             ]
     return list(matches)

@@ -39,7 +39,6 @@ from runner.terminal.tables import print_json, print_table
 
 HERE = Launcher()  # processes of this machine
 UNFINISHED = ("not started", "interrupted", "pruned", "failed", "crashed")  # states of runs to do
-SHOWN = 8  # refused runs that are printed
 
 
 def launch(

@@ -13,17 +13,14 @@ import sqlite3
 import sys
 import urllib.request
 from dataclasses import asdict
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from components.errors import DamagedFileError
 from components.memory import GIB
-from runner import CONF
 from runner.disk.secrets import mask_secrets
 from runner.record.facts import read
 from runner.record.files import find_damage
 from runner.record.record import runs
+from runner.system.data_checks import data
 from runner.system.machine import (
     Finding,
     Findings,
@@ -39,12 +36,10 @@ from runner.terminal.tables import print_json
 from runner.tracking.schema import check_schema
 from runner.tracking.store import database_file, tracking_uri
 
-if TYPE_CHECKING:
-    from components.datasets.data_files import DataFile
+# escape sequences of a terminal
+COLOURS: dict[Level, str] = {"ok": "32", "absent": "36", "warning": "33", "problem": "1;31"}
 
 
-# ---- what runs write
-# --------------------------------------------------------------------------------------------------
 def outputs(output_dir: Path, free: int | None = None) -> Findings:
     """That records can be written, and how much room there is."""
     folder = output_dir
@@ -116,124 +111,27 @@ def _sqlite(file: Path, name: str) -> Finding:
     return Finding("ok", "mlflow", f"{name}, {n_runs} run{'' if n_runs == 1 else 's'}")
 
 
-# ---- data
-# -------------------------------------------------------------------------------------------------------------
-def data(data_dir: Path, every_file: bool = False) -> Findings:
-    """The files of each data set, a line for all of them or for every one: how many are there with
-    the right checksum, which are damaged or absent; then what would be used.  An absent file is no
-    problem: the run that needs it downloads it."""
-    from components.datasets import files
-
-    origin = "RUNNER_DATA_DIR" if os.environ.get("RUNNER_DATA_DIR") == str(data_dir) else "data_dir"
-    if data_dir.is_dir():
-        yield Finding("ok", "data", f"{data_dir} ({origin})")
-    else:
-        yield Finding(
-            "absent", "data", f"{data_dir} ({origin}) does not exist; the first download makes it"
-        )
-    for dataset, members in groupby(files.catalogue(), key=lambda file: file.dataset):
-        findings = [_check_data_file(data_dir, file) for file in members]
-        yield from findings if every_file else _summarise_findings(dataset, findings)
-    yield from dataset_identities(data_dir)
+def check_all(output_dir: Path, data_dir: Path, every_file: bool) -> Findings:
+    """Findings of every check, one after the other."""
+    for check in (python, packages, torch_and_gpu, threads, memory):
+        yield from check()
+    for check_folder in (outputs, records, store):
+        yield from check_folder(output_dir)
+    yield from data(data_dir, every_file)
 
 
-def _check_data_file(data_dir: Path, file: DataFile) -> Finding:
-    from components.datasets import files
-
-    path = files.find(data_dir, file.path)
-    fetch = f"runner data fetch {file.dataset}"
-    if path is None:
-        if file.urls:
-            return Finding("absent", file.path, "a run that needs it downloads it", fetch)
-        mend = f"put it into {data_dir} by hand; source: {file.source}"
-        return Finding("absent", file.path, "it cannot be downloaded", mend)
-    try:
-        files.verify(path, file)
-    except DamagedFileError as error:
-        return Finding("problem", file.path, str(error).split(";")[0], fetch)
-    return Finding("ok", file.path, f"{path}, {path.stat().st_size:,} bytes, checksum fits")
-
-
-def _summarise_findings(dataset: str, found: list[Finding]) -> Findings:
-    """One line for all files of a data set, and one more for each that is damaged."""
-    damaged = [finding for finding in found if finding.level == "problem"]
-    absent = [finding for finding in found if finding.level == "absent"]
-    yield from damaged
-    here = len(found) - len(absent) - len(damaged)
-    files = f"{here} of {len(found)} file{'s' * (len(found) > 1)} here"
-    if absent:
-        fetch = next((finding.mend for finding in absent if finding.mend.startswith("runner")), "")
-        yield Finding("absent", f"data/{dataset}", files, fetch or absent[0].mend)
-    else:
-        yield Finding("ok", f"data/{dataset}", f"{files}, checksums fit")
-
-
-def dataset_identities(data_dir: Path) -> Findings:
-    """The name under which each dataset with files would record its results now, without
-    downloading anything."""
-    import yaml
-
-    from components import registry
-    from components.errors import DataUnavailableError
-
-    for name in registry.names("dataset"):
-        path = CONF / "dataset" / f"{name}.yaml"
-        cls: Any = registry.get("dataset", name)
-        if "identity" not in vars(cls) or not path.exists():
-            continue
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if "???" in values.values():  # it is a user's own
-            continue
-        try:
-            used = cls(**values).identity(data_dir, offline=True)
-        except DataUnavailableError as error:
-            yield Finding(
-                "problem", f"dataset={name}", str(error).split(";")[0], f"runner data fetch {name}"
-            )
-            continue
-        if _has_substitute_data(cls, values, data_dir):
-            mend = "results would carry that name and compare with no published number"
-            detail = f"would use {used}, unless its files are downloaded"
-            yield Finding("warning", f"dataset={name}", detail, mend)
-        else:
-            yield Finding("ok", f"dataset={name}", f"would use {used}")
-
-
-def _has_substitute_data(cls: Any, values: dict[str, Any], data_dir: Path) -> bool:
-    """True if other data would replace missing files; with ``offline: error`` none may."""
-    from components.errors import DataUnavailableError
-
-    if "offline" not in cls.model_fields:
-        return False
-    try:
-        cls(**values | {"offline": "error"}).identity(data_dir, offline=True)
-    except DataUnavailableError:
-        return True
-    return False
-
-
-# ---- the command
-# ------------------------------------------------------------------------------------------------------
 def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
     """Prints each finding as it is made, and counts them by level."""
-    counts: dict[Level, int] = {"ok": 0, "absent": 0, "warning": 0, "problem": 0}
-    colour = {
-        "ok": "\033[32m",
-        "absent": "\033[36m",
-        "warning": "\033[33m",
-        "problem": "\033[1;31m",
-    }
-    terminal = sys.stdout.isatty()
+    counts = dict.fromkeys(COLOURS, 0)
+    is_terminal = sys.stdout.isatty()
     for finding in findings:
         counts[finding.level] += 1
         if as_json:
             print_json([asdict(finding)])
             continue
-        level = (
-            f"{colour[finding.level]}{finding.level:<8}\033[0m"
-            if terminal
-            else f"{finding.level:<8}"
-        )
+        level = f"{finding.level:<8}"
+        if is_terminal:
+            level = f"\033[{COLOURS[finding.level]}m{level}\033[0m"
         print(f"{level} {finding.what}: {finding.found}", flush=True)
         if finding.mend:
             print(f"         → {finding.mend}", flush=True)
@@ -259,18 +157,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--files", action="store_true", help="a line for every data file")
     add_json(parser)
     arguments = parser.parse_args(argv[1:])
-    output_dir: Path = arguments.output_dir
-    data_dir: Path = arguments.data_dir
 
-    def everything() -> Findings:
-        for check in (python, packages, torch_and_gpu, threads, memory):
-            yield from check()
-        yield from outputs(output_dir)
-        yield from records(output_dir)
-        yield from store(output_dir)
-        yield from data(data_dir, arguments.files)
-
-    counts = report(everything(), arguments.json)
+    counts = report(
+        check_all(arguments.output_dir, arguments.data_dir, arguments.files), arguments.json
+    )
     if not arguments.json:
         print(
             f"{counts['ok']} ok, {counts['absent']} absent, {counts['warning']} warnings, "

@@ -17,8 +17,8 @@ from support.runs.printed_commands import PAGES, ROOT, Printed, files, printed
 
 from components.errors import DataUnavailableError
 from runner.catalogue.list_and_show import GROUPS, options
-from runner.commands.cli import COMMANDS
 from runner.commands.command_options import list_command_options
+from runner.commands.sub_commands import COMMANDS
 from runner.compose.config import build
 from runner.compose.overrides import compose
 from runner.compose.resolve import resolve
@@ -150,7 +150,7 @@ def test_every_sub_command_knows_what_it_is_asked():
         plain = [w for w in words if not w.startswith("-") and "=" not in w]
         if any(w.isupper() for w in plain):  # `runner study --plugin MODULE`: a form, not a command
             continue
-        known = {option for option, _ in list_command_options(COMMANDS[name][0])} | {"--help"}
+        known = {option for option, _ in list_command_options(COMMANDS[name].module)} | {"--help"}
         wrong += [
             f"{command}: {w}" for w in words if w.startswith("--") and w.split("=")[0] not in known
         ]

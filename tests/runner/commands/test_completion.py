@@ -16,8 +16,8 @@ import yaml
 from components import registry
 from runner import CONF
 from runner.catalogue.list_and_show import options
-from runner.commands.cli import COMMANDS
 from runner.commands.completion import SCRIPTS, candidates, main
+from runner.commands.sub_commands import COMMANDS
 from runner.errors import ConfigError
 
 GAME = "runner +experiment=friend_or_foe"
@@ -128,7 +128,7 @@ def test_arguments_of_the_commands(tmp_path, monkeypatch):
 
 
 def test_options_are_those_of_the_parsers_with_their_meaning(capsys):
-    for command, (module, _) in COMMANDS.items():
+    for command, (module, *_) in COMMANDS.items():
         if command == "completion":
             continue
         with pytest.raises(SystemExit):

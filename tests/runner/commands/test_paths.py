@@ -17,7 +17,7 @@ import pytest
 import yaml
 from support.runs.made_records import made_record
 
-from runner.commands import cli, unexpected
+from runner.commands import cli, sub_commands, unexpected
 from runner.execution import memory
 from runner.study import study
 from runner.system import ui
@@ -58,13 +58,13 @@ def parser_of(words):
         patch.setattr(argparse.ArgumentParser, "parse_args", refuse)
         patch.setattr(argparse.ArgumentParser, "parse_intermixed_args", refuse)
         with pytest.raises(ParsedError) as parsed:
-            importlib.import_module(cli.COMMANDS[words[0]][0]).main(words)
+            importlib.import_module(sub_commands.COMMANDS[words[0]].module).main(words)
     return parsed.value.args[0]
 
 
 def parsers():
     """Each command with its parser, and those of its own sub-commands."""
-    for name in cli.COMMANDS:
+    for name in sub_commands.COMMANDS:
         parser = parser_of([name])
         choices = [c for action in parser._get_positional_actions() for c in action.choices or ()]
         below = {choice: parser_of([name, choice]) for choice in choices}

@@ -14,7 +14,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from runner.commands.app import NumberedStream, number_lines
 from runner.errors import ConfigError
 from runner.sweep import table
 from runner.sweep.outcomes import (
@@ -25,6 +24,7 @@ from runner.sweep.outcomes import (
     read_outcomes,
     title,
 )
+from runner.terminal.numbered import NumberedStream, number_lines
 
 
 def recorded(folder: Path, **result: list[float]) -> Path:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from components.datasets import files
-from runner.system import doctor, machine
+from runner.system import data_checks, doctor, machine
 
 
 def levels(findings) -> dict[str, str]:
@@ -22,8 +22,6 @@ def only(findings):
     return finding
 
 
-# ---- the machine
-# ------------------------------------------------------------------------------------------------------
 def test_python_too_old_is_a_problem(monkeypatch):
     assert only(machine.python()).level == "ok"
     monkeypatch.setattr(machine, "OLDEST_PYTHON", (99, 0))
@@ -31,20 +29,17 @@ def test_python_too_old_is_a_problem(monkeypatch):
 
 
 def test_packages_missing_and_of_another_version():
-    found = list(
-        machine.packages(["pydantic>=2", "rich>=1000", "no-such-package", "ray; extra == 'ray'"])
-    )
-    assert levels(found) == {"packages": "ok", "rich": "warning", "no-such-package": "problem"}
-    assert {f.what: f.mend for f in found}["no-such-package"] == "pip install 'no-such-package'"
-
-
-def test_what_the_project_requires_is_installed():
-    assert "problem" not in levels(machine.packages()).values()
+    words = ["pydantic>=2", "rich>=1000", "no-such-package", "ray; extra == 'ray'"]
+    findings = {one.what: one for one in machine.packages(words)}
+    expected = {"packages": "ok", "rich": "warning", "no-such-package": "problem"}
+    assert levels(findings.values()) == expected
+    assert findings["no-such-package"].mend == "pip install 'no-such-package'"
+    assert "problem" not in levels(machine.packages()).values(), "of the project itself"
 
 
 def test_extras_of_commands_are_named_where_they_are_absent():
     requirements = ["rich>=15", "no-such-package; extra == 'sweep'", "rich; extra == 'mlflow'"]
-    (absent,) = (one for one in machine.packages(requirements) if one.level == "absent")
+    absent = only(one for one in machine.packages(requirements) if one.level == "absent")
     assert absent.found == "hydra/sweeper=optuna: no-such-package"
     assert absent.mend == "pip install 'bayes-runner[sweep]'"
 
@@ -104,8 +99,6 @@ def test_a_busy_machine_and_little_memory_are_warned_of(monkeypatch):
     assert only(machine.memory(available=8 * machine.GIB)).level == "ok"
 
 
-# ---- what runs write
-# --------------------------------------------------------------------------------------------------
 def test_outputs(tmp_path, monkeypatch):
     assert "will be made" in only(doctor.outputs(tmp_path / "new" / "outputs")).found
     for free, level in ((10 * machine.GIB, "ok"), (machine.GIB // 2, "warning"), (1000, "problem")):
@@ -154,8 +147,6 @@ def test_a_tracking_server(tmp_path, monkeypatch):
     assert "runner sync" in finding.mend
 
 
-# ---- data
-# -------------------------------------------------------------------------------------------------------------
 def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
     right = hashlib.sha256(b"right").hexdigest()
     entries = tuple(
@@ -164,23 +155,23 @@ def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(files, "catalogue", lambda: entries)
     monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
-    monkeypatch.setattr(doctor, "dataset_identities", lambda data_dir: iter(()))
+    monkeypatch.setattr(data_checks, "dataset_identities", lambda data_dir: iter(()))
     (tmp_path / "good").write_bytes(b"right")
     (tmp_path / "bad").write_bytes(b"wrong")
-    found = list(doctor.data(tmp_path, every_file=True))
+    found = list(data_checks.data(tmp_path, every_file=True))
     # no run needs it yet
     assert levels(found) == {"data": "ok", "good": "ok", "bad": "problem", "absent": "absent"}
     assert "checksum fits" in found[1].found
     assert found[2].mend == "runner data fetch toy"
     assert found[3].mend == f"put it into {tmp_path} by hand; source: nowhere"
-    *before, together = doctor.data(tmp_path)
+    *before, together = data_checks.data(tmp_path)
     assert levels(before) == {"data": "ok", "bad": "problem"}
     assert (together.level, together.what, together.found) == (
         "absent",
         "data/toy",
         "1 of 3 files here",
     )
-    nowhere = levels(doctor.data(tmp_path / "nowhere"))
+    nowhere = levels(data_checks.data(tmp_path / "nowhere"))
     assert nowhere == {"data": "absent", "data/toy": "absent"}
 
 
@@ -188,36 +179,26 @@ def test_absent_data_have_the_command_that_fetches_them(tmp_path, monkeypatch):
     entry = files.DataFile("toy", "absent", ("https://example.org",), 5, "none", "nowhere")
     monkeypatch.setattr(files, "catalogue", lambda: (entry,))
     monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
-    monkeypatch.setattr(doctor, "dataset_identities", lambda data_dir: iter(()))
+    monkeypatch.setattr(data_checks, "dataset_identities", lambda data_dir: iter(()))
     for every_file in (True, False):
-        *_, finding = doctor.data(tmp_path, every_file)
+        *_, finding = data_checks.data(tmp_path, every_file)
         assert (finding.level, finding.mend) == ("absent", "runner data fetch toy")
 
 
 def test_data_that_would_be_simulated_are_announced(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
-    found = {finding.what: finding for finding in doctor.dataset_identities(tmp_path)}
+    found = {finding.what: finding for finding in data_checks.dataset_identities(tmp_path)}
     assert found["dataset=sarcos"].level == "warning"
     assert found["dataset=sarcos"].found == "would use sarcos-sim, unless its files are downloaded"
     assert found["dataset=sarcos_sim"].level == "ok"
 
 
-# ---- the command
-# ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("level", "code"), [("ok", 0), ("absent", 0), ("warning", 0), ("problem", 1)]
 )
 def test_exit_code_and_lines(level, code, monkeypatch, capsys, tmp_path):
-    for check in ("python", "packages", "torch_and_gpu", "threads", "memory"):
-        monkeypatch.setattr(doctor, check, lambda: iter(()))
-    monkeypatch.setattr(
-        doctor,
-        "outputs",
-        lambda folder: iter([machine.Finding(level, "outputs", "here", "do this")]),
-    )
-    for check in ("records", "store"):
-        monkeypatch.setattr(doctor, check, lambda folder: iter(()))
-    monkeypatch.setattr(doctor, "data", lambda folder, every_file: iter(()))
+    finding = machine.Finding(level, "outputs", "here", "do this")
+    monkeypatch.setattr(doctor, "check_all", lambda *_: iter([finding]))
     assert doctor.main(["doctor", "--output-dir", str(tmp_path)]) == code
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split(maxsplit=1) == [level, "outputs: here"]

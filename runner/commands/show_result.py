@@ -1,0 +1,61 @@
+"""Results of a run on the terminal, next to those that were printed for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.compose.objectives import values
+from runner.compose.resolve import ResolvedConfig
+from runner.execution.screen import show_run as console
+from runner.record.checks import combine_checks
+from runner.terminal import printer
+from runner.tracking.handover import Handover, ensure_pushed
+
+
+def show_done(job: ResolvedConfig, facts: dict[str, Any]) -> float | list[float]:
+    """Shows the record of a run that is done; its objectives."""
+    printer.out.print(
+        f"done already, {facts['ended']}: this is its record; fresh=true runs it again"
+    )
+    return show(job, facts["result"], facts, ensure_pushed(job.settings, job.folder))
+
+
+def show(
+    job: ResolvedConfig,
+    result: dict[str, list[float]],
+    facts: dict[str, Any],
+    handover: Handover | None,
+) -> float | list[float]:
+    """Shows what a run gave and where it is; its objectives."""
+    console.show_result(job, result, *published_scores(job))
+    if rows := combine_checks(facts, "run"):
+        console.show_checks("checks of the run", rows)
+    loops = 1 if facts.get("vectorised") else job.settings.replicates
+    console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", loops)
+    console.show_whereabouts(
+        job.folder, handover, facts.get("artefacts", ()), facts.get("left_out", ())
+    )
+    return values(result, job.settings.objective)
+
+
+def published_scores(job: ResolvedConfig) -> tuple[dict[str, str], str]:
+    """Scores printed in the papers for this run, by metric, and why ours are not comparable.
+
+    The second value is empty if our scores can be compared with them.
+
+    Raises:
+        ConfigError: ``paper_tables`` names a table that is not in conf/published.
+    """
+    from runner.statistics.published import load_published
+
+    printed_scores: dict[str, str] = {}
+    reason = ""
+    for name in job.settings.paper_tables:
+        table = load_published(name)
+        numbers = table.beside(job.config)
+        printed_scores |= numbers
+        if numbers and not table.is_comparable_on(job.data):
+            reason = f"not comparable: ours is on {job.data}, theirs on {table.data_label}"
+        elif numbers and table.not_comparable:
+            reason = f"not comparable: {table.not_comparable}"
+    return printed_scores, reason
