@@ -12,12 +12,8 @@ each line lies between them.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import posixpath
-import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -33,12 +29,11 @@ from runner.record.checks import verdict
 from runner.record.facts import load_facts
 from runner.record.lines import read_lines
 from runner.statistics.standard_error import mean_se
+from runner.tracking.names import cut, key, keys
 
 MAX_NAME_CHARACTERS = 120  # characters of the overrides
 MAX_VALUE_CHARACTERS = 500
 MAX_TAG_CHARACTERS = 5000  # characters that every server takes
-MAX_KEY_CHARACTERS = 230  # characters of 250; the rest is for the prefix
-TRUNCATION_SUFFIX = " … (cut: the record's {} has it whole)"
 Line = dict[str, Any]  # of metrics.jsonl
 
 
@@ -53,51 +48,6 @@ class Point(NamedTuple):
     value: float
     stamp: int  # ms since 1970
     step: int
-
-
-def key(name: str) -> str:
-    """A name that MLflow takes, which other names may become too: see ``keys``."""
-    text = re.sub(r"[^\w\-./ :]", "_", name)
-    if posixpath.normpath(text) != text or text.startswith("/") or text in (".", ".."):
-        text = "/".join(
-            re.sub(r"^\.*$", lambda dots: "_" * max(1, len(dots.group())), part)
-            for part in text.split("/")
-        )
-    return (
-        text
-        if len(text) <= MAX_KEY_CHARACTERS
-        else f"{text[: MAX_KEY_CHARACTERS - 9]} {_digest(name)}"
-    )
-
-
-def keys(names: Iterable[str]) -> dict[str, str]:
-    """A name of MLflow's for each, no two alike: the first of those that would be keeps it, and the
-    others have the code points of the signs that it lacks (``a_ x25`` for ``a%``)."""
-    by_name: dict[str, str] = {}
-    used_keys: set[str] = set()
-    for name in names:
-        if name in by_name:
-            continue
-        candidate = key(name)
-        if candidate in used_keys:
-            signs = "-".join(f"x{ord(sign):x}" for sign in re.findall(r"[^\w\-./ :]", name))
-            candidate = f"{candidate} {signs if 0 < len(signs) < 40 else _digest(name)}"
-        if candidate in used_keys or len(candidate) > MAX_KEY_CHARACTERS:
-            candidate = f"{key(name)[: MAX_KEY_CHARACTERS - 9]} {_digest(name)}"
-        by_name[name] = candidate
-        used_keys.add(candidate)
-    return by_name
-
-
-def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-
-
-def cut(text: str, longest: int, file: str) -> str:
-    """A text that MLflow would not take whole, with a mark where it ends and the file that has the
-    rest."""
-    mark = TRUNCATION_SUFFIX.format(file)
-    return text if len(text) <= longest else text[: longest - len(mark)] + mark
 
 
 @dataclass(frozen=True)
@@ -134,8 +84,6 @@ class RecordContent:
             ) from None
         return content
 
-    # -- what it is
-    # ----------------------------------------------------------------------------------------------------
     @property
     def is_looped(self) -> bool:
         """True if replicates came one after the other.
@@ -151,18 +99,10 @@ class RecordContent:
         Columns of MLflow show the beginning, where runs of one experiment must differ.
         """
         overrides = self._overrides_text
-        overrides = (
-            overrides
-            if len(overrides) <= MAX_NAME_CHARACTERS
-            else f"{overrides[: MAX_NAME_CHARACTERS - 1]}…"
-        )
-        return mask_secrets(
-            " ".join(
-                word
-                for word in (overrides, self.facts["experiment"], self.facts["signature"][:8])
-                if word
-            )
-        )
+        if len(overrides) > MAX_NAME_CHARACTERS:
+            overrides = f"{overrides[: MAX_NAME_CHARACTERS - 1]}…"
+        words = (overrides, self.facts["experiment"], self.facts["signature"][:8])
+        return mask_secrets(" ".join(filter(None, words)))
 
     @property
     def _overrides_text(self) -> str:
@@ -221,8 +161,6 @@ class RecordContent:
             for name, mlflow_key in keys(values).items()
         }
 
-    # -- when
-    # ----------------------------------------------------------------------------------------------------------
     @cached_property
     def starts(self) -> int:
         return int(datetime.fromisoformat(self.facts["started"]).timestamp() * 1000)
@@ -252,13 +190,15 @@ class RecordContent:
         )
         return max(last, self.starts + round(1000 * (self.facts.get("seconds") or 0.0)))
 
+    def describe_end(self, state: str) -> str:
+        """Tells one end of a run from another, which it has when it was resumed."""
+        return f"{state} {len(self.lines) if state == 'crashed' else self.facts.get('ended')}"
+
     def span(self, replicate: int) -> tuple[int, int]:
         """Start and end of one replicate."""
         times = [line["time"] for line in self.lines if line["replicate"] == replicate]
         return self._stamp(replicate, 0.0), self._stamp(replicate, max(times, default=0.0))
 
-    # -- curves
-    # --------------------------------------------------------------------------------------------------------
     @cached_property
     def _evaluated_scores(self) -> set[str]:
         """Scores evaluated during the run: their curves continue to the final scores."""
@@ -296,11 +236,6 @@ class RecordContent:
             if len(values) > 1:
                 points.append(Point(f"result/{self._keys[f'{name} SE']}", se, self.ends, 0))
         return points
-
-
-def digest(values: Any) -> str:
-    """A short word for what is JSON."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

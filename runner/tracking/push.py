@@ -9,16 +9,15 @@ that a server that dies at any of them leaves nothing out for ever and nothing i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from runner.disk.inside import real_file
-from runner.errors import ConfigError
 from runner.record import lease
-from runner.tracking.content import InvalidRecordError, Line, Point, RecordContent, digest
+from runner.tracking.content import Line, Point, RecordContent
 from runner.tracking.marks import Marks, MarksFile, RunMarks
+from runner.tracking.names import digest, experiment_name
+from runner.tracking.record_files import files_to_upload
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -36,12 +35,6 @@ ENDED = {
 KEY = "runner.key"
 # pages open on runs and curves, not on traces of chats
 EXPERIMENT_KIND_TAG = {"mlflow.experimentKind": "custom_model_development"}
-ARENA = "arena."  # the experiments of the arena's suites begin so
-
-
-def experiment_name(experiment: str) -> str:
-    """Name in MLflow of an experiment of records: those of the arena's suites are ``arena/…``."""
-    return experiment.replace(ARENA, "arena/", 1) if experiment.startswith(ARENA) else experiment
 
 
 class RunDeletedError(Exception):
@@ -126,9 +119,8 @@ class Push:
         if marks.run_id is None:
             marks.asked = True
             self.file.save()
-            marks.run_id = self.client.create_run(
-                experiment, start, {**tags, KEY: marks.key}, name
-            ).info.run_id
+            run = self.client.create_run(experiment, start, {**tags, KEY: marks.key}, name)
+            marks.run_id = run.info.run_id
         marks.experiment = experiment
         self.file.save()
 
@@ -138,11 +130,9 @@ class Push:
         marks = self.file.here
         if marks.params:
             return
-        params = [
-            Param(name, value) for name, value in content.parameters.items() if name not in known
-        ]
-        for i in range(0, len(params), PARAMETER_BATCH_SIZE):
-            self.client.log_batch(_id(marks), params=params[i : i + PARAMETER_BATCH_SIZE])
+        missing = content.parameters.keys() - known.keys()
+        params = [Param(*item) for item in content.parameters.items() if item[0] in missing]
+        self._log(marks, PARAMETER_BATCH_SIZE, params=params)
         marks.params = True
         self.file.save()
 
@@ -154,9 +144,7 @@ class Push:
         tags = {**content.tags(), "state": state, "folder": str(self.folder.resolve())}
         if marks.tags == digest(tags):
             return
-        self.client.log_batch(
-            _id(marks), tags=[RunTag(name, value) for name, value in tags.items()]
-        )
+        self._log(marks, len(tags), tags=[RunTag(*item) for item in tags.items()])
         marks.tags = digest(tags)
         self.file.save()
 
@@ -170,9 +158,7 @@ class Push:
         if marks.inputs or "data_digest" not in facts:
             return
         source = json.dumps({"dataset": facts["choice"]["dataset"]})
-        data = Dataset(
-            name=facts["data"], digest=facts["data_digest"], source_type="runner", source=source
-        )
+        data = Dataset(facts["data"], facts["data_digest"], "runner", source)
         inputs = [DatasetInput(data, [InputTag("mlflow.data.context", "training")])]
         self.client.log_inputs(_id(marks), datasets=inputs)
         marks.inputs = True
@@ -204,10 +190,13 @@ class Push:
     def _points(self, marks: RunMarks, points: list[Point]) -> None:
         from mlflow.entities import Metric
 
-        for i in range(0, len(points), BATCH):
-            self.client.log_batch(
-                _id(marks), metrics=[Metric(*point) for point in points[i : i + BATCH]]
-            )
+        self._log(marks, BATCH, metrics=[Metric(*point) for point in points])
+
+    def _log(self, marks: RunMarks, size: int, **entities: list[Any]) -> None:
+        """Parameters, tags or metrics of a run, so many in one call."""
+        for kind, values in entities.items():
+            for i in range(0, len(values), size):
+                self.client.log_batch(_id(marks), **{kind: values[i : i + size]})
 
     def _replicates(self, content: RecordContent, state: str) -> None:
         """One run below this one for each replicate that came after the other."""
@@ -247,7 +236,7 @@ class Push:
 
     def _end(self, content: RecordContent, state: str) -> None:
         marks = self.file.here
-        end = _end(content, state)
+        end = content.describe_end(state)
         if state in ENDED and marks.ended != end:
             self._points(marks, content.result)
             self._files(content)
@@ -255,7 +244,7 @@ class Push:
 
     def _files(self, content: RecordContent) -> None:
         marks = self.file.here
-        for path in list(self._uploaded_files(content)):
+        for path in list(files_to_upload(self.folder, content)):
             name = str(path.relative_to(self.folder))
             stat = path.stat()
             stamp = f"{stat.st_size} {stat.st_mtime_ns}"
@@ -264,41 +253,6 @@ class Push:
                 self.client.log_artifact(_id(marks), str(path), None if below == "." else below)
                 marks.files[name] = stamp
                 self.file.save()
-
-    def _uploaded_files(self, content: RecordContent) -> Iterator[Path]:
-        """The files of a record that MLflow keeps too; checkpoints where that was asked for.
-
-        Raises:
-            InvalidRecordError: one lies elsewhere.
-        """
-        facts = content.facts
-        config = content.config
-        names = [
-            "config.yaml",
-            "run.json",
-            "metrics.jsonl",
-            "references.bib",
-            *facts.get("artefacts", []),
-        ]
-        folders = [
-            "figures",
-            "tables",
-            *(["checkpoints"] if config.get("tracking_checkpoints") else []),
-        ]
-        below = [path for name in folders for path in sorted((self.folder / name).rglob("*"))]
-        for path in [*(self.folder / name for name in names), *below]:
-            if path.is_file():
-                try:
-                    yield real_file(self.folder, str(path.relative_to(self.folder)), "artefacts")
-                except (ConfigError, ValueError):
-                    raise InvalidRecordError(
-                        f"{path.name} lies outside the record: not pushed"
-                    ) from None
-
-
-def _end(content: RecordContent, state: str) -> str:
-    """Tells one end of a run from another, which it has when it was resumed."""
-    return f"{state} {content.facts.get('ended') if state != 'crashed' else len(content.lines)}"
 
 
 def _id(marks: RunMarks) -> str:

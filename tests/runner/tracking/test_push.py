@@ -3,7 +3,6 @@ before is known."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import random
@@ -18,11 +17,10 @@ from typing import get_args
 import pytest
 import yaml
 from support.runs.local_servers import answers, free_port
-from support.runs.made_records import STARTED, all_of, client_of, history, line, made_record, write
+from support.runs.made_records import STARTED, all_of, client_of, history, made_record, write
 
 from runner.record.facts import RunState, read
 from runner.record.lines import read_lines
-from runner.tracking.content import keys
 from runner.tracking.mirror import Mirror
 from runner.tracking.push import ENDED
 from runner.tracking.store import connect, tracking_uri
@@ -235,77 +233,6 @@ def test_a_parameter_that_changed_before_it_was_in_stops_nothing(outputs):
     mirror = Mirror(folder, outputs)
     assert mirror.push(), mirror.trouble
     assert client_of(outputs).get_run(mirror.run_id).data.params["data_dir"] == "elsewhere"
-
-
-def test_many_metrics_and_odd_names(outputs):
-    folder = made_record(outputs)
-    metrics = {f"β[{i}]": float("nan") if i % 2 else float(i) for i in range(1300)}
-    lines = [line(step, 0, "train") | {"metrics": metrics} for step in (1, 2)]
-    write(folder, lines, read(folder) | {"started": STARTED})
-    mirror = Mirror(folder, outputs)
-    assert mirror.push(), mirror.trouble
-    run = client_of(outputs).get_run(mirror.run_id)
-    assert len([name for name in run.data.metrics if name.startswith("train/")]) == 1300
-    assert len(list(itertools.chain(history(client_of(outputs), run, "train/β_2_")))) == 2
-
-
-ODD = {
-    "rmse/a%": 0.6,
-    "rmse/a$": 1.2,
-    "rmse/a_": 5.0,
-    "mg/../L": 1.0,
-    "/x": 2.0,
-    "y//z/": 3.0,
-    "b" * 300: 4.0,
-    "b" * 299 + "c": 5.0,
-}
-
-
-def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(outputs):
-    folder = made_record(outputs)
-    facts = read(folder) | {
-        "result": {name: [value] for name, value in ODD.items()},
-        "finished": {"0": ODD},
-    }
-    write(folder, [line(1, 0, "final") | {"metrics": ODD}], facts)
-    config = {"experiment": "made", "long": "x" * 900, "a%": 1, "a$": 2, "description": "d" * 9000}
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    mirror = Mirror(folder, outputs)
-    assert mirror.push(), mirror.trouble
-    run = client_of(outputs).get_run(mirror.run_id)
-    final = {
-        name.removeprefix("final/"): value
-        for name, value in run.data.metrics.items()
-        if name.startswith("final/")
-    }
-    assert sorted(final.values()) == sorted(ODD.values())  # none lost
-    assert {final[name] for name in ("rmse/a_", "rmse/a_ x25", "rmse/a_ x24", "mg/__/L")} == {
-        5.0,
-        0.6,
-        1.2,
-        1.0,
-    }
-    assert final["rmse/a_"] == 5.0  # a name that is fine stays
-    assert {name: run.data.metrics[f"result/{name}"] for name in final} == final
-    assert run.info.status == "FINISHED"
-    long = run.data.params["long"]
-    assert (len(long), long.endswith("x … (cut: the record's config.yaml has it whole)")) == (
-        500,
-        True,
-    )
-    assert {value for name, value in run.data.params.items() if name.startswith("a_")} == {"1", "2"}
-    assert run.data.tags["mlflow.note.content"].endswith(
-        "(cut: the record's config.yaml has it whole)"
-    )
-
-
-def test_names_that_are_fine_stay_and_the_order_of_lines_settles_the_others():
-    fine = ["final/rmse", "β_2", "a b:c.d-e/f", "robust_accuracy/eps_0.1"]
-    assert keys(fine) == {name: name for name in fine}
-    assert keys(["theta[0]"]) == {"theta[0]": "theta_0_"}  # alone it is called as ever
-    once = keys(["a%", "a$"])
-    assert keys(["a%", "a$", "a_"]) == once | {"a_": keys(["a%", "a$", "a_"])["a_"]}
-    assert len(set(keys(["a%", "a$", "a_", "a_ x24"]).values())) == 4
 
 
 @pytest.mark.parametrize("name", ["a %41 b", "what?x=1", "x#y 'q\" b"])

@@ -1,0 +1,33 @@
+"""Files of a record that MLflow keeps too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from runner.disk.inside import real_file
+from runner.errors import ConfigError
+from runner.tracking.content import InvalidRecordError, RecordContent
+
+FILES = ("config.yaml", "run.json", "metrics.jsonl", "references.bib")
+FOLDERS = ("figures", "tables")
+
+
+def files_to_upload(folder: Path, content: RecordContent) -> Iterator[Path]:
+    """The files of a record that MLflow keeps too; checkpoints where that was asked for.
+
+    Raises:
+        InvalidRecordError: one lies elsewhere.
+    """
+    checkpoints = ["checkpoints"] if content.config.get("tracking_checkpoints") else []
+    names = [*FILES, *content.facts.get("artefacts", [])]
+    folders = [folder / name for name in (*FOLDERS, *checkpoints)]
+    below = [path for one in folders for path in sorted(one.rglob("*"))]
+    for path in [*(folder / name for name in names), *below]:
+        if path.is_file():
+            try:
+                yield real_file(folder, str(path.relative_to(folder)), "artefacts")
+            except (ConfigError, ValueError):
+                raise InvalidRecordError(
+                    f"{path.name} lies outside the record: not pushed"
+                ) from None

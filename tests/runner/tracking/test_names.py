@@ -1,0 +1,79 @@
+"""Names that collide, or that MLflow refuses, and long texts."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from support.runs.made_records import STARTED, client_of, history, line, made_record, write
+
+from runner.record.facts import read
+from runner.tracking.mirror import Mirror
+from runner.tracking.names import keys
+
+FINE = ["final/rmse", "β_2", "a b:c.d-e/f", "robust_accuracy/eps_0.1"]
+
+
+def test_many_metrics_and_odd_names(outputs):
+    folder = made_record(outputs)
+    metrics = {f"β[{i}]": float("nan") if i % 2 else float(i) for i in range(1300)}
+    lines = [line(step, 0, "train") | {"metrics": metrics} for step in (1, 2)]
+    write(folder, lines, read(folder) | {"started": STARTED})
+    mirror = Mirror(folder, outputs)
+    assert mirror.push(), mirror.trouble
+    run = client_of(outputs).get_run(mirror.run_id)
+    assert len([name for name in run.data.metrics if name.startswith("train/")]) == 1300
+    assert len(history(client_of(outputs), run, "train/β_2_")) == 2
+
+
+ODD = {
+    "rmse/a%": 0.6,
+    "rmse/a$": 1.2,
+    "rmse/a_": 5.0,
+    "mg/../L": 1.0,
+    "/x": 2.0,
+    "y//z/": 3.0,
+    "b" * 300: 4.0,
+    "b" * 299 + "c": 5.0,
+}
+
+
+def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(outputs):
+    folder = made_record(outputs)
+    result = {name: [value] for name, value in ODD.items()}
+    facts = read(folder) | {"result": result, "finished": {"0": ODD}}
+    write(folder, [line(1, 0, "final") | {"metrics": ODD}], facts)
+    config = {"experiment": "made", "long": "x" * 900, "a%": 1, "a$": 2, "description": "d" * 9000}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    mirror = Mirror(folder, outputs)
+    assert mirror.push(), mirror.trouble
+    run = client_of(outputs).get_run(mirror.run_id)
+    metrics = run.data.metrics
+    final = {k.removeprefix("final/"): v for k, v in metrics.items() if k.startswith("final/")}
+    assert sorted(final.values()) == sorted(ODD.values())  # none lost
+    own = {"rmse/a_": 5.0, "rmse/a_ x25": 0.6, "rmse/a_ x24": 1.2, "mg/__/L": 1.0}
+    assert own.items() <= final.items(), "a name that is fine stays"
+    assert {name: metrics[f"result/{name}"] for name in final} == final
+    assert run.info.status == "FINISHED"
+    long = run.data.params["long"]
+    mark = "(cut: the record's config.yaml has it whole)"
+    assert len(long) == 500
+    assert long.endswith(f"x … {mark}")
+    assert run.data.tags["mlflow.note.content"].endswith(mark)
+    assert {value for name, value in run.data.params.items() if name.startswith("a_")} == {"1", "2"}
+
+
+@pytest.mark.parametrize(
+    ("names", "keys_of_mlflow"),
+    [
+        (FINE, FINE),
+        (["theta[0]"], ["theta_0_"]),  # alone it is called as ever
+        (["a%", "a$"], ["a_", "a_ x24"]),
+        (["a%", "a$", "a_", "a_ x24"], ["a_", "a_ x24", None, None]),  # the first ones keep theirs
+    ],
+)
+def test_the_order_of_lines_settles_names_that_collide(names, keys_of_mlflow):
+    found = keys(names)
+    assert list(found) == names
+    assert len(set(found.values())) == len(names)
+    for key, expected in zip(found.values(), keys_of_mlflow, strict=True):
+        assert expected in (key, None)
