@@ -22,6 +22,18 @@ CONFIG = {
     "seed": 0,
 }
 
+STEP_SIZES = {
+    "name": "two",
+    "description": "Two step sizes of two samplers.",
+    "overrides": ["smoke=true", "tracking=false", "offline=true"],
+    "grid": {"steps": [60, 80], "seed": [0, 1]},
+    "rows": [
+        {"label": "SGLD", "model": "sgld", "preset": "small", "experiment": "mog", "overrides": ["inference.step_size=0.01"]},
+        {"label": "SGLD", "model": "sgld", "preset": "large", "experiment": "mog", "grid": {"steps": [60]}},
+    ],
+    "tables": [{"name": "mean", "title": "Error of the mean", "columns": "steps", "metric": "error_mean", "better": "lower"}],
+}  # fmt: skip
+
 
 def made_definition(**importance: float) -> StudyDefinition:
     """A study with a row for each name."""

@@ -4,38 +4,22 @@ seen in ``--status``."""
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
-import yaml
-from support.runs.configured import repeatable
+from made_studies import made_run, made_snapshot
 
 from runner.errors import ConfigError
 from runner.study import display, find_snapshot, snapshot, study
 from runner.study.cluster import job_queue
-from runner.study.cluster.cluster_job import ClusterJob, create_cluster_jobs
+from runner.study.cluster.cluster_job import ClusterJob
 from runner.study.cluster.job_queue import JobQueue
 from runner.study.cluster.launcher import Launcher, split_launcher
-from runner.study.definition import StudyDefinition
 from runner.study.display import StudyDisplay
-from runner.study.snapshot import FrozenRun, Snapshot
-
-DEFINITION = {
-    "name": "two",
-    "description": "One method, twice.",
-    "overrides": ["smoke=true", "tracking=false", "offline=true", "checkpoint_every=50"],
-    "grid": {"seed": [0, 1]},
-    "rows": [{"label": "one", "model": "bnn", "preset": "", "experiment": "bnn_uci"}],
-    "tables": [
-        {"name": "error", "title": "Error", "columns": {"error": "rmse"}, "better": "lower"}
-    ],
-}
 
 
 @pytest.mark.parametrize(
@@ -116,10 +100,8 @@ def queue(tmp_path, monkeypatch):
     monkeypatch.setattr(job_queue, "engine", lambda launcher, folder: fake)
     monkeypatch.setattr(job_queue, "POLL_INTERVAL_SECONDS", 0.01)
     config = {"seed": 0, "replicates": 3, "threads": 1}
-    runs = [FrozenRun(n, "one", {}, [], "fake", f"s{n}", "d", config) for n in "ab"]
-    frozen = Snapshot(
-        "two", StudyDefinition.model_validate(DEFINITION), "now", "", [], runs, tmp_path
-    )
+    runs = [replace(made_run(name, **config), signature=f"s{name}") for name in "ab"]
+    frozen = replace(made_snapshot(tmp_path, *runs), name="two")
     snapshot.save(frozen)
     ended: list[tuple[str, int]] = []
 
@@ -163,187 +145,6 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
         job_queue.words(frozen, frozen.runs[0], "not started", job_queue.submitted_jobs(frozen))
         == "not started"
     )
-
-
-def launched(
-    tmp_path: Path, *arguments: str, definition=DEFINITION, python=sys.executable
-) -> subprocess.Popen:
-    file = tmp_path / "two.yaml"
-    file.write_text(yaml.safe_dump(definition))
-    command = [
-        python,
-        "-m",
-        "runner.commands.cli",
-        "study",
-        str(file),
-        "--output-dir",
-        str(tmp_path / "outputs"),
-        *arguments,
-    ]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
-
-
-def facts(tmp_path: Path, outputs: str = "outputs") -> list[dict]:
-    found = [json.loads(path.read_text()) for path in (tmp_path / outputs).glob("*/*/run.json")]
-    return sorted(found, key=lambda f: f["seed"])
-
-
-def eventually(look, seconds: float = 240.0):
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return found
-
-
-@pytest.mark.slow
-def test_each_replicate_is_a_job_and_the_numbers_are_those_of_one_run(tmp_path):
-    one = DEFINITION | {"grid": {"seed": [0]}, "replicates": 2}
-    split = launched(tmp_path, "hydra/launcher=slurm_local", "split=replicates", definition=one)
-    assert split.wait(400) == 0, split.stdout.read()
-    (found,) = facts(tmp_path)
-    assert found["state"] == "done"
-    assert found["replicates"] == 2
-    (folder,) = (tmp_path / "outputs/bnn_uci").glob("*")
-    assert not (folder / "parts").exists()
-    assert (folder / "figures").is_dir()
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert {line["replicate"] for line in lines} == {0, 1}
-    frozen = snapshot.load("two", tmp_path / "outputs")
-    assert frozen is not None
-    job = create_cluster_jobs(
-        Snapshot(**{**frozen.__dict__, "output_dir": tmp_path / "whole"}), frozen.runs[0], False
-    )[0]
-    assert job.replicate is None
-    snapshot.save(Snapshot(**{**frozen.__dict__, "output_dir": tmp_path / "whole"}))
-    assert job() == 0
-    assert repeatable(facts(tmp_path, "whole")[0]["result"]) == repeatable(found["result"])
-
-
-SLURM = {
-    # An array of jobs as processes of this machine, each with the variables that Slurm sets.
-    "sbatch": """#!/bin/bash
-state=$(dirname "$0"); cp "$1" "$state/script"; last=$(sed -n 's/^#SBATCH --array=0-\\([0-9]*\\).*/\\1/p' "$1")
-export SLURM_ARRAY_JOB_ID=77 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1 SLURM_NODEID=0 SLURM_PROCID=0 SLURM_LOCALID=0
-for i in $(seq 0 "$last"); do
-  echo PENDING > "$state/77_$i"
-  (export SLURM_JOB_ID=$((77 + i)) SLURM_ARRAY_TASK_ID=$i; echo RUNNING > "$state/77_$i"
-   bash "$state/script" > /dev/null 2>&1; echo COMPLETED > "$state/77_$i") > /dev/null 2>&1 &
-done
-echo Submitted batch job 77
-""",
-    "srun": """#!/bin/bash
-while [[ "$1" == -* ]]; do [[ "$1" == --*=* || "$1" == --unbuffered ]] && shift || shift 2; done
-exec "$@"
-""",
-    "sacct": """#!/bin/bash
-echo "JobID|State|NodeList"; for f in $(dirname "$0")/77_*; do echo "$(basename $f)|$(cat $f)|here"; done
-""",
-}
-
-
-@pytest.mark.slow
-def test_runs_are_an_array_of_slurm(tmp_path, monkeypatch):
-    """Submitit's own way with Slurm, whose commands are stand-ins: one array, whose states
-    ``--status`` asks for."""
-    folder = tmp_path / "slurm"
-    folder.mkdir()
-    for name, text in SLURM.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    going = launched(
-        tmp_path,
-        "hydra/launcher=slurm",
-        "hydra.launcher.partition=gpu",
-        "hydra.launcher.array_parallelism=1",
-    )
-    eventually(
-        lambda: list(folder.glob("77_*")) and (tmp_path / "outputs/studies/two/jobs.json").exists()
-    )
-    asked = launched(tmp_path, "--status")
-    assert asked.wait(120) == 0
-    shown = asked.stdout.read()
-    assert "slurm 77_0" in " ".join(shown.split())
-    assert going.wait(400) == 0, going.stdout.read()
-    assert [f["state"] for f in facts(tmp_path)] == ["done", "done"]
-    script = (folder / "script").read_text()
-    assert "#SBATCH --array=0-1%1" in script
-    assert "#SBATCH --partition=gpu" in script
-    assert "#SBATCH --signal=USR2@120" in script
-    jobs = json.loads((tmp_path / "outputs/studies/two/jobs.json").read_text())
-    assert sorted(entry["job"] for entry in jobs.values()) == ["77_0", "77_1"]
-
-
-def child(process: int) -> int:
-    """The first process that a process has started."""
-    found = eventually(lambda: Path(f"/proc/{process}/task/{process}/children").read_text().split())
-    return int(found[0])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
-def test_a_preempted_job_is_requeued_and_goes_on_from_its_checkpoint(tmp_path):
-    long = DEFINITION | {
-        "grid": {"seed": [0]},
-        "overrides": [*DEFINITION["overrides"], "steps=4000"],
-    }
-    going = launched(tmp_path, "hydra/launcher=slurm_local", definition=long)
-    logs = tmp_path / "outputs/studies/two/logs"
-    jobs = tmp_path / "outputs/studies/two/jobs.json"
-    number = eventually(
-        lambda: jobs.exists() and [e["job"] for e in json.loads(jobs.read_text()).values()]
-    )[0]
-    eventually(lambda: list((tmp_path / "outputs").glob("bnn_uci/*/checkpoints/*.safetensors")))
-    os.kill(child(int(number)), signal.SIGUSR2)  # as Slurm does before it takes the node away
-    assert going.wait(400) == 0, going.stdout.read()
-    (found,) = facts(tmp_path)
-    assert found["state"] == "done"
-    assert "resumed at step" in next(logs.glob("*.log")).read_text()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("ray") is None,
-    reason="Ray is an extra: pip install 'bayes-runner[ray]'",
-)
-def test_a_node_of_a_ray_cluster_dies_and_its_run_goes_on_elsewhere(tmp_path):
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
-    )
-    other = cluster.add_node(num_cpus=1)
-    try:
-        cluster.wait_for_nodes()
-        long = DEFINITION | {"overrides": [*DEFINITION["overrides"], "steps=8000"]}
-        going = launched(
-            tmp_path,
-            "hydra/launcher=ray",
-            f"+hydra.launcher.ray.init.address={cluster.address}",
-            definition=long,
-        )
-        eventually(
-            lambda: (
-                len(
-                    {
-                        p.parent
-                        for p in (tmp_path / "outputs").glob("bnn_uci/*/checkpoints/*.safetensors")
-                    }
-                )
-                == 2
-            )
-        )
-        cluster.remove_node(other, allow_graceful=False)
-        assert going.wait(500) == 0, going.stdout.read()
-        found = facts(tmp_path)
-        assert [f["state"] for f in found] == ["done", "done"]
-        logs = "".join(p.read_text() for p in (tmp_path / "outputs/studies/two/logs").glob("*.log"))
-        assert "resumed at step" in logs
-    finally:
-        cluster.shutdown()
 
 
 def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
@@ -412,7 +213,8 @@ def test_a_job_stops_its_process_before_slurms_limit(tmp_path):
     job = ClusterJob("", "", "", "", "", None, [], str(tmp_path / "log"), grace=0.3)
     text = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); input()"
     process = job._start([sys.executable, "-c", text])
-    eventually((tmp_path / "log").read_text, 20)
+    while not (tmp_path / "log").read_text():
+        time.sleep(0.1)
     before = time.monotonic()
     job.stop()
     assert time.monotonic() - before < 5

@@ -3,7 +3,6 @@ only the failed."""
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -11,53 +10,16 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 
 import pytest
 import yaml
+from made_studies import STEP_SIZES as DEFINITION
 from support.runs.configured import repeatable
 
 from runner.errors import ConfigError
-from runner.study import choice, snapshot, study
-from runner.study.definition import StudyDefinition, load_study
+from runner.study import snapshot, study
 from runner.study.display import StudyDisplay
-from runner.study.job_pool import JobPool
-from runner.study.plan import plan
-from runner.study.snapshot import FrozenRun, Snapshot
-
-DEFINITION = {
-    "name": "two",
-    "description": "Two step sizes of two samplers.",
-    "overrides": ["smoke=true", "tracking=false", "offline=true"],
-    "grid": {"steps": [60, 80], "seed": [0, 1]},
-    "rows": [
-        {"label": "SGLD", "model": "sgld", "preset": "small", "experiment": "mog", "overrides": ["inference.step_size=0.01"]},
-        {"label": "SGLD", "model": "sgld", "preset": "large", "experiment": "mog", "grid": {"steps": [60]}},
-    ],
-    "tables": [{"name": "mean", "title": "Error of the mean", "columns": "steps", "metric": "error_mean", "better": "lower"}],
-}  # fmt: skip
-
-# Stands in for the runner: what it does depends on the name of the run.
-FAKE = """
-import json, os, pathlib, signal, sys, time
-folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
-folder.mkdir(parents=True, exist_ok=True)
-def state(word, **more):
-    (folder / "run.json").write_text(json.dumps({"state": word, "error": None, "finished": {"0": {}}, **more}))
-def stop(*_):
-    state("interrupted", error="checkpointed"); sys.exit(143)
-signal.signal(signal.SIGTERM, stop)
-state("running")
-with (folder / "launches").open("a") as file: file.write(os.environ["RUNNER_STUDY"] + os.environ["OMP_NUM_THREADS"])
-if "crash" in name and not (folder / "second").exists():
-    (folder / "second").touch(); os.kill(os.getpid(), signal.SIGKILL)
-if "fail" in name:
-    state("failed", error="Cholesky failed"); sys.exit(1)
-if "diverge" in name:
-    state("diverged", error="elbo is nan"); sys.exit(1)
-if "long" in name: time.sleep(60)
-state("done")
-"""
+from runner.study.snapshot import Snapshot
 
 
 @pytest.fixture
@@ -66,29 +28,6 @@ def path(tmp_path):
     file = tmp_path / "two.yaml"
     file.write_text(yaml.safe_dump(DEFINITION))
     return file
-
-
-@pytest.fixture
-def made(tmp_path, monkeypatch):
-    """A frozen study whose runs are processes of the stand-in."""
-    (tmp_path / "fake.py").write_text(FAKE)
-
-    def command(frozen, run):
-        return [sys.executable, str(tmp_path / "fake.py"), str(frozen.folder(run)), run.name]
-
-    monkeypatch.setattr(study, "JobPool", functools.partial(JobPool, command=command))
-
-    def make(*names: str) -> Snapshot:
-        definition = StudyDefinition.model_validate(DEFINITION)
-        runs = [
-            FrozenRun(n, "SGLD, small", {"steps": i}, [], "fake", f"s{i}", "d", {"seed": 0})
-            for i, n in enumerate(names)
-        ]
-        frozen = Snapshot("two", definition, "now", "", [], runs, tmp_path)
-        snapshot.save(frozen)
-        return frozen
-
-    return make
 
 
 def states(frozen):
@@ -105,61 +44,6 @@ def go(frozen, *arguments):
     return study.main(
         ["study", "two", "--output-dir", str(frozen.output_dir), "--jobs", "2", *arguments]
     )
-
-
-def test_a_plan_is_every_combination_column_by_column():
-    runs = list(plan(StudyDefinition.model_validate(DEFINITION), ["data_dir=d"]))
-    assert [r.name for r in runs] == [
-        "SGLD, small steps=60 seed=0",
-        "SGLD, large steps=60",
-        "SGLD, small steps=60 seed=1",
-        "SGLD, small steps=80 seed=0",
-        "SGLD, small steps=80 seed=1",
-    ]
-    assert runs[0].overrides == [
-        "+experiment=mog", "smoke=true", "tracking=false", "offline=true", "inference.step_size=0.01", "steps=60", "seed=0",
-        "data_dir=d",
-    ]  # fmt: skip
-
-
-def test_a_row_may_override_some_cells_and_name_no_experiment():
-    row = {
-        "label": "SGLD",
-        "model": "sgld",
-        "preset": "",
-        "overrides": ["model=m"],
-        "cells": {"steps": {80: ["seed=9"]}},
-    }
-    definition = DEFINITION | {"rows": [row], "grid": {"steps": [60, 80]}, "overrides": []}
-    runs = list(plan(StudyDefinition.model_validate(definition), []))
-    assert [r.overrides for r in runs] == [
-        ["model=m", "steps=60"],
-        ["model=m", "steps=80", "seed=9"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"rows": [DEFINITION["rows"][0]] * 2}, "SGLD, small occurs twice"),
-        ({"reference": "SGLD, smal"}, "SGLD, smal is not a row, did you mean SGLD, small?"),
-        ({"grid": {"inference.lr": [1]}}, "grid key inference.lr is neither its columns nor seed"),
-        ({"tables": [{"name": "t", "title": "t", "columns": "steps", "better": "lower"}]}, "a grid key with one metric"),
-        ({"rows": [{**DEFINITION["rows"][0], "cells": {"steps": {7: []}}}]}, "cells has steps=7, which is not in its grid"),
-        ({"descripton": "typed wrongly"}, "bad.yaml: descripton: unknown key, did you mean description?"),
-    ],
-)  # fmt: skip
-def test_mistakes_in_a_definition(tmp_path, change, message):
-    (tmp_path / "bad.yaml").write_text(yaml.safe_dump(DEFINITION | change))
-    with pytest.raises(ConfigError) as error:
-        load_study(str(tmp_path / "bad.yaml"))
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_an_unknown_study_names_the_nearest():
-    with pytest.raises(ConfigError, match="did you mean sarcos_table"):
-        load_study("sarcos_tabel")
 
 
 def test_a_study_is_frozen_when_it_is_first_launched(path, tmp_path, monkeypatch, capsys):
@@ -197,12 +81,12 @@ def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, cap
     path.write_text(yaml.safe_dump(DEFINITION | {"rows": rows, "grid": {"steps": [60]}}))
     arguments = ["study", str(path), "--output-dir", str(tmp_path)]
     assert study.main(arguments) == 1, "a script must not take it for done"
-    said = capsys.readouterr().out
-    assert "1 of 3 runs cannot be composed" in said
-    assert "refused  1 of its runs, which cannot be composed" in said
-    assert f"runner report two --output-dir {tmp_path}" in said
+    printed = capsys.readouterr().out
+    assert "1 of 3 runs cannot be composed" in printed
+    assert "refused  1 of its runs, which cannot be composed" in printed
+    assert f"runner report two --output-dir {tmp_path}" in printed
     assert study.main([*arguments, "--only", "label=SGLD"]) == 0, "the others alone were asked for"
-    assert "HMC steps=60" in said
+    assert "HMC steps=60" in printed
     assert "no_such" in next(
         run.refused for run in snapshot.load("two", tmp_path).runs if run.refused
     )
@@ -212,37 +96,20 @@ def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, cap
 
 
 def test_done_runs_are_skipped_and_a_crash_stops_no_other(made, capsys):
-    frozen = made("a", "crash", "fail", "diverge", "b")
+    names = ("a", "crash", "fail", "diverge", "b")
+    ends = ["done", "crashed", "failed", "diverged", "done"]
+    frozen = made(*names)
     assert go(frozen) == 1
-    assert states(frozen) == {
-        "a": "done",
-        "crash": "crashed",
-        "fail": "failed",
-        "diverge": "diverged",
-        "b": "done",
-    }
-    said = capsys.readouterr().out
-    counts = re.search(r"study two: (.*)", said)  # in the order in which they ended
-    assert counts
-    assert sorted(counts[1].split(", ")) == [
-        "1 crashed",
-        "1 diverged",
-        "1 failed",
-        "2 done",
-    ]
-    assert "Cholesky failed" in said
-    assert "exit code -9" in said
+    assert states(frozen) == dict(zip(names, ends, strict=True))
+    printed = capsys.readouterr().out
+    counts = re.search(r"study two: (.*)", printed)  # in the order in which they ended
+    assert sorted(counts[1].split(", ")) == ["1 crashed", "1 diverged", "1 failed", "2 done"]
+    assert "Cholesky failed" in printed
+    assert "exit code -9" in printed
 
-    assert (
-        go(frozen) == 1
-    )  # the failed one fails again, the crashed one gets through, a diverged one would diverge again
-    assert states(frozen) == {
-        "a": "done",
-        "crash": "done",
-        "fail": "failed",
-        "diverge": "diverged",
-        "b": "done",
-    }
+    # the failed one fails again, the crashed one gets through, a diverged one would diverge again
+    assert go(frozen) == 1
+    assert states(frozen) == dict(zip(names, ends, strict=True)) | {"crash": "done"}
     assert launches(frozen) == [1, 2, 2, 1, 1]
     assert go(frozen, "--failed") == 1
     assert launches(frozen) == [1, 2, 3, 2, 1]
@@ -250,19 +117,18 @@ def test_done_runs_are_skipped_and_a_crash_stops_no_other(made, capsys):
     assert launches(frozen) == [1, 2, 4, 3, 1]
 
 
-def test_rerun_needs_failed_and_a_study_that_was_launched(tmp_path):
-    with pytest.raises(ConfigError, match="--failed"):
-        study.main(["rerun", "two"])
-    with pytest.raises(ConfigError, match="never launched"):
-        study.main(["rerun", "--failed", "two", "--output-dir", str(tmp_path)])
-
-
-def test_where_runs_are_recorded_is_no_override(tmp_path):
-    with pytest.raises(
-        ConfigError,
-        match="output_dir=here: where a study records its runs is said by --output-dir here",
-    ):
-        study.main(["study", "sarcos_table", "output_dir=here"])
+@pytest.mark.parametrize(("words", "message"), [
+    ("rerun two", "--failed"),
+    ("rerun --failed two", "never launched"),
+    ("study sarcos_table output_dir=here", "output_dir=here: where a study records its runs is said by --output-dir here"),
+    ("study sarcos_table --jobs 0", "--jobs 0: must be ≥ 1"),
+    ("study sarcos_table --jobs-per-gpu 0", "--jobs-per-gpu 0: must be ≥ 1"),
+    ("study sarcos_table --as a/b", "--as 'a/b': no name of a folder; give a plain one, such as sarcos_table_2"),
+])  # fmt: skip
+def test_words_that_are_refused(tmp_path, words, message):
+    with pytest.raises(ConfigError, match=message):
+        study.main([*words.split(), "--output-dir", str(tmp_path)])
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_signal_is_handed_on_and_the_study_goes_on_later(made):
@@ -271,15 +137,13 @@ def test_a_signal_is_handed_on_and_the_study_goes_on_later(made):
     started.start()
     assert go(frozen) == 143
     started.join()
-    assert states(frozen) == {
-        "a": "done",
-        "long 1": "interrupted",
-        "long 2": "interrupted",
-        "b": "not started",
-    }
+    ends = ["done", "interrupted", "interrupted", "not started"]
+    assert list(states(frozen).values()) == ends
     for run in frozen.runs[1:3]:
         assert frozen.facts(run)["error"] == "checkpointed"
-    (frozen.output_dir / "fake.py").write_text(FAKE.replace("time.sleep(60)", "pass"))
+    (frozen.output_dir / "fake.py").write_text(
+        (frozen.output_dir / "fake.py").read_text().replace("time.sleep(60)", "pass")
+    )
     assert go(frozen) == 0
     assert set(states(frozen).values()) == {"done"}
     assert launches(frozen) == [1, 2, 2, 1]
@@ -289,58 +153,6 @@ def test_only_some_runs(made):
     frozen = made("a", "b", "c")
     assert go(frozen, "--only", "steps=0,2", "--only", "preset=small") == 0
     assert states(frozen) == {"a": "done", "b": "not started", "c": "done"}
-    with pytest.raises(ConfigError, match="--only step=0: no such key, did you mean steps"):
-        go(frozen, "--only", "step=0")
-    with pytest.raises(ConfigError, match="--only steps=0,7: no run has 7"):
-        go(frozen, "--only", "steps=0,7")
-
-
-FACTS = [
-    {"model": "igp", "preset": "variance 0.5, idle 0.1", "label": "a=b"},
-    {"model": "smdgp", "preset": "variance 0.5", "label": "c"},
-    {"model": "smdgp", "preset": "unaware", "label": "c"},
-]
-
-
-@pytest.mark.parametrize(
-    ("text", "chosen"),
-    [
-        ("model=igp,preset=unaware", {"model": {"igp"}, "preset": {"unaware"}}),
-        ("model=igp|smdgp, label=a=b", {"model": {"igp", "smdgp"}, "label": {"a=b"}}),
-        ("model=igp,model=smdgp", {"model": {"igp", "smdgp"}}),
-        ("model=igp,smdgp", {"model": {"igp", "smdgp"}}),
-        (
-            "preset=variance 0.5, idle 0.1,unaware",
-            {"preset": {"variance 0.5, idle 0.1", "unaware"}},
-        ),
-        ("preset=unaware|variance 0.5", {"preset": {"variance 0.5", "unaware"}}),
-    ],
-)
-def test_pairs_and_alternatives_of_only(text, chosen):
-    assert choice.parse_choice(text, FACTS) == chosen
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("preset=unawere", "no run has unawere, did you mean unaware.*commas separate KEY=VALUE"),
-        ("model=igp,presett=x", "no such key, did you mean preset.*keys: model, preset, label"),
-        ("igp", "write KEY=VALUE, such as .*keys: model, preset, label; commas separate"),
-    ],
-)
-def test_a_wrong_only_names_the_keys_and_the_separator(text, message):
-    with pytest.raises(ConfigError, match=message):
-        choice.parse_choice(text, FACTS)
-
-
-def test_all_pairs_of_only_must_hold_and_a_repeated_key_adds_values(made):
-    frozen = made("a", "b", "c")
-    both = choice.select_runs(frozen, ["steps=0", "steps=2"])
-    assert [run.name for run in both] == ["a", "c"]
-    assert [run.name for run in choice.select_runs(frozen, ["steps=1,preset=small"])] == ["b"]
-    large = replace(frozen.runs[0], name="d", row="SGLD, large", cell={"steps": 9})
-    with pytest.raises(ConfigError, match="no run left, all pairs must hold; commas separate"):
-        choice.select_runs(replace(frozen, runs=[*frozen.runs, large]), ["steps=0,preset=large"])
 
 
 def test_runs_of_one_signature_are_run_once(made):
@@ -359,14 +171,8 @@ def test_a_damaged_snapshot_is_a_mistake_in_one_line(made):
 @pytest.mark.slow
 def test_a_study_from_launch_to_report(path, tmp_path):
     def runner(*arguments):
-        command = [
-            sys.executable,
-            "-m",
-            "runner.commands.cli",
-            *arguments,
-            "--output-dir",
-            str(tmp_path),
-        ]
+        command = [sys.executable, "-m", "runner.commands.cli", *arguments]
+        command += ["--output-dir", str(tmp_path)]
         return subprocess.run(command, capture_output=True, text=True)
 
     first = runner("study", str(path), "--jobs", "2")
@@ -382,11 +188,8 @@ def test_a_study_from_launch_to_report(path, tmp_path):
 
     # a run that was killed: its state says running, no process holds it
     folder = frozen.folder(frozen.runs[0])
-    killed = json.loads((folder / "run.json").read_text()) | {
-        "state": "running",
-        "finished": {},
-        "result": {},
-    }
+    killed = json.loads((folder / "run.json").read_text())
+    killed |= {"state": "running", "finished": {}, "result": {}}
     (folder / "run.json").write_text(json.dumps(killed))
     assert study.state(frozen, frozen.runs[0]) == "crashed"
     third = runner("study", "two")
