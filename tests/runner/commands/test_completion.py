@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -27,38 +24,62 @@ def words(line: str) -> list[str]:
     return [text for text, _ in candidates(line)]
 
 
-# ---- candidates
-# -------------------------------------------------------------------------------------------------------
 def test_the_first_word_is_a_command_or_an_override():
     found = words("runner ")
     assert set(COMMANDS) <= set(found)
     assert {"+experiment=", "model=", "model.", "seed=", "hydra/launcher="} <= set(found)
-    assert words("runner comp") == ["compare", "completion"]
     assert "list" not in words("runner seed=1 ")
 
 
-def test_groups_complete_to_their_names():
-    assert words("runner +experiment=friend") == [
-        "+experiment=friend_or_foe",
-        "+experiment=friend_or_foe_grid",
-        "+experiment=friend_or_foe_grid_as_published",
-    ]
-    assert words("runner inference=") == [f"inference={name}" for name in options("inference")]
-    assert words("runner hydra/sweeper=") == ["hydra/sweeper=basic", "hydra/sweeper=optuna"]
-    assert "hydra/launcher=joblib" in words("runner hydra/launcher=")
-    assert words("runner ~att") == ["~attacker"]
+DEFENCE = (
+    "runner +experiment=digits_fgsm inference=adversarial_training inference.training_attacker=pgd "
+)
+ATTACK = "inference.training_attacker."
+VAE = "runner +experiment=vae_digits "
 
 
-def test_a_sweep_completes_its_last_value():
-    assert words("runner -m inference=q_learning,fpq") == ["inference=q_learning,fpq_learning"]
+@pytest.mark.parametrize(("line", "replies"), [
+    ("runner comp", ["compare", "completion"]),
+    ("runner +experiment=friend",
+     ["+experiment=friend_or_foe", "+experiment=friend_or_foe_grid", "+experiment=friend_or_foe_grid_as_published"]),
+    ("runner inference=", [f"inference={name}" for name in options("inference")]),
+    ("runner hydra/sweeper=", ["hydra/sweeper=basic", "hydra/sweeper=optuna"]),
+    ("runner ~att", ["~attacker"]),
+    ("runner -m inference=q_learning,fpq", ["inference=q_learning,fpq_learning"]),
+    (f"{GAME} inference=q_learning inference.g", ["inference.gamma="]),
+    (f"{VAE}inference.gradient=rep", ["inference.gradient=reparam"]),
+    (f"{VAE}inference.grad", ["inference.gradient=", "inference.gradient."]),
+    (f"{DEFENCE}{ATTACK}steps", [f"{ATTACK}steps="]),
+    (f"{DEFENCE}{ATTACK}random_start=t", [f"{ATTACK}random_start=true"]),
+    ("runner +experiment=digits_fgsm attacker=transfer attacker.attack.random", ["attacker.attack.random_start="]),
+    ("runner list ", [*registry.ROLES, "experiment", "study", "published"]),
+    ("runner list study/gallego/", [f"study/gallego/{n}" for n in (1, 2, 3, 4)]),
+    ("runner show inference/level", ["inference/level_k"]),
+    ("runner report ", options("study")),
+    ("runner data ", ["list", "fetch", "verify"]),
+    ("runner completion ", ["bash", "zsh", "fish"]),
+    ("runner ui --po", ["--port"]),
+    ("runner --cfg ", ["job", "hydra", "all"]),
+    ("runner doctor ", []),
+])  # fmt: skip
+def test_candidates_of_a_line(line, replies):
+    assert words(line) == replies
+
+
+@pytest.mark.parametrize(("line", "reply"), [
+    ("runner hydra/launcher=", "hydra/launcher=joblib"),
+    ("runner show ", "inference/"),
+    ("runner data fetch ", "sarcos"),
+    ("runner --mu", "--multirun"),
+    (f"{VAE}inference.gradient.", "inference.gradient.n_samples="),
+])  # fmt: skip
+def test_a_candidate_among_others(line, reply):
+    assert reply in words(line)
 
 
 def test_keys_are_those_of_the_component_chosen():
-    keys = [
-        k for k in yaml.safe_load((CONF / "inference" / "level_k.yaml").read_text()) if k != "name"
-    ]
+    _name, *keys = yaml.safe_load((CONF / "inference" / "level_k.yaml").read_text())
     assert words(f"{GAME} inference.") == [f"inference.{key}=" for key in keys]
-    assert words(f"{GAME} inference=q_learning inference.g") == ["inference.gamma="]
     # nothing chosen: the keys of all
     assert words("runner inference.") != words(f"{GAME} inference.")
     assert {"inference.gamma=", "inference.step_size="} <= set(words("runner inference."))
@@ -104,27 +125,18 @@ def test_own_files_and_plugins_complete_without_being_imported(tmp_path, monkeyp
     assert words("runner study --pl") == ["--plugin"]
 
 
-def test_arguments_of_the_commands(tmp_path, monkeypatch):
+def test_runs_are_those_of_the_output_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in ("outputs/toy/aaaa1111", "elsewhere/toy/bbbb2222"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "run.json").write_text("{}")
-    assert words("runner list ") == [*registry.ROLES, "experiment", "study", "published"]
-    assert words("runner list study/gallego/") == [f"study/gallego/{n}" for n in (1, 2, 3, 4)]
-    assert words("runner show inference/level") == ["inference/level_k"]
-    assert "inference/" in words("runner show ")
-    assert words("runner resume ") == ["aaaa1111"]
-    assert words("runner compare aaaa1111 a") == ["aaaa1111"]
-    assert words("runner compare --output-dir elsewhere ") == ["bbbb2222"]
-    assert words("runner resume --output-dir=elsewhere b") == ["bbbb2222"]
-    assert words("runner report ") == options("study")
-    assert words("runner data ") == ["list", "fetch", "verify"]
-    assert "sarcos" in words("runner data fetch ")
-    assert words("runner completion ") == ["bash", "zsh", "fish"]
-    assert words("runner ui --po") == ["--port"]
-    assert words("runner --cfg ") == ["job", "hydra", "all"]
-    assert "--multirun" in words("runner --mu")
-    assert words("runner doctor ") == []
+    for rest, run in {
+        "resume ": "aaaa1111",
+        "compare aaaa1111 a": "aaaa1111",
+        "compare --output-dir elsewhere ": "bbbb2222",
+        "resume --output-dir=elsewhere b": "bbbb2222",
+    }.items():
+        assert words(f"runner {rest}") == [run]
 
 
 def test_options_are_those_of_the_parsers_with_their_meaning(capsys):
@@ -133,9 +145,8 @@ def test_options_are_those_of_the_parsers_with_their_meaning(capsys):
             continue
         with pytest.raises(SystemExit):
             importlib.import_module(module).main([command, "--help"])
-        told = set(
-            re.findall(r"(?<![\w-])--[a-z-]+", capsys.readouterr().out.partition("options:")[2])
-        )
+        printed = capsys.readouterr().out.partition("options:")[2]
+        told = set(re.findall(r"(?<![\w-])--[a-z-]+", printed))
         found = dict(candidates(f"runner {command} --"))
         # two commands of one module: either knows the options of both
         shared = {"list", "show", "study", "rerun", "arena"}
@@ -150,16 +161,16 @@ def test_values_of_options(tmp_path, monkeypatch):
     launched = tmp_path / "outputs" / "studies" / "mine" / "snapshot.yaml"
     launched.parent.mkdir(parents=True)
     launched.write_text("")
-    assert (
-        words("runner study moe_mog_table --as ")
-        == words("runner study moe_mog_table --as m")
-        == ["mine"]
-    )
-    assert words("runner study moe_mog_table --as=") == ["--as=mine"]
-    assert words("runner report mi") == ["mine"]
-    assert words("runner list --plugin ") == ["walk"]
-    assert words("runner +experiment=mog plugins=") == ["plugins=[walk]"]
-    assert words("runner study --output-dir ") == []
+    for rest, replies in {
+        "study moe_mog_table --as ": ["mine"],
+        "study moe_mog_table --as m": ["mine"],
+        "study moe_mog_table --as=": ["--as=mine"],
+        "report mi": ["mine"],
+        "list --plugin ": ["walk"],
+        "+experiment=mog plugins=": ["plugins=[walk]"],
+        "study --output-dir ": [],
+    }.items():
+        assert words(f"runner {rest}") == replies
 
 
 @pytest.mark.parametrize(
@@ -176,8 +187,6 @@ def test_every_candidate_of_a_line_begins_as_the_word_does():
         assert all(word.startswith(line.split()[-1]) for word in found)
 
 
-# ---- the command
-# ------------------------------------------------------------------------------------------------------
 def test_scripts_and_the_shell_in_use(capsys, monkeypatch):
     monkeypatch.setenv("SHELL", "/usr/bin/zsh")
     assert main(["completion"]) == 0
@@ -192,85 +201,3 @@ def test_it_imports_neither_torch_nor_hydra():
         "sys.exit(bool({'torch', 'hydra', 'omegaconf', 'pydantic'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
-
-
-# ---- in the shells
-# ----------------------------------------------------------------------------------------------------
-def shell(name: str, script: str, tmp_path: Path) -> list[str]:
-    """Output of a shell in which ``runner`` is this checkout's, without the user's own start-up
-    files."""
-    if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
-    stub = tmp_path / "runner"
-    stub.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m runner.commands.cli "$@"\n')
-    stub.chmod(0o755)
-    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
-    quiet = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[name]
-    done = subprocess.run(
-        [name, *quiet, "-c", script], capture_output=True, text=True, env=environment, timeout=60
-    )
-    return done.stdout.splitlines()
-
-
-@pytest.mark.parametrize(
-    ("line", "replies"),
-    [
-        (
-            "runner +experiment=friend_or_foe_g",
-            ["friend_or_foe_grid", "friend_or_foe_grid_as_published"],
-        ),  # bash replaces what follows "="
-        ("runner inference=q_learning,fpq", ["q_learning,fpq_learning"]),
-        ("runner show inference/level", ["inference/level_k"]),
-        ("runner compl", ["completion"]),
-        ("runner dtype=", ["float64", "float32"]),
-    ],
-)
-def test_in_bash(line, replies, tmp_path):
-    script = f"""
-        eval "$(runner completion bash)"
-        COMP_LINE={line!r}; COMP_POINT=${{#COMP_LINE}}
-        complete -p runner >&2 && _runner_complete runner
-        printf '%s\\n' "${{COMPREPLY[@]}}"
-    """
-    assert shell("bash", script, tmp_path) == replies
-
-
-def test_in_fish(tmp_path):
-    script = "runner completion fish | source; complete -C 'runner +experiment=friend'; complete -C 'runner completion '"
-    found = [line.split("\t")[0] for line in shell("fish", script, tmp_path)]
-    assert found == ["+experiment=friend_or_foe", "bash", "fish", "zsh"]
-
-
-def test_in_zsh(tmp_path):
-    """``compadd`` works only inside the completion system: a stand-in shows what it would be
-    given."""
-    script = """
-        compdef() { :; }
-        compadd() { echo "${(P)@[-1]}"; }
-        _files() { echo files; }
-        eval "$(runner completion zsh)"
-        words=(runner +experiment=friend); CURRENT=2; PREFIX=+experiment=friend
-        _runner_complete
-        words=(runner ''); words[2]=+exp; PREFIX=+exp
-        _runner_complete
-        words=(runner doctor ''); CURRENT=3; PREFIX=''
-        _runner_complete
-    """
-    assert shell("zsh", script, tmp_path) == ["+experiment=friend_or_foe", "+experiment=", "files"]
-
-
-def test_parts_complete_to_their_names_and_keys():
-    vae = "runner +experiment=vae_digits "
-    assert words(vae + "inference.gradient=rep") == ["inference.gradient=reparam"]
-    assert words(vae + "inference.grad") == ["inference.gradient=", "inference.gradient."]
-    assert "inference.gradient.n_samples=" in words(vae + "inference.gradient.")
-    defence = "runner +experiment=digits_fgsm inference=adversarial_training inference.training_attacker=pgd "
-    assert words(defence + "inference.training_attacker.steps") == [
-        "inference.training_attacker.steps="
-    ]
-    assert words("runner +experiment=digits_fgsm attacker=transfer attacker.attack.random") == [
-        "attacker.attack.random_start="
-    ]
-    assert words(defence + "inference.training_attacker.random_start=t") == [
-        "inference.training_attacker.random_start=true"
-    ]
