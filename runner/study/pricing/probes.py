@@ -94,7 +94,7 @@ def _measure_here(
     first_only: bool,
 ) -> None:
     """Measures one run in this process; a mistake is an error of the probe, in one line."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     limit_cpu(_allowed(seconds))
     silence = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
@@ -112,7 +112,7 @@ def _measure_here(
         writer.send(replace(probe, error=line))
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Ends this process with the one that asked for it."""
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -123,6 +123,16 @@ def test_forecast_takes_the_slower_of_record_and_steps(tmp_path, line, seconds):
     assert remaining == pytest.approx(seconds, abs=1.0)
 
 
+def test_a_run_that_ended_forecasts_those_that_wait(tmp_path):
+    runs = [run_of("a"), run_of("b", steps=50)]
+    study = forecast(tmp_path, *runs)
+    write_record(tmp_path, runs[0], seconds=40.0)
+    going = [RunningProcess(runs[1], None, time.monotonic(), tmp_path / "log")]
+    assert study.remaining_seconds(going) is None
+    study.record_end(runs[0])
+    assert study.remaining_seconds(going) == pytest.approx(20.0, abs=1.0)
+
+
 @pytest.mark.parametrize(
     ("busy", "waiting", "jobs", "end"),
     [([5.0, 1.0], [3.0, 3.0], 2, 7.0), ([], [2.0], 3, 2.0), ([4.0], [], 1, 4.0)],
