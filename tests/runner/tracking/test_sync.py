@@ -52,56 +52,41 @@ def synced(outputs: Path, *words: str) -> int:
     return sync.main(["sync", "--output-dir", str(outputs), *words])
 
 
-def run_json(folder: Path) -> None:
-    (folder / "run.json").write_text("{")
-
-
-def config(folder: Path) -> None:
-    (folder / "config.yaml").write_text("a: [")
-
-
-def no_config(folder: Path) -> None:
-    (folder / "config.yaml").unlink()
-
-
-def facts(folder: Path) -> None:
-    (folder / "run.json").write_text(json.dumps({"state": "done"}))
-
-
-def a_line(folder: Path) -> None:
-    (folder / "metrics.jsonl").write_text(
-        json.dumps(line(1, 0, "train") | {"metrics": {"loss": "small"}}) + "\n"
-    )
-
-
-def leads_out(folder: Path) -> None:
-    (folder.parent / "secret.txt").write_text("secret")
-    (folder / "figures").mkdir()
-    (folder / "figures" / "a.png").symlink_to(folder.parent / "secret.txt")
+BAD_LINE = json.dumps(line(1, 0, "train") | {"metrics": {"loss": "small"}}) + "\n"
 
 
 @pytest.mark.parametrize(
-    "damage", [run_json, config, no_config, facts, a_line, leads_out], ids=lambda d: d.__name__
+    ("file", "text"),
+    [
+        ("run.json", "{"),
+        ("run.json", '{"state": "done"}'),
+        ("config.yaml", "a: ["),
+        ("config.yaml", None),
+        ("metrics.jsonl", BAD_LINE),
+        ("figures/a.png", None),  # a link that leads out of the record
+    ],
 )
-def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, damage):
+def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, file, text):
     good = [made_record(outputs, name) for name in ("aaaaaaaaaaaa", "cccccccccccc")]
     bad = made_record(outputs, "bbbbbbbbbbbb")
-    damage(bad)
+    if text is not None:
+        (bad / file).write_text(text)
+    elif file == "config.yaml":
+        (bad / file).unlink()
+    else:
+        (bad.parent / "secret.txt").write_text("secret")
+        (bad / "figures").mkdir()
+        (bad / file).symlink_to(bad.parent / "secret.txt")
     assert synced(outputs) == 1
-    said = capsys.readouterr()
-    assert f"{bad}: " in said.err
-    assert "1 run is left out" in said.err
-    assert "2 runs are in sqlite" in said.out
-    assert "Traceback" not in said.err
-    for folder in good:
-        assert read_marks(folder, OWN).ended
+    printed = capsys.readouterr()
+    assert f"{bad}: " in printed.err
+    assert "1 run is left out" in printed.err
+    assert "2 runs are in sqlite" in printed.out
+    assert "Traceback" not in printed.err
+    assert all(read_marks(folder, OWN).ended for folder in good)
     client = client_of(outputs)
-    done = [
-        run
-        for e in client.search_experiments()
-        for run in client.search_runs([e.experiment_id], "status = 'FINISHED'")
-    ]
-    assert len(done) == 2
+    experiments = [one.experiment_id for one in client.search_experiments()]
+    assert len(client.search_runs(experiments, "status = 'FINISHED'")) == 2
 
 
 def test_a_name_that_is_no_run_is_refused(outputs, monkeypatch, capsys):
@@ -161,10 +146,8 @@ def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeyp
     assert len(found) == 200
     assert len({run.info.run_name for run in found}) == 200
     for run in found:
-        assert (run.info.status, len(client.get_metric_history(run.info.run_id, "train/loss"))) == (
-            "FINISHED",
-            6,
-        )
+        assert run.info.status == "FINISHED"
+        assert len(client.get_metric_history(run.info.run_id, "train/loss")) == 6
 
 
 def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
