@@ -22,7 +22,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from runner.disk.atomic import write_text
-from runner.report.results import Cell, TableLayout, layout_table
+from runner.report.results import layout_table
+from runner.report.scores.cells import Cell, TableLayout
 from runner.study.definition import Row
 from scripts.pages import render
 from scripts.prose.scores import FOLDER, load_scores

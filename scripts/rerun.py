@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from runner.report.results import Cell, TableLayout, layout_table
+from runner.report.results import layout_table
+from runner.report.scores.cells import Cell, TableLayout
 from runner.statistics.paired_tests import ROUNDING, PairedDifference, Summary
 from runner.study import snapshot as snapshots
 from runner.study.table_specs import TableSpec

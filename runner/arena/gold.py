@@ -23,7 +23,7 @@ from runner.arena.suite import GROUP, Suite
 from runner.disk import conf_folders
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
-from runner.report.distances import read_predictions
+from runner.report.scores.distances import read_predictions
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import DISTANCES
 

@@ -10,7 +10,7 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +21,14 @@ from runner.arena.standings import LEVEL, Standing, rank_rows
 from runner.arena.suite import Suite
 from runner.report.context import table_views
 from runner.report.details import details
-from runner.report.earlier_scores import EarlierCell, EarlierScores
+from runner.report.figures.picture import Picture
 from runner.report.figures.ranks import MIN_BLOCKS, MIN_ROWS, rank
-from runner.report.report import embed_figures, write_page
+from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table
+from runner.report.scores.earlier import EarlierCell, EarlierScores
 from runner.report.wording import CORRECTION, describe_bold, describe_test
 from runner.study.table_specs import Row, TableSpec
 from runner.terminal.printer import number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TEMPLATE = Path(__file__).parent / "page.html.j2"
 MARK = "†"
@@ -53,10 +51,7 @@ def write(
     tables = layout_table(study, None, to_earlier(suite, lines))
     shown = details(tables, None, path.parent)
     commands = (
-        command_of(suite, budget, row, cell.column, row.name in {r.name for r in own})
-        for laid in tables
-        for row, cells in laid.rows
-        for cell in cells
+        command_of(suite, budget, cell.row, cell.column) for laid in tables for cell in laid.cells
     )
     for cell, command in zip(shown["cells"], commands, strict=True):
         cell["command"] = command
@@ -114,7 +109,7 @@ def to_earlier(suite: Suite, lines: Sequence[Line]) -> EarlierScores:
     return cells
 
 
-def command_of(suite: Suite, budget: str, row: Row, problem: str, is_own: bool) -> str:
+def command_of(suite: Suite, budget: str, row: Row, problem: str) -> str:
     """Command line that runs one cell."""
     cells = row.cells.get("problem", {}).get(problem, [])
     words = [*row.overrides, *cells]
@@ -246,7 +241,7 @@ def _draw_problems(
 ) -> list[dict[str, Any]]:
     """Figures with a panel for each problem: the frontier of two scores, and pairs of players."""
     drawn = (draw_frontier(suite, lines, rows), draw_pairs(suite, lines, rows))
-    return [_view(*figure_and_caption, {}) for figure_and_caption in drawn if figure_and_caption]
+    return [_view(Picture(*each, is_interactive=False)) for each in drawn if each]
 
 
 def _figures(suite: Suite, boards: list[tuple[TableSpec, list[Standing]]]) -> list[dict[str, Any]]:
@@ -261,15 +256,15 @@ def _figures(suite: Suite, boards: list[tuple[TableSpec, list[Standing]]]) -> li
     return figures
 
 
-def _view(figure: Figure, caption: str, chart: dict[str, Any]) -> dict[str, Any]:
+def _view(picture: Picture) -> dict[str, Any]:
     from components.figures.labels import readable
 
     buffer = io.BytesIO()
-    readable(figure).savefig(buffer, format="png", dpi=110, bbox_inches="tight")
+    readable(picture.figure).savefig(buffer, format="png", dpi=110, bbox_inches="tight")
     return {
-        "caption": caption,
+        "caption": picture.caption,
         "base64": base64.b64encode(buffer.getvalue()).decode(),
-        "chart": chart,
+        "chart": picture.chart,
     }
 
 
@@ -290,7 +285,7 @@ def _draw_ranks(table: TableSpec, standings: list[Standing]) -> dict[str, Any] |
         f"{ranking.p_friedman:.2g}"
     )
     figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
-    return _view(figure, caption, {})
+    return _view(Picture(figure, caption, is_interactive=False))
 
 
 def _draw_costs(
@@ -301,7 +296,6 @@ def _draw_costs(
     import pandas as pd
 
     from components.figures.samples.cost import cost_figure
-    from runner.report.figures.cost_chart import cost_chart
     from runner.report.figures.costs import pareto_front
 
     points = [point for s in standings for point in _points(s, kind)]
@@ -314,18 +308,15 @@ def _draw_costs(
         list(zip(finals["cost"], finals["mean"], strict=True)), direction
     )
     label = kind.replace("_", " ")
-    words = (direction, label, str(table.metric))
     caption = (
         f"{table.title} against {label}: medians over problems; points: final score, filled on the "
         "Pareto front"
     )
-    figure, chart = cost_figure(curves, finals, *words), cost_chart(curves, finals, *words)
+    figure = cost_figure(curves, finals, direction, label, str(table.metric))
     if (curves["mean"] > 0).all():  # one row far off would flatten all others
         for axes in figure.axes:
             axes.set_yscale("log")
-        for name in ("yaxis", "yaxis2"):
-            chart["layout"][name]["type"] = "log"
-    return _view(figure, caption, chart)
+    return _view(Picture(figure, caption))
 
 
 def _points(standing: Standing, kind: str) -> list[dict[str, Any]]:

@@ -73,7 +73,7 @@ COMMANDS = {
         prints=True,
     ),
     "report": Command(
-        "runner.report.report",
+        "runner.report.command",
         "report <study>",
         "published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
         loads="arrays",

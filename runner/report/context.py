@@ -1,27 +1,20 @@
-"""Content of a report, as plain values for its templates.
-
-It has tables, runs, provenance, and notes that must not be overlooked.
-"""
+"""Content of a report, as plain values for its templates: tables, runs and provenance."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from runner.compose.protocol import UNKNOWN
 from runner.compose.settings import signed_overrides
-from runner.record.checks import failed_checks, verdict
+from runner.record.checks import verdict
 from runner.record.code import describe_commit
-from runner.report.origin import Origin
-from runner.report.results import OTHER_PROTOCOL_MARK, Cell, TableLayout, describe_replicates
+from runner.report.results import describe_replicates
+from runner.report.scores.cells import OTHER_PROTOCOL_MARK, Cell, TableLayout
 from runner.report.wording import (
     describe_ours,
     describe_published,
-    format_count,
-    join_words,
     worse_side,
 )
 from runner.study.definition import StudyDefinition
@@ -29,13 +22,8 @@ from runner.study.snapshot import Snapshot
 from runner.study.table_specs import TableSpec
 
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
-SHOWN = 12  # missing runs that a note names
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
 INCLUDED = "of earlier reports (--with)"  # of a note: earlier scores are among those shown
-# notes that hold for the runs of one folder, where earlier scores are included
-OUTDATED_PATTERN = re.compile(
-    r"[\d,]+ of [\d,]+ runs? are done\. Missing: .*\(not started\)|[\d,]+ rows? without a score: "
-)
 
 
 def _format_signed(value: float, digits: int) -> str:
@@ -121,14 +109,14 @@ def _table_view(laid: TableLayout) -> dict[str, Any]:
         "worse_side": worse_side(laid),
         "ours": describe_ours(laid),
         "rows": rows,
-        "bold": any(c.bold for _, cells in laid.rows for c in cells),
-        "whys": any(c["why"] for row in rows for c in row["cells"]),
-        "presets": any(row["preset"] for row in rows),
+        "bold": any(cell.bold for cell in laid.cells),
+        "whys": any(cell.verdict.why for cell in laid.cells),
+        "presets": any(row.preset for row, _ in laid.rows),
         "against": any(row["compared"] for row in rows),
         "printed": describe_published(laid),
         "protocol": published.protocol if published else "",
         "note": (published.note if published else None) or "",
-        "open": len(laid.rows) * len(laid.columns) <= 40,
+        "open": len(laid.cells) <= 40,
     }
 
 
@@ -185,8 +173,7 @@ def provenance(
 
 def has_earlier_scores(snapshot: Snapshot | None, tables: list[TableLayout]) -> bool:
     """Whether a score in the tables is of an earlier report; without runs here all are."""
-    cells = (cell for laid in tables for _, row in laid.rows for cell in row)
-    return snapshot is None or any(cell.earlier for cell in cells)
+    return snapshot is None or any(cell.earlier for laid in tables for cell in laid.cells)
 
 
 def _describe_states(runs: list[dict[str, Any]]) -> str:
@@ -214,148 +201,3 @@ def _describe_machine(hardware: dict[str, Any]) -> str:
 def _describe_versions(versions: dict[str, str]) -> str:
     packages = ("python", "torch", "gpytorch", "numpy")
     return "  ".join(f"{name} {versions[name]}" for name in packages if versions.get(name))
-
-
-def notes(
-    snapshot: Snapshot | None, tables: list[TableLayout], runs: list[dict[str, Any]], kept: Origin
-) -> list[str]:
-    """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
-    if snapshot is None and kept.provenance:
-        lines = kept.notes
-        if any(INCLUDED in line for line in lines):
-            lines = [line for line in lines if not OUTDATED_PATTERN.match(line)]
-            lines += _note_empty_rows(tables)
-        return list(dict.fromkeys([*lines, *note_protocols(tables)]))
-    messages = [
-        f"Of the earlier scores: {line}"
-        for line in kept.notes
-        if line.startswith(FAILED_CHECK_MARK)
-    ]
-    if any(run["facts"].get("smoke") for run in runs):
-        messages.append(
-            "Smoke runs are among these: tiny data, few steps. No number here is a result."
-        )
-    earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
-    if earlier:
-        messages.append(
-            f"{format_count(earlier, 'score')} {INCLUDED} are included; "
-            f"their runs are not listed here.{_describe_unknown(tables)}"
-        )
-        messages += _note_empty_rows(tables)
-    elif snapshot is None:
-        messages.append("Nothing has been run yet: only published numbers are shown.")
-    return [
-        *messages,
-        *note_protocols(tables),
-        *_note_other_data(tables),
-        *_note_bad_runs(runs),
-    ]
-
-
-def _describe_unknown(tables: list[TableLayout]) -> str:
-    """Sentence about earlier scores without a protocol; empty: there are none."""
-    cells = [cell for laid in tables for _, line in laid.rows for cell in line]
-    unknown = sum(cell.earlier for cell in cells if cell.protocol == UNKNOWN)
-    if not unknown:
-        return ""
-    return f" Protocol unknown: {format_count(unknown, 'score')} of files without one."
-
-
-def note_protocols(tables: list[TableLayout]) -> list[str]:
-    """Lines about earlier scores of another protocol: those that are marked, those left out."""
-    marked: dict[str, list[str]] = {}
-    left_out: dict[str, list[str]] = {}
-    for laid in tables:
-        for row, cells in laid.rows:
-            for cell in cells:
-                name = f"{row.name} ({cell.column})"
-                if cell.other_protocol:
-                    marked.setdefault(cell.other_protocol, []).append(name)
-                if cell.left_out:
-                    left_out.setdefault(cell.left_out, []).append(name)
-    return [
-        *(
-            f"{OTHER_PROTOCOL_MARK} {_join_some(names)}: {why}; compared with nothing."
-            for why, names in marked.items()
-        ),
-        *(
-            f"Earlier scores left out, of {_join_some(names)}: {why}."
-            for why, names in left_out.items()
-        ),
-    ]
-
-
-def _join_some(names: list[str]) -> str:
-    """Distinct names, the first few of many."""
-    distinct = list(dict.fromkeys(names))
-    more = f", {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
-    return ", ".join(distinct[:SHOWN]) + more
-
-
-def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
-    """A line that names the rows without a score of a run here or of an earlier report."""
-    filled: dict[str, bool] = {}
-    for laid in tables:
-        for row, cells in laid.rows:
-            seen = any(cell.values or cell.reason for cell in cells)
-            filled[row.name] = filled.get(row.name, False) or seen
-    empty = [name for name, seen in filled.items() if not seen]
-    if not empty:
-        return []
-    more = f"; {len(empty) - SHOWN} more" if len(empty) > SHOWN else ""
-    return [f"{format_count(len(empty), 'row')} without a score: {'; '.join(empty[:SHOWN])}{more}."]
-
-
-def describe_part(
-    only: Sequence[str], runs: list[dict[str, Any]], with_earlier: bool = False
-) -> list[str]:
-    """Selection of a partial report, how many runs are done, and the others by state.
-
-    ``with_earlier``: earlier scores are included, so that a run that is missing here may
-    have its scores there.
-    """
-    lines = []
-    if only:
-        selection = " ".join(f"--only {text}" for text in only)
-        lines.append(f"Part of the study: {selection}.")
-    missing = [run for run in runs if run["state"] != "done"]
-    if missing and not with_earlier:
-        states: dict[str, list[str]] = {}
-        for run in missing[:SHOWN]:
-            states.setdefault(run["state"], []).append(run["name"])
-        names = "; ".join(f"{', '.join(listed)} ({state})" for state, listed in states.items())
-        more = f"; {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        done = len(runs) - len(missing)
-        count = format_count(len(runs), "run")
-        lines.append(f"{done} of {count} are done. Missing: {names}{more}.")
-    return lines
-
-
-def _note_other_data(tables: list[TableLayout]) -> list[str]:
-    """A line for each pair of data that our scores and published ones were obtained on."""
-    apart: dict[tuple[str, str], list[str]] = {}
-    for laid in tables:
-        other = [d for d in laid.data if laid.published and not laid.published.is_comparable_on(d)]
-        if other and laid.published:
-            apart.setdefault((", ".join(other), laid.published.data_label), []).append(
-                laid.published.where.split(",")[0]
-            )
-    return [
-        f"Ours were obtained on {ours}, those of {join_words(where)} on {theirs}: "
-        "the two are not compared."
-        for (ours, theirs), where in apart.items()
-    ]
-
-
-def _note_bad_runs(runs: list[dict[str, Any]]) -> list[str]:
-    """A line about the runs that failed their checks."""
-    messages = []
-    doubted = [failures for run in runs if (failures := failed_checks(run["facts"]))]
-    if doubted:
-        counts = Counter(name for lost in doubted for name in lost)
-        names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
-        messages.append(
-            f"{FAILED_CHECK_MARK} {len(doubted)} of {len(runs)} runs failed checks, so that "
-            f"their numbers are not to be trusted as they are. Not fulfilled: {names}."
-        )
-    return messages

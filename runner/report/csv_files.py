@@ -7,8 +7,8 @@ from pathlib import Path
 
 from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import replace_file
-from runner.report.earlier_scores import HEADER, PROTOCOL
-from runner.report.results import TableLayout
+from runner.report.scores.cells import TableLayout
+from runner.report.scores.earlier import HEADER, PROTOCOL
 from runner.terminal.csv_cells import escape_cell
 
 

@@ -21,8 +21,8 @@ from runner.record.checks import combine_checks
 from runner.record.code import describe_commit
 from runner.record.facts import is_readable, is_there
 from runner.report.compare import flat
-from runner.report.figures.charts import numbers
-from runner.report.results import Cell, TableLayout
+from runner.report.figures.traces import numbers
+from runner.report.scores.cells import Cell, TableLayout
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import Row
 

@@ -20,9 +20,9 @@ from pydantic import TypeAdapter, ValidationError
 from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError
-from runner.report.earlier_scores import EarlierCell, EarlierScores, read_earlier
 from runner.report.exchange.score_files import ScoreFile, as_score_file, origin_path
-from runner.report.results import ExpectedProtocols, TableLayout
+from runner.report.scores.cells import ExpectedProtocols, TableLayout
+from runner.report.scores.earlier import EarlierCell, EarlierScores, read_earlier
 from runner.study.definition import StudyDefinition
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runner.report.results import TableLayout
+from runner.report.scores.cells import TableLayout
 from runner.statistics.paired_tests import LEVEL, MIN_PAIRS_TO_DIFFER
 from runner.study.table_specs import CENTRES
 

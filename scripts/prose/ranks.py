@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from runner.report.figures.ranks import Block, collect_blocks, critical_difference, rank
-from runner.report.results import TableLayout, layout_table
+from runner.report.results import layout_table
+from runner.report.scores.cells import TableLayout
 from runner.study.figure_specs import RankSpec
 from scripts.pages import format_table
 from scripts.prose.estimate import Estimate

@@ -14,7 +14,8 @@ from pathlib import Path
 from runner.errors import nearest
 from runner.report.exchange.score_files import origin_path
 from runner.report.origin import Kept, Origin, read_kept_scores, read_origin
-from runner.report.results import Cell, layout_cell
+from runner.report.results import layout_cell
+from runner.report.scores.cells import Cell
 from runner.statistics.published import load_published
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.table_specs import TableSpec

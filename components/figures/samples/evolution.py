@@ -133,8 +133,9 @@ def _draw_lines(ax: Axes, rows: pd.DataFrame, look: dict[str, Any], own: bool, b
     elif band:
         _band(ax, rows, look)
     else:
-        for _, line in rows.groupby("replicate", sort=False):
-            ax.plot(line["step"], line["value"], **look, lw=1.1, alpha=0.75)
+        for replicate, line in rows.groupby("replicate", sort=False):
+            label = f"replicate {replicate}"
+            ax.plot(line["step"], line["value"], **look, lw=1.1, alpha=0.75, label=label)
 
 
 def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from runner.compose.protocol import find_protocol
 from runner.errors import ConfigError
-from runner.report.results import ExpectedProtocols, belongs, metric_of
+from runner.report.scores.cells import ExpectedProtocols
+from runner.report.scores.gathering import belongs, metric_of
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun, plan
 

@@ -1,317 +1,139 @@
 """Figures of a report as plotly.js draws them: hover shows the numbers, the legend switches lines
 on and off.
 
-Each has the table, the colours and the order of the figure of the same name in
-``components.figures``.  Panels stand below each other, so that a chart can be as narrow as a
-telephone.  What is returned is plain values, written as JSON."""
+A chart is converted from the Matplotlib figure.  Panels stand below each other, so that a chart can
+be as narrow as a telephone; small multiples become one panel.  What is returned is plain values,
+written as JSON."""
 
 from __future__ import annotations
 
-import math
-import re
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from components.figures.style import LINES, PALETTE, series_style
+from components.figures.multiples import BACKGROUND_LINE_STYLE
+from components.figures.style import series_style
+from runner.report.figures.traces import DASHES, Chart, list_traces, numbers, plain
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
-Chart = dict[str, Any]
-DASHES = dict(zip(LINES, ("solid", "dash", "dot", "dashdot"), strict=True))
-SYMBOLS = ["circle", "square", "diamond", "triangle-down", "star", "triangle-up", "cross", "x"]
+# (label of a panel, name of a series) -> words for each point of its error bars
+PointNotes = Mapping[tuple[str, str], Sequence[str]]
 PANEL_HEIGHT_PIXELS = 260
 LEGEND_LINE_PIXELS = 20
 EDGE = 90  # pixels: height of a panel, of a line of the legend, of the margin
-MOST_POINTS = 20_000  # of a panel: longer lines are thinned, first and last points kept
-FEWEST = 20
-LONGEST = 300  # points of a line that is thinned
 
 
-def plain(text: str) -> str:
-    """Text as plotly shows it.
+def to_chart(figure: Figure, notes: PointNotes | None = None) -> Chart:
+    """Data and layout of a figure's lines, bands, error bars, violins, boxes and levels.
 
-    Mathematics between dollar signs becomes the letters it denotes; mark-up is escaped.
+    ``notes``: words that hover shows at the points of a series.
     """
+    handles = [
+        (text.get_text(), handle)
+        for legend in figure.legends
+        for text, handle in zip(legend.texts, legend.legend_handles, strict=True)
+        if handle is not None
+    ]
+    panels = _list_panels(figure)
+    data: list[Chart] = []
+    names = {""}
+    for i, panel in enumerate(panels):
+        axes = {"xaxis": f"x{_number(i)}", "yaxis": f"y{_number(i)}"}
+        for k, ax in enumerate(panel):
+            for trace in list_traces(ax, handles):
+                if len(panel) > 1 and not _take_style(trace, ax, k):
+                    continue
+                name = trace["name"]
+                words = (notes or {}).get((panel[0].get_ylabel(), name))
+                if words and "error_y" in trace:
+                    trace["customdata"] = list(words)
+                    trace["hovertemplate"] = "%{x}: %{y} (%{customdata})"
+                shown = {"legendgroup": name, "showlegend": name not in names}
+                data.append(trace | axes | shown | {"name": plain(name)})
+                names.add(name)
+    return {"data": data, "layout": _make_layout(figure, panels, len(names) - 1)}
 
-    def letters(found: re.Match[str]) -> str:
-        def letter(name: re.Match[str]) -> str:
-            try:
-                return unicodedata.lookup(f"GREEK SMALL LETTER {name.group(1)}")
-            except KeyError:
-                return name.group(1)
 
-        return re.sub(r"\\([A-Za-z]+)", letter, found.group(1)).replace("{", "").replace("}", "")
-
-    return re.sub(r"\$([^$]*)\$", letters, text).replace("&", "&amp;").replace("<", "&lt;")
+def _number(i: int) -> str:
+    return str(i + 1) if i else ""
 
 
-def numbers(values: Iterable[float]) -> list[float | None]:
-    """Six digits of each, which no screen tells from more; what is not finite is a gap."""
-    return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]
+def _list_panels(figure: Figure) -> list[list[Axes]]:
+    """Axes with data; titled ones with the same label (small multiples) are one panel."""
+    panels: list[list[Axes]] = []
+    for ax in figure.axes:
+        if not ax.axison or not ax.has_data():
+            continue
+        first = panels[-1][0] if panels else ax
+        is_multiple = ax is not first and ax.get_title() and first.get_title()
+        if is_multiple and ax.get_ylabel() in ("", first.get_ylabel()):
+            panels[-1].append(ax)
+        else:
+            panels.append([ax])
+    return panels
 
 
-def make_layout(panels: list[str], label: str, n_names: int, **more: Any) -> Chart:
+def _take_style(trace: Chart, ax: Axes, k: int) -> bool:
+    """Give a trace of the k-th of small multiples its name and style; False: it is repeated."""
+    if trace["line"]["color"] == BACKGROUND_LINE_STYLE["color"] or (k and trace["name"]):
+        return False
+    if not trace["name"]:
+        style = series_style(k)
+        trace["name"] = ax.get_title()
+        trace["line"] |= {"color": style["color"], "dash": DASHES[style["ls"]]}
+        trace["marker"] = trace.get("marker", {}) | {"color": style["color"]}
+        trace |= {"fillcolor": style["color"]} if "fill" in trace else {}
+    return True
+
+
+def _make_layout(figure: Figure, panels: list[list[Axes]], n_names: int) -> Chart:
     """Layout of panels below each other, with one legend under them."""
-    height = PANEL_HEIGHT_PIXELS * len(panels) + EDGE + LEGEND_LINE_PIXELS * n_names
+    height = PANEL_HEIGHT_PIXELS * len(panels)
+    words = [text for text in figure.texts if text.get_text() != figure.get_supxlabel()]
     layout: Chart = {
         "grid": {"rows": len(panels), "columns": 1, "pattern": "independent", "ygap": 0.25},
-        "height": height,
+        "height": height + EDGE + LEGEND_LINE_PIXELS * n_names,
         "margin": {"l": 60, "r": 15, "t": 15, "b": 50},
-        "legend": {
-            "orientation": "h",
-            "yanchor": "top",
-            "y": -70 / (PANEL_HEIGHT_PIXELS * len(panels)),
-            "x": 0,
-        },
+        "legend": {"orientation": "h", "yanchor": "top", "y": -70 / max(height, 1), "x": 0},
         "hovermode": "closest",
         "paper_bgcolor": "#fff",
         "plot_bgcolor": "#fff",
         "font": {"size": 12},
-    } | more
-    for i, title in enumerate(panels):
-        axis = {"gridcolor": "#e6e6e6", "zeroline": False, "automargin": True}
-        layout[f"xaxis{_axis_number(i)}"] = axis | {"title": {"text": plain(label)}}
-        layout[f"yaxis{_axis_number(i)}"] = axis | {"title": {"text": plain(title)}}
+        "annotations": [_annotate(text) for text in words],
+    }
+    labels = [panel[-1].get_xlabel() for panel in panels]
+    common = figure.get_supxlabel() or next(filter(None, labels[::-1]), "")
+    title = ""
+    for i, (ax, *_) in enumerate(panels):
+        place = ax.get_subplotspec()
+        if place is None or place.is_first_col():
+            title = ax.get_title(loc="left")
+        lines = [plain(line) for line in (title, ax.get_ylabel()) if line]
+        layout[f"xaxis{_number(i)}"] = _make_axis(ax.xaxis, plain(ax.get_xlabel() or common))
+        layout[f"yaxis{_number(i)}"] = _make_axis(ax.yaxis, "<br>".join(lines))
     return layout
 
 
-def _axis_number(i: int) -> str:
-    return str(i + 1) if i else ""
+def _make_axis(axis: Axis, title: str) -> Chart:
+    """Title, scale and ticks of an axis."""
+    from matplotlib.ticker import FixedLocator
+
+    settings: Chart = {"gridcolor": "#e6e6e6", "zeroline": False, "automargin": True}
+    settings |= {"title": {"text": title, "font": {"size": 11}}, "type": axis.get_scale()}
+    locator = axis.get_major_locator()
+    if isinstance(locator, FixedLocator):
+        ticks = list(locator())
+        texts = axis.get_major_formatter().format_ticks(ticks)
+        settings |= {"tickvals": numbers(ticks), "ticktext": [plain(text) for text in texts]}
+    return settings
 
 
-def axis_references(i: int, name: str, first: bool) -> Chart:
-    """Axes of a trace, and the legend name that switches it."""
-    axis = _axis_number(i)
-    return {
-        "xaxis": f"x{axis}",
-        "yaxis": f"y{axis}",
-        "name": plain(name),
-        "legendgroup": name,
-        "showlegend": first,
-    }
-
-
-def line_trace(references: Chart, x: Iterable[float], y: Iterable[float], **more: Any) -> Chart:
-    """A line on its axes."""
-    return (
-        references | {"type": "scatter", "mode": "lines", "x": numbers(x), "y": numbers(y)} | more
-    )
-
-
-def is_new(data: list[Chart], name: str) -> bool:
-    """True if no trace has the name yet: the first one is shown in the legend."""
-    return all(trace["legendgroup"] != name for trace in data)
-
-
-def band_traces(
-    references: Chart,
-    x: Iterable[float],
-    means: Iterable[float],
-    edges: tuple[Iterable[float], Iterable[float]],
-    k: int,
-) -> tuple[Chart, Chart]:
-    """The central 90 % of replicates, and their mean in the style of the k-th series."""
-    look = series_style(k)
-    low, high = map(numbers, edges)
-    mean = line_trace(
-        references,
-        x,
-        means,
-        line={"color": look["color"], "dash": DASHES[look["ls"]], "width": 2},
-        customdata=list(zip(low, high, strict=True)),
-        hovertemplate="%{x}: %{y} (90 % from %{customdata[0]} to %{customdata[1]})",
-    )
-    band = references | {
-        "type": "scatter",
-        "mode": "lines",
-        "x": mean["x"] + mean["x"][::-1],
-        "y": high + low[::-1],
-        "line": {"width": 0},
-        "opacity": 0.2,
-        "fill": "toself",
-        "fillcolor": look["color"],
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
-    return band, mean
-
-
-def curve_chart(
-    table: pd.DataFrame, label: str, words: Mapping[str, str], logarithmic: bool = True
-) -> Chart:
-    """``learning_curve``: columns model, n_train, mean, se, metric, of each point n and, for the
-    table of some figures, floor."""
-    metrics, models = (list(dict.fromkeys(table[c])) for c in ("metric", "model"))
-    data: list[Chart] = []
-    for i, metric in enumerate(metrics):
-        for k, model in enumerate(models):
-            points = table[(table["metric"] == metric) & (table["model"] == model)].sort_values(
-                "n_train"
-            )
-            if points.empty:
-                continue
-            dash = "solid" if k // len(PALETTE) % 2 == 0 else "dash"
-            colour = PALETTE[k % len(PALETTE)]
-            data.append(
-                line_trace(
-                    axis_references(i, model, is_new(data, model)),
-                    points["n_train"],
-                    points["mean"],
-                    mode="lines+markers",
-                    error_y={
-                        "type": "data",
-                        "array": [float(f"{v:.2g}") for v in points["se"].fillna(0.0)],
-                        "thickness": 1,
-                    },
-                    line={"color": colour, "dash": dash},
-                    marker={"color": colour, "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 7},
-                    customdata=[int(n) for n in points["n"]],
-                    hovertemplate="%{x}: %{y} (SE; n %{customdata})",
-                )
-            )
-            if "floor" in points:
-                data.append(
-                    line_trace(
-                        axis_references(i, model, False),
-                        points["n_train"],
-                        points["floor"],
-                        line={"color": colour, "dash": "dash", "width": 1},
-                        hovertemplate="%{x}: not below %{y}",
-                    )
-                )
-    layout = make_layout([words[m] for m in metrics], label, len(models))
-    sizes = sorted(set(table["n_train"]))
-    if logarithmic and sizes[0] > 0:
-        for key in [key for key in layout if key.startswith("xaxis")]:
-            layout[key] |= {
-                "type": "log",
-                "tickvals": numbers(sizes),
-                "ticktext": [f"{size:g}" for size in sizes],
-            }
-    return {"data": data, "layout": layout}
-
-
-def evolution_chart(
-    table: pd.DataFrame,
-    exact: Mapping[str, float],
-    label: str,
-    band: bool,
-    words: Mapping[str, str],
-    known: str,
-) -> Chart:
-    """``evolution``: columns method, replicate, step, metric, value; a method's replicates are
-    switched together."""
-    from components.figures.samples.evolution import format_axis_label, replicate_band
-
-    metrics, methods = (list(dict.fromkeys(table[c])) for c in ("metric", "method"))
-    each = int(MOST_POINTS / max(1, table.groupby(["method", "replicate"]).ngroups))
-    most = min(LONGEST, max(FEWEST, each))
-    data: list[Chart] = []
-    for i, metric in enumerate(metrics):
-        rows = table[table["metric"] == metric]
-        for k, method in enumerate(methods):
-            method_rows = rows[rows["method"] == method]
-            if method_rows.empty:
-                continue
-            references = axis_references(i, method, is_new(data, method))
-            if band:
-                mean, *edges = (s.iloc[_thin(len(s), LONGEST)] for s in replicate_band(method_rows))
-                area, line = band_traces(references, mean.index, mean, (edges[0], edges[1]), k)
-                data.insert(0, area)  # before every line, which it would cover
-                data.append(line)
-                continue
-            look = series_style(k)
-            x = []
-            y = []
-            text = []
-            for replicate, values in method_rows.groupby("replicate", sort=False):
-                points = values.iloc[_thin(len(values), most)]
-                x += [*numbers(points["step"]), None]
-                y += [*numbers(points["value"]), None]
-                text += [str(replicate)] * (len(points) + 1)
-            style = {"color": look["color"], "dash": DASHES[look["ls"]], "width": 1.2}
-            hover = "replicate %{text}, %{x}: %{y}"
-            data.append(
-                references
-                | {"type": "scatter", "mode": "lines", "x": x, "y": y, "text": text, "line": style}
-                | {"hovertemplate": hover}
-            )
-        if metric in exact:
-            data.append(
-                line_trace(
-                    axis_references(i, known, is_new(data, known)),
-                    [rows["step"].min(), rows["step"].max()],
-                    [exact[metric]] * 2,
-                    line={"color": PALETTE[6], "width": 2},
-                )
-            )
-    return {
-        "data": data,
-        "layout": make_layout(
-            [format_axis_label(m, words) for m in metrics], label, len(methods) + bool(exact)
-        ),
-    }
-
-
-def _thin(n: int, most: int) -> list[int]:
-    """Indices of at most ``most`` of n points, evenly apart, the first and the last among them."""
-    return list(range(n)) if n <= most else [round(i * (n - 1) / (most - 1)) for i in range(most)]
-
-
-def spread_chart(
-    table: pd.DataFrame,
-    kind: str,
-    levels: Mapping[str, float],
-    label: str,
-    words: Mapping[str, str],
-) -> Chart:
-    """``spread``: columns method, group, metric, value."""
-    from components.series.figures.spread import logarithmic
-
-    metrics, methods, groups = (
-        list(dict.fromkeys(table[c])) for c in ("metric", "method", "group")
-    )
-    grouped = len(groups) > 1
-    data: list[Chart] = []
-    layout = make_layout(
-        [words.get(m, m) for m in metrics],
-        label if grouped else "",
-        len(methods) if grouped else 0,
-        **{f"{kind}mode": "group" if grouped else "overlay"},
-    )
-    for i, metric in enumerate(metrics):
-        rows = table[table["metric"] == metric]
-        axis = layout[f"yaxis{_axis_number(i)}"]
-        if logarithmic(rows["value"].to_numpy(float), metric in levels):
-            axis["type"] = "log"
-        for k, method in enumerate(methods):
-            method_rows = rows[rows["method"] == method]
-            group_names = method_rows["group"]
-            trace: Chart = {
-                "type": kind,
-                "x": [*map(str, group_names)] if grouped else [plain(method)] * len(group_names),
-                "y": numbers(method_rows["value"]),
-                "line": {"color": PALETTE[k % len(PALETTE) if grouped else 0], "width": 1},
-            }
-            if kind == "violin":  # the quartiles inside, no tails
-                trace |= {"box": {"visible": True}, "points": False, "spanmode": "hard"}
-            data.append(axis_references(i, method, grouped and i == 0) | trace)
-        if metric in levels:
-            layout.setdefault("shapes", []).append(_level_line(_axis_number(i), levels[metric]))
-    return {"data": data, "layout": layout}
-
-
-def _level_line(axis: str, level: float) -> Chart:
-    """A dashed line across a panel at a level."""
-    return {
-        "type": "line",
-        "xref": f"x{axis} domain",
-        "x0": 0,
-        "x1": 1,
-        "yref": f"y{axis}",
-        "y0": level,
-        "y1": level,
-        "line": {"dash": "dash", "width": 1},
-    }
+def _annotate(text: Any) -> Chart:
+    """Words across the whole figure."""
+    x, y = text.get_position()
+    font = {"size": text.get_fontsize(), "color": text.get_color()}
+    place = {"x": x, "y": y, "xref": "paper", "yref": "paper", "showarrow": False}
+    return {"text": text.get_text(), "opacity": text.get_alpha() or 1.0, "font": font} | place

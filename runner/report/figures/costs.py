@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from components.metrics.names import COST_PREFIX, ScoreDirection, better
 from runner.record.lines import by_replicate, readable_lines
-from runner.report.figures.cost_chart import cost_chart
 from runner.report.figures.evolutions import training_seconds
 from runner.report.figures.picture import Picture
 from runner.report.wording import format_range
@@ -89,8 +88,7 @@ def _draw(spec: CostSpec, study: StudyDefinition, snapshot: Snapshot) -> Picture
         caption += "; replicates side by side share their seconds"
     if uncounted:
         caption += f"; no count of {cost}: {', '.join(uncounted)}"
-    figure = cost_figure(curves, finals, direction, cost, score)
-    return Picture(figure, caption, cost_chart(curves, finals, direction, cost, score))
+    return Picture(cost_figure(curves, finals, direction, cost, score), caption)
 
 
 def _direction(spec: CostSpec, study: StudyDefinition) -> ScoreDirection | None:

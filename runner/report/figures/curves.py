@@ -7,9 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from runner.report.figures.charts import curve_chart
 from runner.report.figures.picture import Picture
-from runner.report.results import TableLayout
+from runner.report.scores.cells import TableLayout
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import FigureSpec
 
@@ -46,11 +45,13 @@ def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictu
                     f"{drawn} against {format_metric_name(spec.against)} by {spec.x.split('.')[-1]}"
                 )
             caption = f"{shows}, mean ± SE{settings}; data: {data}"
-            words = {metric: format_metric_name(metric) for metric in spec.metrics}
-            logarithmic = spec.against is None
-            figure = learning_curve(table, spec.label, logarithmic)
-            chart = curve_chart(table, spec.label, words, logarithmic)
-            pictures[spec.name] = Picture(figure, caption, chart)
+            figure = learning_curve(table, spec.label, logarithmic=spec.against is None)
+            points = table.sort_values("n_train").groupby(["metric", "model"])["n"]
+            counts = {
+                (format_metric_name(str(metric)), str(model)): [f"SE; n {n}" for n in each]
+                for (metric, model), each in points
+            }
+            pictures[spec.name] = Picture(figure, caption, notes=counts)
     return pictures
 
 
@@ -67,12 +68,11 @@ def _means(
     import pandas as pd
 
     found = [
-        {"model": names[row.name], "n_train": float(cell.column), column: cell.summary.mean}
+        {"model": names[cell.row.name], "n_train": float(cell.column), column: cell.summary.mean}
         for laid in tables
         if all(getattr(laid.spec, key) == value for key, value in asked.items())
-        for row, cells in laid.rows
-        for cell in cells
-        if row.name in names and cell.summary is not None
+        for cell in laid.cells
+        if cell.row.name in names and cell.summary is not None
     ]
     means = pd.DataFrame(found, columns=["model", "n_train", column])
     return means.astype({"n_train": float, column: float})
@@ -92,17 +92,16 @@ def _points(spec: FigureSpec, laid: TableLayout, names: dict[str, str]) -> Itera
     across = laid.spec.name == spec.x
     if not across and (laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics):
         return
-    for row, cells in laid.rows:
-        for cell in cells if row.name in names else []:
-            summary = cell.summary
-            # some of the replicates are no fair point on a curve
-            if summary is None or not math.isfinite(summary.mean) or "so far" in cell.reason:
-                continue
-            yield {
-                "model": names[row.name],
-                "n_train": float(cell.column),
-                "mean": summary.mean,
-                "se": math.nan if summary.se is None else summary.se,
-                "metric": spec.metrics[0] if across else laid.spec.metric,
-                "n": summary.n,
-            }
+    for cell in laid.cells:
+        summary = cell.summary if cell.row.name in names else None
+        # some of the replicates are no fair point on a curve
+        if summary is None or not math.isfinite(summary.mean) or "so far" in cell.reason:
+            continue
+        yield {
+            "model": names[cell.row.name],
+            "n_train": float(cell.column),
+            "mean": summary.mean,
+            "se": math.nan if summary.se is None else summary.se,
+            "metric": spec.metrics[0] if across else laid.spec.metric,
+            "n": summary.n,
+        }

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from runner.record.lines import Line, by_replicate, readable_lines
-from runner.report.figures.charts import evolution_chart
 from runner.report.figures.picture import Picture
 from runner.report.wording import describe_runs
 from runner.study.definition import StudyDefinition
@@ -67,8 +66,7 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
             figure = evolution(
                 table, spec.exact, label, band=band, words=spec.words, known=spec.known
             )
-            chart = evolution_chart(table, spec.exact, label, band, spec.words, spec.known)
-            pictures[spec.name] = Picture(figure, caption, chart)
+            pictures[spec.name] = Picture(figure, caption)
     return pictures
 
 

@@ -1,9 +1,11 @@
-"""A figure of a report: drawn for paper and for pages that run no scripts, and as the values that a
-browser draws it from."""
+"""A figure of a report, drawn for paper and for pages that run no scripts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from runner.report.figures.charts import PointNotes, to_chart
+from runner.report.figures.traces import Chart
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -12,43 +14,28 @@ SMOKE = "smoke run"  # watermark of a figure that uses any smoke run
 
 
 class Picture(NamedTuple):
-    """``chart`` is what plotly.js takes, data and layout; empty: there is no interactive form."""
+    """A figure with its caption; pages draw an interactive one again in the browser."""
 
     figure: Figure
     caption: str
-    chart: dict[str, Any]
+    is_interactive: bool = True
+    notes: PointNotes = {}  # of points, for the interactive form
+
+    @property
+    def chart(self) -> Chart:
+        """Data and layout for plotly.js; empty: there is no interactive form."""
+        return to_chart(self.figure, self.notes) if self.is_interactive else {}
 
 
 def mark_smoke(figure: Figure) -> Figure:
     """The figure with ``SMOKE`` across it, pale, so that no slide that shows it can be taken for a
     result."""
-    figure.text(
-        0.5,
-        0.5,
-        SMOKE,
-        fontsize=32,
-        color="#b2182b",
-        alpha=0.25,
-        rotation=20,
-        ha="center",
-        va="center",
-        zorder=10,
-    )
-    return figure
-
-
-def marked_chart(chart: dict[str, Any]) -> dict[str, Any]:
-    """The same across a chart."""
-    if not chart:
-        return chart
-    font = {"size": 32, "color": "rgba(178, 24, 43, 0.25)"}
-    mark = {
-        "text": SMOKE,
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0.5,
-        "y": 0.5,
-        "showarrow": False,
-        "font": font,
+    style: dict[str, Any] = {
+        "fontsize": 32,
+        "color": "#b2182b",
+        "alpha": 0.25,
+        "rotation": 20,
+        "zorder": 10,
     }
-    return chart | {"layout": chart["layout"] | {"annotations": [mark]}}
+    figure.text(0.5, 0.5, SMOKE, ha="center", va="center", **style)
+    return figure

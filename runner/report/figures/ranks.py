@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from runner.report.figures.picture import Picture
-from runner.report.results import Cell, TableLayout
+from runner.report.scores.cells import Cell, TableLayout
 from runner.statistics.paired_tests import LEVEL, compare, holm, scores_by_replicate
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import RankSpec
@@ -131,7 +131,7 @@ def ranks(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictur
             f"({by}); Friedman p {ranking.p_friedman:.2g}; data: {data}"
         )
         figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
-        pictures[spec.name] = Picture(figure, caption, {})
+        pictures[spec.name] = Picture(figure, caption, is_interactive=False)
     return pictures
 
 

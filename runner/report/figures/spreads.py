@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from runner.report.figures.charts import spread_chart
 from runner.report.figures.picture import Picture
-from runner.report.results import TableLayout, scores
+from runner.report.scores.cells import TableLayout
+from runner.report.scores.recorded import scores
 from runner.report.wording import describe_runs
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import SpreadSpec
@@ -44,15 +44,12 @@ def spreads(
         key = next((t.spec.columns for t in tables if t.spec.metric in spec.metrics), "")
         label = spec.label or str(key).split(".")[-1]
         figure = spread(table, spec.kind, spec.levels, marked, label, spec.words)
-        chart = spread_chart(table, spec.kind, spec.levels, label, spec.words)
         sizes = sorted(set(table.groupby(["method", "group", "metric"]).size()))
         n_nonfinite = int((~table["value"].abs().lt(float("inf"))).sum())
         counted = describe_runs(sizes)
         data = ", ".join(dict.fromkeys(d for t in tables for d in t.data))
         missing = f"; left out as not finite: {n_nonfinite}" if n_nonfinite else ""
-        pictures[spec.name] = Picture(
-            figure, f"{spec.title}; {counted}; data: {data}{missing}", chart
-        )
+        pictures[spec.name] = Picture(figure, f"{spec.title}; {counted}; data: {data}{missing}")
     return pictures
 
 
@@ -62,12 +59,11 @@ def _points(
     """Scores that a figure shows, replicate by replicate; ``names``: label of each row."""
     for metric in spec.metrics:
         laid = next(t for t in tables if metric in t.spec.metrics)
-        for row, cells in laid.rows:
-            for cell in cells:
-                if row.name in names and laid.spec.column_metric(cell.column) == metric:
-                    group = cell.column if laid.spec.metric else ""
-                    one = {"method": names[row.name], "group": group, "metric": metric}
-                    yield from (one | {"value": value} for value in cell.values.values())
+        for cell in laid.cells:
+            if cell.row.name in names and laid.spec.column_metric(cell.column) == metric:
+                group = cell.column if laid.spec.metric else ""
+                one = {"method": names[cell.row.name], "group": group, "metric": metric}
+                yield from (one | {"value": value} for value in cell.values.values())
 
 
 def _selected_beta_runs(snapshot: Snapshot | None) -> set[tuple[str, str]]:

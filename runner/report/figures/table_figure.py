@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from components.figures.style import new_figure
-from runner.report.results import OTHER_PROTOCOL_MARK, TableLayout
+from runner.report.scores.cells import OTHER_PROTOCOL_MARK, TableLayout
 from runner.study.table_specs import CENTRES
 
 INK, GREY, RULE = "#1a1a1a", "#8a8a8a", "#c8c8c8"

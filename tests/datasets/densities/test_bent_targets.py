@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from support.runs.configured import F64, component, double, generator, load, normal
+from support.runs.configured import F64, component, double, draw_normal, load
 from support.targets.known_targets import z_score
 from torch import distributions as d
 from torch.autograd import gradcheck
@@ -20,18 +20,14 @@ def gaussian(sd):
     return d.Normal(double(0.0), torch.as_tensor(sd, dtype=F64))
 
 
-def normal(*shape, seed=0):
-    return normal(generator(seed), *shape)
-
-
 def funnel_draws(n, dim, scale, seed=0):
-    z = normal(n, dim, seed=seed)
+    z = draw_normal(n, dim, seed=seed)
     v = scale * z[:, :1]
     return torch.cat([v, (v / 2).exp() * z[:, 1:]], 1)
 
 
 def banana_draws(n, dim, scale, twist, seed=0):
-    z = normal(n, dim, seed=seed)
+    z = draw_normal(n, dim, seed=seed)
     z[:, 0] *= scale
     z[:, 1] -= twist * (z[:, 0] ** 2 - scale**2)
     return z
@@ -51,7 +47,7 @@ def test_funnel_density_literally():
 def test_funnel_of_a_log_standard_deviation():
     """v ~ N(0, s²), x ~ N(0, sd e^v): E[x²] = ∫ e^{2v} N(v | 0, s²) dv."""
     problem, _ = load("funnel", dim=3, scale=1.35, spread="sd")
-    theta = normal(6, 3)
+    theta = draw_normal(6, 3)
     for row, value in zip(theta, problem.log_density(theta), strict=True):
         expected = (
             gaussian(1.35).log_prob(row[0]) + gaussian(math.exp(row[0])).log_prob(row[1:]).sum()

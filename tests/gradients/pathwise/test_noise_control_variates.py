@@ -14,13 +14,12 @@ from pathwise_models import (
     flat,
     gaussian_models,
     gradient,
-    normal,
     rows,
     share_noise,
     trained,
     z_score,
 )
-from support.runs.configured import F64, generator, normal
+from support.runs.configured import F64, draw_normal, generator, normal
 from support.small.unlabelled_problems import ppca, real_rows
 from torch.autograd import grad
 from torch.testing import assert_close
@@ -43,7 +42,7 @@ def test_moments_are_those_of_a_normal():
 
 def test_powers_less_their_means():
     """(4.21): ε and ε² − 1, and (4.19) of K = 4; mean of the samples of a row."""
-    noise = normal(3, 4, 2)
+    noise = draw_normal(3, 4, 2)
     w = control_variates(noise, 4)
     expected = [noise, noise**2 - 1, noise**3, noise**4 - 3]
     assert_close(w, torch.cat(expected, -1).sum(0) / 3)
@@ -58,13 +57,13 @@ def test_radial_functions_have_mean_zero():
     for j, mu in enumerate((-2, -1, 0, 1, 2)):
         gap = values[:, 1 + j] - (-0.5 * (at - mu) ** 2).exp()
         assert_close(gap, torch.full_like(gap, -math.exp(-mu * mu / 4) / 2**0.5))
-    whole = normal(3, 4, 2)
+    whole = draw_normal(3, 4, 2)
     assert_close(control_variates(whole, 2, 0), control_variates(whole, 2))
     assert control_variates(whole, 2, 3).shape == (4, 10)
 
 
 def test_radial_functions_take_what_polynomials_leave():
-    noise = normal(4000, 1)
+    noise = draw_normal(4000, 1)
     slope = (3 * noise).tanh()  # of log cosh: no polynomial of the noise
     left = {}
     for radial in (0, 5):
@@ -74,7 +73,7 @@ def test_radial_functions_take_what_polynomials_leave():
 
 
 def test_their_known_covariance_is_that_of_draws():
-    noise = normal(50_000, 1)
+    noise = draw_normal(50_000, 1)
     w = controlled.basis(noise, 2, 3)
     estimator = gradient("context_free_cv", order=2, radial=3)
     whitened = estimator.whiten(Told(1.0, w, False, w[0], None, w))
@@ -170,7 +169,7 @@ def test_centred_coefficients_are_learnt_of_what_is_left():
 def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():
     """E Ṽ^SD − E‖Ĝ‖² = E Ṽ^GS = E Ṽ: gradients of rows by hand, which vectorised passes are
     compared with below."""
-    module, batch, c = Location(), rows(), normal(5, 4, 4, seed=1)
+    module, batch, c = Location(), rows(), draw_normal(5, 4, 4, seed=1)
     noise = module.draw_noise(batch, 4000, generator(2))  # [S, B, D]
     each = module.row_gradients(batch.x, noise)
     differences = []

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from components.figures.labels import readable
-from runner.report.report import markdown
+from runner.report.pages import markdown
 from runner.terminal.csv_cells import escape_cell, unescape_cell
 
 

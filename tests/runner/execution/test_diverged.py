@@ -12,7 +12,7 @@ from components.metrics import regression
 from runner.execution import checkpoint
 from runner.record import record
 from runner.record.facts import read
-from runner.report.results import scores
+from runner.report.scores.recorded import scores
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from support.runs.made_records import made_record
 from runner import compare, load
 from runner.commands.cli import _answer
 from runner.errors import ConfigError
-from runner.report import report
+from runner.report import command
 from runner.report.exchange import archive, opened
 from runner.report.exchange.opened import MANIFEST, open_archive
 from runner.study import snapshot as snapshots
@@ -218,4 +218,4 @@ def test_what_is_no_zip_file_is_one_line(tmp_path):
             pass
     source = packed(path, {"a.txt": b"x"}, study="../../etc")
     with pytest.raises(ConfigError, match="leads out of its folder"):
-        report.main(["report", source])
+        command.main(["report", source])

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import replace
-
-import pytest
-from pydantic import ValidationError
-from test_report import NOISE, STUDY, record, study  # noqa: F401
+import numpy as np
+from small_study import NOISE, line, record, redefine
 
 from runner.report.figures.costs import costs, pareto_front
 from runner.report.report import write
-from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import CostSpec
-
-
-def line(step, phase, replicate=0, **metrics):
-    return {
-        "step": step,
-        "replicate": replicate,
-        "time": float(step),
-        "phase": phase,
-        "metrics": metrics,
-    }
 
 
 def test_the_front_holds_what_no_other_dominates():
@@ -33,80 +17,56 @@ def test_the_front_holds_what_no_other_dominates():
     assert pareto_front(points, None) == [False] * 5
 
 
-def with_costs(study, *figures):  # noqa: F811
-    definition = StudyDefinition.model_validate(STUDY.model_dump() | {"figures": list(figures)})
-    runs = [
-        replace(run, config={"inference": {"name": name, "chains": 2}})
-        for run, name in zip(study.runs, ["sgld", "sgld", "gibbs", "gibbs"] * 2, strict=True)
-    ]
-    return replace(study, study=definition, runs=runs)
-
-
-def evaluated(study, experiment, *scores, **counts):  # noqa: F811
+def evaluate(study, experiment, *scores, **counts):
     """A record with evaluations; ``counts``: costs of a step."""
-    folder = record(study, experiment, 1000, scores[-1] + NOISE)
-    lines = [
-        entry
-        for step, score in enumerate(scores, start=1)
-        for r in range(6)
-        for entry in (
-            line(10 * step, "train", r, loss=1.0),
-            line(10 * step, "evaluation", r, nlpp=float(score + NOISE[r]))
-            | {
-                "metrics": {"nlpp": float(score + NOISE[r])}
-                | {f"cost/{k}": 10 * step * n for k, n in counts.items()}
-            },
-        )
-    ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    lines = []
+    for i, score in enumerate(scores, start=1):
+        costs = {f"cost/{kind}": 10 * i * n for kind, n in counts.items()}
+        for r in range(6):
+            values = {"nlpp": float(score + NOISE[r])} | costs
+            lines.append(line(10 * i, "train", r, 10.0 * i, loss=1.0))
+            lines.append(line(10 * i, "evaluation", r, 10.0 * i, **values))
+    record(study, experiment, 1000, scores[-1] + NOISE, lines)
 
 
-def test_a_study_draws_its_scores_against_cost_by_one_key(study):  # noqa: F811
-    frozen = with_costs(
-        study,
-        {"kind": "cost", "metric": "nlpp", "against": "steps"},
-        {"kind": "cost", "metric": "nlpp", "against": "gradients"},
+def with_costs(study, *against):
+    return redefine(
+        study, figures=[{"kind": "cost", "metric": "nlpp", "against": each} for each in against]
     )
-    evaluated(study, "a", 3.0, 1.0, gradients=4)
-    evaluated(study, "b", 2.0, 0.5)  # no count
+
+
+def curves_of(picture):
+    """Points of the curves over evaluations."""
+    return [drawn.get_xydata().tolist() for drawn in picture.figure.axes[0].lines]
+
+
+def test_a_study_draws_its_scores_against_cost_by_one_key(study):
+    frozen = with_costs(study, "steps", "gradients")
+    evaluate(study, "a", 3.0, 1.0, gradients=4)
+    evaluate(study, "b", 2.0, 0.5)  # no count
     pictures = costs(frozen.study, frozen)
     assert list(pictures) == ["cost_nlpp_steps", "cost_nlpp_gradients"]
     by_steps, by_gradients = pictures.values()
     assert "mean and central 90 % of 6 replicates" in by_steps.caption
     assert by_gradients.caption.endswith("no count of gradient evaluations: sMDGP, tuned")
-    means = [t for t in by_steps.chart["data"] if t["mode"] == "lines" and "customdata" in t]
-    assert [t["x"] for t in means] == [[10, 20]] * 2
-    assert [t["y"] for t in means] == [pytest.approx([3.0, 1.0]), pytest.approx([2.0, 0.5])]
-    finals = {
-        t["legendgroup"]: t["marker"]["symbol"]
-        for t in by_steps.chart["data"]
-        if t["mode"] == "markers"
-    }
-    assert finals["sMDGP, as published"].endswith("-open"), "as many steps and a worse score"
-    assert not finals["sMDGP, tuned"].endswith("-open")
-    assert all(math.isfinite(v) for t in means for v in t["y"])
+    expected = [[[10, 3.0], [20, 1.0]], [[10, 2.0], [20, 0.5]]]
+    np.testing.assert_allclose(curves_of(by_steps), expected)
+    faces = [bars[0].get_markerfacecolor() for bars in by_steps.figure.axes[1].containers]
+    assert [face == "white" for face in faces] == [True, False]  # as many steps, a worse score
     written, _ = write("small", frozen.study, frozen, study.output_dir / "out", forms=())
     assert "cost_nlpp_steps.png" in {path.name for path in written}
 
 
-def test_figures_are_of_a_known_kind():
-    assert CostSpec(kind="cost", metric="nlpp/task 1").name == "cost_nlpp_task_1_seconds"
-    with pytest.raises(ValidationError, match="'curve', 'cost'"):
-        StudyDefinition.model_validate(STUDY.model_dump() | {"figures": [{"kind": "coast"}]})
-
-
-def test_each_cost_is_drawn_by_its_own_count(study):  # noqa: F811
-    frozen = with_costs(
-        study,
-        {"kind": "cost", "metric": "nlpp", "against": "gradients"},
-        {"kind": "cost", "metric": "nlpp", "against": "forwards"},
-    )
+def test_each_cost_is_drawn_by_its_own_count(study):
+    frozen = with_costs(study, "gradients", "forwards")
     for experiment in ("a", "b"):
-        evaluated(study, experiment, 3.0, 1.0, gradients=7, forwards=1)
+        evaluate(study, experiment, 3.0, 1.0, gradients=7, forwards=1)
     by_gradients, by_forwards = costs(frozen.study, frozen).values()
-    means = [
-        [t["x"] for t in one.chart["data"] if t["mode"] == "lines" and "customdata" in t]
-        for one in (by_gradients, by_forwards)
-    ]
-    assert means == [[[70, 140]] * 2, [[10, 20]] * 2]
+    for picture, step in ((by_gradients, 70), (by_forwards, 10)):
+        expected = [[[step, 3.0], [2 * step, 1.0]]] * 2
+        np.testing.assert_allclose(curves_of(picture), expected)
     assert "no count" not in by_gradients.caption
+
+
+def test_a_figure_is_named_by_its_score_and_cost():
+    assert CostSpec(kind="cost", metric="nlpp/task 1").name == "cost_nlpp_task_1_seconds"

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from runner.errors import ConfigError
-from runner.report.earlier_scores import HEADER, read_earlier
-from runner.report.report import main
+from runner.report.command import main
 from runner.report.results import layout_table
+from runner.report.scores.earlier import HEADER, read_earlier
 from runner.study.definition import load_study
 
 STUDY = load_study("sarcos_table")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from test_report import NOISE, STUDY, record, study  # noqa: F401
+from small_study import NOISE, STUDY, record
 
 from runner.errors import ConfigError
 from runner.report import report
@@ -19,7 +19,7 @@ from scripts.prose import scores as kept_scores
 
 
 @pytest.fixture
-def kept(study, tmp_path):  # noqa: F811
+def kept(study, tmp_path):
     """A report of records: checks failed in one run, another has failed."""
     rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
     record(study, "a", 1000, 0.20 + NOISE, checks={"0": [rhat]})
@@ -45,7 +45,7 @@ def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
         read_kept_scores([kept], STUDY)
 
 
-def test_rows_whose_scores_are_earlier_ones_are_not_missing(kept, study, tmp_path):  # noqa: F811
+def test_rows_whose_scores_are_earlier_ones_are_not_missing(kept, study, tmp_path):
     empty = replace(study, output_dir=tmp_path / "elsewhere")
     earlier = read_kept_scores([kept], STUDY)
     report.write("small", STUDY, empty, tmp_path / "second", earlier)
@@ -58,14 +58,14 @@ def test_rows_whose_scores_are_earlier_ones_are_not_missing(kept, study, tmp_pat
     assert third.count("without a score: iRF.") == 1
 
 
-def test_scores_that_were_all_made_again_replace_the_earlier_provenance(kept, study, tmp_path):  # noqa: F811
+def test_scores_that_were_all_made_again_replace_the_earlier_provenance(kept, study, tmp_path):
     earlier = read_kept_scores([kept], STUDY)
     report.write("small", STUDY, study, tmp_path / "second", earlier)
     page = (tmp_path / "second" / "small.md").read_text()
     assert "arlier scores" not in page
 
 
-def test_what_differs_from_the_reference_row(study):  # noqa: F811
+def test_what_differs_from_the_reference_row(study):
     def configured(run):
         config = {
             "inference": {"name": "dsvi", "lr": 0.01},
@@ -88,7 +88,7 @@ def test_what_differs_from_the_reference_row(study):  # noqa: F811
     assert differs(None) == {}
 
 
-def test_smoke_runs_are_marked_in_title_files_and_figures(study, tmp_path):  # noqa: F811
+def test_smoke_runs_are_marked_in_title_files_and_figures(study, tmp_path):
     record(study, "a", 1000, 0.20 + NOISE, smoke=True)
     record(study, "b", 1000, 0.30 + NOISE)
     written, _ = report.write("small", STUDY, study, tmp_path / "out", paper=True)

@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from test_report import NOISE, STUDY, record, study  # noqa: F401
+from small_study import NOISE, STUDY, record
 
 from components.figures.style import PALETTE
 from runner.report import report
-from runner.report.report import as_json
+from runner.report.pages import as_json
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 NEEDS = pytest.mark.skipif(BROWSER is None, reason="no browser here: apt-get install chromium")
@@ -85,7 +85,7 @@ def browse(page, width, height, picture=None):
 
 
 @pytest.fixture
-def page(study, tmp_path):  # noqa: F811
+def page(study, tmp_path):
     """Of a study with words that would end a script, two curves, and a run with a figure and a
     failed check."""
     curves = [STUDY.figures[0].model_copy(update={"name": name}) for name in ("curve", "again")]
@@ -166,7 +166,7 @@ def test_a_page_can_be_read_on_a_telephone(page):
 @pytest.mark.skipif(
     shutil.which("pdftotext") is None, reason="no pdftotext here: apt-get install poppler-utils"
 )
-def test_printed_every_page_of_a_table_has_its_heading_and_no_controls(study, tmp_path):  # noqa: F811
+def test_printed_every_page_of_a_table_has_its_heading_and_no_controls(study, tmp_path):
     record(study, "a", 1000, 0.2 + NOISE)
     report.write("small", STUDY, study, tmp_path)
     page = tmp_path / "small.html"

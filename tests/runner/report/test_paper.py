@@ -8,11 +8,11 @@ import re
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from test_report import NOISE, STUDY, record, study  # noqa: F401
+from small_study import NOISE, STUDY, record
 
 from runner.report import report
-from runner.report.latex import latex
-from runner.report.paper import COLUMN_WIDTH_INCHES, SMALLEST, SOFTWARE, TESTS, fit_to_column
+from runner.report.latex.paper import COLUMN_WIDTH_INCHES, SMALLEST, SOFTWARE, TESTS, fit_to_column
+from runner.report.latex.text import latex
 from runner.study.table_specs import Splits
 
 
@@ -22,7 +22,7 @@ def test_signs_of_latex_mean_themselves():
     )
 
 
-def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):  # noqa: F811
+def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):
     noise = np.concatenate([NOISE, NOISE[:2]])
     record(study, "a", 1000, 0.20 + noise)  # published 0.15(0.1)
     record(study, "b", 1000, -0.20 + noise)
@@ -47,7 +47,7 @@ def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):
     assert "Positive differences are worse." in lines
 
 
-def test_where_splits_overlap_captions_and_references_name_the_corrected_test(study):  # noqa: F811
+def test_where_splits_overlap_captions_and_references_name_the_corrected_test(study):
     noise = np.concatenate([NOISE, NOISE[:2]])
     record(study, "a", 1000, 0.20 + noise)
     record(study, "b", 1000, -0.20 + noise + 0.01 * np.arange(8))
@@ -65,7 +65,7 @@ def test_where_splits_overlap_captions_and_references_name_the_corrected_test(st
     assert "wilcoxon1945" not in references
 
 
-def test_what_was_run_and_once_what_is_printed_of_it_in_a_table_that_fits_the_line(study):  # noqa: F811
+def test_what_was_run_and_once_what_is_printed_of_it_in_a_table_that_fits_the_line(study):
     for name, value in (("a", 0.2), ("b", 0.1)):
         record(study, name, 1000, value + NOISE)
     report.write("small", STUDY, study, study.output_dir / "out", paper=True)
@@ -81,7 +81,7 @@ def test_what_was_run_and_once_what_is_printed_of_it_in_a_table_that_fits_the_li
     assert text.count("{") == text.count("}")
 
 
-def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):  # noqa: F811
+def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):
     for n in (100, 1000):
         record(study, "b", n, 0.1 + NOISE)
     written, _ = report.write("small", STUDY, study, study.output_dir / "out", paper=True)
@@ -95,7 +95,7 @@ def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):  # noqa:
     assert text.get_fontsize() == SMALLEST
 
 
-def test_references_of_all_runs_once(study):  # noqa: F811
+def test_references_of_all_runs_once(study):
     first = record(study, "a", 1000, 0.2 + NOISE)
     second = record(study, "b", 1000, 0.2 + NOISE)
     one, two = "@book{b,\n  title = {B},\n}", "@article{a,\n  title = {A},\n}"

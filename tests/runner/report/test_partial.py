@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 
 import pytest
-from test_report import NOISE, record, study  # noqa: F401
+from small_study import NOISE, record
 
 from runner.errors import ConfigError
-from runner.report.report import main
+from runner.report.command import main
 from runner.report.selection import folder_name, restrict
 
 
-def test_only_restricts_rows_columns_and_runs(study):  # noqa: F811
+def test_only_restricts_rows_columns_and_runs(study):
     part = restrict(study, ["label=sMDGP,n_train=1000"])
     assert [run.name for run in part.runs] == [
         "sMDGP, as published n_train=1000",
@@ -27,7 +27,7 @@ def test_only_restricts_rows_columns_and_runs(study):  # noqa: F811
         restrict(study, ["model=igpp"])
 
 
-def test_rows_that_others_are_divided_by_stay_as_inputs(study):  # noqa: F811
+def test_rows_that_others_are_divided_by_stay_as_inputs(study):
     table = study.study.tables[0].model_copy(update={"over": "sMDGP, tuned"})
     ratios = study.study.model_copy(update={"tables": [table]})
     part = restrict(type(study)(**{**vars(study), "study": ratios}), ["model=igp"])
@@ -35,7 +35,7 @@ def test_rows_that_others_are_divided_by_stay_as_inputs(study):  # noqa: F811
     assert part.study.tables[0].rows == ["iGP, tuned"]
 
 
-def test_a_partial_report_lists_what_was_run_and_what_is_missing(study, tmp_path, capsys):  # noqa: F811
+def test_a_partial_report_lists_what_was_run_and_what_is_missing(study, tmp_path, capsys):
     record(study, "b", 1000, 0.1 + NOISE)
     arguments = ["report", "small", "--output-dir", str(tmp_path)]
     assert main([*arguments, "--only", "label=sMDGP,preset=tuned"]) == 0
@@ -51,7 +51,7 @@ def test_a_partial_report_lists_what_was_run_and_what_is_missing(study, tmp_path
         main(["report", "sarcos_cost", "--output-dir", str(tmp_path), "--only", "model=igp"])
 
 
-def test_smoke_marks_tables_and_lines(study, tmp_path, capsys):  # noqa: F811
+def test_smoke_marks_tables_and_lines(study, tmp_path, capsys):
     record(study, "a", 1000, 0.1 + NOISE, smoke=True)
     record(study, "b", 1000, 0.1 + NOISE)
     assert main(["report", "small", "--output-dir", str(tmp_path)]) == 0

@@ -3,16 +3,13 @@ alike."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from test_report import STUDY, record, study  # noqa: F401
+from small_study import record, redefine
 
 from components.figures.supervised.critical_difference import critical_difference_diagram
 from runner.report.figures.ranks import Ranking, critical_difference, rank, ranks
 from runner.report.results import layout_table
-from runner.study.definition import StudyDefinition
 
 
 def test_the_critical_differences_that_are_printed():
@@ -69,43 +66,23 @@ def test_bars_join_neighbours_of_which_no_two_differ():
         critical_difference_diagram({"a": 1.0}, [["a", "z"]])
 
 
-def test_a_study_ranks_the_replicates_of_a_column(study):  # noqa: F811
-    noise = np.random.default_rng(1).normal(size=9) * 0.01
+def draw_ranks(study, n, sizes, **spec):
+    """The diagram of a study in which the second row is best."""
+    noise = np.random.default_rng(1).normal(size=n) * 0.01
     for experiment, shift in (("a", 0.3), ("b", 0.1), ("c", 0.2)):
-        record(study, experiment, 1000, noise + shift)
-    spec = {
-        "name": "ranked",
-        "title": "Ranks",
-        "table": "nlpp",
-        "blocks": "replicates",
-        "column": "1000",
-    }
-    definition = StudyDefinition.model_validate(STUDY.model_dump() | {"ranks": [spec]})
-    drawn, caption, _ = ranks(
-        definition, layout_table(definition, replace(study, study=definition))
-    )["ranked"]
-    assert "mean ranks over 9 replicates of 1000" in caption
-    assert any(
-        "1.00" in text.get_text() and "sMDGP, tuned" in text.get_text()
-        for text in drawn.axes[0].texts
-    )
-    for wrong, told in (
-        ({"table": "nlp"}, "nlp is not a table, did you mean nlpp"),
-        ({"column": "10"}, "10 is not a column"),
-        ({"column": None}, "column goes with blocks"),
-    ):
-        with pytest.raises(ValueError, match=told):
-            StudyDefinition.model_validate(STUDY.model_dump() | {"ranks": [spec | wrong]})
-
-
-def test_a_study_ranks_the_replicates_of_all_columns(study):  # noqa: F811
-    noise = np.random.default_rng(1).normal(size=4) * 0.01
-    for experiment, shift in (("a", 0.3), ("b", 0.1), ("c", 0.2)):
-        for size in (100, 1000):
+        for size in sizes:
             record(study, experiment, size, noise + shift)
-    spec = {"name": "ranked", "title": "Ranks", "table": "nlpp", "blocks": "all"}
-    definition = StudyDefinition.model_validate(STUDY.model_dump() | {"ranks": [spec]})
-    _, caption, _ = ranks(definition, layout_table(definition, replace(study, study=definition)))[
-        "ranked"
-    ]
-    assert "mean ranks over 8 replicates of all columns" in caption
+    ranked = redefine(study, ranks=[{"name": "ranked", "title": "Ranks", "table": "nlpp"} | spec])
+    return ranks(ranked.study, layout_table(ranked.study, ranked))["ranked"]
+
+
+def test_a_study_ranks_the_replicates_of_a_column(study):
+    picture = draw_ranks(study, 9, [1000], blocks="replicates", column="1000")
+    assert "mean ranks over 9 replicates of 1000" in picture.caption
+    words = [text.get_text() for text in picture.figure.axes[0].texts]
+    assert any("1.00" in text and "sMDGP, tuned" in text for text in words)
+
+
+def test_a_study_ranks_the_replicates_of_all_columns(study):
+    picture = draw_ranks(study, 4, [100, 1000], blocks="all")
+    assert "mean ranks over 8 replicates of all columns" in picture.caption

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from test_report import NOISE, STUDY, record, study  # noqa: F401
+from small_study import NOISE, STUDY, record
 
 from runner.report import report
 from scripts import rerun
@@ -13,7 +13,7 @@ from scripts.prose import scores as kept_scores
 
 
 @pytest.fixture
-def kept(study, tmp_path, monkeypatch):  # noqa: F811
+def kept(study, tmp_path, monkeypatch):
     """Kept scores of two rows, and the study as launched again elsewhere."""
     record(study, "a", 1000, 0.20 + NOISE)
     record(study, "b", 1000, -0.20 + NOISE)

@@ -12,14 +12,16 @@ from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.compose.protocol import find_protocol
 from runner.errors import ConfigError
-from runner.report.context import note_protocols, table_views
+from runner.report.context import table_views
 from runner.report.csv_files import write_replicates
-from runner.report.earlier_scores import HEADER, PROTOCOL, read_earlier
 from runner.report.exchange.expected import expect_protocols
 from runner.report.exchange.score_files import ScoreFile
-from runner.report.latex_tables import score_table
+from runner.report.latex.tables import score_table
+from runner.report.notes import note_protocols
 from runner.report.origin import collect_protocols
-from runner.report.results import belongs, layout_table
+from runner.report.results import layout_table
+from runner.report.scores.earlier import HEADER, PROTOCOL, read_earlier
+from runner.report.scores.gathering import belongs
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.plan import plan
 from runner.study.snapshot import FrozenRun, Snapshot

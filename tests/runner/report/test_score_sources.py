@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from runner.errors import ConfigError
-from runner.report import report
-from runner.report.earlier_scores import HEADER, read_earlier
+from runner.report import command
 from runner.report.exchange import download
 from runner.report.exchange.score_files import ScoreFile, open_score_files
 from runner.report.origin import read_kept_scores
+from runner.report.scores.earlier import HEADER, read_earlier
 from runner.study.definition import load_study
 
 STUDY = load_study("sarcos_table")
@@ -133,10 +133,10 @@ def test_downloads_end_at_a_size_and_after_a_time(server, tmp_path, monkeypatch)
 def test_with_takes_several_files_before_or_after_the_study(words, tmp_path, monkeypatch):
     given = []
     monkeypatch.setattr(
-        report, "read_kept_scores", lambda files, study: given.extend(files) or _stop()
+        command, "read_kept_scores", lambda files, study: given.extend(files) or _stop()
     )
     with pytest.raises(InterruptedError):
-        report.main(["report", *words, "--output-dir", str(tmp_path)])
+        command.main(["report", *words, "--output-dir", str(tmp_path)])
     assert [file.label for file in given] == ["a", "b"]
 
 

@@ -13,7 +13,8 @@ from scipy import stats
 
 from runner import CONF
 from runner.errors import ConfigError
-from runner.report.results import Cell, scores
+from runner.report.scores.cells import Cell
+from runner.report.scores.recorded import scores
 from runner.statistics.paired_tests import (
     PairedDifference,
     Summary,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from runner.execution.screen import show_run as console
-from runner.report.latex import latex
+from runner.report.latex.text import latex
 from runner.terminal import printer
 from runner.terminal.csv_cells import escape_cell
 from runner.terminal.plain import plain, plain_value, register, to_ascii

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, generator, normal
 from support.runs.configured import component as component
-from support.runs.configured import generator, normal
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised

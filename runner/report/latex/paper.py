@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from runner.disk.atomic import write_bytes, write_text
 from runner.report.figures.picture import Picture
-from runner.report.latex_tables import paired_table, score_table
-from runner.report.results import TableLayout
+from runner.report.latex.tables import paired_table, score_table
+from runner.report.scores.cells import TableLayout
 from runner.study.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -7,7 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from support.runs.configured import F64, build_model, component, double, generator, normal
+from support.runs.configured import (
+    F64,
+    build_model,
+    component,
+    double,
+    draw_normal,
+    generator,
+    normal,
+)
 from support.small.small_problems import classes, real
 from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
 from torch import nn
@@ -54,12 +62,8 @@ class Location(nn.Module):
         return torch.cat([(x - self.a).sum(0) - self.a, -len(x) * (2 * self.s).exp()]).detach()
 
 
-def normal(*shape, seed=0):
-    return normal(generator(seed), *shape)
-
-
 def rows(n=5, scale=1.0, seed=3):
-    return Rows(normal(n, 2, seed=seed), scale)
+    return Rows(draw_normal(n, 2, seed=seed), scale)
 
 
 def z_score(draws, exact=0.0):

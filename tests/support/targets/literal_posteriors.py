@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from support.runs.configured import F64, double, generator, normal
+from support.runs.configured import F64, double, generator
 from torch import distributions
 from torch.distributions import MultivariateNormal
 
@@ -25,25 +25,22 @@ def small_data(posterior):
     file."""
     g = generator(1)
 
-    def normal(*shape):
-        return normal(g, *shape)
-
     n = 12
-    y = normal(n).tolist()
+    y = normal(g, n).tolist()
     answers = ("real_ideo", "race_adj", "educ1", "gender", "income", "partyid7")
     sizes = ("diam1", "diam2", "canopy_height", "total_height", "density", "weight")
     return {
-        "sblri-blr": {"X": normal(n, 3).tolist(), "y": y},
-        "kidiq-kidscore_momiq": {"mom_iq": (100 + 15 * normal(n)).tolist(), "kid_score": y},
+        "sblri-blr": {"X": normal(g, n, 3).tolist(), "y": y},
+        "kidiq-kidscore_momiq": {"mom_iq": (100 + 15 * normal(g, n)).tolist(), "kid_score": y},
         "kilpisjarvi_mod-kilpisjarvi": {"x": (1950 + torch.arange(n)).tolist(), "y": y, "pmualpha": 9.0, "psalpha": 100.0,
                                         "pmubeta": 0.0, "psbeta": 0.03},
-        "mesquite-logmesquite": {k: normal(n).exp().tolist() for k in sizes} | {"group": [0, 1] * 6},
+        "mesquite-logmesquite": {k: normal(g, n).exp().tolist() for k in sizes} | {"group": [0, 1] * 6},
         "nes2000-nes": {k: torch.randint(1, 8, (n,), generator=g).tolist() for k in answers}
         | {"age_discrete": [1, 2, 3, 4] * 3},
         "arK-arK": {"K": 2, "y": y},
-        "eight_schools-eight_schools_noncentered": {"y": y, "sigma": (1 + normal(n).exp()).tolist()},
+        "eight_schools-eight_schools_noncentered": {"y": y, "sigma": (1 + normal(g, n).exp()).tolist()},
         "low_dim_gauss_mix-low_dim_gauss_mix": {"y": y},
-        "hmm_example-hmm_example": {"y": (6 + 3 * normal(13)).tolist()},
+        "hmm_example-hmm_example": {"y": (6 + 3 * normal(g, 13)).tolist()},
         "garch-garch11": {"y": y, "sigma1": 0.5},
         "gp_pois_regr-gp_regr": {"x": list(range(-10, 14, 2)), "y": y},
     }[posterior]  # fmt: skip

@@ -13,8 +13,8 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from runner.report.latex import floating_table, label_column, latex, wrap_heading
-from runner.report.results import Cell, TableLayout
+from runner.report.latex.text import floating_table, label_column, latex, wrap_heading
+from runner.report.scores.cells import Cell, TableLayout
 from runner.report.wording import (
     CORRECTION,
     describe_bold,

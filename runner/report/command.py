@@ -1,0 +1,141 @@
+"""``runner report <study>``: published | ours | n | difference in SE | verdict, as HTML, Markdown,
+CSV and PNG."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import Counter
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from runner.catalogue import plugins
+from runner.disk import conf_folders
+from runner.disk.inside import inside
+from runner.errors import ConfigError
+from runner.report.context import run_views
+from runner.report.exchange.expected import expect_protocols
+from runner.report.exchange.opened import is_archive, open_archive
+from runner.report.exchange.score_files import open_score_files
+from runner.report.notes import describe_part, note_protocols
+from runner.report.origin import read_kept_scores
+from runner.report.report import write
+from runner.report.scores.cells import TableLayout
+from runner.report.selection import folder_name, restrict
+from runner.study import snapshot as snapshots
+from runner.study.choice import ONLY_HELP
+from runner.study.definition import load_study
+from runner.study.snapshot import Snapshot
+from runner.terminal.arguments import Parser, add_output_dir, existing_folder
+from runner.terminal.printer import out
+
+
+def _build_parser() -> Parser:
+    parser = Parser(
+        prog="runner report",
+        description="Lays the results of a study beside the published numbers; runs nothing.",
+    )
+    parser.add_argument(
+        "study",
+        nargs="?",
+        help="name of a study, or that under which it was launched (--as); or an archive of one, a path or URL",
+    )
+    parser.add_argument(
+        "--to",
+        type=Path,
+        help="folder to write to (default: <output-dir>/<study>/report; of an archive <output-dir>/<study>/archived_report)",
+    )
+    add_output_dir(parser)
+    parser.add_argument(
+        "--with",
+        dest="earlier",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="each a <study>_replicates.csv of an earlier report or of another machine, or the same as Parquet: "
+        "a path or a URL; their scores count as well",
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
+    )
+    parser.add_argument(
+        "--paper",
+        action="store_true",
+        help="also LaTeX tables, figures as wide as a column and references, in paper/",
+    )
+    conf_folders.add_option(parser)
+    plugins.add_option(parser, "as for runner study; a report imports none")
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    """Writes the report of a study from its records, or from an archive; runs nothing."""
+    parser = _build_parser()
+    arguments = parser.parse_args(argv[1:])
+    if arguments.study is None and len(arguments.earlier) > 1:  # --with FILE STUDY
+        arguments.study = arguments.earlier.pop()
+    if arguments.study is None:
+        parser.error("the following arguments are required: study")
+    conf_folders.use(arguments.config_dir)
+    output_dir = Path(arguments.output_dir).resolve()
+    if not is_archive(arguments.study):
+        if not arguments.earlier and arguments.output_dir != parser.get_default("output_dir"):
+            existing_folder(arguments.output_dir)
+        study = arguments.study
+        name = Path(study).stem if study.endswith(".yaml") else study
+        folder = inside(output_dir, name, "study") / "report"
+        snapshot = snapshots.load(name, output_dir)
+        return _report(arguments, name, snapshot, arguments.to or folder)
+    with open_archive(arguments.study) as archive:
+        if arguments.config_dir is None and archive.conf is not None:
+            conf_folders.use(str(archive.conf))
+        folder = inside(output_dir, archive.study, "study") / "archived_report"
+        snapshot = snapshots.load(archive.study, archive.folder)
+        if snapshot is None:
+            raise ConfigError(f"{arguments.study}: has no snapshot of {archive.study}")
+        return _report(arguments, archive.study, snapshot, arguments.to or folder)
+
+
+def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: Path) -> int:
+    """Write a report and say what is in it."""
+    if arguments.only:
+        if snapshot is None:
+            where = Path(arguments.output_dir).resolve()
+            raise ConfigError(
+                f"--only: study {name} was never launched under {where}, so it has no runs"
+            )
+        snapshot = restrict(snapshot, arguments.only)
+        folder = arguments.to or folder / folder_name(arguments.only)
+    study = snapshot.study if snapshot else load_study(arguments.study)
+    with open_score_files(arguments.earlier) as files:
+        kept = read_kept_scores(files, study)
+        if snapshot is None:
+            kept = replace(kept, expected=expect_protocols(study, kept.places_of_known_protocol))
+        if unknown := kept.of_unknown_protocol:
+            out.print(f"note     protocol unknown: {unknown} of the scores of --with have none")
+        paths, tables = write(
+            name, study, snapshot, folder, kept, arguments.paper, only=arguments.only
+        )
+    runs = run_views(snapshot) if snapshot else []
+    partial = describe_part(arguments.only, runs, with_earlier=bool(kept.scores))
+    _print_summary(name, tables, partial)
+    for path in paths:
+        out.print(f"written  {path}")
+    return 0
+
+
+def _print_summary(name: str, tables: list[TableLayout], partial: list[str]) -> None:
+    """Verdicts, what is missing, and scores of another protocol."""
+    verdicts = (cell.verdict.word for laid in tables for cell in laid.cells)
+    out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
+    for line in partial:
+        out.print(f"partial  {line}")
+    for line in note_protocols(tables):
+        out.print(f"note     {line}")
+    if any(laid.smoke for laid in tables):
+        out.print("smoke    tiny data, few steps: no number here is a result", style="red")
+    if find_spec("plotly") is None:
+        out.print(
+            "figures  are still pictures; pip install 'bayes-runner[report]' makes them interactive"
+        )

@@ -1,0 +1,201 @@
+"""Lines, areas and error bars of Matplotlib axes as traces of plotly.js."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+Chart = dict[str, Any]
+DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
+SYMBOLS = dict(
+    zip(
+        "osD^vP*X.",
+        [
+            "circle",
+            "square",
+            "diamond",
+            "triangle-up",
+            "triangle-down",
+            "cross",
+            "star",
+            "x",
+            "circle",
+        ],
+        strict=True,
+    )
+)
+MOST_POINTS = 20_000  # of a panel: longer lines are thinned, first and last points kept
+FEWEST = 20
+LONGEST = 300  # points of a line that is thinned
+ROUNDING = 1e-9  # relative; a smaller error bar has no length
+
+
+def plain(text: str) -> str:
+    """Text as plotly shows it.
+
+    Mathematics between dollar signs becomes the letters it denotes; mark-up is escaped.
+    """
+
+    def letters(found: re.Match[str]) -> str:
+        def letter(name: re.Match[str]) -> str:
+            try:
+                return unicodedata.lookup(f"GREEK SMALL LETTER {name.group(1)}")
+            except KeyError:
+                return name.group(1)
+
+        return re.sub(r"\\([A-Za-z]+)", letter, found.group(1)).replace("{", "").replace("}", "")
+
+    return re.sub(r"\$([^$]*)\$", letters, text).replace("&", "&amp;").replace("<", "&lt;")
+
+
+def numbers(values: Iterable[float]) -> list[float | None]:
+    """Six digits of each, which no screen tells from more; what is not finite is a gap."""
+    return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]
+
+
+def list_traces(ax: Axes, handles: Sequence[tuple[str, Artist]]) -> Iterator[Chart]:
+    """Areas of the axes first, then their lines; ``handles``: names and artists of the legend.
+
+    Each has its ``name``, empty if the legend has none.
+    """
+    from matplotlib.collections import LineCollection, PolyCollection
+    from matplotlib.container import ErrorbarContainer
+    from matplotlib.patches import PathPatch
+
+    bars = [each.lines for each in ax.containers if isinstance(each, ErrorbarContainer)]
+    errors = {line: collections for line, _, collections in bars}
+    drawn = {part for _, caps, collections in bars for part in (*caps, *collections)}
+    most = min(LONGEST, max(FEWEST, MOST_POINTS // max(1, len(ax.lines))))
+    areas = []
+    for collection in ax.collections:
+        if isinstance(collection, PolyCollection):
+            paths = collection.get_paths()
+            areas += [_make_area(collection, path.vertices, handles) for path in paths]
+    for patch in ax.patches:
+        if isinstance(patch, PathPatch):
+            areas.append(_make_area(patch, patch.get_path().vertices, handles))
+    yield from areas
+    for collection in ax.collections:
+        if isinstance(collection, LineCollection) and collection not in drawn:
+            gap = [[np.nan, np.nan]]
+            points = np.concatenate([[*each, *gap] for each in collection.get_segments()])
+            trace = _make_line(points, _hex(collection.get_colors()))
+            yield trace | {"name": _find_area(trace, areas)}
+    for line in ax.lines:
+        # marks outside of the panel stand for values that plotly shows where they are
+        if line not in drawn and line.get_clip_on():
+            trace = _make_line(_thin(_find_points(line, ax), most), _hex(line.get_color()))
+            trace |= _style_line(line) | {"name": _find_name(line, handles)}
+            trace["name"] = trace["name"] or _find_area(trace, areas)
+            if line in errors:
+                trace["error_y"] = _make_errors(line, errors[line])
+            yield trace
+
+
+def _hex(colour: Any) -> str:
+    """One colour, or the first of several."""
+    from matplotlib.colors import to_hex, to_rgba_array
+
+    return to_hex(to_rgba_array(colour)[0])
+
+
+def _make_line(points: np.ndarray, colour: str) -> Chart:
+    """A line through points [N, 2]."""
+    x, y = map(numbers, points.T)
+    form = {"type": "scatter", "mode": "lines", "hovertemplate": "%{x}: %{y}"}
+    return form | {"x": x, "y": y, "line": {"color": colour}}
+
+
+def _make_area(artist: Any, edge: Any, handles: Sequence[tuple[str, Artist]]) -> Chart:
+    """What an edge [N, 2] surrounds, with the name of the legend's area, or line, of its colour."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    colour = _hex(artist.get_facecolor())
+    names = {_hex(h.get_color()): name for name, h in handles[::-1] if isinstance(h, Line2D)}
+    patches = {_hex(h.get_facecolor()): name for name, h in handles if isinstance(h, Patch)}
+    trace = _make_line(_thin(edge, 2 * LONGEST), colour)
+    trace["line"]["width"] = 0
+    look = {"fill": "toself", "fillcolor": colour, "opacity": artist.get_alpha() or 1.0}
+    return trace | look | {"hoveron": "points", "name": (patches or names).get(colour, "")}
+
+
+def _find_area(trace: Chart, areas: Sequence[Chart]) -> str:
+    """Name of the area around the first point of a mark: quartiles are of their violin."""
+    x = trace["x"][0]
+    return next((a["name"] for a in areas if min(a["x"]) <= x <= max(a["x"])), "")
+
+
+def _find_look(line: Line2D) -> tuple[str, str, str]:
+    """Colour, mark and dash."""
+    symbol = SYMBOLS.get(str(line.get_marker()), "")
+    return _hex(line.get_color()), symbol, DASHES.get(str(line.get_linestyle()), "")
+
+
+def _find_name(line: Line2D, handles: Sequence[tuple[str, Artist]]) -> str:
+    """Name of the legend's line in the same colour, of several the one most alike; empty: none."""
+    from matplotlib.lines import Line2D
+
+    colour, *look = _find_look(line)
+    likeness = {}
+    for name, handle in handles:
+        if isinstance(handle, Line2D):
+            other, *own = _find_look(handle)
+            if other == colour:
+                likeness[name] = [a == b for a, b in zip(own, look, strict=True)]
+    return max(likeness, key=lambda name: likeness[name], default="")
+
+
+def _find_points(line: Line2D, ax: Axes) -> np.ndarray:
+    """Points of a line [N, 2]; of one from edge to edge, at the edges of the data."""
+    points = np.array(line.get_xydata(), float)
+    if line.get_transform() != ax.transData:
+        side = int(points[0, 1] != points[1, 1])
+        points[:, side] = (ax.dataLim.intervalx, ax.dataLim.intervaly)[side]
+    return points
+
+
+def _style_line(line: Line2D) -> Chart:
+    """Dash, width and marks of a line, and its label as words that hover shows."""
+    colour, symbol, dash = _find_look(line)
+    modes = ["lines"] * bool(dash) + ["markers"] * bool(symbol)
+    width = line.get_linewidth()
+    style: Chart = {"mode": "+".join(modes) or "none"}
+    style["line"] = {"color": colour, "dash": dash or "solid", "width": width}
+    if symbol:
+        shape = f"{symbol}-open" if line.get_markerfacecolor() == "white" else symbol
+        size = round(1.4 * line.get_markersize())
+        edge = _hex(line.get_markeredgecolor())
+        style["marker"] = {"color": edge, "symbol": shape, "size": size}
+    label = str(line.get_label())
+    if not label.startswith("_"):
+        style["hovertemplate"] = f"{plain(label)}, %{{x}}: %{{y}}"
+    return style
+
+
+def _make_errors(line: Line2D, bars: Sequence[Any]) -> Chart:
+    """Lengths of the error bars of a line's points."""
+    y = np.asarray(line.get_ydata(), float)[:, None]
+    ends = np.array([segment[:, 1] for bar in bars for segment in bar.get_segments()])
+    lengths = np.abs(ends - y)
+    lengths[lengths < ROUNDING * np.abs(y)] = 0.0
+    below, above = ([float(f"{v:.2g}") for v in side] for side in lengths.T)
+    errors: Chart = {"type": "data", "array": above, "thickness": 1}
+    return errors if above == below else errors | {"symmetric": False, "arrayminus": below}
+
+
+def _thin(points: Any, most: int) -> np.ndarray:
+    """At most ``most`` of the points, evenly apart, the first and the last among them."""
+    array = np.asarray(points, float)
+    n = len(array)
+    return array if n <= most else array[np.rint(np.linspace(0, n - 1, most)).astype(int)]

@@ -1,0 +1,160 @@
+"""Notes of a report that must not be overlooked."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from runner.compose.protocol import UNKNOWN
+from runner.record.checks import failed_checks
+from runner.report.context import FAILED_CHECK_MARK, INCLUDED
+from runner.report.origin import Origin
+from runner.report.scores.cells import OTHER_PROTOCOL_MARK, TableLayout
+from runner.report.wording import format_count, join_words
+from runner.study.snapshot import Snapshot
+
+SHOWN = 12  # names that a note has
+# notes that hold for the runs of one folder, where earlier scores are included
+OUTDATED_PATTERN = re.compile(
+    r"[\d,]+ of [\d,]+ runs? are done\. Missing: .*\(not started\)|[\d,]+ rows? without a score: "
+)
+
+
+def notes(
+    snapshot: Snapshot | None, tables: list[TableLayout], runs: list[dict[str, Any]], kept: Origin
+) -> list[str]:
+    """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
+    if snapshot is None and kept.provenance:
+        lines = kept.notes
+        if any(INCLUDED in line for line in lines):
+            lines = [line for line in lines if not OUTDATED_PATTERN.match(line)]
+            lines += _note_empty_rows(tables)
+        return list(dict.fromkeys([*lines, *note_protocols(tables)]))
+    messages = [
+        f"Of the earlier scores: {line}"
+        for line in kept.notes
+        if line.startswith(FAILED_CHECK_MARK)
+    ]
+    if any(run["facts"].get("smoke") for run in runs):
+        messages.append(
+            "Smoke runs are among these: tiny data, few steps. No number here is a result."
+        )
+    earlier = sum(cell.earlier for laid in tables for cell in laid.cells)
+    if earlier:
+        messages.append(
+            f"{format_count(earlier, 'score')} {INCLUDED} are included; "
+            f"their runs are not listed here.{_describe_unknown(tables)}"
+        )
+        messages += _note_empty_rows(tables)
+    elif snapshot is None:
+        messages.append("Nothing has been run yet: only published numbers are shown.")
+    return [
+        *messages,
+        *note_protocols(tables),
+        *_note_other_data(tables),
+        *_note_bad_runs(runs),
+    ]
+
+
+def _describe_unknown(tables: list[TableLayout]) -> str:
+    """Sentence about earlier scores without a protocol; empty: there are none."""
+    cells = [cell for laid in tables for cell in laid.cells]
+    unknown = sum(cell.earlier for cell in cells if cell.protocol == UNKNOWN)
+    if not unknown:
+        return ""
+    return f" Protocol unknown: {format_count(unknown, 'score')} of files without one."
+
+
+def note_protocols(tables: list[TableLayout]) -> list[str]:
+    """Lines about earlier scores of another protocol: those that are marked, those left out."""
+    marked: dict[str, dict[str, None]] = {}
+    left_out: dict[str, dict[str, None]] = {}
+    for cell in (cell for laid in tables for cell in laid.cells):
+        for why, cells in ((cell.other_protocol, marked), (cell.left_out, left_out)):
+            cells.setdefault(why, {})[f"{cell.row.name} ({cell.column})"] = None
+    return [
+        *(
+            f"{OTHER_PROTOCOL_MARK} {_join_some(cells, ', ')}: {why}; compared with nothing."
+            for why, cells in marked.items()
+            if why
+        ),
+        *(
+            f"Earlier scores left out, of {_join_some(cells, ', ')}: {why}."
+            for why, cells in left_out.items()
+            if why
+        ),
+    ]
+
+
+def _join_some(names: Iterable[str], sign: str) -> str:
+    """The first few of many names, and how many more there are."""
+    listed = list(names)
+    more = [f"{len(listed) - SHOWN} more"] if len(listed) > SHOWN else []
+    return sign.join([*listed[:SHOWN], *more])
+
+
+def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
+    """A line that names the rows without a score of a run here or of an earlier report."""
+    cells = [cell for laid in tables for cell in laid.cells]
+    filled = {cell.row.name for cell in cells if cell.values or cell.reason}
+    empty = [name for name in dict.fromkeys(cell.row.name for cell in cells) if name not in filled]
+    if not empty:
+        return []
+    return [f"{format_count(len(empty), 'row')} without a score: {_join_some(empty, '; ')}."]
+
+
+def describe_part(
+    only: Sequence[str], runs: list[dict[str, Any]], with_earlier: bool = False
+) -> list[str]:
+    """Selection of a partial report, how many runs are done, and the others by state.
+
+    ``with_earlier``: earlier scores are included, so that a run that is missing here may
+    have its scores there.
+    """
+    lines = []
+    if only:
+        selection = " ".join(f"--only {text}" for text in only)
+        lines.append(f"Part of the study: {selection}.")
+    missing = [run for run in runs if run["state"] != "done"]
+    if missing and not with_earlier:
+        states: dict[str, list[str]] = {}
+        for run in missing[:SHOWN]:
+            states.setdefault(run["state"], []).append(run["name"])
+        names = "; ".join(f"{', '.join(listed)} ({state})" for state, listed in states.items())
+        more = f"; {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        done = len(runs) - len(missing)
+        count = format_count(len(runs), "run")
+        lines.append(f"{done} of {count} are done. Missing: {names}{more}.")
+    return lines
+
+
+def _note_other_data(tables: list[TableLayout]) -> list[str]:
+    """A line for each pair of data that our scores and published ones were obtained on."""
+    apart: dict[tuple[str, str], list[str]] = {}
+    for laid in tables:
+        other = [d for d in laid.data if laid.published and not laid.published.is_comparable_on(d)]
+        if other and laid.published:
+            apart.setdefault((", ".join(other), laid.published.data_label), []).append(
+                laid.published.where.split(",")[0]
+            )
+    return [
+        f"Ours were obtained on {ours}, those of {join_words(where)} on {theirs}: "
+        "the two are not compared."
+        for (ours, theirs), where in apart.items()
+    ]
+
+
+def _note_bad_runs(runs: list[dict[str, Any]]) -> list[str]:
+    """A line about the runs that failed their checks."""
+    messages = []
+    doubted = [failures for run in runs if (failures := failed_checks(run["facts"]))]
+    if doubted:
+        counts = Counter(name for lost in doubted for name in lost)
+        names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
+        messages.append(
+            f"{FAILED_CHECK_MARK} {len(doubted)} of {len(runs)} runs failed checks, so that "
+            f"their numbers are not to be trusted as they are. Not fulfilled: {names}."
+        )
+    return messages

@@ -1,0 +1,69 @@
+"""Pages of reports: HTML that opens offline, with interactive figures, and Markdown."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from runner.disk.atomic import write_text
+from runner.terminal.plain import plain_value
+
+TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
+SCRIPT = TEMPLATES / "page.js"
+
+
+def as_json(value: Any) -> str:
+    """JSON that is safe inside a script element, with any words in it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace(
+        "<", "\\u003c"
+    )
+
+
+def _plotly() -> str:
+    """plotly.js as packed text; a page unpacks it (4.8 MB are 1.9)."""
+    spec = find_spec("plotly")  # its Python would take a third of a second to import
+    if spec is None or spec.origin is None:
+        return ""
+    library = Path(spec.origin).parent / "package_data" / "plotly.min.js"
+    return base64.b64encode(gzip.compress(library.read_bytes(), 9, mtime=0)).decode()
+
+
+def embed_figures(figures: list[dict[str, Any]], details: dict[str, Any]) -> dict[str, Any]:
+    """For the template; where no figure has an interactive form the page goes without the
+    library."""
+    charts = [figure["chart"] for figure in figures]
+    return {
+        "plotly": _plotly() if any(charts) else "",
+        "charts": as_json(charts),
+        "details": as_json(details),
+        "script": SCRIPT.read_text(encoding="utf-8"),
+    }
+
+
+def markdown(text: object) -> str:
+    """Text of a study or a record in Markdown, with special Markdown and HTML signs escaped."""
+    special = r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w))"  # an underscore inside a word means nothing
+    return re.sub(special, r"\\\1", " ".join(str(text).split()))
+
+
+def write_page(path: Path, context: dict[str, Any], template: Path | None = None) -> Path:
+    """Write a page from the template for files of its suffix, or from one that extends it."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader([TEMPLATES, *([template.parent] if template else [])]),
+        autoescape=lambda file: str(file).endswith(".html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=plain_value,
+    )
+    environment.filters["md"] = markdown
+    name = template.name if template else f"template{path.suffix}.j2"
+    write_text(path, environment.get_template(name).render(context))
+    return path

@@ -1,0 +1,121 @@
+"""Cells of a study's tables: scores by replicate, their origin, and what they are compared with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from runner.compose.protocol import UNKNOWN, Protocol
+from runner.record.outcomes import McNemar
+from runner.statistics.paired_tests import (
+    PairedDifference,
+    Summary,
+    Verdict,
+    inflate,
+    median_iqr,
+    median_se,
+    summarise,
+)
+from runner.statistics.published import Published, PublishedNumber, format_mean
+from runner.study.definition import Row, TableSpec
+
+OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's
+ExpectedProtocols = dict[tuple[str, str, str], Protocol]  # (table, row, column) -> protocol
+
+
+@dataclass
+class Cell:
+    """One row and column of a table."""
+
+    row: Row
+    column: str
+    values: dict[tuple[int, int], float] = field(default_factory=dict)  # (seed, replicate) -> score
+    data: str = ""
+    reason: str = ""  # why it is empty, or cannot be compared
+    folders: list[Path] = field(default_factory=list)
+    earlier: int = 0  # values that a file of earlier scores gave
+    doubted: bool = False  # a run behind it failed checks
+    smoke: bool = False  # a run behind it is a smoke run
+    protocol: str = UNKNOWN  # hash of the protocol of its scores
+    expected: Protocol | None = None  # protocol of its runs here, done or not
+    other_protocol: str = (
+        ""  # how its scores differ from that protocol; they are compared with none
+    )
+    left_out: str = ""  # how earlier scores differ that are not among them
+    overlap: float = 0.0  # test rows over training rows, where splits overlap
+    number: PublishedNumber | None = None
+    bold: bool = False
+    verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
+    against: PairedDifference | None = None  # ours less the reference row's, replicate by replicate
+    # ours against the reference row's on the same test labels, of one replicate each
+    by_label: McNemar | None = None
+
+    def centre(self, spec: TableSpec) -> tuple[float, float | None] | None:
+        """Mean and SE, or median and interquartile range, as the table has it; None: not run."""
+        if (summary := self.summary) is None:
+            return None
+        return (
+            (summary.mean, summary.se)
+            if spec.centre == "mean"
+            else median_iqr(self.values.values())
+        )
+
+    def format(self, spec: TableSpec, more: int = 0) -> str:
+        """``centre`` in words; empty: not run."""
+        estimate = self.centre(spec)
+        return "" if estimate is None else format_mean(*estimate, spec.digits + more)
+
+    def estimate(self, spec: TableSpec) -> tuple[float, float | None]:
+        """The centre that the table shows, with its standard error."""
+        summary = self.judged(spec)
+        return (summary.mean, summary.se) if summary is not None else (math.nan, None)
+
+    def judged(self, spec: TableSpec) -> Summary | None:
+        """Summary whose ``mean`` and ``se`` are of the centre that the table shows."""
+        summary = self.summary
+        if summary is None or spec.centre == "mean":
+            return summary
+        median, _ = median_iqr(self.values.values())
+        se = inflate(median_se(self.values.values()), summary.n, self.overlap)
+        return replace(summary, mean=median, se=se)
+
+    @property
+    def summary(self) -> Summary | None:
+        """Mean and SE, corrected where splits overlap; None: not run."""
+        if not self.values:
+            return None
+        summary = summarise(self.values.values())
+        return replace(summary, se=inflate(summary.se, summary.n, self.overlap))
+
+
+@dataclass
+class TableLayout:
+    """A table with its cells, row by row."""
+
+    spec: TableSpec
+    published: Published | None
+    columns: list[str]
+    rows: list[tuple[Row, list[Cell]]]
+    data: list[str]  # names of the data that the scores were obtained on
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All cells, row by row."""
+        return [cell for _, cells in self.rows for cell in cells]
+
+    @property
+    def smoke(self) -> bool:
+        """True if a score is of a smoke run."""
+        return any(cell.smoke for cell in self.cells)
+
+    @property
+    def splits_overlap(self) -> bool:
+        """True if standard errors and tests are corrected for overlapping splits."""
+        return any(cell.overlap for cell in self.cells)
+
+    @property
+    def replicates(self) -> list[int]:
+        """Numbers of replicates behind the scores, in increasing order."""
+        summaries = (cell.summary for cell in self.cells)
+        return sorted({summary.n for summary in summaries if summary is not None and summary.n})

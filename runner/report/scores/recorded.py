@@ -1,0 +1,99 @@
+"""Scores of a run by replicate, read from its facts and from the lines of its record."""
+
+from __future__ import annotations
+
+import statistics
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from runner.record.lines import by_replicate, readable_lines
+
+STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in the record
+LATE_METRIC_PREFIX = (
+    "late/"  # before a metric: its mean over the evaluations of the second half of the steps
+)
+ESS_RATE = "ess_per_second"  # ess over the time of all steps, burn-in included
+
+
+def step_times(folder: Path) -> dict[int, float]:
+    """Median milliseconds of a step by replicate, from the times of recorded training lines (an
+    evaluation or a checkpoint between two lines does not move a median)."""
+    points: dict[int, list[tuple[int, float]]] = {}  # (step, seconds) of each training line
+    for line in readable_lines(folder):
+        if line["phase"] == "train":
+            points.setdefault(line["replicate"], []).append((line["step"], line["time"]))
+    medians = {}
+    for r, each in points.items():
+        times = [
+            1000 * (end - start) / (step - previous)
+            for (previous, start), (step, end) in pairwise(each)
+            if 1 < previous < step  # the first step also pays for one-time work
+        ]
+        if times:
+            medians[r] = statistics.median(times)
+    return medians
+
+
+def late_means(folder: Path, metric: str) -> dict[int, float]:
+    """Mean of a metric over the evaluations of the second half of the steps, by replicate."""
+    lines = [
+        line
+        for line in readable_lines(folder)
+        if line["phase"] != "train" and metric in line["metrics"]
+    ]
+    half = max((line["step"] for line in lines), default=0) / 2
+    # by step: the last one is evaluated again when a replicate ends
+    series: dict[int, dict[int, float]] = {}
+    for line in lines:
+        for r, value in by_replicate(line, metric):
+            if line["step"] > half:
+                series.setdefault(r, {})[line["step"]] = value
+    return {r: statistics.fmean(values.values()) for r, values in series.items()}
+
+
+def has_ended(facts: dict[str, Any]) -> bool:
+    """True if a run came to its end; if its scores are not finite, it has diverged there."""
+    return facts["state"] == "done" or (facts["state"] == "diverged" and bool(facts["result"]))
+
+
+def _values(result: dict[str, list[float]], metric: str) -> list[float]:
+    """Scores of a metric by replicate.
+
+    If a record has no median over the states, it is taken over the scores of each state.
+    """
+    if metric == "nmse_median" and metric not in result:
+        by_state = [values for name, values in result.items() if name.startswith("nmse/")]
+        return [statistics.median(each) for each in zip(*by_state, strict=True)]
+    return result.get(metric, [])
+
+
+def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, int], float]:
+    """Scores by (seed, replicate): all of a done run's, the finished replicates' of another."""
+    seed = facts["seed"]
+    if metric in (STEP_TIME, ESS_RATE) or metric.startswith(LATE_METRIC_PREFIX):
+        replicate_scores = (
+            _recorded_scores(facts, folder, metric) if facts["state"] == "done" else {}
+        )
+    elif has_ended(facts):
+        values = _values(facts["result"], metric)
+        replicate_scores = dict(zip(range(facts["replicates"]), values, strict=False))
+    else:
+        finished = {} if facts.get("vectorised") else facts.get("finished", {})
+        replicate_scores = {int(r): s[metric] for r, s in finished.items() if metric in s}
+    return {(seed, r): score for r, score in replicate_scores.items()}
+
+
+def _recorded_scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[int, float]:
+    """Scores of a done run that are read from the lines of its record."""
+    if metric.startswith(LATE_METRIC_PREFIX):
+        return late_means(folder, metric.removeprefix(LATE_METRIC_PREFIX))
+    if metric == STEP_TIME:
+        return step_times(folder)
+    if "ess" not in facts["result"]:
+        return {}
+    steps = max((line["step"] for line in readable_lines(folder)), default=0)
+    times = step_times(folder)
+    if facts.get("vectorised") and times:  # a step is shared by all replicates
+        times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])
+    return {r: 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}

@@ -1,0 +1,12 @@
+"""Fixtures of the tests of reports."""
+
+from __future__ import annotations
+
+import pytest
+from small_study import launch
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A launched study of eight runs, none of them started."""
+    return launch(tmp_path)

@@ -1,0 +1,90 @@
+"""Mistakes in the tables and figures of a study's definition."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+from small_study import STUDY
+
+from runner.errors import ConfigError
+from runner.study.definition import StudyDefinition, load_study
+
+NAMES = {"name": "way", "title": "t"}
+MISTAKES = [
+    (
+        {"gold": None, "tables": [{**NAMES, "columns": {"a": "distance"}}]},
+        "say which one with gold",
+    ),
+    ({"gold": "iRFF"}, "gold: iRFF is not a row"),
+    (
+        {"tables": [STUDY.tables[0].model_dump() | {"over": "sMDGP, tunes"}]},
+        "table nlpp: sMDGP, tunes is not a row, did you mean sMDGP, tuned",
+    ),
+    (
+        {"figures": [{"name": "f", "x": "nlpp", "floor": "certifed", "metrics": ["nlpp"]}]},
+        "with a floor, x and floor are tables; certifed is none",
+    ),
+    (
+        {"figures": [{"name": "f", "x": "n", "floor": "nlpp", "metrics": ["nlpp"]}]},
+        "with a floor, x and floor are tables; n is none",
+    ),
+    (
+        {
+            "figures": [
+                {"name": "f", "x": "dataset.n_train", "against": "losss", "metrics": ["nlpp"]}
+            ]
+        },
+        "against needs a table of losss by",
+    ),
+    ({"figures": [{"kind": "coast"}]}, "'curve', 'cost'"),
+    (
+        {"evolutions": [NAMES | {"metrics": ["nlpp"], "cell": {"dataset.n_train": 7}}]},
+        r"cell has dataset\.n_train=7, which is not in the grid",
+    ),
+    (
+        {"evolutions": [NAMES | {"metrics": ["nlpp"], "rows": ["iGPP"]}]},
+        "figure way: iGPP is not a row",
+    ),
+    (
+        {"evolutions": [NAMES | {"metrics": ["nelbo"], "words": {"nlpp": "loss"}}]},
+        "figure way: words has nlpp",
+    ),
+    (
+        {"evolutions": [NAMES | {"metrics": ["nelbo"], "less": "nobody"}]},
+        "figure way: less is not a row",
+    ),
+    ({"spreads": [NAMES | {"metrics": ["nlp"]}]}, "figure way: nlp is in no table"),
+    (
+        {"spreads": [NAMES | {"metrics": ["nlpp"], "rows": ["iGPP"]}]},
+        "figure way: iGPP is not a row",
+    ),
+    (
+        {"ranks": [NAMES | {"table": "nlp", "blocks": "all"}]},
+        "nlp is not a table, did you mean nlpp",
+    ),
+    (
+        {"ranks": [NAMES | {"table": "nlpp", "blocks": "replicates", "column": "10"}]},
+        "10 is not a column",
+    ),
+    (
+        {"ranks": [NAMES | {"table": "nlpp", "blocks": "replicates"}]},
+        "column goes with blocks",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), MISTAKES)
+def test_mistakes_of_a_study_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        StudyDefinition.model_validate(STUDY.model_dump() | changes)
+
+
+def test_a_published_row_that_is_not_printed_is_named(tmp_path):
+    rows = [STUDY.rows[0].model_dump() | {"published_row": "smdpg"}]
+    definition = STUDY.model_dump() | {"rows": rows, "reference": None}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(definition))
+    message = "small.yaml: row sMDGP, as published: published_row=smdpg is in no table of this study, did you mean smdgp?"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load_study(str(tmp_path / "small.yaml"))
