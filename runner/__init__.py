@@ -41,9 +41,9 @@ _bind_components()
 # Module of each name: the command line starts without them, and ``import runner`` costs nothing.
 _MODULE_BY_NAME = {
     "run": "python.running",
-    "load": "python.result",
+    "load": "python.loading",
     "Result": "python.result",
-    "Score": "python.result",
+    "Score": "python.score",
     "runs": "python.frames",
     "compare": "python.comparing",
     "Comparison": "python.comparing",

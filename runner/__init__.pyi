@@ -9,9 +9,9 @@ from runner.python.comparing import compare as compare
 from runner.python.export.load_model import FittedModel as FittedModel
 from runner.python.export.load_model import load_model as load_model
 from runner.python.frames import runs as runs
+from runner.python.loading import load as load
 from runner.python.result import Result as Result
-from runner.python.result import Score as Score
-from runner.python.result import load as load
 from runner.python.running import run as run
+from runner.python.score import Score as Score
 
 CONF: Path

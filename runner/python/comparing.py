@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from runner.errors import ConfigError
 from runner.python.result import Result
-from runner.report.compare import (
-    ComparedRecord,
+from runner.report.compared_record import ComparedRecord, load
+from runner.report.comparison import (
     are_paired,
     config_rows,
     fact_rows,
-    load,
     metrics_of,
     rows_test,
     warnings,

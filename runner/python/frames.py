@@ -19,7 +19,7 @@ from runner.record.facts import (
     read_facts_or_warn,
 )
 from runner.record.lines import by_replicate, readable_lines
-from runner.report.compare import last_evaluation
+from runner.report.compared_record import last_evaluation
 from runner.statistics.standard_error import mean_se
 
 if TYPE_CHECKING:

@@ -1,5 +1,4 @@
-"""``load`` and what it gives: a run that has been recorded, its scores, its posterior and its
-problem."""
+"""A run that has been recorded: its scores, its posterior and its problem."""
 
 from __future__ import annotations
 
@@ -8,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError
+from runner.python.score import Score
 from runner.record.checks import combine_checks
 from runner.record.facts import RunState
-from runner.report import compare as records
-from runner.report.exchange.opened import find_in, find_records
+from runner.report.compared_record import ComparedRecord
 from runner.statistics.standard_error import mean_se
 
 if TYPE_CHECKING:
@@ -25,23 +24,6 @@ if TYPE_CHECKING:
     from components.contracts.predictive import Predictive
     from components.contracts.roles import Problem
     from runner.python.export.restored import RestoredRun
-
-
-class Score(NamedTuple):
-    """A metric over the replicates of a run, in the units of the metric.
-
-    Example:
-        >>> from runner import Score
-        >>> print(Score(mean=0.75, se=0.05, values=(0.7, 0.8)))
-        0.75 ± 0.05
-    """
-
-    mean: float
-    se: float  # standard error of the mean; NaN of a single replicate
-    values: tuple[float, ...]  # one a replicate
-
-    def __str__(self) -> str:
-        return f"{self.mean:.4g}" if len(self.values) < 2 else f"{self.mean:.4g} ± {self.se:.2g}"
 
 
 @dataclass(frozen=True)
@@ -62,7 +44,7 @@ class Result:
     record: Path  # its folder
     was_done: bool  # it was recorded before this call, and nothing was computed
     # facts, settings and scores, as ``runner compare`` reads them
-    compared: records.ComparedRecord = field(repr=False)
+    compared: ComparedRecord = field(repr=False)
     _data_dir: str | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
@@ -171,8 +153,6 @@ class Result:
         """
         return self.compared.facts
 
-    # ---- what was learnt
-    # ---------------------------------------------------------------------------------------------
     @cached_property
     def _restore(self) -> RestoredRun:
         from runner.python.export.restored import restore_record
@@ -311,41 +291,3 @@ class Result:
             )
         except ConfigMismatchError as error:
             raise ConfigError(f"inference_data: {error}") from None
-
-
-def load_result(folder: Path, was_done: bool, data_dir: str | None = None) -> Result:
-    """Content of the record in a folder.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-    return Result(folder, was_done, records.load(folder), data_dir)
-
-
-def load(
-    record: str | PathLike[str],
-    *,
-    output_dir: str | PathLike[str] = "outputs",
-    data_dir: str | PathLike[str] | None = None,
-) -> Result:
-    """Load a recorded run.
-
-    Args:
-        record: its folder, or the beginning of its id.
-        output_dir: folder of the records, or an archive of a study (a path or URL), for an id.
-        data_dir: folder of its data files; None: as recorded.
-
-    Returns:
-        The recorded run.
-
-    Raises:
-        ConfigError: there is no such run, several ids begin so, or the record is damaged.
-
-    Example:
-        >>> from runner import load, run
-        >>> result = run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False)
-        >>> load(result.id[:8]).record == load(result.record).record == result.record
-        True
-    """
-    folder = find_in(str(record), find_records([], output_dir)[1])
-    return load_result(folder, was_done=True, data_dir=None if data_dir is None else str(data_dir))

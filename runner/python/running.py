@@ -14,7 +14,8 @@ from runner.compose.resolve import ResolvedConfig
 from runner.disk import conf_folders
 from runner.errors import ConfigError, RunFailure, RunnerWarning
 from runner.execution.screen import show_run as console
-from runner.python.result import Result, load_result
+from runner.python.loading import load_result
+from runner.python.result import Result
 from runner.python.words import words_of
 from runner.terminal import printer
 from runner.tracking.handover import ensure_pushed

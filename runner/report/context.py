@@ -10,6 +10,7 @@ from typing import Any
 from runner.compose.settings import signed_overrides
 from runner.record.checks import verdict
 from runner.record.code import describe_commit
+from runner.report.compared_record import describe_machine
 from runner.report.results import describe_replicates
 from runner.report.scores.cells import OTHER_PROTOCOL_MARK, Cell, TableLayout
 from runner.report.wording import (
@@ -153,7 +154,7 @@ def provenance(
     if snapshot is None:
         return kept or [("runs", f"none yet: runner study {study.name}")]
     records = [run["facts"] for run in runs if run["facts"]]
-    machines = (_describe_machine(f.get("hardware") or {}) for f in records)
+    machines = (describe_machine(f.get("hardware") or {}) for f in records)
     return [
         ("data", _join_distinct(f["data"] for f in records)),
         ("replicates", describe_replicates(study, [f["replicates"] for f in records])),
@@ -191,11 +192,6 @@ def _describe_states(runs: list[dict[str, Any]]) -> str:
 
 def _join_distinct(values: Iterable[Any]) -> str:
     return ", ".join(dict.fromkeys(str(v) for v in values if v)) or "–"
-
-
-def _describe_machine(hardware: dict[str, Any]) -> str:
-    """GPU of a machine, or its processor."""
-    return str(hardware.get("gpu") or hardware.get("cpu") or "")
 
 
 def _describe_versions(versions: dict[str, str]) -> str:

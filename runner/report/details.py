@@ -20,7 +20,7 @@ from runner.disk.inside import is_inside
 from runner.record.checks import combine_checks
 from runner.record.code import describe_commit
 from runner.record.facts import is_readable, is_there
-from runner.report.compare import flat
+from runner.report.compared_record import describe_machine, flat
 from runner.report.figures.traces import numbers
 from runner.report.scores.cells import Cell, TableLayout
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -110,7 +110,7 @@ class RunDetails:
             "seconds": f"{facts['seconds']:.1f}" if facts.get("seconds") else "",
             "code": describe_commit(facts.get("git") or {}),
             "versions": versions,
-            "machine": machine.get("gpu") or machine.get("cpu") or "",
+            "machine": describe_machine(machine),
             "threads": str(facts.get("threads") or ""),
         }
 

@@ -5,7 +5,7 @@ They are the settings of its runs that differ from the runs in the same cell.
 
 from __future__ import annotations
 
-from runner.report.compare import flat
+from runner.report.compared_record import flat
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import FrozenRun, Snapshot
 

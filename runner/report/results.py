@@ -9,8 +9,9 @@ from runner.record.outcomes import McNemar, compare_outcomes
 from runner.report.scores.cells import Cell, ExpectedProtocols, TableLayout
 from runner.report.scores.earlier import EarlierScores
 from runner.report.scores.gathering import ScoreSources, gather_cell
-from runner.statistics.paired_tests import best, compare, holm, judge
+from runner.statistics.paired_tests import best, compare, holm
 from runner.statistics.published import Published, load_published
+from runner.statistics.verdicts import judge
 from runner.study.definition import POOLED_KEY, Row, StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
 

@@ -1,6 +1,4 @@
-"""Mean and standard error over replicates, paired comparisons, and verdicts.
-
-A verdict judges a published number.
+"""Mean and standard error over replicates, and paired comparisons.
 
 Replicates are paired if they share seed and index: they then saw the same training rows
 and the same random streams.  Rows of a column that are tested together are corrected
@@ -12,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +18,6 @@ from scipy.stats import t as student_t
 from scipy.stats.mstats import median_cihs
 
 from components.metrics.names import ScoreDirection
-from runner.statistics.published import PublishedNumber
 from runner.statistics.standard_error import mean_se
 
 Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
@@ -57,17 +53,12 @@ def summarise(values: Iterable[float]) -> Summary:
     """Summary of the finite values."""
     all_values = list(values)
     finite = [float(v) for v in all_values if math.isfinite(v)]
+    n = len(finite)
+    lost = len(all_values) - n
     if not finite:
-        return Summary(math.nan, None, 0, len(all_values))
+        return Summary(math.nan, None, 0, lost)
     mean, se = mean_se(finite)
-    return Summary(
-        mean,
-        se if len(finite) > 1 else None,
-        len(finite),
-        len(all_values) - len(finite),
-        min(finite),
-        max(finite),
-    )
+    return Summary(mean, se if n > 1 else None, n, lost, min(finite), max(finite))
 
 
 def median_se(values: Iterable[float]) -> float | None:
@@ -212,77 +203,3 @@ def best(
     if not overlap and all(len(against) * 2 * 0.5**pair.n > level for pair in against.values()):
         return set()
     return {top} | {name for name, pair in against.items() if pair.p_holm > level}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Ours against the published value: a word, the difference in SE, and why where the word needs
-    it."""
-
-    word: Literal[
-        "agrees",
-        "agrees by construction",
-        "better",
-        "worse",
-        "differs",
-        "indicative",
-        "not comparable",
-        "not run",
-        "not published",
-    ]
-    # (ours − published)/√(SE² + SE²); None: the two cannot be compared
-    in_se: float | None = None
-    why: str = ""
-
-    @property
-    def kind(self) -> Literal["agrees", "better", "worse", ""]:
-        """What its colour says; empty: nothing is judged."""
-        if self.word in ("agrees", "agrees by construction"):
-            return "agrees"
-        if self.word in ("worse", "differs"):
-            return "worse"
-        return "better" if self.word == "better" else ""
-
-    def __str__(self) -> str:
-        return f"{self.word} ({self.why})" if self.why else self.word
-
-
-def judge(
-    published: PublishedNumber | None,
-    ours: Summary | None,
-    better: ScoreDirection | None,
-    reason: str = "",
-    by_construction: bool = False,
-) -> Verdict:
-    """Agrees: within 2 combined SE; where neither side is better it differs otherwise.  ``reason``
-    is why the two cannot be compared (or why ours is missing).
-
-    A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A
-    number of a single run agrees where it lies among ours, however they are spread: of n + 1 alike
-    it is the least or the largest with probability 2/(n + 1).  Where the table says ``within``, it
-    also agrees if our mean is as near as that.  Fewer than five replicates are indicative.
-    ``by_construction``: settings were chosen in view of the printed number."""
-    if ours is None:
-        return Verdict("not run", why=reason)
-    if published is None:
-        return Verdict("not published", why=reason)
-    if reason:
-        return Verdict("not comparable", why=reason)
-    if ours.n == 0:
-        return Verdict("not comparable", why="no replicate gave a finite score")
-    if ours.se is None:
-        return Verdict("not comparable", why="one replicate has no standard error")
-    # one of ours has this standard deviation
-    of_a_run = ours.se * math.sqrt(ours.n) if published.one_run else 0.0
-    combined = math.hypot(max(published.uncertainty, of_a_run), ours.se)
-    in_se = (ours.mean - published.mean) / combined
-    among = ours.low - published.rounding <= published.mean <= ours.high + published.rounding
-    if published.within is not None:
-        among = among or abs(ours.mean - published.mean) <= published.within
-    if ours.n < MIN_REPLICATES:
-        return Verdict("indicative", in_se, f"{ours.n} replicates")
-    if among if published.one_run else abs(in_se) <= 2.0:
-        return Verdict("agrees by construction" if by_construction else "agrees", in_se, ours.note)
-    if better is None:
-        return Verdict("differs", in_se, ours.note)
-    return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, ours.note)

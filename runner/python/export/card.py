@@ -11,7 +11,8 @@ from runner.disk.yaml_limits import read_yaml
 from runner.python.export.model_file import ModelFacts
 from runner.record.checks import combine_checks, verdict
 from runner.record.facts import CHOSEN_ROLES
-from runner.report.compare import ComparedRecord, result_rows
+from runner.report.compared_record import ComparedRecord
+from runner.report.comparison import result_rows
 from runner.report.context import FAILED_CHECK_MARK
 from runner.terminal.plain import plain
 

@@ -64,7 +64,7 @@ def main(argv: list[str]) -> int:
 def _export(folder: Path, arguments: Namespace) -> int:
     from runner.python.export.restored import restore_record
     from runner.python.export.write_model import write_model
-    from runner.report.compare import load
+    from runner.report.compared_record import load
 
     compared = load(folder)
     run = restore_record(folder, compared.facts, arguments.data_dir and str(arguments.data_dir))

@@ -30,7 +30,7 @@ from runner.python.export.load_model import rebuild
 from runner.python.export.model_file import ModelFacts, ModelFile, nonfinite_names
 from runner.python.export.restored import RestoredRun
 from runner.record.code import installed_version
-from runner.report.compare import ComparedRecord
+from runner.report.compared_record import ComparedRecord
 
 PROBES = 32  # rows that the rebuilt model is compared at
 PROBED_TIMES = 5  # of a series where no horizon is known

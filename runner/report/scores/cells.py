@@ -11,13 +11,13 @@ from runner.record.outcomes import McNemar
 from runner.statistics.paired_tests import (
     PairedDifference,
     Summary,
-    Verdict,
     inflate,
     median_iqr,
     median_se,
     summarise,
 )
 from runner.statistics.published import Published, PublishedNumber, format_mean
+from runner.statistics.verdicts import Verdict
 from runner.study.definition import Row, TableSpec
 
 OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from literal_posteriors import free_coordinates, literal, small_data
 from support.runs.configured import F64, double, generator, normal
 from support.targets.constrained_parameters import unconstrain
+from support.targets.literal_posteriors import free_coordinates, literal, small_data
 from torch.autograd import grad
 from torch.testing import assert_close
 

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from pathwise_models import (
+from support.runs.configured import F64, draw_normal, generator, normal
+from support.small.unlabelled_problems import ppca, real_rows
+from support.targets.pathwise_models import (
     Location,
     flat,
     gaussian_models,
@@ -19,8 +21,6 @@ from pathwise_models import (
     trained,
     z_score,
 )
-from support.runs.configured import F64, draw_normal, generator, normal
-from support.small.unlabelled_problems import ppca, real_rows
 from torch.autograd import grad
 from torch.testing import assert_close
 

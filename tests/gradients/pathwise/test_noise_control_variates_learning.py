@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from pathwise_models import (
+from support.runs.configured import F64, component, generator
+from support.targets.pathwise_models import (
     Location,
     flat,
     gaussian_models,
@@ -16,7 +17,6 @@ from pathwise_models import (
     trained,
     z_score,
 )
-from support.runs.configured import F64, component, generator
 
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import Told, control_variates

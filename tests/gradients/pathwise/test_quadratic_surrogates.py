@@ -6,7 +6,9 @@ import copy
 import numpy as np
 import pytest
 import torch
-from pathwise_models import (
+from support.runs.configured import F64, component, generator, normal
+from support.small.small_problems import real
+from support.targets.pathwise_models import (
     estimate,
     estimates,
     exact,
@@ -18,8 +20,6 @@ from pathwise_models import (
     some,
     spread_out,
 )
-from support.runs.configured import F64, component, generator, normal
-from support.small.small_problems import real
 from torch.autograd import grad
 from torch.testing import assert_close
 

@@ -4,7 +4,9 @@ import copy
 
 import pytest
 import torch
-from pathwise_models import (
+from support.runs.configured import component, generator
+from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
+from support.targets.pathwise_models import (
     estimates,
     exact,
     flat,
@@ -12,8 +14,6 @@ from pathwise_models import (
     some,
     z_score,
 )
-from support.runs.configured import component, generator
-from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
 from torch import nn
 from torch.autograd import grad
 

@@ -22,7 +22,7 @@ from runner.disk.yaml_limits import (
 )
 from runner.errors import ConfigError
 from runner.python.words import words_of
-from runner.report.compare import load
+from runner.report.compared_record import load
 from runner.study.definition import load_study
 from runner.study.snapshot import load as load_snapshot
 

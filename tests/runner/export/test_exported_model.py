@@ -112,10 +112,10 @@ def test_the_card_tells_data_scores_checks_threat_and_citation(fitted, model):
 
 def test_scores_of_a_run_with_a_failed_check_are_marked(fitted):
     from runner.python.export.card import write_card
-    from runner.report import compare
+    from runner.report import compared_record
 
     file, result, _ = fitted
-    compared = compare.load(result.record)
+    compared = compared_record.load(result.record)
     failed = {"about": "run", "check": "it has converged", "passed": False, "detail": "R̂ 1.2"}
     compared.facts["checks"] = {"0": [failed]}
     with zipfile.ZipFile(file) as archive:

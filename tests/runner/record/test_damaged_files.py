@@ -18,7 +18,7 @@ from runner.errors import RunnerWarning
 from runner.execution.execute import run
 from runner.record.facts import read, read_facts_or_warn
 from runner.record.files import digest_files, find_damage, warn_damage
-from runner.report.compare import load
+from runner.report.compared_record import load
 from runner.system import doctor
 
 RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "model=linear_regression",

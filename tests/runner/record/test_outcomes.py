@@ -11,7 +11,8 @@ from support.runs.made_records import made_record
 
 from runner.python.comparing import compare
 from runner.record.outcomes import mcnemar, outcomes_file, read_outcomes, write_outcomes
-from runner.report.compare import difference_rows, load
+from runner.report.compared_record import load
+from runner.report.comparison import difference_rows
 
 
 def labels(n: int = 103, seed: int = 0, share: float = 0.7) -> np.ndarray:

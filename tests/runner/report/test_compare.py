@@ -13,14 +13,14 @@ import pytest
 import yaml
 
 from runner.errors import ConfigError
-from runner.report.compare import (
+from runner.report.compare import main
+from runner.report.compared_record import load
+from runner.report.comparison import (
     config_rows,
     difference,
     difference_rows,
     directions,
     evidence_rows,
-    load,
-    main,
     result_rows,
     warnings,
 )

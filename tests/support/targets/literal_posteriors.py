@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from support.runs.configured import F64, double, generator
+from support.runs.configured import F64, double, generator, normal
 from torch import distributions
 from torch.distributions import MultivariateNormal
 

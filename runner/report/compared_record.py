@@ -1,0 +1,77 @@
+"""A record as it is compared: facts, flat config, and the scores of each replicate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.errors import ConfigError
+from runner.record.facts import load_facts, read_config
+from runner.record.files import warn_damage
+from runner.record.lines import readable_lines
+
+
+@dataclass(frozen=True)
+class ComparedRecord:
+    """A record as it is compared: facts, flat config, and one value per replicate of every
+    metric."""
+
+    folder: Path
+    facts: dict[str, Any]
+    config: dict[str, str]
+    result: dict[str, list[float]]
+    step: int | None  # last evaluation of a run that is not done; None: the result is final
+
+    @property
+    def label(self) -> str:
+        signature: str = self.facts["signature"]
+        return signature[:8]
+
+
+def flat(values: Any, prefix: str = "") -> dict[str, str]:
+    """Dotted keys and values as YAML writes them."""
+    out: dict[str, str] = {}
+    for key, value in values.items() if isinstance(values, dict) else []:
+        if isinstance(value, dict) and value:
+            out |= flat(value, f"{prefix}{key}.")
+        else:
+            text = "null" if value is None else str(value)
+            out[f"{prefix}{key}"] = text.lower() if isinstance(value, bool) else text
+    return out
+
+
+def last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:
+    """Metrics of each replicate's last evaluation, and the step of the newest one."""
+    lines = [line for line in readable_lines(folder) if line["phase"] != "train"]
+    newest = {line["replicate"]: line for line in lines}
+    result: dict[str, list[float]] = {}
+    for _, line in sorted(newest.items()):
+        for name, value in line["metrics"].items():
+            result.setdefault(name, []).extend(value if isinstance(value, list) else [value])
+    return result, lines[-1]["step"] if lines else None
+
+
+def load(folder: Path) -> ComparedRecord:
+    """A run's record.
+
+    Raises:
+        ConfigError: its run.json or config.yaml is damaged.
+        PermissionError: this user may not read its run.json.
+    """
+    hint = "; give the run's own command again"
+    try:
+        facts = load_facts(folder)
+        config = read_config(folder)
+    except ConfigError as error:
+        raise ConfigError(f"{error}{hint}") from None
+    if facts is None:
+        raise ConfigError(f"{folder}: its run.json is damaged{hint}")
+    warn_damage(folder, facts)
+    result, step = (facts["result"], None) if facts.get("result") else last_evaluation(folder)
+    return ComparedRecord(folder, facts, flat(config), result, step)
+
+
+def describe_machine(hardware: dict[str, Any]) -> str:
+    """GPU of a machine, or its processor."""
+    return str(hardware.get("gpu") or hardware.get("cpu") or "")
