@@ -2,58 +2,40 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from components.contracts.attackers import Attackable
-from components.contracts.capabilities import CategoricalSeries
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Rows
-from components.contracts.roles import Problem
-from components.contracts.sequences import FutureCovariates
-from components.errors import ConfigMismatchError
 from components.problems.input_columns import InputColumns
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
-from components.series.calendars.dates_ahead import dates_ahead
-from components.series.forecasting import Forecasting
 from components.series.sequence import Sequence
 from components.topics.corpus import Corpus
-from runner.catalogue.plugins import refuse_unknown_modules
-from runner.commands.resume import parse_run_config
-from runner.compose.config import Job, build
-from runner.compose.hydra import patches as hydra_patches
-from runner.compose.resolve import resolve
 from runner.errors import ConfigError, RunnerWarning
-from runner.execution.rng import Streams
 from runner.python.export import questions
 from runner.python.export.answer_frames import (
     frame_of_clusters,
+    frame_of_forecast,
     frame_of_predictive,
     frame_of_topics,
 )
-from runner.python.export.described_problem import check_problem, unpack_problem
-from runner.python.export.model_file import ModelFacts, ModelFile, read_model_file
+from runner.python.export.model_file import ModelFacts, read_model_file
 from runner.python.export.new_rows import (
-    check_times,
     is_frame,
     read_documents,
     read_rows,
     to_documents,
     to_inputs,
 )
-from runner.python.export.restored import RestoredRun, StateMismatchError, restore_state
+from runner.python.export.rebuild import rebuild
+from runner.python.export.restored import RestoredRun
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MOST_AHEAD = 10_000  # times of a forecast
 
 
 @dataclass(frozen=True)
@@ -168,7 +150,7 @@ class FittedModel:
             is_text = self.answers == "topics" and Path(rows).suffix == ".txt"
             rows = read_documents(Path(rows)) if is_text else read_rows(Path(rows), self.columns)
         if self.answers == "forecasts":
-            out = self._forecast(rows, horizon, where)
+            out = frame_of_forecast(self.run, self.columns, rows, horizon, where)
         elif horizon is not None:
             raise ConfigError("predict: horizon is for series; this model predicts rows")
         elif rows is None:
@@ -205,59 +187,6 @@ class FittedModel:
             split.task_names,
             split.classes if split.n_classes > 1 else [],
         )
-
-    def _forecast(self, rows: Any, horizon: int | None, where: str) -> pd.DataFrame:
-        problem = self.run.problem
-        assert isinstance(problem, Sequence)
-        covariates = self.columns.columns
-        ahead = problem.beyond if isinstance(problem, Forecasting) else None
-        known = problem.future.shape[1] if isinstance(problem, Forecasting) else None
-        if rows is not None:
-            if not covariates:
-                raise ConfigError(
-                    "predict: the series has no regressors and no inputs; give horizon (--horizon) in place of rows"
-                )
-            values = to_inputs(rows, self.columns, where).to(problem.observations)
-            split = len(problem.regressor_names)
-            ahead = FutureCovariates(
-                values[:, :split] if split else None,
-                values[:, split:] if problem.input_names else None,
-            )
-            known = len(values)
-            expected = dates_ahead(problem.dates, problem.observations.shape[1], known)
-            check_times(rows, self.columns.time, expected, where)
-        horizon = known if horizon is None else horizon
-        if horizon is None or not 1 <= horizon <= MOST_AHEAD:
-            raise ConfigError(
-                f"predict: horizon={horizon}: give the number of times ahead, 1 to {MOST_AHEAD:,} (--horizon)"
-            )
-        if covariates and horizon > (known or 0):
-            raise ConfigError(
-                f"predict: horizon={horizon}: {', '.join(c.name for c in covariates)} are known for {known or 0} times; "
-                "give rows with these columns, one for each time ahead"
-            )
-        return self._forecast_frame(horizon, _first(ahead, horizon))
-
-    def _forecast_frame(self, horizon: int, ahead: FutureCovariates | None) -> pd.DataFrame:
-        problem = self.run.problem
-        assert isinstance(problem, Sequence)
-        try:
-            predictive = questions.forecast(self.run, horizon, ahead)
-        except ConfigMismatchError as error:
-            raise ConfigError(f"predict: {error}") from None
-        n_classes = problem.system.n_classes if isinstance(problem.system, CategoricalSeries) else 0
-        frame = frame_of_predictive(
-            predictive, problem.state_names, [str(k) for k in range(n_classes)]
-        )
-        dates = dates_ahead(problem.dates, problem.observations.shape[1], horizon)
-        frame.insert(0, "time", dates or range(1, horizon + 1))
-        return frame
-
-
-def _first(ahead: FutureCovariates | None, horizon: int) -> FutureCovariates | None:
-    if ahead is None:
-        return None
-    return FutureCovariates(*(None if value is None else value[:horizon] for value in ahead))
 
 
 def _columns(problem: Any) -> InputColumns:
@@ -303,54 +232,3 @@ def load_model(path: str | PathLike[str], *, device: str = "cpu") -> FittedModel
     file = Path(path)
     stored = read_model_file(file)
     return FittedModel(file, stored.facts, stored.card, rebuild(stored, file, device))
-
-
-def rebuild(stored: ModelFile, file: Path, device: str = "cpu") -> RestoredRun:
-    """Posterior of a model's file.
-
-    Raises:
-        ConfigError: as ``load_model``.
-    """
-    hint = "write it again with runner export of this version"
-    try:
-        job = _job(stored, file, device)
-        on = torch.device(job.settings.device)
-        problem = check_problem(unpack_problem(stored.facts["problem"], stored.tensors, on))
-        facts = stored.facts
-        metadata = {key: facts[key] for key in ("replicate", "step", "skeleton")}
-
-        def give(_: Streams) -> Problem:
-            if job.attacker is not None and isinstance(problem, Attackable):
-                problem.attacker = job.attacker
-            return problem
-
-        return restore_state(job, give, metadata, stored.tensors)
-    except ConfigMismatchError as error:
-        raise ConfigError(f"{file}: {error}") from None
-    except StateMismatchError as error:
-        raise ConfigError(
-            f"{file}: its state does not fit this version ({error}), it was written by runner "
-            f"{stored.facts.get('runner')!r:.20}; {hint}"
-        ) from None
-    except (
-        KeyError,
-        IndexError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RuntimeError,
-        MemoryError,
-        AssertionError,
-        RecursionError,
-    ) as error:
-        raise ConfigError(f"{file}: damaged ({error!r:.200}); {hint}") from None
-
-
-def _job(stored: ModelFile, file: Path, device: str) -> Job:
-    """Raises ConfigError: the config is not valid, or names plug-ins that are not imported."""
-    cfg, experiment, modules = parse_run_config(stored.config, file / "config.yaml")
-    unknown = [module for module in modules if module not in sys.modules]
-    refuse_unknown_modules(unknown, str(file), f"import {', '.join(unknown)} first,")
-    cfg.device = device
-    with hydra_patches.within():
-        return build(resolve(cfg, experiment, None), str(stored.facts["data"]))

@@ -26,8 +26,8 @@ from runner.errors import ConfigError
 from runner.python.export import questions
 from runner.python.export.card import write_card
 from runner.python.export.described_problem import pack_problem
-from runner.python.export.load_model import rebuild
 from runner.python.export.model_file import ModelFacts, ModelFile, nonfinite_names
+from runner.python.export.rebuild import rebuild
 from runner.python.export.restored import RestoredRun
 from runner.record.code import installed_version
 from runner.report.compared_record import ComparedRecord
