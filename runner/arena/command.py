@@ -41,19 +41,16 @@ from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import number, out
 from runner.terminal.tables import print_table
 
+AS_HELP = "name of the row (default: its component)"
+
 
 def _run(argv: list[str]) -> int:
     parser = _parser("run", "Runs your row on every problem of a suite; done runs are skipped.")
-    parser.add_argument("overrides", nargs="*", help="your row: inference=walk 'plugins=[walk]'")
-    parser.add_argument("--as", dest="name", help="name of the row (default: its component)")
-    parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
+    _add_row(parser, "your row: inference=walk 'plugins=[walk]'", "measure and freeze the row anew")
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
     )
-    parser.add_argument("--fresh", action="store_true", help="measure and freeze the row anew")
-    plugins.add_option(parser, "a module of yours that every run imports")
     given = parser.parse_intermixed_args(argv)
-    conf_folders.use(given.config_dir)
     suite, budget = _suite(given)
     launcher, given.overrides = split_launcher(given.overrides)
     given.jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
@@ -66,34 +63,38 @@ def _run(argv: list[str]) -> int:
     code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
     if code <= 1:
         _print_places(suite, budget, row, read_lines(suite, budget, [snapshot]))
-        chosen = f" --budget {budget}" if budget else ""
-        out.print(f"page     runner arena show {suite.name}{chosen}{repeat_flags(given)}")
+        out.print(f"page     runner arena show {suite.name}{_repeat(given, budget)}")
     return code
 
 
 def _tune(argv: list[str]) -> int:
     parser = _parser("tune", "Chooses settings of a row on the suite's validation problems.")
-    parser.add_argument(
-        "overrides", nargs="*", help="the row, with several values: inference.scale=0.1,1"
-    )
-    parser.add_argument("--as", dest="name", help="name of the row (default: its component)")
-    parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
-    parser.add_argument("--fresh", action="store_true", help="measure and freeze all anew")
-    plugins.add_option(parser, "a module of yours that every run imports")
+    values = "the row, with several values: inference.scale=0.1,1"
+    _add_row(parser, values, "measure and freeze all anew")
     given = parser.parse_intermixed_args(argv)
-    conf_folders.use(given.config_dir)
     suite, budget = _suite(given)
     modules, words = _plugins_of(given)
     jobs = given.jobs or os.cpu_count() or 1
     output_dir = Path(given.output_dir).resolve()
     row, code = tune(suite, budget, words, given.name, modules, output_dir, jobs, given.fresh)
     if code == 0:
-        chosen = f" --budget {budget}" if budget else ""
-        flags = repeat_flags(given)
-        out.print(
-            f"run it   runner arena run {suite.name} {quote_words(row.overrides)} --as {row.name}{chosen}{flags}"
-        )
+        words_of_row = f"{quote_words(row.overrides)} --as {row.name}{_repeat(given, budget)}"
+        out.print(f"run it   runner arena run {suite.name} {words_of_row}")
     return code
+
+
+def _add_row(parser: Parser, overrides: str, fresh: str) -> None:
+    """Arguments of a command that runs rows."""
+    parser.add_argument("overrides", nargs="*", help=overrides)
+    parser.add_argument("--as", dest="name", help=AS_HELP)
+    parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
+    parser.add_argument("--fresh", action="store_true", help=fresh)
+    plugins.add_option(parser, "a module of yours that every run imports")
+
+
+def _repeat(given: argparse.Namespace, budget: str) -> str:
+    """Flags of a command that goes on with what this one has done."""
+    return f"{f' --budget {budget}' if budget else ''}{repeat_flags(given)}"
 
 
 def _plugins_of(given: argparse.Namespace) -> tuple[list[str], list[str]]:
@@ -108,21 +109,16 @@ def _print_places(suite: Suite, budget: str, row: Row, lines: list[Line]) -> Non
     """The row's place on each score."""
     rows = []
     for table in suite.ranked:
-        standings = rank_rows(lines, str(table.metric), suite.direction(table), row.name)
-        place = next((i for i, s in enumerate(standings, 1) if s.row == row.name), 0)
-        if not place or not standings[place - 1].ranks:
-            rows.append([str(table.metric), "–", "", "", ""])
+        metric = str(table.metric)
+        standings = rank_rows(lines, metric, suite.direction(table), row.name)
+        placed = {s.row: (place, s) for place, s in enumerate(standings, 1) if s.ranks}
+        if row.name not in placed:
+            rows.append([metric, "–", "", "", ""])
             continue
-        mine = standings[place - 1]
-        rows.append(
-            [
-                str(table.metric),
-                f"{place}{'=' if mine.tied else ''} of {sum(bool(s.ranks) for s in standings)}",
-                f"{mine.mean_rank:.1f}",
-                number(mine.typical),
-                standings[0].row,
-            ]
-        )
+        place, mine = placed[row.name]
+        places = f"{place}{'=' if mine.tied else ''} of {len(placed)}"
+        numbers = [f"{mine.mean_rank:.1f}", number(mine.typical)]
+        rows.append([metric, places, *numbers, standings[0].row])
     title = f"{row.name} in {suite.name}{f', budget {budget}' if budget else ''}"
     print_table(title, ("score", "place", "mean rank", "median", "leader"), rows)
     states = _describe_states(lines, row.name)
@@ -144,7 +140,6 @@ def _show(argv: list[str]) -> int:
     parser = _parser("show", "Writes the page of a suite: your rows next to all kept rows.")
     parser.add_argument("--to", type=Path, help="file to write (default: in the output folder)")
     given = parser.parse_args(argv)
-    conf_folders.use(given.config_dir)
     suite, budget = _suite(given)
     output_dir = Path(given.output_dir).resolve()
     frozen = find_snapshots(suite, budget, output_dir)
@@ -159,6 +154,8 @@ def _show(argv: list[str]) -> int:
 
 
 def _suite(given: argparse.Namespace) -> tuple[Suite, str]:
+    """The suite that is named, and its budget."""
+    conf_folders.use(given.config_dir)
     suite = load_suite(given.suite)
     return suite, suite.budget(given.budget)
 
@@ -175,10 +172,9 @@ def _parser(command: str, description: str) -> Parser:
 def _pack(argv: list[str]) -> int:
     parser = _parser("pack", "Packs a row that was run: scores, records, configs, plug-ins.")
     parser.add_argument("overrides", nargs="*", help="the row, as it was run")
-    parser.add_argument("--as", dest="name", help="name of the row (default: its component)")
+    parser.add_argument("--as", dest="name", help=AS_HELP)
     parser.add_argument("--to", type=Path, metavar="FILE", help="the file (default: ROW.zip)")
     given = parser.parse_intermixed_args(argv)
-    conf_folders.use(given.config_dir)
     suite, budget = _suite(given)
     words = [word for word in given.overrides if not word.startswith("plugins=")]
     name = snapshot_name(suite, budget, make_row(words, given.name).name)
@@ -256,8 +252,7 @@ def main(argv: list[str]) -> int:
     )
     conf_folders.add_option(parser)
     if len(argv) > 1 and argv[1] in COMMANDS:
-        code: int = COMMANDS[argv[1]](argv[2:])
-        return code
+        return COMMANDS[argv[1]](argv[2:])
     given = parser.parse_args(argv[1:])
     conf_folders.use(given.config_dir)
     return list_suites()

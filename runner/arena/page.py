@@ -5,24 +5,18 @@ The user's rows are marked; it opens offline.
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from runner.arena.round_robin import draw_frontier, draw_pairs
+from runner.arena.figures import list_costs, list_figures
 from runner.arena.rows import quote_words
 from runner.arena.scores import Line, is_finite
 from runner.arena.standings import LEVEL, Standing, rank_rows
 from runner.arena.suite import Suite
 from runner.report.context import table_views
 from runner.report.details import details
-from runner.report.figures.picture import Picture
-from runner.report.figures.ranks import MIN_BLOCKS, MIN_ROWS, rank
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table
 from runner.report.scores.earlier import EarlierCell, EarlierScores
@@ -59,7 +53,7 @@ def write(
         (table, rank_rows(lines, str(table.metric), suite.direction(table), reference))
         for table in suite.ranked
     ]
-    figures = [*_draw_problems(suite, lines, [row.name for row in rows]), *_figures(suite, boards)]
+    figures = list_figures(suite, lines, [row.name for row in rows], boards)
     names = {row.name for row in own}
     tuned = {row.name: row.tuned for row in rows if row.tuned}
     context = {
@@ -227,111 +221,3 @@ def _tuning(costs: Mapping[str, float]) -> dict[str, Any]:
     """What choosing a row's settings cost, as a cell."""
     text = ", ".join(f"{number(n)} {kind.replace('_', ' ')}" for kind, n in costs.items())
     return _cell(text or "–", sum(costs.values()))
-
-
-def list_costs(standings: Sequence[Standing]) -> list[str]:
-    """Kinds of cost that some row has, in a fixed order."""
-    kinds = {k for s in standings for r in s.results.values() for k in r.costs}
-    return sorted(kinds)
-
-
-# ---- figures
-def _draw_problems(
-    suite: Suite, lines: Sequence[Line], rows: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Figures with a panel for each problem: the frontier of two scores, and pairs of players."""
-    drawn = (draw_frontier(suite, lines, rows), draw_pairs(suite, lines, rows))
-    return [_view(Picture(*each, is_interactive=False)) for each in drawn if each]
-
-
-def _figures(suite: Suite, boards: list[tuple[TableSpec, list[Standing]]]) -> list[dict[str, Any]]:
-    """Ranks of every score, and every score against every cost."""
-    figures = []
-    for table, standings in boards:
-        picture = _draw_ranks(table, standings)
-        figures += [picture] if picture else []
-        for kind in list_costs(standings):
-            picture = _draw_costs(suite, table, standings, kind)
-            figures += [picture] if picture else []
-    return figures
-
-
-def _view(picture: Picture) -> dict[str, Any]:
-    from components.figures.labels import readable
-
-    buffer = io.BytesIO()
-    readable(picture.figure).savefig(buffer, format="png", dpi=110, bbox_inches="tight")
-    return {
-        "caption": picture.caption,
-        "base64": base64.b64encode(buffer.getvalue()).decode(),
-        "chart": picture.chart,
-    }
-
-
-def _draw_ranks(table: TableSpec, standings: list[Standing]) -> dict[str, Any] | None:
-    """Critical-difference diagram of the rows that have a rank on every problem that the leader
-    has; None: too few."""
-    problems = list(standings[0].ranks) if standings else []
-    complete = [s for s in standings if all(p in s.ranks for p in problems)]
-    if len(complete) < MIN_ROWS or len(problems) < MIN_BLOCKS:
-        return None
-    from components.figures.supervised.critical_difference import critical_difference_diagram
-
-    scores = {s.row: np.array([s.ranks[p] for p in problems]) for s in complete}
-    ranking = rank(scores, True, "nemenyi")
-    caption = (
-        f"{table.title}: mean ranks over {len(problems)} problems, 1 is best; bars join what cannot be "
-        f"told apart at 5 % (Nemenyi, critical difference {ranking.distance:.2f}); Friedman p "
-        f"{ranking.p_friedman:.2g}"
-    )
-    figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
-    return _view(Picture(figure, caption, is_interactive=False))
-
-
-def _draw_costs(
-    suite: Suite, table: TableSpec, standings: list[Standing], kind: str
-) -> dict[str, Any] | None:
-    """Median score over problems against the median cost, by evaluation, and the Pareto front of
-    final ones; None: no row has both."""
-    import pandas as pd
-
-    from components.figures.samples.cost import cost_figure
-    from runner.report.figures.costs import pareto_front
-
-    points = [point for s in standings for point in _points(s, kind)]
-    if not points:
-        return None
-    curves = pd.DataFrame(points)
-    finals = curves.drop_duplicates("method", keep="last").copy()
-    direction = suite.direction(table)
-    finals["front"] = pareto_front(
-        list(zip(finals["cost"], finals["mean"], strict=True)), direction
-    )
-    label = kind.replace("_", " ")
-    caption = (
-        f"{table.title} against {label}: medians over problems; points: final score, filled on the "
-        "Pareto front"
-    )
-    figure = cost_figure(curves, finals, direction, label, str(table.metric))
-    if (curves["mean"] > 0).all():  # one row far off would flatten all others
-        for axes in figure.axes:
-            axes.set_yscale("log")
-    return _view(Picture(figure, caption))
-
-
-def _points(standing: Standing, kind: str) -> list[dict[str, Any]]:
-    """Points of a curve: at each evaluation that every problem of the row has, and at its end."""
-    results = [r for r in standing.results.values() if is_finite(r.score) and kind in r.costs]
-    length = min((len(result.path) for result in results), default=0)
-    columns = [[result.path[i] for result in results] for i in range(length)]
-    columns.append([(result.costs, result.score) for result in results])
-    points: list[dict[str, Any]] = []
-    for column in columns:
-        scores = [score for _, score in column]
-        costs = [costs.get(kind, math.nan) for costs, _ in column]
-        if scores and all(map(is_finite, [*scores, *costs])):
-            score = float(np.median(scores))  # one line a row: bands of all rows would hide them
-            names = {"panel": "", "method": standing.row, "step": len(points)}
-            spread = {"mean": score, "low": score, "high": score}
-            points.append(names | {"cost": float(np.median(costs))} | spread)
-    return points

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-import yaml
+from arena_suites import use_suite
 
 from runner.arena import packed, rows
 from runner.arena.listing import time_of_row
 from runner.arena.scores import Line, write_kept
 from runner.arena.standings import rank_rows
 from runner.arena.suite import Suite, load_suite
-from runner.disk import conf_folders
 
 DIGITS = [
     "+experiment=digits_security",
@@ -42,11 +41,7 @@ SUITE = {
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "conf" / "arena").mkdir(parents=True)
-    text = yaml.safe_dump(SUITE, sort_keys=False)
-    (tmp_path / "conf" / "arena" / "attacked.yaml").write_text(text)
-    with conf_folders.restore_folders_on_exit():
-        conf_folders.use(str(tmp_path / "conf"))
+    with use_suite(tmp_path, SUITE):
         yield tmp_path
 
 

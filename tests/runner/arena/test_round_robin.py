@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from runner.arena.round_robin import draw_frontier, draw_pairs, pair_scores
+from runner.arena.figures import draw_frontier, draw_pairs, pair_scores
 from runner.arena.scores import Line
 from runner.arena.suite import Suite, load_suite
 from runner.compose.overrides import compose

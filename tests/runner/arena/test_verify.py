@@ -13,6 +13,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+from arena_suites import TOY, use_suite
 from support.runs.configured import defaults
 from support.runs.made_records import made_record
 
@@ -21,7 +22,6 @@ from runner.arena.frozen import refuse_frozen
 from runner.arena.rows import make_row
 from runner.arena.suite import load_suite
 from runner.catalogue import new
-from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.report.exchange import archive
 from runner.report.exchange.opened import MANIFEST, open_archive
@@ -109,12 +109,21 @@ def test_one_changed_score_is_found(pack, monkeypatch, capsys, files, said):
     assert said in shown.out + shown.err
 
 
-SUITE = """
-{name: tiny, measures: two targets, description: two targets, replicates: 2, overrides: [model=target_density],
- problems: {gauss: [dataset=gaussian]}, budgets: {small: {densities: 4000}},
- rows: [{label: MALA, model: target_density, preset: "", overrides: [inference=mala]}],
- tables: [{name: e, title: e, columns: problem, metric: error_sd}]}
-"""
+SUITE = {
+    "name": "tiny",
+    "problems": {"gauss": ["dataset=gaussian"]},
+    "budgets": {"small": {"densities": 4000}},
+    "rows": [
+        {"label": "MALA", "model": "target_density", "preset": "", "overrides": ["inference=mala"]}
+    ],
+    "tables": [{"name": "e", "title": "e", "columns": "problem", "metric": "error_sd"}],
+}
+
+
+@pytest.fixture
+def suite(tmp_path):
+    with use_suite(tmp_path, TOY | SUITE | {"overrides": ["model=target_density"]}):
+        yield load_suite("tiny")
 
 
 @pytest.mark.parametrize(
@@ -128,11 +137,8 @@ SUITE = """
         ("inference.chains=3", ""),
     ],
 )
-def test_a_row_may_not_set_what_is_frozen(tmp_path, monkeypatch, word, group):
-    (tmp_path / "arena").mkdir()
-    (tmp_path / "arena" / "tiny.yaml").write_text(SUITE)
-    monkeypatch.setenv(conf_folders.ENV_VARIABLE, str(tmp_path))
-    suite, row = load_suite("tiny"), make_row(["inference=mala", word], None)
+def test_a_row_may_not_set_frozen_keys(suite, word, group):
+    row = make_row(["inference=mala", word], None)
     if not group:
         refuse_frozen(suite, row)
         return
@@ -152,11 +158,7 @@ def test_a_row_may_not_set_what_is_frozen(tmp_path, monkeypatch, word, group):
         ({"validation": 0.5}, ["validation"]),
     ],
 )
-def test_a_pack_by_other_rules_than_the_suites(tmp_path, monkeypatch, change, said):
-    (tmp_path / "arena").mkdir()
-    (tmp_path / "arena" / "tiny.yaml").write_text(SUITE)
-    monkeypatch.setenv(conf_folders.ENV_VARIABLE, str(tmp_path))
-    suite = load_suite("tiny")
+def test_a_pack_by_other_rules_than_the_suites(suite, tmp_path, change, said):
     study = suite.to_study(list(suite.rows))
     budget = {"densities": 4000, "gradients": None}
     config = {"dataset": defaults("dataset", "gaussian"), "replicates": 2, "budget": budget}

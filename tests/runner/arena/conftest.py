@@ -1,0 +1,13 @@
+"""Fixtures of the tests of the arena."""
+
+from __future__ import annotations
+
+import pytest
+from arena_suites import TOY, use_suite
+
+
+@pytest.fixture
+def toy_suite(tmp_path):
+    """The YAML of the toy suite, in use."""
+    with use_suite(tmp_path, TOY) as path:
+        yield path
