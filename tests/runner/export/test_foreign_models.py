@@ -1,0 +1,114 @@
+"""Files of models from strangers: damaged, forged or of another version, they are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+import safetensors.torch as st
+
+from runner import ConfigError, load_model
+from runner.python.export.model_file import MODEL, WEIGHTS
+
+COLUMN = {"class": "InputColumn", "fields": {
+    "name": {"value": "a"}, "type": {"value": "numbers"}, "levels": {"tuple": []}}}  # fmt: skip
+
+
+def test_a_file_that_is_no_model_is_refused(entries, fitted, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.zip"):
+        load_model(tmp_path / "none.zip")
+    for content in (b"no zip", fitted[0].read_bytes()[:2000]):
+        (tmp_path / "half.zip").write_bytes(content)
+        with pytest.raises(ConfigError, match="no model of runner export"):
+            load_model(tmp_path / "half.zip")
+
+
+@pytest.mark.parametrize(
+    ("entry", "content", "message"),
+    [
+        ("../evil.py", b"print()", r"holds '\.\./evil\.py'"),
+        ("code.pkl", b"cos\nsystem\n", "holds 'code.pkl'"),
+        ("config.yaml", None, "holds 0 files config.yaml"),
+        ("README.md", b" " * 4_900_000, "README.md has 4,900,000 bytes"),
+        (WEIGHTS, b"\x00" * 64, "its checksum differs"),
+        (MODEL, b"[" * 10_000, "model.json is damaged"),
+        (MODEL, b"{}", "model.json is damaged"),
+    ],
+)
+def test_entries_of_strangers_are_refused(edit, entry, content, message):
+    with pytest.raises(ConfigError, match=message):
+        load_model(edit({entry: content}))
+
+
+def test_a_foreign_card_has_no_control_characters(edit):
+    assert load_model(edit({"README.md": b"a\x1b]0;owned\x07\n"})).card == "a␛]0;owned␇\n"
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"format": 2}, "has format 2, written by runner .*, and this version reads format 1"),
+        ({"problem": {"class": "Popen", "fields": {}}}, "no problem has a part 'Popen'"),
+        ({"problem": {"class": "Batch", "fields": {}}}, "damaged"),
+        (
+            {"problem": {"noise": "normal", "shape": [10**9, 10**3], "dtype": "float64"}},
+            "more than 268,435,456 numbers",
+        ),
+        ({"skeleton": {"state": {"t": "none"}, "streams": {"v": 1}}}, "does not fit this version"),
+        ({"replicate": "x"}, "damaged|does not fit"),
+    ],
+)
+def test_facts_of_strangers_are_refused(edit, facts, message):
+    with pytest.raises(ConfigError, match=message):
+        load_model(edit({}, **facts))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"evaluation_chunk": {"value": 0}}, "evaluation_chunk is 0, must be 1 to"),
+        ({"evaluation_chunk": {"value": -3}}, "evaluation_chunk is -3, must be 1 to"),
+        ({"n_classes": {"value": 10**12}}, "n_classes is 1000000000000, must be 1 to"),
+        ({"n_classes": {"value": 3}, "class_names": {"list": [{"value": "a"}]}}, "1 class_names of 3 classes"),
+        ({"n_classes": {"value": 2}, "class_names": {"list": [{"value": "a"}] * 2}}, "names are repeated: a, a"),
+        ({"columns": {"tuple": [COLUMN] * 2}}, "names are repeated: a, a"),
+    ],
+)  # fmt: skip
+def test_forged_sizes_and_names_are_refused(entries, edit, fields, message):
+    problem = json.loads(entries[MODEL])["problem"]
+    problem["fields"] |= fields
+    with pytest.raises(ConfigError, match=message):
+        load_model(edit({}, problem=problem))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            b"plugins: []",
+            b"plugins: [this_is_evil]",
+            "imports this_is_evil, code that is not the runner's",
+        ),
+        (b"name: igp", b"name: igpp", "igpp"),
+        (b"seed: 0", b"seed: -1", "seed"),
+    ],
+)
+def test_the_config_is_checked_as_any(entries, edit, old, new, message):
+    config = entries["config.yaml"]
+    assert old in config
+    with pytest.raises(ConfigError, match=message):
+        load_model(edit({"config.yaml": config.replace(old, new, 1)}))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("part", ["state.", "columns.scale", "problem.y_std"])
+def test_weights_that_are_not_finite_are_refused(entries, edit, part, value):
+    weights = st.load(entries[WEIGHTS])
+    name = next(n for n in weights if part in n and weights[n].is_floating_point())
+    weights[name].view(-1)[-1] = value
+    content = st.save(weights)
+    file = edit({WEIGHTS: content}, weights_sha256=hashlib.sha256(content).hexdigest())
+    with pytest.raises(ConfigError, match=f"{name} in {WEIGHTS} holds numbers that are not finite"):
+        load_model(file)
