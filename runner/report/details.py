@@ -39,23 +39,18 @@ def details(tables: list[TableLayout], snapshot: Snapshot | None, folder: Path) 
     size = sum(picture.stat().st_size for run in runs for picture in run.pictures)
     index = {run.place: i for i, run in enumerate(runs) if run.place}
     return {
-        "cells": [
-            _describe_cell(row, cell, index)
-            for laid in tables
-            for row, line in laid.rows
-            for cell in line
-        ],
+        "cells": [_describe_cell(cell, index) for laid in tables for cell in laid.cells],
         "runs": [run.describe(shared, folder, size <= MAX_EMBEDDED_BYTES) for run in runs],
         "shared": shared,
     }
 
 
-def _describe_cell(row: Row, cell: Cell, index: dict[Path, int]) -> dict[str, Any]:
+def _describe_cell(cell: Cell, index: dict[Path, int]) -> dict[str, Any]:
     """One cell; ``index``: position of a run by its record."""
     keys = sorted(cell.values)
     values = numbers(cell.values[key] for key in keys)
     return {
-        "title": ", ".join(filter(None, [row.name, cell.column])),
+        "title": ", ".join(filter(None, [cell.row.name, cell.column])),
         "verdict": str(cell.verdict),
         "data": cell.data,
         "scores": [[*key, score] for key, score in zip(keys, values, strict=True)],

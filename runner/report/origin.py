@@ -13,7 +13,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -55,17 +54,16 @@ class Origin:
 def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
     """Facts that tables have about their cells."""
     cells = [
-        CellFacts(laid.spec.name, row.name, cell.column, cell.doubted, cell.reason)
+        CellFacts(laid.spec.name, cell.row.name, cell.column, cell.doubted, cell.reason)
         for laid in tables
-        for row, line in laid.rows
-        for cell in line
+        for cell in laid.cells
     ]
     return [cell for cell in cells if cell.doubted or cell.why]
 
 
 def collect_protocols(tables: list[TableLayout], kept: Origin) -> dict[str, str]:
     """Parts of each protocol among the scores of tables, by its hash."""
-    cells = [cell for laid in tables for _, line in laid.rows for cell in line if cell.values]
+    cells = [cell for laid in tables for cell in laid.cells if cell.values]
     own = {cell.expected.digest: cell.expected.parts for cell in cells if cell.expected}
     known = kept.protocols | own
     return {cell.protocol: known[cell.protocol] for cell in cells if cell.protocol in known}
@@ -119,32 +117,26 @@ def read_kept_scores(scores: Sequence[Path | ScoreFile], study: StudyDefinition)
     """
     paths = [as_score_file(source).path for source in scores]
     earlier = read_earlier(scores, study)
-    merged: dict[str, Any] = {
-        "provenance": [],
-        "notes": [],
-        "differs": {},
-        "cells": [],
-        "figures": {},
-        "rows": {},
-        "study": "",
-        "protocols": {},
-    }
-    for origin in (read_origin(path) for path in map(origin_path, paths) if path.is_file()):
-        for entry in origin.cells:
-            cell = earlier.setdefault((entry.table, entry.row, entry.column), EarlierCell(""))
-            cell.doubted = entry.doubted
-            cell.why = entry.why
-        merged["provenance"] += [
-            line for line in origin.provenance if line not in merged["provenance"]
-        ]
-        merged["notes"] += [line for line in origin.notes if line not in merged["notes"]]
-        merged["cells"] += origin.cells
-        merged["differs"] |= origin.differs
-        merged["figures"] |= origin.figures
-        merged["rows"] |= origin.rows
-        merged["protocols"] |= origin.protocols
-        merged["study"] = merged["study"] or origin.study
-    return Kept(earlier, Origin(**merged), paths)
+    origins = [read_origin(path) for path in map(origin_path, paths) if path.is_file()]
+    for entry in (entry for origin in origins for entry in origin.cells):
+        cell = earlier.setdefault((entry.table, entry.row, entry.column), EarlierCell(""))
+        cell.doubted = entry.doubted
+        cell.why = entry.why
+    return Kept(earlier, _merge(origins), paths)
+
+
+def _merge(origins: list[Origin]) -> Origin:
+    """Origin of several files: each entry of a list once, later entries of mappings first."""
+    merged = dict(vars(Origin()))
+    for origin in origins:
+        for name, value in vars(origin).items():
+            if isinstance(value, list):
+                merged[name] += [entry for entry in value if entry not in merged[name]]
+            else:
+                merged[name] = (
+                    merged[name] | value if isinstance(value, dict) else merged[name] or value
+                )
+    return Origin(**merged)
 
 
 def read_origin(path: Path) -> Origin:

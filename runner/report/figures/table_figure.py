@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from matplotlib.figure import Figure
 
 from components.figures.style import new_figure
@@ -29,81 +31,44 @@ def table_figure(laid: TableLayout) -> Figure:
     ax.set_position((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.axis("off")
+    middles = [LABEL_WIDTH_INCHES + column * (j + 0.5) for j in range(n_columns)]
+
+    def put(x: float, y: float, text: str, fontsize: float, **style: Any) -> None:
+        ax.text(x, y, text, fontsize=fontsize, va="center", **{"color": INK} | style)
+
+    def rule(y: float, colour: str, width_points: float) -> None:
+        edge = y - LINE_HEIGHT_INCHES / 2
+        ax.plot([0, width], [edge, edge], color=colour, linewidth=width_points)
+
     y = 0.35
-    ax.text(0, y, laid.spec.title, fontsize=11, weight="bold", color=INK, va="center")
+    put(0, y, laid.spec.title, 11, weight="bold")
     y += LINE_HEIGHT_INCHES
-    for j, heading in enumerate(laid.columns):
-        ax.text(
-            LABEL_WIDTH_INCHES + column * (j + 0.5),
-            y,
-            heading,
-            ha="center",
-            va="center",
-            fontsize=9,
-            color=INK,
-        )
-    ax.plot([0, width], [y + LINE_HEIGHT_INCHES / 2] * 2, color=INK, linewidth=0.8)
+    for x, heading in zip(middles, laid.columns, strict=True):
+        put(x, y, heading, 9, ha="center")
+    rule(y + LINE_HEIGHT_INCHES, INK, 0.8)
     previous = None
     for row, cells in laid.rows:
         y += LINE_HEIGHT_INCHES
         if previous is not None and row.published_label != previous:
-            ax.plot([0, width], [y - LINE_HEIGHT_INCHES / 2] * 2, color=RULE, linewidth=0.6)
+            rule(y, RULE, 0.6)
         previous = row.published_label
-        ax.text(0, y, row.label, fontsize=9, color=INK, va="center")
-        ax.text(
-            LABEL_WIDTH_INCHES - 0.1,
-            y,
-            row.preset,
-            fontsize=7.5,
-            color=GREY,
-            va="center",
-            ha="right",
-        )
-        for j, cell in enumerate(cells):
-            x = LABEL_WIDTH_INCHES + column * (j + 0.5)
-            text = cell.format(laid.spec)
-            text += OTHER_PROTOCOL_MARK if text and cell.other_protocol else ""
-            if not text:
-                ax.text(x, y - 0.06, "not run", ha="center", va="center", fontsize=8, color=RULE)
+        put(0, y, row.label, 9)
+        put(LABEL_WIDTH_INCHES - 0.1, y, row.preset, 7.5, color=GREY, ha="right")
+        for x, cell in zip(middles, cells, strict=True):
+            if text := cell.format(laid.spec):
+                text += OTHER_PROTOCOL_MARK if cell.other_protocol else ""
+                put(x, y - 0.06, text, 9, ha="center", weight="bold" if cell.bold else "normal")
             else:
-                weight = "bold" if cell.bold else "normal"
-                ax.text(
-                    x,
-                    y - 0.06,
-                    text,
-                    ha="center",
-                    va="center",
-                    fontsize=9,
-                    color=INK,
-                    weight=weight,
-                )
+                put(x, y - 0.06, "not run", 8, ha="center", color=RULE)
             if cell.number is not None:
                 colour = COLOURS.get(cell.verdict.kind, GREY)
-                ax.text(
-                    x,
-                    y + 0.11,
-                    cell.number.text,
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color=colour,
-                )
+                put(x, y + 0.11, cell.number.text, 7, ha="center", color=colour)
     y += LINE_HEIGHT_INCHES
-    ax.plot([0, width], [y - LINE_HEIGHT_INCHES / 2] * 2, color=INK, linewidth=0.8)
-    printed = (
-        f"below, small: {laid.published.source}, {laid.published.where}" if laid.published else ""
-    )
+    rule(y, INK, 0.8)
+    published = laid.published
+    printed = f"below, small: {published.source}, {published.where}" if published else ""
     data = f"data: {', '.join(laid.data)}" if laid.data else "nothing run yet"
-    ax.text(
-        0,
-        y - 0.04,
-        f"ours: {CENTRES[laid.spec.centre]}, {data}",
-        fontsize=7,
-        color=GREY,
-        va="center",
-    )
+    put(0, y - 0.04, f"ours: {CENTRES[laid.spec.centre]}, {data}", 7, color=GREY)
     colours = "green agrees, blue better, red worse, grey not comparable"
-    ax.text(
-        0, y + 0.14, f"{printed}; {colours}" if printed else "", fontsize=7, color=GREY, va="center"
-    )
+    put(0, y + 0.14, f"{printed}; {colours}" if printed else "", 7, color=GREY)
     return figure

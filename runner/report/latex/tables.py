@@ -59,11 +59,11 @@ def _score_caption(laid: TableLayout, smoke: bool) -> str:
     sentences = [CAPTIONS[laid.spec.centre] + (f" of n = {counts}" if counts else "")]
     if laid.splits_overlap and laid.spec.centre == "mean":
         sentences.append(OVERLAP)
-    if any(cell.bold for _, cells in laid.rows for cell in cells):
+    if any(cell.bold for cell in laid.cells):
         sentences.append(f"Bold: {describe_bold(laid.splits_overlap)}")
-    if any(cell.other_protocol for _, cells in laid.rows for cell in cells):
+    if any(cell.other_protocol for cell in laid.cells):
         sentences.append(r"\textsuperscript{\S}: of another protocol, compared with nothing")
-    if any(cell.number for _, cells in laid.rows for cell in cells):
+    if any(cell.number for cell in laid.cells):
         sentences.append(_describe_published(laid))
     return _caption(laid, sentences, smoke)
 
@@ -118,46 +118,36 @@ def _format_score(cell: Cell, laid: TableLayout) -> str:
     """``mean \\pm SE`` for an S column, bold where the report has it so; ``{--}`` where nothing was
     run."""
     estimate = cell.centre(laid.spec)
-    digits = laid.spec.digits
     if estimate is None or not math.isfinite(estimate[0]):
         return "{--}"
-    centre, spread = estimate
-    text = (
-        f"{centre:.{digits}f}"
-        if spread is None
-        else f"{centre:.{digits}f} \\pm {spread:.{digits}f}"
-    )
+    text = _format_number(*estimate, laid.spec.digits)
     text = f"\\bfseries {text}" if cell.bold else text
     return f"{text} {{\\textsuperscript{{\\S}}}}" if cell.other_protocol else text
 
 
 def _format_published(cell: Cell, digits: int) -> str:
     number = cell.number
-    if number is None or number.mean is None:
-        return "{--}"
-    return f"{number.mean:.{digits}f}" + (
-        f" \\pm {number.se:.{digits}f}" if number.se is not None else ""
-    )
+    return "{--}" if number is None else _format_number(number.mean, number.se, digits)
+
+
+def _format_number(centre: float, spread: float | None, digits: int) -> str:
+    """A number of an S column, with its spread if there is one."""
+    return f"{centre:.{digits}f}" + ("" if spread is None else f" \\pm {spread:.{digits}f}")
 
 
 def paired_table(laid: TableLayout, name: str, reference: str, smoke: bool = False) -> str:
     """A ``table`` with a line for each row and column compared with the reference row: difference,
     its SE, number of pairs, p, and p after Holm's correction; empty: nothing is compared."""
-    compared = [
-        (row, cell)
-        for row, cells in laid.rows
-        for cell in cells
-        if cell.against is not None and cell.against.n > 1
-    ]
+    compared = [cell for cell in laid.cells if cell.against is not None and cell.against.n > 1]
     if not compared:
         return ""
     several = len(laid.columns) > 1
-    columns = [label_column([row.name for row, _ in compared])]
+    columns = [label_column([cell.row.name for cell in compared])]
     columns += [label_column(laid.columns)] if several else []
     key = laid.spec.columns
     names = ["row", key.split(".")[-1] if isinstance(key, str) else "column"]
     headings = [latex(name) for name in names[: 1 + several]]
-    differences = [cell.against.difference for _, cell in compared if cell.against]
+    differences = [cell.against.difference for cell in compared if cell.against]
     whole = max(len(f"{abs(difference):.0f}") for difference in differences)
     digits = laid.spec.digits + 1
     columns += [f"S[table-format=-{whole}.{digits}]", f"S[table-format={whole}.{digits}]"]
@@ -165,7 +155,8 @@ def paired_table(laid: TableLayout, name: str, reference: str, smoke: bool = Fal
     headings += ["{difference}", "{SE}", "$n$", "$p$", r"$p_\mathrm{Holm}$"]
     body: list[str] = []
     previous = None
-    for row, cell in compared:
+    for cell in compared:
+        row = cell.row
         body += [r"\addlinespace"] if several and previous not in (None, row) else []
         head = [latex(row.name) if row != previous else ""]
         head += [latex(cell.column)] if several else []

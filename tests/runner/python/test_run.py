@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import subprocess
@@ -16,7 +15,6 @@ import torch
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from support.runs.configured import repeatable
 
 from components.errors import NumericalError
@@ -25,7 +23,6 @@ from runner import CONF, ConfigError, RunFailure, load, run
 from runner.commands import app
 from runner.compose.overrides import compose
 from runner.execution import duties, execute
-from runner.python.words import words_of
 from runner.record.facts import read
 from runner.tracking import handover
 
@@ -41,41 +38,18 @@ def elsewhere(tmp_path, monkeypatch):
     return tmp_path
 
 
+def run_python(code, **keys):
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **keys)
+
+
 def test_importing_it_costs_nothing():
     code = "import runner, sys, json; print(json.dumps([m for m in ('torch', 'pandas', 'hydra', 'yaml') if m in sys.modules]))"
-    done = subprocess.run(
-        [sys.executable, "-c", code + "; runner.run"], capture_output=True, text=True, timeout=60
-    )
+    done = run_python(code + "; runner.run")
     assert json.loads(done.stdout) == [], done.stderr
     assert done.returncode == 0
     with pytest.raises(ImportError, match="nothing_such"):
         exec("from runner import nothing_such")
-
-
-@pytest.mark.parametrize(
-    ("keys", "words"),
-    [
-        ({"steps": 100, "seed": np.int64(3)}, ["steps=100", "seed=3"]),
-        ({"model": "bnn"}, ["model=bnn"]),
-        ({"model": {"widths": [50], "name": "bnn"}}, ["model=bnn", "model.widths=[50]"]),
-        (
-            {"inference": {"attacker": {"name": "pgd", "steps": 7}}},
-            ["inference.attacker=pgd", "inference.attacker.steps=7"],
-        ),
-        (
-            {"smoke": True, "debug": None, "x": 1e-5, "y": math.inf},
-            ["smoke=true", "debug=null", "x=1e-05", "y=inf"],
-        ),
-        ({"m": [{"name": "pgd", "eps": (0.1,)}]}, ["m=[{name:pgd,eps:[0.1]}]"]),
-        ({"a": "true", "b": "3", "c": "it's, {so}", "d": "", "e": "a b\\"}, None),
-    ],
-)
-def test_keywords_are_the_words_of_a_command_line(keys, words):
-    found = words_of(keys)
-    assert words is None or found == words
-    parsed = [OverridesParser.create().parse_override(word) for word in found]
-    if words is None:
-        assert {o.key_or_group: o.value() for o in parsed} == keys
 
 
 def test_either_has_done_it_for_both(capsys):
@@ -126,20 +100,18 @@ def test_whose_prediction_is_said_where_several_were_learnt_side_by_side():
     assert not torch.allclose(
         theirs.mean, both.predict(x, replicate=0, variant="1").mean, rtol=1e-4
     )
-    for whose, said in (
-        ({}, "replicate=None: several were learnt side by side; say which, from 0 to 1"),
-        ({"replicate": 2}, "replicate=2: several"),
-        ({"replicate": 0}, "variant=None: several were learnt side by side; say which of 0.25, 1"),
-    ):
-        with pytest.raises(ConfigError, match=said):
-            both.predict(x, **whose)
-    with pytest.raises(ConfigError, match="variant=1: the run has one posterior"):
-        one.predict(x, replicate=0, variant="1")
     alone = run("cavi_probit", **KEYS)
-    with pytest.raises(
-        ConfigError, match="replicate=3: that of the last replicate alone is kept, 0"
+    several = "several were learnt side by side; say which"
+    for result, asked, message in (
+        (both, {}, f"replicate=None: {several}, from 0 to 1"),
+        (both, {"replicate": 2}, "replicate=2: several"),
+        (both, {"replicate": 0}, f"variant=None: {several} of 0.25, 1"),
+        (one, {"replicate": 0, "variant": "1"}, "variant=1: the run has one posterior"),
+        (alone, {"replicate": 3}, "replicate=3: that of the last replicate alone is kept, 0"),
     ):
-        alone.predict(alone.problem.test.x, replicate=3)
+        inputs = alone.problem.test.x if result is alone else x
+        with pytest.raises(ConfigError, match=message):
+            result.predict(inputs, **asked)
 
 
 def test_the_process_is_left_as_it_was(monkeypatch):
@@ -179,55 +151,49 @@ assert (ConfigLoaderImpl.load_configuration, ConfigLoaderImpl._apply_overrides_t
 print(OmegaConf.create({"home": "${oc.env:HOME}"}).home)
 """
     environment = os.environ | {"HOME": "/somewhere"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
-    )
-    said = [
+    done = run_python(code, env=environment)
+    printed = [
         "seed=-1: out of range, must be ≥ 0",
         "sead: unknown key, did you mean seed?",
         "/somewhere",
     ]
-    assert done.stdout.splitlines() == said, done.stderr
+    assert done.stdout.splitlines() == printed, done.stderr
 
 
 @pytest.mark.parametrize(
-    ("given", "keys", "said"),
+    ("words", "keys", "message"),
     [
         (
-            ["cavi_probitt"],
+            "cavi_probitt",
             {},
             "experiment=cavi_probitt: no such experiment, did you mean cavi_probit?",
         ),
         (
-            ["cavi_probit"],
+            "cavi_probit",
             {"inference": {"drawz": 1}},
             "inference.drawz: unknown key, did you mean inference.draws?",
         ),
         (
-            ["cavi_probit", "seed=1,2"],
+            "cavi_probit seed=1,2",
             {},
             "seed=1,2: several values are a sweep; call run once for each",
         ),
+        ("cavi_probit -m", {}, "-m: serves sweeps of the command line; call run once for each"),
         (
-            ["cavi_probit", "-m"],
-            {},
-            "-m: serves sweeps of the command line; call run once for each",
-        ),
-        (
-            ["cavi_probit", "--cfg"],
+            "cavi_probit --cfg",
             {},
             "--cfg: a flag of the command line; of these run knows --config-dir=… alone",
         ),
-        (["cavi_probit"], {"model": object()}, "model: object is nothing that a config holds"),
-        (["seed=3"], {}, "run: 'seed=3' is no experiment's name; give that first"),
-        (["cavi_probit"], {"inference": "kalman"}, "inference=kalman"),
-        ([], {"dataset": "binary_simulation"}, "model, inference: not chosen"),
+        ("cavi_probit", {"model": object()}, "model: object is nothing that a config holds"),
+        ("seed=3", {}, "run: 'seed=3' is no experiment's name; give that first"),
+        ("cavi_probit", {"inference": "kalman"}, "inference=kalman"),
+        ("", {"dataset": "binary_simulation"}, "model, inference: not chosen"),
     ],
 )
-def test_a_mistake_is_one_line(given, keys, said, capsys, elsewhere):
+def test_a_mistake_is_one_line(words, keys, message, capsys, elsewhere):
     with pytest.raises(ConfigError) as caught:
-        run(*given, **keys)
-    assert str(caught.value).startswith(said)
+        run(*words.split(), **keys)
+    assert str(caught.value).startswith(message)
     assert len(str(caught.value).splitlines()) <= 3
     assert capsys.readouterr() == ("", "")
     assert not list(elsewhere.iterdir())

@@ -25,42 +25,39 @@ from runner.report.comparison import (
     warnings,
 )
 
+FACTS = {
+    "state": "done", "experiment": "toy", "data": "toy-data",
+    "choice": {"dataset": "toy", "model": "m", "inference": "i", "attacker": None}, "seed": 0, "replicates": 3,
+    "smoke": False, "ended": "2024-01-01T00:00:00+00:00", "seconds": 12.3, "git": {"sha": "0123456789abcdef", "diff": ""},
+    "versions": {"python": "3.11.0", "torch": "2.13.0"}, "hardware": {"cpu": "one"}, "threads": 1,
+    "finished": {"0": {"rmse": 1.0}, "1": {"rmse": 2.0}, "2": {"rmse": 3.0}}, "result": {"rmse": [1.0, 2.0, 3.0]},
+    "error": None,
+}  # fmt: skip
+CONFIG = {
+    "seed": 0,
+    "smoke": False,
+    "model": {"name": "m", "width": 5},
+    "inference": {"name": "i", "lr": 0.1},
+}
 
-def record(
-    outputs: Path, signature: str, config: dict | None = None, lines: list | None = None, **facts
-) -> Path:
+
+def record(outputs: Path, signature: str, config=None, lines=None, **facts) -> Path:
     folder = outputs / "toy" / signature
     folder.mkdir(parents=True)
-    written = {
-        "state": "done",
-        "experiment": "toy",
-        "signature": signature,
-        "data": "toy-data",
-        "choice": {"dataset": "toy", "model": "m", "inference": "i", "attacker": None},
-        "seed": 0,
-        "replicates": 3,
-        "smoke": False,
-        "ended": "2024-01-01T00:00:00+00:00",
-        "seconds": 12.3,
-        "git": {"sha": "0123456789abcdef", "diff": ""},
-        "versions": {"python": "3.11.0", "torch": "2.13.0"},
-        "hardware": {"cpu": "one"},
-        "threads": 1,
-        "finished": {"0": {"rmse": 1.0}, "1": {"rmse": 2.0}, "2": {"rmse": 3.0}},
-        "result": {"rmse": [1.0, 2.0, 3.0]},
-        "error": None,
-    } | facts
+    written = FACTS | {"signature": signature} | facts
     (folder / "run.json").write_text(json.dumps(written))
-    base = {
-        "seed": 0,
-        "smoke": False,
-        "model": {"name": "m", "width": 5},
-        "inference": {"name": "i", "lr": 0.1},
-    }
-    (folder / "config.yaml").write_text(yaml.safe_dump(base | (config or {})))
+    (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG | (config or {})))
     if lines is not None:
         (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
+
+
+def se(values):
+    return statistics.stdev(values) / len(values) ** 0.5
+
+
+def run_compare(outputs, *words):
+    assert main(["compare", *words, "--output-dir", str(outputs)]) == 0
 
 
 def test_only_what_differs_is_shown_and_absent_keys_are_marked(tmp_path):
@@ -87,7 +84,7 @@ def test_failed_checks_are_said_of_each_run(tmp_path, capsys):
     record(tmp_path, "aaaa", checks={"0": checked(True, True), "1": checked(True, False)})
     record(tmp_path, "bbbb", checks={"0": checked(True, None)})
     record(tmp_path, "cccc")  # of before
-    assert main(["compare", "aaaa", "bbbb", "cccc", "--output-dir", str(tmp_path)]) == 0
+    run_compare(tmp_path, "aaaa", "bbbb", "cccc")
     shown = capsys.readouterr()
     assert "run\tchecks\t1 of 2 failed: check 1\t1 passed, 1 not checked\t—" in shown.out
     assert (
@@ -98,31 +95,22 @@ def test_failed_checks_are_said_of_each_run(tmp_path, capsys):
 
 
 def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_path):
-    a = load(
-        record(
-            tmp_path, "aaaa", result={"rmse/joint 1": [5.0], "rmse": [1.0, 2.0, 6.0], "nlpp": [0.5]}
-        )
-    )
-    b = load(record(tmp_path, "bbbb", result={"rmse": [2.0, 2.5, 8.0], "accuracy": [1.0]}))
-    rows = {
-        row[0]: row[1:] + apart[1:]
-        for row, apart in zip(result_rows([a, b]), difference_rows([a, b]), strict=True)
-    }
+    own = {"rmse/joint 1": [5.0], "rmse": [1.0, 2.0, 6.0], "nlpp": [0.5]}
+    other = {"rmse": [2.0, 2.5, 8.0], "accuracy": [1.0]}
+    runs = [load(record(tmp_path, name, result=r)) for name, r in (("aaaa", own), ("bbbb", other))]
+    pairs = zip(result_rows(runs), difference_rows(runs), strict=True)
+    rows = {row[0]: row[1:] + apart[1:] for row, apart in pairs}
     assert list(rows) == ["rmse", "nlpp", "accuracy", "rmse/joint 1"]
-    se = statistics.stdev([1.0, 2.0, 6.0]) / 3**0.5
-    assert rows["rmse"][0] == f"3 ± {se:.4g} (n=3)"
     change = [1.0, 0.5, 2.0]
-    assert (
-        rows["rmse"][2]
-        == f"{statistics.mean(change):.4g} ± {statistics.stdev(change) / 3**0.5:.4g} (paired)"
-    )
+    expected = f"{statistics.mean(change):.4g} ± {se(change):.4g} (paired)"
+    assert (rows["rmse"][0], rows["rmse"][2]) == (f"3 ± {se(own['rmse']):.4g} (n=3)", expected)
     assert rows["nlpp"] == ["0.5", "—", "—"]
 
 
 def test_without_common_seed_the_difference_is_not_paired():
     a, b = [1.0, 2.0, 6.0], [2.0, 2.5, 8.0]
-    se = math.hypot(statistics.stdev(a) / 3**0.5, statistics.stdev(b) / 3**0.5)
-    assert difference(a, b, paired=False) == f"{statistics.mean(b) - 3:.4g} ± {se:.4g}"
+    spread = math.hypot(se(a), se(b))
+    assert difference(a, b, paired=False) == f"{statistics.mean(b) - 3:.4g} ± {spread:.4g}"
     assert difference([1.0], [2.5], paired=True) == "1.5"
 
 
@@ -146,38 +134,30 @@ def test_every_run_is_tested_against_the_first_with_p_corrected_for_their_number
     assert apart[2] == f"-1 ± {math.hypot(se(base), se(base[:4])):.4g}", (
         "of other length: not paired"
     )
-    assert main(["compare", *results, "--output-dir", str(tmp_path)]) == 0
+    run_compare(tmp_path, *results)
     assert (
         "less aaaa\trmse\t0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)" in capsys.readouterr().out
     )
 
 
-def se(values):
-    return statistics.stdev(values) / len(values) ** 0.5
+def evaluate(step, replicate, phase="evaluation", **metrics):
+    where = {"step": step, "replicate": replicate, "time": 1, "phase": phase}
+    return where | {"metrics": metrics}
 
 
 def test_an_unfinished_run_shows_its_last_evaluation(tmp_path):
     lines = [
-        {"step": 10, "replicate": 0, "time": 1, "phase": "evaluation", "metrics": {"rmse": 9.0}},
-        {"step": 20, "replicate": 0, "time": 2, "phase": "final", "metrics": {"rmse": 4.0}},
-        {"step": 10, "replicate": 1, "time": 3, "phase": "evaluation", "metrics": {"rmse": 5.0}},
-        {"step": 12, "replicate": 1, "time": 3, "phase": "train", "metrics": {"loss": 1.0}},
+        evaluate(10, 0, rmse=9.0),
+        evaluate(20, 0, "final", rmse=4.0),
+        evaluate(10, 1, rmse=5.0),
+        evaluate(12, 1, "train", loss=1.0),
     ]
     run = load(record(tmp_path, "aaaa", state="interrupted", result={}, lines=lines))
     assert (run.result, run.step) == ({"rmse": [4.0, 5.0]}, 10)
     assert warnings([run]) == ["aaaa is interrupted: shown is its evaluation at step 10"]
-    together = [
-        {
-            "step": 10,
-            "replicate": 0,
-            "time": 1,
-            "phase": "evaluation",
-            "metrics": {"rmse": [1.0, 2.0]},
-        }
-    ]
-    assert load(record(tmp_path, "bbbb", state="running", result={}, lines=together)).result == {
-        "rmse": [1.0, 2.0]
-    }
+    lines = [evaluate(10, 0, rmse=[1.0, 2.0])]
+    together = load(record(tmp_path, "bbbb", state="running", result={}, lines=lines))
+    assert together.result == {"rmse": [1.0, 2.0]}
     nothing = load(record(tmp_path, "cccc", state="failed", result={}))
     assert warnings([nothing]) == ["cccc is failed: it has no evaluation yet"]
 
@@ -191,17 +171,18 @@ def test_other_data_and_smoke_runs_are_said_not_to_compare(tmp_path):
     assert "paired" not in result_rows([a, b])[0][-1]
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command_prints_what_differs(tmp_path, capsys):
     record(tmp_path, "aaaa1111")
-    folder = record(
-        tmp_path, "bbbb2222", config={"seed": 1}, seed=1, threads=2, versions={"torch": "2.14.0"}
-    )
-    assert main(["compare", "aaaa", str(folder), "--output-dir", str(tmp_path)]) == 0
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert ["run", "state", "done", "done"] in lines
-    assert ["run", "threads", "1", "2"] in lines
-    assert ["run", "torch", "2.13.0", "2.14.0"] in lines
-    assert ["config", "seed", "0", "1"] in lines
+    facts = {"seed": 1, "threads": 2, "versions": {"torch": "2.14.0"}}
+    folder = record(tmp_path, "bbbb2222", config={"seed": 1}, **facts)
+    run_compare(tmp_path, "aaaa", str(folder))
+    lines = [tuple(line.split("\t")) for line in capsys.readouterr().out.splitlines()]
+    assert {
+        ("run", "state", "done", "done"),
+        ("run", "threads", "1", "2"),
+        ("run", "torch", "2.13.0", "2.14.0"),
+        ("config", "seed", "0", "1"),
+    } <= set(lines)
     assert not any(line[1] == "processor" for line in lines)
 
 
@@ -217,22 +198,23 @@ def test_models_with_an_evidence_have_posterior_probabilities(tmp_path, capsys):
     assert second.startswith("0.475 ±")
     assert third == "—"
     assert evidence_rows(runs[1:]) == []
-    assert main(["compare", "a1", "b2", "--output-dir", str(tmp_path)]) == 0
+    run_compare(tmp_path, "a1", "b2")
     assert "evidence\tp(model | y)\t0.525" in capsys.readouterr().out
 
 
-def test_mistakes(tmp_path):
-    record(tmp_path, "aaaa1111")
-    damaged = record(tmp_path, "bbbb2222")
-    (damaged / "run.json").write_text('{"state"')
-    where = ["--output-dir", str(tmp_path)]
-    for names, message in (
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
         (["aaaa"], "give two runs or more, not 1"),
         (["aaaa", "zzzz"], "zzzz: no such run"),
         (["aaaa", "bbbb"], "damaged"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            main(["compare", *names, *where])
+    ],
+)
+def test_runs_that_cannot_be_compared_are_named(tmp_path, names, message):
+    record(tmp_path, "aaaa1111")
+    (record(tmp_path, "bbbb2222") / "run.json").write_text('{"state"')
+    with pytest.raises(ConfigError, match=message):
+        run_compare(tmp_path, *names)
 
 
 def test_it_needs_no_torch(tmp_path):
