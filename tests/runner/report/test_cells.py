@@ -184,13 +184,7 @@ def test_earlier_scores_complete_an_interrupted_run(study):
 
 
 def test_distances_are_from_the_gold_row_by_replicate(study):
-    table = {
-        "name": "far",
-        "title": "Distance",
-        "columns": "dataset.n_train",
-        "metric": "distance",
-        "better": "lower",
-    }
+    table = STUDY.tables[0].model_dump() | {"metric": "distance", "published": None}
     near = redefine(study, gold=IRF, tables=[table], figures=[])
     for experiment, shift in (("a", 3.0), ("c", 1.0), ("d", 0.0)):
         folder = record(near, experiment, 100, [0.0] * 3)

@@ -11,6 +11,7 @@ from components.figures.samples.evolution import evolution
 from components.figures.style import PALETTE
 from components.figures.supervised.learning_curve import learning_curve
 from components.series.figures.spread import spread
+from runner.report.figures import traces
 from runner.report.figures.charts import to_chart
 from runner.report.figures.picture import mark_smoke
 from runner.report.figures.traces import FEWEST, LONGEST, plain
@@ -94,13 +95,15 @@ def test_evolutions_name_methods_replicates_and_the_exact_value():
     assert chart["data"][-1]["x"] == [0.0, 2.0]
 
 
-def test_long_lines_are_thinned_and_keep_their_ends():
-    few = to_chart(evolution(make_evolution(1000), {}))["data"][0]
-    assert len(few["x"]) == LONGEST
-    assert (few["x"][0], few["x"][-1]) == (0, 999)
-    table = pd.concat(make_evolution(50).assign(replicate=str(r)) for r in range(1200))
-    table = table.drop_duplicates(["method", "replicate", "step"])
-    assert len(to_chart(evolution(table, {}))["data"][0]["x"]) == FEWEST
+def test_long_lines_are_thinned_and_keep_their_ends(monkeypatch):
+    long = to_chart(evolution(make_evolution(1000), {}))["data"][0]
+    assert len(long["x"]) == LONGEST
+    assert (long["x"][0], long["x"][-1]) == (0, 999)
+    monkeypatch.setattr(traces, "MOST_POINTS", 100)  # of four lines
+    short = to_chart(evolution(make_evolution(1000), {}))["data"][0]
+    assert len(short["x"]) == 100 // 4
+    monkeypatch.setattr(traces, "MOST_POINTS", 4)
+    assert len(to_chart(evolution(make_evolution(50), {}))["data"][0]["x"]) == FEWEST
 
 
 def test_bands_are_areas_under_their_mean():

@@ -72,11 +72,11 @@ def test_replicates_left_out_are_in_the_verdict():
 
 @pytest.mark.parametrize(
     ("text", "uncertainty"),
-    [("0.89(0.0)", 0.005), ("0.89(0.00)", 0.005), ("0.15(0.1)", 0.1), ("0.9", 0.05)],
+    [("0.89(0.0)", 0.005), ("0.89(0.00)", 0.005), ("-0.15(0.1)", 0.1), ("0.9", 0.05)],
 )
 def test_a_standard_error_printed_as_zero_counts_as_the_rounding(text, uncertainty):
     number = parse(text)
-    assert number.text == text
+    assert (number.text, number.mean) == (text, float(text.partition("(")[0]))
     assert number.uncertainty == pytest.approx(uncertainty)
     ours = Summary(number.mean + 1.9 * uncertainty, 0.0, 5)
     assert judge(number, ours, "higher").word == "agrees"
