@@ -3,13 +3,11 @@
 It is defined in ``conf/study/*.yaml``.
 
 rows     one per line of the table: a model under a preset (experiment and overrides)
-grid     keys and values; every combination is run for each row
-         (seed: pooled, others: columns)
+grid     keys and values, each combination run for each row (seed: pooled, others: columns)
 problems names and overrides: values of the grid key ``problem``
 tables   layouts, each with the published table it is compared with; columns are
          values of a grid key, or metrics by name
-figures  learning curves; with ``kind: cost`` scores against seconds, steps or gradient
-         evaluations
+figures  learning curves; with ``kind: cost`` scores against seconds, steps or gradients
 evolutions  metrics from evaluation to evaluation, a line for each replicate or a band
             of them all
 spreads  scores of every replicate, a violin or a box for each row
@@ -132,13 +130,8 @@ class StudyDefinition(StrictModel):
 def _find_problems(study: StudyDefinition) -> Iterator[str]:
     """Messages about what is wrong in a study."""
     names = [row.name for row in study.rows]
-    labels = [row.label for row in study.rows]
     for row in study.rows:
-        grid = study.grid if row.grid is None else row.grid
-        for key, values in row.cells.items():
-            for value in values:
-                if value not in grid.get(key, []):
-                    yield f"row {row.name}: cells has {key}={value}, which is not in its grid"
+        yield from _find_in_row(study, row)
         if names.count(row.name) > 1:
             yield f"rows: {row.name} occurs twice"
     for key, name in (("reference", study.reference), ("gold", study.gold)):
@@ -152,6 +145,19 @@ def _find_problems(study: StudyDefinition) -> Iterator[str]:
             yield from _unknown(f"figure {spread.name}: {name} is in no table", name, metrics)
     for ranks in study.ranks:
         yield from _find_in_ranks(study, ranks)
+    yield from _find_in_figures(study, names)
+
+
+def _find_in_row(study: StudyDefinition, row: Row) -> Iterator[str]:
+    grid = study.grid if row.grid is None else row.grid
+    for key, values in row.cells.items():
+        for value in values:
+            if value not in grid.get(key, []):
+                yield f"row {row.name}: cells has {key}={value}, which is not in its grid"
+
+
+def _find_in_figures(study: StudyDefinition, names: list[str]) -> Iterator[str]:
+    labels = [row.label for row in study.rows]
     for figure in study.all_figures:
         for name in figure.rows or []:
             if name not in labels:
