@@ -133,7 +133,8 @@ def refuse_foreign_places(cfg: DictConfig, given: set[str]) -> None:
             raise ConfigError(
                 f"{path}={value}: a config sets no variable of the environment; set it where you start runner"
             )
-        if value != HYDRA_PLACES.get(path, value) and path not in given:
+        is_moved = path in HYDRA_PLACES and value != HYDRA_PLACES[path]
+        if is_moved and path not in given:
             raise ConfigError(
                 f"{path}={value}: a config says nothing of Hydra's own files; set output_dir=…"
             )
