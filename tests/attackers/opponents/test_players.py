@@ -185,7 +185,7 @@ def test_a_learner_is_the_decision_maker_on_the_other_side():
     room = friend_or_foe(3, 40)
     agent = component("inference", "q_learning", epsilon=0.2)
     room.attacker = component("attacker", "learner", agent=agent)
-    state, _ = play(room, component("inference", "q_learning", epsilon=1.0))
+    state, _ = play(room, component("inference", "q_learning", epsilon=1.0), tensors=True)
     mine = Streams(0)
     mine_u = [torch.rand(3, 1, generator=mine.noise, dtype=F64)[:, 0].tolist() for _ in range(40)]
     his = [torch.rand(3, 1, generator=mine.attack, dtype=F64)[:, 0].tolist() for _ in range(40)]

@@ -1,52 +1,42 @@
+import numpy as np
 import pytest
 import torch
 from scipy import integrate
-from support.runs.configured import component
+from support.runs.configured import component, generator
 from support.small.small_games import (
     Stationary,
-    draws,
+    assert_near,
     friend_or_foe,
     greedy,
-    invert,
+    literal_moves,
     mean_and_se,
     play,
     three_states,
 )
 from torch.nn.functional import one_hot
 
-from components.games.agents.fictitious_play import count, expected_values, mean_forecast
+from components.games.agents.fictitious_play import count, mean_forecast
 
 
 @pytest.mark.parametrize("forget", [1.0, 0.8])
 def test_updates_are_equations_4_2_and_4_3_and_algorithm_4_4(forget):
     game = three_states(replicates=3, episodes=60)
     state, posterior = play(game, component("inference", "fpq_learning", forget=forget))
-    uniforms, threats = draws(game)
-    alpha, gamma, epsilon = 0.1, 0.8, 0.1
     for i in range(3):
-        q = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]
-        counts = [[1.0] * 3 for _ in range(3)]
+        q = np.zeros((3, 2, 3))
+        counts = np.ones((3, 3))
 
-        def psi(s, q=q, counts=counts):  # eq. (4.3)
-            return [
-                sum(q[s][a][b] * counts[s][b] / sum(counts[s]) for b in range(3)) for a in range(2)
-            ]
+        def psi(s, q=q, counts=counts):
+            return q[s] @ (counts[s] / counts[s].sum())  # eq. (4.3)
 
-        s = 0
-        for t in range(60):
-            a, b = invert(greedy(psi(s), epsilon), uniforms[t][i]), threats[t][i]
-            r, s_next = (
-                float(game.environment.reward_a[s, a, b]),
-                int(game.environment.transition[s, a, b]),
-            )
-            counts[s] = [forget * c for c in counts[s]]  # Algorithm 4.4, line 3
-            counts[s][b] += 1  # line 5
+        for s, a, b, r, _, s_next in literal_moves(game, i, lambda s, psi=psi: greedy(psi(s), 0.1)):
+            counts[s] *= forget  # Algorithm 4.4, line 3
+            counts[s, b] += 1  # line 5
             # eq. (4.2)
-            q[s][a][b] = (1 - alpha) * q[s][a][b] + alpha * (r + gamma * max(psi(s_next)))
-            s = s_next
-        torch.testing.assert_close(state.mind.q.values[i], torch.tensor(q, dtype=torch.float64))
-        torch.testing.assert_close(state.mind.counts[i], torch.tensor(counts, dtype=torch.float64))
-        torch.testing.assert_close(posterior.values[i], torch.tensor(psi(s), dtype=torch.float64))
+            q[s, a, b] = 0.9 * q[s, a, b] + 0.1 * (r + 0.8 * max(psi(s_next)))
+        assert_near(state.mind.q.values[i], q)
+        assert_near(state.mind.counts[i], counts)
+        assert_near(posterior.values[i], psi(s_next))
 
 
 def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior():
@@ -71,35 +61,22 @@ def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior(
 
 
 def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
-    generator = torch.Generator().manual_seed(0)
-    seen = torch.randint(0, 3, (40,), generator=generator)
-    counts, s, forget = (
-        torch.ones(1, 1, 3, dtype=torch.float64),
-        torch.zeros(1, dtype=torch.long),
-        0.8,
-    )
+    seen = torch.randint(0, 3, (40,), generator=generator(0))
+    counts = torch.ones(1, 1, 3, dtype=torch.float64)
+    forget = 0.8
     for b in seen:
-        count(counts, s, one_hot(b[None], 3).double(), forget)
-    expected = [
-        forget**40 + sum(forget ** (39 - t) for t in range(40) if seen[t] == b) for b in range(3)
-    ]
-    torch.testing.assert_close(counts[0, 0], torch.tensor(expected, dtype=torch.float64))
-    assert float(counts.sum()) == pytest.approx(
-        1 / (1 - forget), rel=1e-3
-    )  # "just the last 1/(1 − λ) opponent actions"
+        count(counts, torch.tensor([0]), one_hot(b[None], 3).double(), forget)
+    ages = torch.arange(39, -1, -1)
+    expected = forget**40 + (forget ** ages.double()) @ one_hot(seen, 3).double()
+    assert_near(counts[0, 0], expected)
+    # "just the last 1/(1 − λ) opponent actions"
+    assert float(counts.sum()) == pytest.approx(1 / (1 - forget), rel=1e-3)
 
 
 def test_only_the_visited_state_forgets():
     counts = torch.ones(1, 2, 2, dtype=torch.float64)
     count(counts, torch.tensor([1]), one_hot(torch.tensor([0]), 2).double(), forget=0.5)
     assert counts.tolist() == [[[1.0, 1.0], [1.5, 0.5]]]
-
-
-def test_expected_values_are_a_sum_over_threats():
-    q, forecast = torch.randn(5, 2, 3, dtype=torch.float64), torch.rand(5, 3, dtype=torch.float64)
-    torch.testing.assert_close(
-        expected_values(q, forecast), torch.einsum("rab,rb->ra", q, forecast)
-    )
 
 
 def test_a_stationary_opponent_is_best_responded():

@@ -1,14 +1,14 @@
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from support.runs.configured import component
 from support.small.small_games import (
-    draws,
-    expectation,
+    assert_near,
     friend_or_foe,
     greedy,
-    invert,
+    literal_moves,
     mean_and_se,
     play,
     three_states,
@@ -19,41 +19,29 @@ def test_update_is_algorithm_4_1():
     game = three_states(replicates=3, episodes=60)
     rates = {"alpha": 0.1, "alpha_opponent": 0.2, "epsilon": 0.1, "epsilon_opponent": 0.3}
     state, posterior = play(game, component("inference", "level_k", **rates))
-    uniforms, threats = draws(game)
-    gamma = 0.8
     for i in range(3):
-        q2 = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]  # Q₂(s, a, b)
-        q1 = [[[0.0] * 2 for _ in range(3)] for _ in range(3)]  # Q̂₁(s, b, a)
-        counts = [[1.0] * 2 for _ in range(3)]  # of her actions, as he would count them
+        q2 = np.zeros((3, 2, 3))  # Q₂(s, a, b)
+        q1 = np.zeros((3, 3, 2))  # Q̂₁(s, b, a)
+        counts = np.ones((3, 2))  # of the agent's actions, as the opponent would count them
 
         def p_b(s, counts=counts):
-            return [c / sum(counts[s]) for c in counts[s]]
+            return counts[s] / counts[s].sum()
 
-        def p_a(s, q1=q1, p_b=p_b):  # line 3, at the state asked for
-            return greedy(expectation(q1[s], p_b(s)), 0.3)
+        def p_a(s, q1=q1, p_b=p_b):  # line 3, at the requested state
+            return greedy(q1[s] @ p_b(s), 0.3)
 
-        s = 0
-        for t in range(60):
-            psi = expectation(q2[s], p_a(s))  # eq. (4.3)
-            a, b = invert(greedy(psi, 0.1), uniforms[t][i]), threats[t][i]
-            r_a, r_b = (
-                float(game.environment.reward_a[s, a, b]),
-                float(game.environment.reward_b[s, a, b, 0]),
-            )
-            s_next = int(game.environment.transition[s, a, b])  # line 1
-            counts[s][a] += 1
+        def policy(s, q2=q2, p_a=p_a):
+            return greedy(q2[s] @ p_a(s), 0.1)  # eq. (4.3)
+
+        for s, a, b, r_a, r_b, s_next in literal_moves(game, i, policy):  # line 1
+            counts[s, a] += 1
             # line 2
-            q1[s][b][a] = 0.8 * q1[s][b][a] + 0.2 * (
-                r_b + gamma * max(expectation(q1[s_next], p_b(s_next)))
-            )
+            q1[s, b, a] = 0.8 * q1[s, b, a] + 0.2 * (r_b + 0.8 * max(q1[s_next] @ p_b(s_next)))
             # line 4
-            q2[s][a][b] = 0.9 * q2[s][a][b] + 0.1 * (
-                r_a + gamma * max(expectation(q2[s_next], p_a(s_next)))
-            )
-            s = s_next
-        torch.testing.assert_close(state.mind.q[0].values[i], torch.tensor(q1, dtype=torch.float64))
-        torch.testing.assert_close(state.mind.q[1].values[i], torch.tensor(q2, dtype=torch.float64))
-        torch.testing.assert_close(posterior.forecast[i], torch.tensor(p_a(s), dtype=torch.float64))
+            q2[s, a, b] = 0.9 * q2[s, a, b] + 0.1 * (r_a + 0.8 * max(q2[s_next] @ p_a(s_next)))
+        assert_near(state.mind.q[0].values[i], q1)
+        assert_near(state.mind.q[1].values[i], q2)
+        assert_near(posterior.forecast[i], p_a(s_next))
 
 
 @pytest.mark.parametrize("forget", [1.0, 0.8])

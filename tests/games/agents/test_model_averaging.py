@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import numpy as np
 import pytest
 import torch
 from support.runs.configured import component
-from support.small.small_games import friend_or_foe, mean_and_se, play, three_states
+from support.small.small_games import (
+    assert_near,
+    friend_or_foe,
+    game_of,
+    mean_and_se,
+    play,
+    three_states,
+)
 
-from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError
 from components.games.agents.model_averaging import ModelAveraging
-from runner.execution.rng import Streams
 
 
 def averaging(**changes) -> ModelAveraging:
@@ -20,10 +24,9 @@ def averaging(**changes) -> ModelAveraging:
 
 
 def duel(level, replicates, episodes, **changes):
+    agent = component("inference", "level_k", level=level)
     game = friend_or_foe(replicates, episodes)
-    game.attacker = component(
-        "attacker", "learner", agent=component("inference", "level_k", level=level)
-    )
+    game.attacker = component("attacker", "learner", agent=agent)
     return play(game, averaging(**changes))
 
 
@@ -44,34 +47,26 @@ def play_noted(game, method):
     return state, posterior, seen
 
 
-def test_beliefs_are_counts_of_who_alone_was_right():
-    state, posterior, seen = play_noted(three_states(4, 60), averaging())
+@pytest.mark.parametrize(
+    ("counted", "prior"),
+    [("sole", [1.0, 1.0]), ("right", [3.0, 1.0]), ("right_or_all", [3.0, 1.0])],
+)
+def test_beliefs_are_counts_of_correct_models(counted, prior):
+    """Algorithm 4.2 as printed counts every model that was correct; ``sole`` one that alone was,
+    ``right_or_all`` all models where none was."""
+    method = averaging(counted=counted, prior_of_models=prior)
+    state, posterior, seen = play_noted(three_states(4, 60), method)
     for r in range(4):
-        counts = [1.0, 1.0]
+        counts = np.array(prior)
         for guesses, b in seen:
-            right = [int(guesses[r, i]) == int(b[r]) for i in range(2)]
-            if sum(right) == 1:
-                counts[right.index(True)] += 1
-        assert state.mind.right[r].tolist() == counts
-        assert float(posterior.beliefs["belief/level_1"][r]) == pytest.approx(
-            counts[0] / sum(counts)
-        )
-
-
-@pytest.mark.parametrize("counted", ["right", "right_or_all"])
-def test_algorithm_4_2_as_printed_counts_every_model_that_was_right(counted):
-    """From p(M_i) ∝ (3, 1); where none was right nothing is counted, or all are."""
-    method = averaging(counted=counted, prior_of_models=[3.0, 1.0])
-    state, _, seen = play_noted(three_states(4, 60), method)
-    for r in range(4):
-        counts = [3.0, 1.0]
-        for guesses, b in seen:
-            right = [int(guesses[r, i]) == int(b[r]) for i in range(2)]
-            if counted == "right_or_all" and not any(right):
-                right = [True, True]
-            counts = [n + hit for n, hit in zip(counts, right, strict=True)]
-        assert state.mind.right[r].tolist() == counts
-    assert "counted=" in str(method.unsupported_option())
+            right = guesses[r].numpy() == int(b[r])
+            if counted == "right_or_all" and not right.any():
+                right[:] = True
+            if counted != "sole" or right.sum() == 1:
+                counts += right
+        assert state.mind.right[r].tolist() == counts.tolist()
+        belief = float(posterior.beliefs["belief/level_1"][r])
+        assert belief == pytest.approx(counts[0] / counts.sum())
 
 
 def test_priors_of_another_length_are_refused():
@@ -93,18 +88,15 @@ def test_predictions_are_draws_from_each_model():
         assert bool((shares.mean(0).abs() < 4 * shares.std(0) / 2000**0.5 + 1e-9).all())
 
 
-def test_values_are_averages_of_what_each_type_is_worth():
+def test_values_are_averages_over_types():
     state, posterior = play(three_states(3, 30), averaging())
     s = state.standing.s
-    p = ModelAveraging.belief(state.mind)
-    each = [
-        t.think(m, s, 29)
-        for t, m in zip(averaging()._build_thinkers(), state.mind.types, strict=True)
-    ]
-    for r in range(3):
-        exact = [sum(float(p[r, i] * each[i][r, a]) for i in range(2)) for a in range(2)]
-        assert posterior.values[r].tolist() == pytest.approx(exact)
-    torch.testing.assert_close(posterior.forecast.sum(-1), torch.ones(3, dtype=torch.float64))
+    thinkers = zip(averaging()._build_thinkers(), state.mind.types, strict=True)
+    each = torch.stack([thinker.think(mind, s, 29) for thinker, mind in thinkers], 1)
+    assert_near(
+        posterior.values, torch.einsum("ri,ria->ra", ModelAveraging.belief(state.mind), each)
+    )
+    assert_near(posterior.forecast.sum(-1), torch.ones(3))
 
 
 def test_an_opponent_of_level_1_is_recognised():
@@ -115,9 +107,5 @@ def test_an_opponent_of_level_1_is_recognised():
 
 
 def test_several_opponents_are_too_many():
-    loaded = component("dataset", "blotto").load(
-        Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 2)
-    )
-    loaded.attacker = component("attacker", "exponential_smoother")
     with pytest.raises(ConfigMismatchError, match="one opponent thinks, here there are 2"):
-        play(loaded, averaging())
+        play(game_of("blotto", 2), averaging())

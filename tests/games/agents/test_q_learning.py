@@ -1,12 +1,13 @@
+import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import component
 from support.small.small_games import (
-    draws,
+    assert_near,
     friend_or_foe,
     greedy,
-    invert,
+    literal_moves,
     mean_and_se,
     play,
     three_states,
@@ -16,24 +17,15 @@ from support.small.small_games import (
 def test_update_is_equation_4_1():
     game = three_states(replicates=4, episodes=60)
     state, posterior = play(game, component("inference", "q_learning"))
-    uniforms, threats = draws(game)
-    alpha, gamma, epsilon = 0.1, 0.8, 0.1
     for i in range(4):
-        q = [[0.0, 0.0] for _ in range(3)]
-        s = 0
-        for t in range(60):
-            a, b = invert(greedy(q[s], epsilon), uniforms[t][i]), threats[t][i]
-            r, s_next = (
-                float(game.environment.reward_a[s, a, b]),
-                int(game.environment.transition[s, a, b]),
-            )
-            q[s][a] = (1 - alpha) * q[s][a] + alpha * (r + gamma * max(q[s_next]))  # eq. (4.1)
-            s = s_next
-            assert float(posterior.rewards[i, t]) == r
-        torch.testing.assert_close(
-            state.mind.q.values[i, :, :, 0], torch.tensor(q, dtype=torch.float64)
-        )
-        assert int(state.standing.s[i]) == s
+        q = np.zeros((3, 2))
+        rewards = []
+        for s, a, _, r, _, s_next in literal_moves(game, i, lambda s, q=q: greedy(q[s], 0.1)):
+            q[s, a] = 0.9 * q[s, a] + 0.1 * (r + 0.8 * max(q[s_next]))  # eq. (4.1)
+            rewards.append(r)
+        assert posterior.rewards[i].tolist() == rewards
+        assert_near(state.mind.q.values[i, :, :, 0], q)
+        assert int(state.standing.s[i]) == s_next
 
 
 def test_without_future_and_with_rate_one_the_table_holds_the_last_reward():

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import component
-from support.small.small_games import draws, invert, matrix_game, play, three_states
+from support.small.small_games import (
+    assert_near,
+    game_of,
+    literal_moves,
+    matrix_game,
+    play,
+    three_states,
+)
 
-from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
-from runner.execution.rng import Streams
 
 PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
 
@@ -18,47 +24,33 @@ PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
 def test_update_is_bowling_and_velosos():
     game = three_states(replicates=3, episodes=80)
     method = component("inference", "wolf_phc", delta_win=0.05, delta_lose=0.2)
-    state, posterior = play(game, method)
-    uniforms, threats = draws(game)
+    state, _ = play(game, method)
     won = 0
     for i in range(3):
-        q, pi, average, visits = ([[v] * 2 for _ in range(3)] for v in (0.0, 0.5, 0.5, 0.0))
-        s = 0
-        for t in range(80):
-            a, b = invert([0.9 * p + 0.05 for p in pi[s]], uniforms[t][i]), threats[t][i]
-            r, s_next = (
-                float(game.environment.reward_a[s, a, b]),
-                int(game.environment.transition[s, a, b]),
-            )
-            assert float(posterior.rewards[i, t]) == r
-            q[s][a] = 0.9 * q[s][a] + 0.1 * (r + 0.8 * max(q[s_next]))
-            visits[s][0] += 1
-            average[s] = [
-                m + (p - m) / visits[s][0] for m, p in zip(average[s], pi[s], strict=True)
-            ]
-            now, usual = (
-                sum(p * v for p, v in zip(ps, q[s], strict=True)) for ps in (pi[s], average[s])
-            )
-            delta = 0.05 if now > usual else 0.2
-            won += now > usual
-            best = q[s].index(max(q[s]))
-            lost = min(pi[s][1 - best], delta / (2 - 1))
-            pi[s][best], pi[s][1 - best] = pi[s][best] + lost, pi[s][1 - best] - lost
-            s = s_next
-        torch.testing.assert_close(
-            state.mind.q.values[i, :, :, 0], torch.tensor(q, dtype=torch.float64)
-        )
-        torch.testing.assert_close(state.mind.pi[i], torch.tensor(pi, dtype=torch.float64))
-        torch.testing.assert_close(
-            state.mind.average[i], torch.tensor(average, dtype=torch.float64)
-        )
-    assert 20 < won < 230  # both rules have had their say
+        q = np.zeros((3, 2))
+        pi = np.full((3, 2), 0.5)
+        average = pi.copy()
+        visits = np.zeros(3)
+        for s, a, _, r, _, s_next in literal_moves(game, i, lambda s, pi=pi: 0.9 * pi[s] + 0.05):
+            q[s, a] = 0.9 * q[s, a] + 0.1 * (r + 0.8 * max(q[s_next]))
+            visits[s] += 1
+            average[s] += (pi[s] - average[s]) / visits[s]
+            wins = pi[s] @ q[s] > average[s] @ q[s]
+            won += wins
+            best = q[s].argmax()
+            lost = min(pi[s, 1 - best], (0.05 if wins else 0.2) / (2 - 1))
+            pi[s, best] += lost
+            pi[s, 1 - best] -= lost
+        assert_near(state.mind.q.values[i, :, :, 0], q)
+        assert_near(state.mind.pi[i], pi)
+        assert_near(state.mind.average[i], average)
+    assert 20 < won < 230  # both rates were used
 
 
 def self_play(episodes, **changes):
     method = component("inference", "wolf_phc", epsilon=0.0, gamma=0.0, **changes)
-    game = matrix_game(PENNIES, replicates=30, episodes=episodes)
-    game.attacker = component("attacker", "learner", agent=method)
+    learner = component("attacker", "learner", agent=method)
+    game = matrix_game(PENNIES, replicates=30, episodes=episodes, opponent=learner)
     state, _ = play(game, method)
     return state.mind, state.standing.adversary.mind
 
@@ -86,13 +78,5 @@ def test_steps_in_the_wrong_order_and_states_without_numbers_are_refused():
         component("inference", "wolf_phc", delta_win=0.5)
     with pytest.warns(QuestionableConfigWarning, match="plain policy hill-climbing"):
         play(three_states(1, 1), component("inference", "wolf_phc", delta_win=0.01))
-    coins = component("dataset", "coin_game", size=3, moves=4, episodes=2).load(
-        Streams(0), Setting(None, torch.device("cpu"), torch.float64, 2)
-    )
-    coins.attacker = component("attacker", "fixed_policy", plays="random")
     with pytest.raises(ConfigMismatchError, match="states have no numbers here"):
-        play(
-            coins,
-            component("inference", "wolf_phc"),
-            model=component("model", "q_linear").build(coins, Streams(0)),
-        )
+        play(game_of("coin_game", 2), component("inference", "wolf_phc"), model="q_linear")

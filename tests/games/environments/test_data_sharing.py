@@ -5,35 +5,39 @@ and what welfare is made of."""
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from support.runs.configured import component
-from support.small.small_games import play
+from support.small.small_games import game_of, play
 
-from components.contracts.roles import Setting
 from components.games.equilibria.matrix_games import equilibria
-from runner.execution.rng import Streams
 
 C, D = 0, 1
 CC, CD, DC, DD = ("C", "C"), ("C", "D"), ("D", "C"), ("D", "D")
 
 
 def market(replicates=4, **keys):
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
-    return component("dataset", "data_sharing", memory=0, **keys).load(Streams(0), setting)
+    return game_of("data_sharing", replicates, **({"memory": 0} | keys))
+
+
+def taxed(rate, players=2, **keys):
+    """Rewards after tax and with the incentive [2, …, 2, k] by joint action, from the
+    environment."""
+    environment = market(players=players, **keys).environment
+    actions = torch.cartesian_prod(*[torch.arange(2)] * players)
+    a, b = actions[:, 0], actions[:, 1:]
+    outcome = environment.step(torch.zeros_like(a), a, b, torch.Generator())
+    rates = torch.full((len(a),), rate, dtype=torch.float64)
+    outcome = environment.after_tax(outcome, a, b, rates)
+    rewards = torch.cat([outcome.r_a.unsqueeze(1), outcome.r_b], 1)
+    return rewards.view(*[2] * players, players).numpy()
 
 
 def bimatrix(rate, **keys):
-    """Both players' payoffs [2, 2] after tax and with the incentive, from the environment
-    itself."""
-    environment = market(**keys).environment
-    a, b = torch.tensor([C, C, D, D]), torch.tensor([[C], [D], [C], [D]])
-    outcome = environment.step(torch.zeros(4).long(), a, b, torch.Generator())
-    outcome = environment.after_tax(outcome, a, b, torch.full((4,), rate, dtype=torch.float64))
-    return outcome.r_a.view(2, 2).numpy(), outcome.r_b.view(2, 2).numpy()
+    """Payoffs of both players [2, 2] after tax."""
+    return np.moveaxis(taxed(rate, **keys), -1, 0)
 
 
 def solved(rate, **keys):
@@ -100,16 +104,14 @@ def test_cooperation_pays_from_a_tax_of_a_third(payers):
     third."""
     for x in (0.0, 0.2, 1 / 3, 0.366, 0.5):
         hers, his = bimatrix(x, tax_on=payers)
-        assert hers[C] - hers[D] == pytest.approx([3 * x - 1] * 2)
-        assert his[:, C] - his[:, D] == pytest.approx([3 * x - 1] * 2)
+        assert hers[C] - hers[D] == pytest.approx(3 * x - 1)
+        assert his[:, C] - his[:, D] == pytest.approx(3 * x - 1)
 
 
 def advantage_of_cooperation(gamma, forgives):
     """Q*(s, C) − Q*(s, D) against a forgiving tit for tat in each state, by value iteration on the
     game's own tables [S]."""
-    environment = component("dataset", "data_sharing").load(
-        Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1)
-    ).environment  # fmt: skip
+    environment = market(memory=1).environment
     her_last = torch.tensor([C, C, D, D, C])  # in CC, CD, DC, DD, and at the start
     cooperates = forgives + (1 - forgives) * (her_last == C).double()
     p = torch.stack([cooperates, 1 - cooperates], -1)  # p(b|s) [S, B]
@@ -132,11 +134,10 @@ def test_a_citizen_turns_where_the_future_is_worth_less_than_the_temptation():
 @pytest.mark.parametrize("forgives", [0.4, 0.85])
 def test_a_learner_finds_out_on_which_side_she_is(forgives):
     """Her values, after exploration alone, have the advantage of value iteration."""
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, 20)
-    game = component("dataset", "data_sharing", episodes=800).load(Streams(0), setting)
-    game.attacker = component("attacker", "tit_for_tat", forgives=forgives)
-    her = component("inference", "fpq_learning", alpha=1.0, gamma=0.8, epsilon=1.0, forget=1.0)
-    _, posterior = play(game, her)
+    opponent = component("attacker", "tit_for_tat", forgives=forgives)
+    game = game_of("data_sharing", 20, opponent, episodes=800)
+    agent = component("inference", "fpq_learning", alpha=1.0, gamma=0.8, epsilon=1.0, forget=1.0)
+    _, posterior = play(game, agent, tensors=True)
     values = torch.stack([posterior.think(torch.full((20,), s)) for s in range(4)])  # [S, R, A]
     found = (values[..., C] - values[..., D]).mean(1)
     assert found.tolist() == pytest.approx([0.8 * (1 - forgives) * 5 - 1] * 4, abs=0.2)
@@ -161,36 +162,21 @@ def test_welfare_is_made_of_cooperation_alone(incentive):
     torch.testing.assert_close(mean - posterior.beside[-1], incentive * both)
 
 
-def taxed(players, rate, **keys):
-    """Rewards of each player after tax by joint action, {actions: [r]}, from the environment."""
-    environment = market(players=players, **keys).environment
-    actions = list(product((C, D), repeat=players))
-    a = torch.tensor([first for first, *_ in actions])
-    b = torch.tensor([others for _, *others in actions])
-    outcome = environment.step(torch.zeros(len(a)).long(), a, b, torch.Generator())
-    rates = torch.full((len(a),), rate, dtype=torch.float64)
-    outcome = environment.after_tax(outcome, a, b, rates)
-    rewards = torch.cat([outcome.r_a.unsqueeze(1), outcome.r_b], 1).tolist()
-    return dict(zip(actions, rewards, strict=True))
+PAIR = np.array([[5.0, 0.0], [6.0, 1.0]])
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 @pytest.mark.parametrize("payers", ["all", "defectors"])
 def test_k_players_meet_in_pairs_and_share_the_tax_by_one_kth(players, payers):
-    """r_i the mean of i's pairs, r̃_i = r_i − τ_i r_i + k⁻¹ Σ_j τ_j r_j, one number at a time."""
-    pair = {(C, C): 5.0, (C, D): 0.0, (D, C): 6.0, (D, D): 1.0}
-    for actions, net in taxed(players, 0.3, tax_on=payers).items():
-        rewards = [
-            sum(pair[own, other] for j, other in enumerate(actions) if j != i) / (players - 1)
-            for i, own in enumerate(actions)
-        ]
-        taxes = [
-            0.3 * r * (payers == "all" or own == D) for r, own in zip(rewards, actions, strict=True)
-        ]
-        shared = sum(taxes) / players
-        exact = [r - tax + shared for r, tax in zip(rewards, taxes, strict=True)]
-        assert net == pytest.approx(exact)
-        assert sum(net) == pytest.approx(sum(rewards))
+    """r_i the mean of i's pairs, r̃_i = r_i − τ_i r_i + k⁻¹ Σ_j τ_j r_j."""
+    net = taxed(0.3, players, tax_on=payers)
+    for actions in product((C, D), repeat=players):
+        own = np.array(actions)
+        met = PAIR[own[:, None], own]
+        rewards = (met.sum(1) - np.diag(met)) / (players - 1)
+        taxes = 0.3 * rewards * ((payers == "all") | (own == D))
+        assert net[actions] == pytest.approx(rewards - taxes + taxes.sum() / players)
+        assert net[actions].sum() == pytest.approx(rewards.sum())
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
@@ -199,13 +185,10 @@ def test_cooperation_of_k_pays_from_a_tax_of_k_over_k_plus_four(players):
     on, the most that a Gaussian regulator takes."""
     threshold = players / (players + 4)
     for rate in (threshold - 0.01, threshold, threshold + 0.01):
-        net = taxed(players, rate)
-        slope = 1 + 4 / players
-        for others in product((C, D), repeat=players - 1):
-            gain = net[(C, *others)][0] - net[(D, *others)][0]
-            assert gain == pytest.approx(slope * (rate - threshold))
-            last = net[(*others, C)][-1] - net[(*others, D)][-1]
-            assert last == pytest.approx(gain)
+        net = taxed(rate, players)
+        gain = (1 + 4 / players) * (rate - threshold)
+        assert net[C, ..., 0] - net[D, ..., 0] == pytest.approx(gain)
+        assert net[..., C, -1] - net[..., D, -1] == pytest.approx(gain)
 
 
 def test_three_players_learn_under_a_regulator():

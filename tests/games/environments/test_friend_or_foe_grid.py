@@ -4,15 +4,15 @@ value iteration."""
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from support.runs.configured import component, generator, load
 from support.small.small_games import Stationary, play
+from torch.nn.functional import one_hot
 
-from components.contracts.roles import Setting
 from components.games.agents.decision_maker import DecisionMaker
+from components.games.environments.episode import Episode
 from components.games.environments.game import Game
 from components.games.environments.transition import Transition
 from runner.execution.rng import Streams
@@ -28,22 +28,15 @@ class Room:
         self.row, self.column, self.moves = 3, 1, 0
 
     def move(self, a: str, hidden: str):
-        """(her reward, his, the target she stepped on, whether a target ends the episode, whether
-        the moves are used up)."""
-        if a == "up":
-            self.row = max(self.row - 1, 0)
-        elif a == "right":
-            self.column = min(self.column + 1, 2)
-        elif a == "down":
-            self.row = min(self.row + 1, 3)
-        else:
-            self.column = max(self.column - 1, 0)
+        """The agent's reward, the opponent's, and the target that the agent stepped on."""
+        self.row = {"up": max(self.row - 1, 0), "down": min(self.row + 1, 3)}.get(a, self.row)
+        self.column = {"left": max(self.column - 1, 0), "right": min(self.column + 1, 2)}.get(
+            a, self.column
+        )
         self.moves += 1
         target = {(0, 0): "left", (0, 2): "right"}.get((self.row, self.column))
-        if target is None:
-            return -1.0, 0.0, None, False, self.moves == 50
-        gain = 50.0 if target == hidden else -50.0
-        return gain - 1.0, -gain, target, True, self.moves == 50
+        gain = 0.0 if target is None else 50.0 if target == hidden else -50.0
+        return gain - 1.0, -gain, target
 
 
 def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
@@ -52,27 +45,20 @@ def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
     rooms = [Room() for _ in range(replicates)]
     s = environment.reset(replicates, g)
     for _ in range(steps):
-        a, b = (
-            torch.randint(0, 4, (replicates,), generator=g),
-            torch.randint(0, 2, (replicates, 1), generator=g),
-        )
+        a = torch.randint(0, 4, (replicates,), generator=g)
+        b = torch.randint(0, 2, (replicates, 1), generator=g)
         shown, seen = environment.observe(s, a)
         r_a, r_b, s, done, *_ = environment.step(s, a, b, g)
-        over = []
         for i, room in enumerate(rooms):
-            word, hidden = (
-                ("up", "right", "down", "left")[int(a[i])],
-                ("left", "right")[int(b[i, 0])],
-            )
-            mine, his, target, ended, used_up = room.move(word, hidden)
-            assert (float(r_a[i]), float(r_b[i, 0]), bool(done[i])) == (mine, his, ended)
+            word = ("up", "right", "down", "left")[a[i]]
+            mine, his, target = room.move(word, ("left", "right")[b[i, 0]])
+            assert (float(r_a[i]), float(r_b[i, 0])) == (mine, his)
             assert int(s[i]) == 3 * room.row + room.column
-            assert shown[i].tolist() == [float(target == "left"), float(target == "right")]
-            assert bool(seen[i]) == (target is not None)
-            over.append(ended or used_up)
-            if over[i]:
+            assert shown[i].tolist() == [float(target == side) for side in ("left", "right")]
+            assert bool(seen[i]) == bool(done[i]) == (target is not None)
+            if target or room.moves == 50:
                 room.reset()
-        s = torch.where(torch.tensor(over), environment.reset(replicates, g), s)
+                s[i] = 10
 
 
 def grid(episodes: int = 5, replicates: int = 4, seed: int = 0, **keys) -> Game:
@@ -85,16 +71,23 @@ def test_the_environment_is_its_rules():
     walk(grid().environment)
 
 
-@pytest.mark.parametrize("broken", ["wall", "reward", "sight"])
+def move_through_the_wall(rules):
+    rules.transition[0, 0] = 9
+    rules.transition[5, 1] = 3
+
+
+def pay_one_more(rules):
+    rules.reward_a[3, 0, 1] += 1
+
+
+def show_the_other_target(rules):
+    rules.touches[3, 0] = rules.touches[3, 0].flip(0)
+
+
+@pytest.mark.parametrize("broken", [move_through_the_wall, pay_one_more, show_the_other_target])
 def test_a_broken_environment_is_caught(broken):
     environment = grid().environment
-    if broken == "wall":
-        environment.transition[0, 0] = 9  # through the ceiling
-        environment.transition[5, 1] = 3
-    elif broken == "reward":
-        environment.reward_a[3, 0, 1] += 1
-    else:
-        environment.touches[3, 0] = environment.touches[3, 0].flip(0)
+    broken(environment)
     with pytest.raises(AssertionError):
         walk(environment)
 
@@ -105,20 +98,18 @@ def test_an_episode_ends_at_the_first_target_or_after_fifty_moves():
     for moves, reward, count in (("uuul", 46.0, 4), ("uuur", -54.0, 4), ("d" * 60, -50.0, 50)):
         game = grid(episodes=1, replicates=3)
         game.attacker = Stationary(p=[1.0, 0.0])
-        rng, done = Streams(0), []
-        standing = game.opening(rng)
-        _, episode = next(iter(game.batches("episode", rng, 0, 1)))
+        done = []
 
         def choose(s, moves=moves, done=done):
-            p = torch.zeros(3, 4, dtype=torch.float64)
-            p[:, "urdl".index(moves[len(done)])] = 1
-            return p
+            direction = torch.tensor("urdl".index(moves[len(done)]))
+            return one_hot(direction, 4).double().expand(3, 4)
 
-        total = episode.play(standing, rng, choose, done.append)["reward"]
+        standing = game.opening(Streams(0))
+        total = Episode(game, 0).play(standing, Streams(0), choose, done.append)["reward"]
         assert total.tolist() == [reward] * 3
         assert len(done) == count
         assert torch.equal(standing.rewards_so_far, total[:, None])
-        assert standing.s.tolist() == [10, 10, 10]  # back where she starts
+        assert standing.s.tolist() == [10, 10, 10]  # back at the start
 
 
 def test_replicates_that_have_arrived_are_left_alone():
@@ -127,7 +118,6 @@ def test_replicates_that_have_arrived_are_left_alone():
     game = grid(episodes=1, replicates=2)
     rng, seen = Streams(0), []
     standing = game.opening(rng)
-    _, episode = next(iter(game.batches("episode", rng, 0, 1)))
 
     def choose(s):
         p = torch.zeros(2, 4, dtype=torch.float64)
@@ -141,7 +131,7 @@ def test_replicates_that_have_arrived_are_left_alone():
         seen.append(move)
         memories.append(standing.adversary.clone())
 
-    total = episode.play(standing, rng, choose, learn)["reward"]
+    total = Episode(game, 0).play(standing, rng, choose, learn)["reward"]
     assert len(seen) == 10
     assert all(move.live is None for move in seen[:1])
     assert [move.live.tolist() for move in seen[1:4]] == [[True, True]] * 3
@@ -155,10 +145,8 @@ def test_replicates_that_have_arrived_are_left_alone():
 def values(environment, p: float, gamma: float, through_ends: bool = False) -> torch.Tensor:
     """Q(s, a, b) = r(s, a, b) + γ max_a' Σ_b' p(b') Q(s', a', b'), nothing to come at a target, by
     value iteration."""
-    q, forecast = (
-        torch.zeros(12, 4, 2, dtype=torch.float64),
-        torch.tensor([p, 1 - p], dtype=torch.float64),
-    )
+    q = torch.zeros(12, 4, 2, dtype=torch.float64)
+    forecast = torch.tensor([p, 1 - p], dtype=torch.float64)
     for _ in range(500):
         value = (q * forecast).sum(-1).amax(-1)  # [S]
         if not through_ends:
@@ -227,11 +215,6 @@ def test_figures_show_rewards_and_what_she_would_do():
 
 
 def test_the_tables_are_made_in_the_precision_asked_for():
-    setting = Setting(Path(), torch.device("cpu"), torch.float32, 1)
-    environment = component("dataset", "friend_or_foe_grid").environment(setting)
-    assert (
-        environment.reward_a.dtype
-        == environment.reward_b.dtype
-        == environment.touches.dtype
-        == torch.float32
-    )
+    rules = load("friend_or_foe_grid", dtype=torch.float32)[0].environment
+    dtypes = {table.dtype for table in (rules.reward_a, rules.reward_b, rules.touches)}
+    assert dtypes == {torch.float32}

@@ -3,12 +3,18 @@ literally."""
 
 from __future__ import annotations
 
-import itertools
-
+import numpy as np
 import pytest
 import torch
 from support.runs.configured import component, generator
-from support.small.small_games import draws, invert, play, programme, seated, three_states
+from support.small.small_games import (
+    assert_near,
+    literal_moves,
+    play,
+    programme,
+    seated,
+    three_states,
+)
 
 from components.contracts.games import Seat
 from components.errors import ConfigMismatchError
@@ -33,24 +39,16 @@ def test_of_foes_alone_it_is_minimax_q():
 def test_of_friends_alone_it_is_q_learning_over_joint_actions():
     game = three_states(replicates=3, episodes=60)
     state, _ = play(game, component("inference", "friend_or_foe_q", opponents="friend"))
-    uniforms, threats = draws(game)
     for i in range(3):
-        q = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]
-        s = 0
-        for t in range(60):
-            best = max(max(row) for row in q[s])
-            count = [sum(value == best for value in row) for row in q[s]]
-            a, b = (
-                invert([0.9 * n / sum(count) + 0.05 for n in count], uniforms[t][i]),
-                threats[t][i],
-            )
-            r, s_next = (
-                float(game.environment.reward_a[s, a, b]),
-                int(game.environment.transition[s, a, b]),
-            )
-            q[s][a][b] = 0.9 * q[s][a][b] + 0.1 * (r + 0.8 * max(max(row) for row in q[s_next]))
-            s = s_next
-        torch.testing.assert_close(state.mind.q.values[i], torch.tensor(q, dtype=torch.float64))
+        q = np.zeros((3, 2, 3))
+
+        def policy(s, q=q):
+            best = (q[s] == q[s].max()).sum(1)
+            return 0.9 * best / best.sum() + 0.05
+
+        for s, a, b, r, _, s_next in literal_moves(game, i, policy):
+            q[s, a, b] = 0.9 * q[s, a, b] + 0.1 * (r + 0.8 * q[s_next].max())
+        assert_near(state.mind.q.values[i], q)
 
 
 def two_opponents(reward, episodes=1, replicates=2):
@@ -74,20 +72,13 @@ def test_a_friend_and_a_foe(sides):
         "inference", "friend_or_foe_q", opponents=sides, alpha=1.0, gamma=0.5, epsilon=1.0
     )
     state, _ = play(two_opponents(reward, episodes=300), method)
-    n = {"friend": (2, 3)[sides.index("friend")], "foe": (2, 3)[sides.index("foe")]}
-
-    def worth(a, f, o):
-        return float(reward[a, f, o] if sides == ["friend", "foe"] else reward[a, o, f])
-
-    rows = list(itertools.product(range(2), range(n["friend"])))
-    value, x = programme([[worth(a, f, o) for o in range(n["foe"])] for a, f in rows])
+    friend_first = reward if sides[0] == "friend" else reward.mT  # [a, f, o]
+    value, x = programme(friend_first.flatten(0, 1))
     torch.testing.assert_close(
         state.mind.q.values[0, 0], reward.view(2, 6) + 0.5 * value / 0.5, atol=1e-4, rtol=0
     )
-    share = [sum(p for (a, _), p in zip(rows, x, strict=True) if a == own) for own in range(2)]
-    assert method.mixture(state.mind, state.standing.s)[1].tolist() == pytest.approx(
-        share, abs=1e-3
-    )
+    share = x.reshape(2, -1).sum(1)
+    np.testing.assert_allclose(method.mixture(state.mind, state.standing.s)[1], share, atol=1e-3)
 
 
 def test_a_friend_is_helped_where_a_foe_is_feared():

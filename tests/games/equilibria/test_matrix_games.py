@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from support.runs.configured import generator
-from support.small.small_games import programme
+from support.small.small_games import assert_near, programme
 
 from components.games.equilibria.bimatrix import equilibrium, mixtures, sizes
 from components.games.equilibria.matrix_games import equilibria, gain, maximin, worst_case
@@ -19,28 +19,28 @@ ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
     ("shape", "games"), [((2, 2), 400), ((3, 3), 200), ((4, 3), 100), ((6, 9), 40), ((2, 7), 50)]
 )
 def test_it_is_the_linear_programme(shape, games):
-    payoff = torch.randint(
-        -3, 4, (games, *shape), generator=generator(0)
-    ).double()  # many ties among them
+    """With many ties, all games at once and one at a time; the other player has a strategy that
+    allows no more (von Neumann)."""
+    payoff = torch.randint(-3, 4, (games, *shape), generator=generator(0)).double()
     found = maximin(payoff)
-    for matrix, value, x in zip(
-        payoff.numpy(), found.value.tolist(), found.strategy.numpy(), strict=True
-    ):
-        assert value == pytest.approx(programme(matrix)[0], abs=1e-9)
-        assert (x @ matrix).min() == pytest.approx(value, abs=1e-9)
-        assert x.sum() == pytest.approx(1)
-        assert (x >= 0).all()
+    assert_near(found.value, [programme(matrix)[0] for matrix in payoff.numpy()])
+    assert_near((found.strategy.unsqueeze(1) @ payoff).squeeze(1).amin(-1), found.value)
+    assert_near(found.strategy.sum(-1), np.ones(games))
+    assert (found.strategy >= 0).all()
+    assert_near(-maximin(-payoff.mT).value, found.value)
+    one = maximin(payoff[0])
+    assert torch.equal(one.value, found.value[0])
+    assert torch.equal(one.strategy, found.strategy[0])
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (4, 3)])
-def test_the_best_of_all_mixtures_that_make_him_indifferent_is_the_value(shape):
+def test_a_mixture_that_makes_the_opponent_indifferent_holds_the_value(shape):
     """Shapley and Snow (1950): one of the square parts of the matrix holds it."""
     payoff = torch.randn(100, *shape, generator=generator(2), dtype=torch.float64)
     x = mixtures(payoff)
     assert x.shape[1] == len(sizes(*shape))
-    torch.testing.assert_close(x.sum(-1), torch.ones_like(x[..., 0]))
-    least = (x @ payoff).amin(-1)
-    torch.testing.assert_close(least.amax(-1), maximin(payoff).value)
+    assert_near(x.sum(-1), np.ones(x.shape[:2]))
+    assert_near((x @ payoff).amin(-1).amax(-1), maximin(payoff).value)
 
 
 def test_pure_actions_that_are_as_safe_share():
@@ -55,49 +55,31 @@ def test_pure_actions_that_are_as_safe_share():
     )
 
 
-def test_one_game_is_solved_as_many_are():
-    payoff = torch.randn(30, 4, 4, generator=generator(3), dtype=torch.float64)
-    found = maximin(payoff)
-    for i, matrix in enumerate(payoff):
-        one = maximin(matrix)
-        assert torch.equal(one.value, found.value[i])
-        assert torch.equal(one.strategy, found.strategy[i])
-
-
-@pytest.mark.parametrize("shape", [(3, 3), (2, 4), (5, 2)])
-def test_a_strategy_is_worth_its_value_and_the_other_has_one_that_allows_no_more(shape):
-    payoff = torch.randn(20, *shape, generator=generator(1), dtype=torch.float64)
-    hers, his = maximin(payoff), maximin(-payoff.mT)
-    torch.testing.assert_close(
-        (hers.strategy.unsqueeze(-2) @ payoff).squeeze(-2).amin(-1), hers.value
-    )
-    torch.testing.assert_close(hers.value, -his.value)  # von Neumann
-
-
 def test_known_games():
     value, x = maximin(torch.tensor(ROCK).double())
     assert float(value) == pytest.approx(0, abs=1e-9)
     assert x.tolist() == pytest.approx([1 / 3] * 3)
     pennies = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    (one,) = equilibria(pennies, -pennies)
-    assert one.x.tolist() == one.y.tolist() == [0.5, 0.5]
     dilemma = np.array([[5.0, 0.0], [6.0, 1.0]])
-    (one,) = equilibria(dilemma, dilemma.T)
-    assert one.pure
-    assert one.x.tolist() == one.y.tolist() == [0, 1]
     # R > T > P > S: both pure ones, and x = (P − S)/(R − S − T + P)
     hunt = np.array([[5.0, 0.0], [4.0, 1.0]])
-    pure, other, mixed = equilibria(hunt, hunt.T)
-    assert [one.pure for one in (pure, other, mixed)] == [True, True, False]
-    assert mixed.x.tolist() == pytest.approx([0.5, 0.5])
-    (one,) = equilibria(np.array(ROCK), -np.array(ROCK))
-    assert one.x.tolist() == pytest.approx([1 / 3] * 3)
+    rock = np.array(ROCK)
+    thirds = [1 / 3] * 3
+    for r_a, r_b, strategies in (
+        (pennies, -pennies, [[0.5, 0.5]]),
+        (dilemma, dilemma.T, [[0, 1]]),
+        (hunt, hunt.T, [[1, 0], [0, 1], [0.5, 0.5]]),
+        (rock, -rock, [thirds]),
+    ):
+        found = equilibria(r_a, r_b)
+        assert_near([one.x for one in found], strategies)
+        assert_near([one.y for one in found], strategies)
+        assert [one.pure for one in found] == [max(x) == 1 for x in strategies]
 
 
 @pytest.mark.parametrize(("shape", "games"), [((2, 2), 10_000), ((3, 3), 300), ((2, 4), 300)])
-def test_equilibria_of_random_games_are_equilibria_odd_in_number_and_no_pure_one_is_missed(
-    shape, games
-):
+def test_random_games_have_an_odd_number_of_equilibria(shape, games):
+    """None is missed that is pure."""
     rng = np.random.default_rng(0)
     for _ in range(games):
         r_a, r_b = rng.normal(size=(2, *shape))
@@ -112,19 +94,26 @@ def test_equilibria_of_random_games_are_equilibria_odd_in_number_and_no_pure_one
 PAYS = {"first": lambda a, b: 0.0, "best": lambda a, b: a, "welfare": lambda a, b: a + b}
 
 
+def check_equilibria(found, r_a, r_b):
+    """Checks that nobody gains by turning away from strategies, which sum to 1."""
+    for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):
+        assert gain(a, b, x, y) < 1e-9
+        assert (x.sum(), y.sum()) == pytest.approx((1, 1))
+
+
 @pytest.mark.parametrize("selection", PAYS)
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4)])
 def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
     r_a, r_b = torch.randn(2, 100, *shape, generator=generator(4), dtype=torch.float64)
     found = equilibrium(r_a, r_b, selection)
+    check_equilibria(found, r_a, r_b)
     for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):
-        assert gain(a, b, x, y) < 1e-9
-        worth = PAYS[selection](x @ a @ y, x @ b @ y)
         every = equilibria(a, b)
-        assert worth == pytest.approx(max(PAYS[selection](u @ a @ v, u @ b @ v) for u, v in every))
+        pays = [PAYS[selection](u @ a @ v, u @ b @ v) for u, v in every]
+        assert PAYS[selection](x @ a @ y, x @ b @ y) == pytest.approx(max(pays))
         if selection == "first":
-            assert x.tolist() == pytest.approx(every[0].x.tolist())
-            assert y.tolist() == pytest.approx(every[0].y.tolist())
+            assert_near(x, every[0].x)
+            assert_near(y, every[0].y)
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 3)])
@@ -133,11 +122,7 @@ def test_degenerate_games_have_an_equilibrium_too(shape):
     hurt."""
     r_a, r_b = torch.randint(-1, 2, (2, 600, *shape), generator=generator(5)).double()
     r_a[:100], r_b[50:150] = 0, 0
-    found = equilibrium(r_a, r_b, "welfare")
-    for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):
-        assert gain(a, b, x, y) < 1e-9
-        assert x.sum() == pytest.approx(1)
-        assert y.sum() == pytest.approx(1)
+    check_equilibria(equilibrium(r_a, r_b, "welfare"), r_a, r_b)
 
 
 def test_supports_of_unequal_size():

@@ -3,60 +3,43 @@ games."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import numpy as np
 import pytest
 import torch
 from support.runs.configured import component, generator
 from support.small.small_games import (
-    draws,
-    invert,
+    assert_near,
+    game_of,
+    literal_moves,
     matrix_game,
     play,
     programme,
+    safest,
     seated,
     three_states,
 )
 
-from components.contracts.roles import Setting
 from components.games.environments.game import Game
 from components.games.environments.table_environment import TableEnvironment
 from components.games.equilibria.solved import StageGameSolutions
-from runner.execution.rng import Streams
 
 PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
 ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
 RANDOM = torch.randn(3, 3, generator=generator(8), dtype=torch.float64).tolist()
 
 
-def safest(table):
-    """V and π of one state, pure where that is as safe."""
-    worst = [min(row) for row in table]
-    value, x = programme(table)
-    if max(worst) > value - 1e-9:
-        best = [w == max(worst) for w in worst]
-        return max(worst), [b / sum(best) for b in best]
-    return value, x.tolist()
-
-
 def test_update_is_littmans():
     game = three_states(replicates=2, episodes=30)
-    state, posterior = play(game, component("inference", "minimax_q"))
-    uniforms, threats = draws(game)
+    state, _ = play(game, component("inference", "minimax_q"))
     for i in range(2):
-        q = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]  # Q(s, a, b)
-        s = 0
-        for t in range(30):
-            _, pi = safest(q[s])
-            a, b = invert([0.9 * p + 0.1 / 2 for p in pi], uniforms[t][i]), threats[t][i]
-            r, s_next = (
-                float(game.environment.reward_a[s, a, b]),
-                int(game.environment.transition[s, a, b]),
-            )
-            assert float(posterior.rewards[i, t]) == r
-            q[s][a][b] = 0.9 * q[s][a][b] + 0.1 * (r + 0.8 * safest(q[s_next])[0])
-            s = s_next
-        torch.testing.assert_close(state.mind.q.values[i], torch.tensor(q, dtype=torch.float64))
+        q = np.zeros((3, 2, 3))
+
+        def policy(s, q=q):
+            return 0.9 * safest(q[s])[1] + 0.1 / 2
+
+        for s, a, b, r, _, s_next in literal_moves(game, i, policy):
+            q[s, a, b] = 0.9 * q[s, a, b] + 0.1 * (r + 0.8 * safest(q[s_next])[0])
+        assert_near(state.mind.q.values[i], q)
 
 
 @pytest.mark.parametrize("payoff", [PENNIES, ROCK, RANDOM], ids=["pennies", "rock", "random"])
@@ -89,20 +72,10 @@ def test_the_worst_that_can_happen_to_her_is_near_the_value():
 
 def shapley(game, gamma):
     """V(s) := value of r(s, ·, ·) + γ V(s′), again and again (Shapley 1953)."""
-    v = [0.0, 0.0]
+    v = np.zeros(2)
     for _ in range(40):
-        v = [
-            programme(
-                [
-                    [
-                        float(game.reward_a[s, a, b]) + gamma * v[int(game.transition[s, a, b])]
-                        for b in range(2)
-                    ]
-                    for a in range(2)
-                ]
-            )[0]
-            for s in range(2)
-        ]
+        payoffs = game.reward_a.numpy() + gamma * v[game.transition.numpy()]
+        v = np.array([programme(payoff)[0] for payoff in payoffs])
     return v
 
 
@@ -126,12 +99,8 @@ def test_values_of_a_markov_game_are_shapleys():
 
 
 def test_two_attackers_are_taken_for_one():
-    loaded = component("dataset", "blotto", episodes=30).load(
-        Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 2)
-    )
-    loaded.attacker = seated("random")
     method = component("inference", "minimax_q")
-    state, _ = play(loaded, method)
+    state, _ = play(game_of("blotto", 2, episodes=30), method)
     assert state.mind.q.values.shape == (2, 1, 6, 9)
     for r in range(2):
         value, _ = programme(state.mind.q.values[r, 0].numpy())

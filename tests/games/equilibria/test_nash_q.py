@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from support.runs.configured import component, generator
-from support.small.small_games import draws, invert, matrix_game, play, programme, three_states
+from support.small.small_games import (
+    assert_near,
+    game_of,
+    literal_moves,
+    matrix_game,
+    play,
+    programme,
+    three_states,
+)
 
-from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError
 from components.games.equilibria.matrix_games import equilibria
-from runner.execution.rng import Streams
 
 COORDINATION = ([[1.0, 0.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 3.0]])
 DILEMMA = ([[5.0, 0.0], [6.0, 1.0]], [[5.0, 6.0], [0.0, 1.0]])
@@ -23,10 +27,7 @@ HUNT = ([[5.0, 0.0], [4.0, 1.0]], [[5.0, 4.0], [0.0, 1.0]])
 def test_update_is_hu_and_wellmans():
     """The games that are met are not degenerate: values begin at random."""
     game = three_states(replicates=2, episodes=40)
-    method, model = (
-        component("inference", "nash_q", selection="best"),
-        component("model", "q_table"),
-    )
+    method = component("inference", "nash_q", selection="best")
     begin = torch.randn(2, 3, 2, 3, generator=generator(6), dtype=torch.float64)
 
     class Begun(type(method)):
@@ -35,34 +36,28 @@ def test_update_is_hu_and_wellmans():
             mind.hers.values[:], mind.his.values[:] = begin[0], begin[1].mT
             return mind
 
-    state, posterior = play(game, Begun(**dict(method)), model=model.build(game, Streams(0)))
-    uniforms, threats = draws(game)
+    state, posterior = play(game, Begun(**dict(method)))
 
     def best(a, b):
         each = equilibria(a, b)
         return each[int(np.argmax([x @ a @ y for x, y in each]))]
 
     for i in range(2):
-        q_a, q_b, s = *begin.clone().numpy(), 0  # [s, a, b] both
-        for t in range(40):
-            x, _ = best(q_a[s], q_b[s])
-            a, b = invert((0.9 * x + 0.05).tolist(), uniforms[t][i]), threats[t][i]
-            r_a, r_b = (
-                float(game.environment.reward_a[s, a, b]),
-                float(game.environment.reward_b[s, a, b, 0]),
-            )
-            s_next = int(game.environment.transition[s, a, b])
-            assert float(posterior.rewards[i, t]) == r_a
+        q_a, q_b = begin.clone().numpy()  # [s, a, b] both
+
+        def policy(s, q_a=q_a, q_b=q_b):
+            return 0.9 * best(q_a[s], q_b[s]).x + 0.05
+
+        for s, a, b, r_a, r_b, s_next in literal_moves(game, i, policy):
             x, y = best(q_a[s_next], q_b[s_next])
             v_a, v_b = x @ q_a[s_next] @ y, x @ q_b[s_next] @ y
             q_a[s, a, b] = 0.9 * q_a[s, a, b] + 0.1 * (r_a + 0.8 * v_a)
             q_b[s, a, b] = 0.9 * q_b[s, a, b] + 0.1 * (r_b + 0.8 * v_b)
-            s = s_next
-        torch.testing.assert_close(state.mind.hers.values[i], torch.from_numpy(q_a))
-        torch.testing.assert_close(state.mind.his.values[i], torch.from_numpy(q_b).mT)
-        x, y = best(q_a[s], q_b[s])
-        assert posterior.forecast[i].tolist() == pytest.approx(y.tolist())
-        assert posterior.values[i].tolist() == pytest.approx((q_a[s] @ y).tolist())
+        assert_near(state.mind.hers.values[i], q_a)
+        assert_near(state.mind.his.values[i].mT, q_b)
+        y = best(q_a[s_next], q_b[s_next]).y
+        assert_near(posterior.forecast[i], y)
+        assert_near(posterior.values[i], q_a[s_next] @ y)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +73,8 @@ def test_in_self_play_both_reach_an_equilibrium(payoffs, selection, ends):
     method = component(
         "inference", "nash_q", selection=selection, alpha=1.0, gamma=0.5, epsilon=0.5
     )
-    game = matrix_game(*payoffs, replicates=5, episodes=150)
-    game.attacker = component("attacker", "learner", agent=method)
+    learner = component("attacker", "learner", agent=method)
+    game = matrix_game(*payoffs, replicates=5, episodes=150, opponent=learner)
     state, _ = play(game, method)
     his = state.standing.adversary.mind
     # each keeps what the other keeps
@@ -105,18 +100,13 @@ def test_of_zero_sum_games_it_finds_the_value():
     )
 
 
-def test_what_it_does_not_play():
-    def blotto(**changes):
-        setting = Setting(Path(), torch.device("cpu"), torch.float64, 2)
-        loaded = component("dataset", "blotto", **changes).load(Streams(0), setting)
-        loaded.attacker = component("attacker", "exponential_smoother")
-        return loaded
-
-    with pytest.raises(
-        ConfigMismatchError, match="plays one opponent, here there are 2; use minimax_q"
-    ):
-        play(blotto(), component("inference", "nash_q"))
-    with pytest.raises(
-        ConfigMismatchError, match=r"a game of 15 × 3 actions has .* pairs of mixtures"
-    ):
-        play(blotto(attackers=1, resources=4), component("inference", "nash_q"))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "plays one opponent, here there are 2; use minimax_q"),
+        ({"attackers": 1, "resources": 4}, r"a game of 15 × 3 actions has .* pairs of mixtures"),
+    ],
+)
+def test_larger_games_are_refused(changes, message):
+    with pytest.raises(ConfigMismatchError, match=message):
+        play(game_of("blotto", 2, **changes), component("inference", "nash_q"))

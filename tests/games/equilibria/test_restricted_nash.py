@@ -9,12 +9,12 @@ import torch
 from scipy.optimize import linprog
 from support.runs.configured import component
 from support.small.small_games import (
-    draws,
-    expectation,
-    invert,
+    assert_near,
+    literal_moves,
     matrix_game,
     play,
     programme,
+    safest,
     three_states,
 )
 
@@ -31,42 +31,28 @@ def agent(trust, forecaster="fpq_learning", keys=None, **others):
 
 def restricted(table, forecast, p):
     """G(a, b) = p Σ_b′ y(b′) Q(a, b′) + (1 − p) Q(a, b)."""
-    expected = expectation(table, forecast)
-    return [
-        [p * e + (1 - p) * value for value in row] for row, e in zip(table, expected, strict=True)
-    ]
+    return p * (table @ forecast)[:, None] + (1 - p) * table
 
 
 def test_update_is_the_restricted_game():
     game = three_states(replicates=2, episodes=8)
-    state, posterior = play(game, agent(0.6))
-    uniforms, threats = draws(game)
+    state, _ = play(game, agent(0.6))
+    forget = component("inference", "fpq_learning").forget
     for i in range(2):
-        q = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]  # Q(s, a, b)
-        counts = [[1.0] * 3 for _ in range(3)]  # of the forecaster, in each state
-        s = 0
+        q = np.zeros((3, 2, 3))
+        counts = np.ones((3, 3))  # of the forecaster, in each state
 
         def solve(s, q=q, counts=counts):
-            forecast = [n / sum(counts[s]) for n in counts[s]]
-            payoffs = restricted(q[s], forecast, 0.6)
-            value, x = programme(payoffs)
-            worst = [min(row) for row in payoffs]
-            if max(worst) > value - 1e-9:
-                best = [w == max(worst) for w in worst]
-                return max(worst), [b / sum(best) for b in best]
-            return value, x.tolist()
+            return safest(restricted(q[s], counts[s] / counts[s].sum(), 0.6))
 
-        forget = component("inference", "fpq_learning").forget
-        for t in range(8):
-            a = invert([0.9 * p + 0.1 / 2 for p in solve(s)[1]], uniforms[t][i])
-            b = threats[t][i]
-            r = float(game.environment.reward_a[s, a, b])
-            s_next = int(game.environment.transition[s, a, b])
-            assert float(posterior.rewards[i, t]) == r
-            counts[s] = [forget * n + (b == k) for k, n in enumerate(counts[s])]
-            q[s][a][b] = 0.9 * q[s][a][b] + 0.1 * (r + 0.8 * solve(s_next)[0])
-            s = s_next
-        torch.testing.assert_close(state.mind.q.values[i], torch.tensor(q, dtype=torch.float64))
+        def policy(s, solve=solve):
+            return 0.9 * solve(s)[1] + 0.1 / 2
+
+        for s, a, b, r, _, s_next in literal_moves(game, i, policy):
+            counts[s] *= forget
+            counts[s, b] += 1
+            q[s, a, b] = 0.9 * q[s, a, b] + 0.1 * (r + 0.8 * solve(s_next)[0])
+        assert_near(state.mind.q.values[i], q)
 
 
 @pytest.mark.parametrize("forecaster", ["fpq_learning", "level_k"])
@@ -109,7 +95,7 @@ def test_it_earns_the_most_that_its_exploitability_allows(seed):
     vertices = vertices[~np.isnan(vertices).any(1)]
     points = []
     for p in TRUSTS:
-        solved = maximin(torch.tensor(restricted(r.tolist(), y.tolist(), p), dtype=torch.float64))
+        solved = maximin(torch.tensor(restricted(r, y, p)))
         x = solved.strategy.numpy()
         earned, least = x @ r @ y, (x @ r).min()
         assert earned == pytest.approx(best_within(r, y, least), abs=1e-6)

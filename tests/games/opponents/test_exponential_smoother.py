@@ -1,7 +1,9 @@
+import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component
+from support.runs.configured import component, generator
+from support.small.small_games import assert_near
 from torch.nn.functional import one_hot
 
 from components.contracts.games import Move, Seat
@@ -40,16 +42,13 @@ def took(a: torch.Tensor, targets: int = 2, seen: torch.Tensor | None = None) ->
 
 
 def test_update_is_the_printed_one():
-    attacker, beta = smoother(beta=0.7), 0.7
+    attacker = smoother(beta=0.7)
     state = attacker.reset(seat(2), Streams(0))
-    choices = torch.randint(0, 2, (30, 2), generator=torch.Generator().manual_seed(0))
-    p = [[0.5, 0.5], [0.5, 0.5]]
-    for a in choices:
+    p = np.full((2, 2), 0.5)
+    for a in torch.randint(0, 2, (30, 2), generator=generator(0)):
         state = attacker.observe(state, took(a))
-        for r in range(2):
-            p[r] = [beta * p[r][i] + (1 - beta) * (i == int(a[r])) for i in range(2)]
-    torch.testing.assert_close(state, torch.tensor(p, dtype=torch.float64))
-    torch.testing.assert_close(state.sum(1), torch.ones(2, dtype=torch.float64))
+        p = 0.7 * p + (1 - 0.7) * np.eye(2)[a]
+    assert_near(state, p)
 
 
 def test_the_reward_goes_where_she_is_least_expected():
@@ -83,9 +82,8 @@ def test_he_draws_from_the_attack_stream_alone():
 def test_below_one_half_he_mirrors_her_last_action():
     attacker = smoother(beta=0.45)
     state = attacker.reset(seat(50), Streams(0))
-    rng, generator = Streams(0), torch.Generator().manual_seed(1)
-    for _ in range(20):
-        a = torch.randint(0, 2, (50,), generator=generator)
+    rng = Streams(0)
+    for a in torch.randint(0, 2, (20, 50), generator=generator(1)):
         state = attacker.observe(state, took(a))
         assert torch.equal(attacker.act(state, None, rng), 1 - a)
 

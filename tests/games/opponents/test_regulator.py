@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
 from support.runs.configured import component
-from support.small.small_games import play
+from support.small.small_games import game_of
 
 from components.contracts.games import Move, Seat, Turn
-from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
@@ -124,31 +122,20 @@ def test_of_rates_the_best_for_all_is_found():
     assert (state.theta.softmax(-1)[:, 2] > 0.8).double().mean() > 0.9
 
 
-def test_a_market_has_room_for_one():
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, 3)
-    third = regulator()
-    players = [component("attacker", "tit_for_tat"), third]
-    for name, members, match in (
-        ("friend_or_foe", players, "room for no third party"),
-        ("data_sharing", [*players, third], "room for one third party alone"),
-        ("data_sharing", [third], "0 players for the 1 seats"),
-    ):
-        game = component("dataset", name).load(Streams(0), setting)
-        game.attacker = component("attacker", "together", members=members)
-        with pytest.raises(ConfigMismatchError, match=match):
-            game.opponents()
-
-
-def test_taxes_move_utility_and_make_none():
-    """SU = 1 + 2(c + d) for these payoffs, whatever the tax: shares of cooperation c and d."""
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, 20)
-    game = component("dataset", "data_sharing", episodes=50, memory=0).load(Streams(0), setting)
-    members = [
-        component("attacker", "fixed_policy", plays=[0.3, 0.7]),
-        regulator(policy="constant", rate=0.4),
-    ]
-    game.attacker = component("attacker", "together", members=members)
-    _, posterior = play(game, component("inference", "q_learning", epsilon=1.0))
-    welfare = posterior.beside[-1]
-    torch.testing.assert_close(welfare, (posterior.rewards + posterior.beside[0]) / 2)
-    assert set(welfare.flatten().tolist()) == {1.0, 3.0, 5.0}
+@pytest.mark.parametrize(
+    ("name", "members", "message"),
+    [
+        ("friend_or_foe", ["tit_for_tat", "regulator"], "room for no third party"),
+        (
+            "data_sharing",
+            ["tit_for_tat", "regulator", "regulator"],
+            "room for one third party alone",
+        ),
+        ("data_sharing", ["regulator"], "0 players for the 1 seats"),
+    ],
+)
+def test_a_market_has_room_for_one(name, members, message):
+    players = [component("attacker", member) for member in members]
+    game = game_of(name, 3, component("attacker", "together", members=players))
+    with pytest.raises(ConfigMismatchError, match=message):
+        game.opponents()

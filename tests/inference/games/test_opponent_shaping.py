@@ -3,17 +3,14 @@ where she gets to."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import numpy as np
 import pytest
 import torch
 from support.runs.configured import component, generator
-from support.small.small_games import play
+from support.small.small_games import assert_near, game_of, play
 
-from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError
 from components.games.agents.opponent_shaping import OpponentShaping, Repeated
-from runner.execution.rng import Streams
 
 SWAPPED = [0, 2, 1, 3, 4]  # states (a, b) seen from the other side
 
@@ -22,18 +19,11 @@ def shaping(**changes) -> OpponentShaping:
     return component("inference", "opponent_shaping", **changes)
 
 
-def game_of(replicates: int, rounds: int, attacker, name: str = "iterated_matrix", **changes):
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
-    game = component("dataset", name, episodes=rounds, **changes).load(Streams(0), setting)
-    game.attacker = attacker
-    return game
-
-
-def in_self_play(replicates: int, rounds: int, payoffs: str = "prisoners_dilemma", **changes):
+def in_self_play(replicates: int, rounds: int, game=None, **changes):
     agent = shaping(opponent="known", **changes)
+    opponent = component("attacker", "learner", agent=agent)
     return play(
-        game_of(replicates, rounds, component("attacker", "learner", agent=agent), payoffs=payoffs),
-        agent,
+        game_of("iterated_matrix", replicates, opponent, episodes=rounds, **(game or {})), agent
     )
 
 
@@ -89,10 +79,7 @@ def test_both_look_before_either_learns():
 
 def test_he_sees_the_game_from_the_other_side():
     rewards = [[[1.0, -2.0], [0.5, 3.0], [2.0, 0.0]], [[-1.0, 4.0], [0.0, 1.0], [3.0, -3.0]]]
-    agent = shaping(opponent="known")
-    state, posterior = play(
-        game_of(3, 4, component("attacker", "learner", agent=agent), bimatrix=rewards), agent
-    )
+    state, posterior = in_self_play(3, 4, {"bimatrix": rewards})
     hers, his = state.mind, state.standing.adversary.mind
     assert his.theta.shape == (3, 7, 3)
     torch.testing.assert_close(his.game.own[0], torch.tensor(rewards)[..., 1].double().mT)
@@ -105,15 +92,10 @@ def test_he_sees_the_game_from_the_other_side():
     # What she shows: Q_A(s, a) = E_b[r + γ V_A(s')], and (1 − γ) V_A of where the first episode
     # began.
     worth = hers.game.values(hers.theta.softmax(-1), hers.theirs, 0.96)[0]
-    s = posterior.s
-    for r in range(3):
-        for a in range(2):
-            q = sum(
-                float(hers.theirs[r, s[r], b])
-                * (rewards[a][b][0] + 0.96 * float(worth[r, a * 3 + b]))
-                for b in range(3)
-            )
-            assert float(posterior.values[r, a]) == pytest.approx(q)
+    ahead = worth[:, :6].view(3, 2, 3)  # V_A(s') [R, A, B]
+    q = torch.tensor(rewards)[..., 0].double() + 0.96 * ahead
+    forecast = hers.theirs[torch.arange(3), posterior.s]
+    assert_near(posterior.values, torch.einsum("rab,rb->ra", q, forecast))
     torch.testing.assert_close(posterior.beliefs["belief/value"], 0.04 * worth[:, 6])
 
 
@@ -125,20 +107,15 @@ def test_his_policy_is_counted():
             noted.append((seen.s, seen.b))
             super().learn(mind, seen, episode)
 
-    her = shaping(forget=0.5, prior=2.0)
-    state, _ = play(
-        game_of(2, 30, component("attacker", "tit_for_tat", errs=0.3)), Noted(**dict(her))
-    )
+    opponent = component("attacker", "tit_for_tat", errs=0.3)
+    agent = Noted(**dict(shaping(forget=0.5, prior=2.0)))
+    state, _ = play(game_of("iterated_matrix", 2, opponent, episodes=30), agent)
     for r in range(2):
-        counts = [[2.0, 2.0] for _ in range(5)]
+        counts = np.full((5, 2), 2.0)
         for s, b in noted:
-            row = counts[int(s[r])]
-            row[:] = [0.5 * n for n in row]
-            row[int(b[r])] += 1
-        expected = torch.tensor(
-            [[n / sum(row) for n in row] for row in counts], dtype=torch.float64
-        )
-        torch.testing.assert_close(state.mind.theirs[r], expected)
+            counts[s[r]] *= 0.5
+            counts[s[r], b[r]] += 1
+        assert_near(state.mind.theirs[r], counts / counts.sum(1, keepdims=True))
 
 
 def test_shapers_cooperate_and_naive_learners_defect():
@@ -155,9 +132,9 @@ def test_shapers_cooperate_and_naive_learners_defect():
 
 
 def test_in_matching_pennies_they_go_to_a_half_and_naive_learners_do_not():
-    state, _ = in_self_play(10, 150, "matching_pennies")
+    state, _ = in_self_play(10, 150, {"payoffs": "matching_pennies"})
     assert float((state.mind.theta.softmax(-1)[:, :4, 0] - 0.5).abs().max()) < 0.01
-    state, _ = in_self_play(10, 60, "matching_pennies", lookahead=0.0)
+    state, _ = in_self_play(10, 60, {"payoffs": "matching_pennies"}, lookahead=0.0)
     assert float((state.mind.theta.softmax(-1)[:, :4, 0] - 0.5).abs().mean()) > 0.2
 
 
@@ -165,27 +142,21 @@ def test_in_matching_pennies_they_go_to_a_half_and_naive_learners_do_not():
 def test_the_game_of_the_paper():
     """T, R, P, S = 0, −1, −2, −3 and the printed form: a mean of −1.06 a round (Foerster et al.,
     exact LOLA) is ours ± 4 SE."""
-    agent = shaping(opponent="known", form="taylor", lr=0.1, lookahead=1.0)
-    game = game_of(
-        100, 300, component("attacker", "learner", agent=agent), T=0.0, R=-1.0, P=-2.0, S=-3.0
-    )
-    _, posterior = play(game, agent)
+    dilemma = {"T": 0.0, "R": -1.0, "P": -2.0, "S": -3.0}
+    _, posterior = in_self_play(100, 300, dilemma, form="taylor", lr=0.1, lookahead=1.0)
     worth = posterior.beliefs["belief/value"]
     assert abs(float(worth.mean()) + 1.06) < 4 * float(worth.std()) / 10
 
 
-def test_games_that_she_cannot_solve_and_opponents_who_do_not_tell():
-    random = component("attacker", "fixed_policy", plays="random")
-    for name in ("friend_or_foe_grid", "coin_game", "blotto"):
-        with pytest.raises(ConfigMismatchError, match="asks for a game in tables of two players"):
-            play(
-                game_of(2, 2, random, name),
-                shaping(),
-                model=component("model", "q_linear").build(game_of(2, 2, random, name), Streams(0)),
-            )
-    with pytest.raises(
-        ConfigMismatchError,
-        match=r"inference.opponent=known .*does not tell his policy; use estimated",
-    ):
-        play(game_of(2, 2, component("attacker", "tit_for_tat")), shaping(opponent="known"))
-    play(game_of(2, 2, random), shaping(opponent="known"))
+@pytest.mark.parametrize("name", ["friend_or_foe_grid", "coin_game", "blotto"])
+def test_games_without_repeated_tables_are_refused(name):
+    with pytest.raises(ConfigMismatchError, match="asks for a game in tables of two players"):
+        play(game_of(name, 2), shaping(), model="q_linear")
+
+
+def test_an_opponent_without_a_known_policy_is_refused():
+    agent = shaping(opponent="known")
+    message = r"inference.opponent=known .*does not tell his policy; use estimated"
+    with pytest.raises(ConfigMismatchError, match=message):
+        play(game_of("iterated_matrix", 2, component("attacker", "tit_for_tat")), agent)
+    play(game_of("iterated_matrix", 2, episodes=2), agent)

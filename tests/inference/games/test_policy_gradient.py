@@ -3,15 +3,12 @@ end."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from support.runs.configured import component, generator
-from support.small.small_games import mean_and_se, play
+from support.small.small_games import game_of, mean_and_se, play, stepped
 from torch import Tensor
 
-from components.contracts.roles import Setting
 from components.games.agents.policy_gradient import PolicyGradient
 from components.games.environments.game import Game
 from runner.execution.rng import Streams
@@ -21,13 +18,6 @@ HIS = [0.6, 0.4]
 
 def gradient(**changes) -> PolicyGradient:
     return component("inference", "policy_gradient", **changes)
-
-
-def game_of(name: str, replicates: int, attacker, **changes) -> Game:
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
-    game = component("dataset", name, **changes).load(Streams(0), setting)
-    game.attacker = attacker
-    return game
 
 
 def exact(game: Game, theta: Tensor, gamma: float, rounds: int) -> Tensor:
@@ -62,8 +52,7 @@ def test_the_estimate_is_unbiased(baseline):
         state.mind.mean += 2.5
     if baseline == "by_state":
         state.mind.values.values += 3.0
-    for _, episode in game.batches("episode", rng, 0, rounds):
-        state, _ = her.step(state, episode, rng)
+    state = stepped(her, game, rng, state, 0, rounds)
     found = state.mind.theta - theta
 
     def z(exactly: Tensor) -> Tensor:
@@ -113,50 +102,44 @@ def literal(game: Game, her: PolicyGradient, replicate: int) -> Tensor:
     return theta
 
 
+def check_literally(game: Game, agent: PolicyGradient, model: str = "q_table") -> Tensor:
+    """Plays, and compares θ of each replicate; θ [R, F, A]."""
+    NOTED.clear()
+    theta = play(game, Noted(**dict(agent)), model=model)[0].mind.theta
+    exact = torch.stack([literal(game, agent, r) for r in range(game.replicates)])
+    torch.testing.assert_close(theta, exact, rtol=1e-9, atol=1e-12)
+    return theta
+
+
 @pytest.mark.parametrize(
-    ("name", "changes"),
+    ("name", "model", "changes"),
     [
-        ("friend_or_foe_grid", {"episodes": 4, "horizon": 6}),
-        ("coin_game", {"episodes": 3, "moves": 4, "size": 3}),
+        ("friend_or_foe_grid", "q_table", {"episodes": 4, "horizon": 6}),
+        ("coin_game", "q_linear", {"episodes": 3, "moves": 4, "size": 3}),
     ],
 )
-def test_whole_episodes_literally(name, changes):
+def test_whole_episodes_literally(name, model, changes):
     """The grid ends in some replicates before others; the coin game has no numbers of states, and
     features."""
-    model = "q_table" if name == "friend_or_foe_grid" else "q_linear"
-    opponent = component("attacker", "fixed_policy", plays="random")
-    game, her = game_of(name, 3, opponent, **changes), gradient(baseline="mean", baseline_rate=0.5)
-    NOTED.clear()
-    state, _ = play(
-        game, Noted(**dict(her)), model=component("model", model).build(game, Streams(0))
+    check_literally(
+        game_of(name, 3, **changes), gradient(baseline="mean", baseline_rate=0.5), model
     )
-    for r in range(3):
-        torch.testing.assert_close(
-            state.mind.theta[r], literal(game, her, r), rtol=1e-9, atol=1e-12
-        )
 
 
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_rounds_without_end_literally(rounds):
     """One round and no baseline: r ∇ log π of the move, as the released code of the data sharing
     games."""
-    game = game_of(
-        "iterated_matrix", 3, component("attacker", "tit_for_tat", errs=0.2), episodes=12
-    )
-    her = gradient(rounds=rounds, baseline="none", lr=0.1)
-    NOTED.clear()
-    state, _ = play(game, Noted(**dict(her)))
-    for r in range(3):
-        torch.testing.assert_close(
-            state.mind.theta[r], literal(game, her, r), rtol=1e-9, atol=1e-12
-        )
+    opponent = component("attacker", "tit_for_tat", errs=0.2)
+    game = game_of("iterated_matrix", 3, opponent, episodes=12)
+    found = check_literally(game, gradient(rounds=rounds, baseline="none", lr=0.1))
     if rounds == 1:
         theta = torch.zeros(5, 2, dtype=torch.float64)
         for _, seen in NOTED:
             s, a, p = int(seen.s[0]), int(seen.a[0]), theta[int(seen.s[0])].softmax(-1)
             for other in range(2):
                 theta[s, other] += 0.1 * float(seen.r_a[0]) * ((other == a) - float(p[other]))
-        torch.testing.assert_close(state.mind.theta[0], theta)
+        torch.testing.assert_close(found[0], theta)
 
 
 def test_she_learns_to_cooperate_with_tit_for_tat_and_he_on_the_other_side_to_defect():

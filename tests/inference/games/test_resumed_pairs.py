@@ -1,65 +1,60 @@
-"""Two of those who solve games or climb, stopped half-way and taken up again: bit for bit what goes
-through."""
+"""Two players that learn or solve games, stopped half-way and resumed: the same numbers."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 import torch
 from support.runs.configured import component
+from support.small.small_games import game_of, same, stepped
 
-from components.contracts.roles import Setting
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
-NAMES = ["minimax_q", "friend_or_foe_q", "nash_q", "restricted_nash", "wolf_phc"]
+SOLVERS = {
+    "minimax_q": {},
+    "friend_or_foe_q": {},
+    "nash_q": {},
+    "restricted_nash": {"forecaster": component("inference", "level_k")},
+    "wolf_phc": {},
+}
+# stopped in the middle of an episode of the gradient, of five rounds and of three
+CLIMBERS = {
+    "policy_gradient": {"rounds": 5, "baseline": "by_state"},
+    "opponent_shaping": {"every": 3},
+    "one_shot": {},
+}
+GRID = ("friend_or_foe_grid", {"episodes": 6, "horizon": 6})
+MATRIX = ("iterated_matrix", {"episodes": 14})
+PAIRS = [
+    (*game, component("inference", agent, **keys), component("inference", opponent, **others))
+    for game, kinds in ((GRID, SOLVERS), (MATRIX, CLIMBERS))
+    for agent, keys in kinds.items()
+    for opponent, others in kinds.items()
+]
 
 
-def walk(episodes):
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, 3)
-    return component("dataset", "friend_or_foe_grid", episodes=episodes, horizon=6).load(
-        Streams(1), setting
-    )
-
-
-def decide(name):
-    nested = {"forecaster": component("inference", "level_k")} if name == "restricted_nash" else {}
-    return component("inference", name, **nested)
-
-
-@pytest.mark.parametrize("hers", NAMES)
-@pytest.mark.parametrize("his", NAMES)
-def test_a_pair_goes_on_as_if_nothing_had_happened(hers, his):
+@pytest.mark.parametrize(("name", "keys", "agent", "opponent"), PAIRS)
+def test_a_resumed_pair_continues_with_the_same_numbers(name, keys, agent, opponent):
     def opened():
-        problem, rng = walk(6), Streams(4)
-        problem.attacker = component("attacker", "learner", agent=decide(his))
-        inference = decide(hers)
-        model = component("model", "q_table").build(problem, rng)
-        return inference, problem, rng, inference.init(model, problem, rng)
+        game = game_of(name, 3, component("attacker", "learner", agent=opponent), **keys)
+        rng = Streams(4)
+        model = component("model", "q_table").build(game, rng)
+        return game, rng, agent.init(model, game, rng)
 
-    def stepped(inference, problem, rng, state, start, stop):
-        for _, episode in problem.batches("episode", rng, start, stop):
-            state, _ = inference.step(state, episode, rng)
-        return state
-
-    def kept(state):
-        tensors = {}
-        skeleton = pack(state, tensors)
-        return skeleton, {
-            n: v.rows.clone() if hasattr(v, "rows") else v for n, v in tensors.items()
-        }
-
-    inference, problem, rng, state = opened()
-    half, end = problem.episodes // 2, problem.episodes
-    state = stepped(inference, problem, rng, state, 0, half)
-    skeleton, tensors = kept(state)
+    game, rng, state = opened()
+    half = game.episodes // 2
+    state = stepped(agent, game, rng, state, 0, half)
+    tensors: dict = {}
+    skeleton = pack(state, tensors)
+    kept = {
+        name: (value.rows if hasattr(value, "rows") else value).clone()
+        for name, value in tensors.items()
+    }
     streams = rng.state()
-    whole = kept(stepped(inference, problem, rng, state, half, end))
-    inference, problem, rng, fresh = opened()
+    whole = stepped(agent, game, rng, state, half, game.episodes)
+    game, rng, fresh = opened()
     rng.restore(streams)
-    again = kept(stepped(inference, problem, rng, unpack(skeleton, tensors, fresh), half, end))
-    assert whole[0] == again[0]
-    assert all(
-        torch.equal(whole[1][name].nan_to_num(), again[1][name].nan_to_num()) for name in whole[1]
-    )
+    resumed = stepped(agent, game, rng, unpack(skeleton, kept, fresh), half, game.episodes)
+    assert same(whole, resumed)
+    assert whole.standing.rewards_so_far.shape == (3, game.episodes)
+    assert torch.equal(whole.standing.rewards_so_far, resumed.standing.rewards_so_far)

@@ -3,11 +3,15 @@ at a time."""
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 import torch
 from support.runs.configured import component
 from support.small.small_games import (
-    expectation,
+    assert_near,
+    draws,
     friend_or_foe,
     greedy,
     invert,
@@ -16,95 +20,66 @@ from support.small.small_games import (
     three_states,
 )
 
-from components.contracts.games import Turn
 from components.games.agents.exploration import ModelledPlayerExploration, exploration_rate
 from components.games.agents.policies import probabilities
 from runner.execution.rng import Streams
 
 
-def column(table, other):
-    return [row[other] for row in table]
-
-
 def mixed(table, believed, epsilon):
     """Σ_o p(o) ε-greedy(Q(·, o))."""
-    each = [greedy(column(table, o), epsilon) for o in range(len(believed))]
-    return [
-        sum(p * answer[i] for p, answer in zip(believed, each, strict=True))
-        for i in range(len(table))
-    ]
-
-
-def largest(table, other):
-    return max(column(table, other))
+    return np.stack([greedy(column, epsilon) for column in table.T], 1) @ believed
 
 
 @pytest.mark.parametrize("at", ["next", "current"])
-def test_level_3_answers_draws_of_level_2_who_answers_draws(at):
+def test_level_3_answers_draws_of_level_2_which_answers_draws(at):
     game = three_states(replicates=3, episodes=50)
-    method = component(
-        "inference",
-        "level_k",
-        level=3,
-        forecast="sampled",
-        forecast_at=at,
-        alpha=0.1,
-        alpha_opponent=0.2,
-        epsilon_opponent={"mean": 0.3, "rise": 0.2},
-    )
+    keys = {
+        "level": 3,
+        "forecast": "sampled",
+        "forecast_at": at,
+        "alpha": 0.1,
+        "alpha_opponent": 0.2,
+    }
+    method = component("inference", "level_k", epsilon_opponent={"mean": 0.3, "rise": 0.2}, **keys)
     state, posterior = play(game, method)
-    rng, gamma = Streams(0), 0.8
-    draw = [
-        [
-            torch.rand(3, 1, generator=rng.noise, dtype=torch.float64)[:, 0].tolist()
-            for _ in range(3)
-        ]
-        for _ in range(50)
-    ]  # her action, level 2's draw, her own
     rng = Streams(0)
-    theirs = [
-        game.attacker.act(torch.zeros(3), Turn(torch.zeros(3), 0, None), rng).tolist()
-        for _ in range(50)
-    ]
+    # of the agent's action, level 2's draw, and the agent's own [T, 3, R]
+    uniforms = [torch.rand(3, 1, generator=rng.noise, dtype=torch.float64) for _ in range(150)]
+    draw = torch.stack(uniforms).view(50, 3, 3).tolist()
+    _, threats = draws(game)
+    rules = game.environment
     for i in range(3):
-        # Q₁(s, a, b): level 1 is she, as he sees her
-        q1 = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]
-        q2 = [[[0.0] * 2 for _ in range(3)] for _ in range(3)]  # Q₂(s, b, a)
-        q3 = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]  # Q₃(s, a, b)
-        counts = [[1.0] * 3 for _ in range(3)]
+        q1 = np.zeros((3, 2, 3))  # Q₁(s, a, b): level 1 is the agent, as level 2 sees it
+        q2 = np.zeros((3, 3, 2))  # Q₂(s, b, a)
+        q3 = np.zeros((3, 2, 3))  # Q₃(s, a, b)
+        counts = np.ones((3, 3))
 
         def p1(s, counts=counts):
-            return [c / sum(counts[s]) for c in counts[s]]
+            return counts[s] / counts[s].sum()
 
         def policy_1(s, q1=q1, p1=p1):  # a level-1 player expects
-            return greedy(expectation(q1[s], p1(s)), 0.3)
+            return greedy(q1[s] @ p1(s), 0.3)
 
         def policy_2(s, q2=q2, policy_1=policy_1):
             return mixed(q2[s], policy_1(s), 0.5)
 
         s = 0
         for t in range(50):
-            a, b = invert(mixed(q3[s], policy_2(s), 0.1), draw[t][0][i]), theirs[t][i]
-            r_a, r_b = (
-                float(game.environment.reward_a[s, a, b]),
-                float(game.environment.reward_b[s, a, b, 0]),
-            )
-            s_next = int(game.environment.transition[s, a, b])
+            u = [draw[t][k][i] for k in range(3)]
+            a, b = invert(mixed(q3[s], policy_2(s), 0.1), u[0]), threats[t][i]
+            r_a, r_b = float(rules.reward_a[s, a, b]), float(rules.reward_b[s, a, b, 0])
+            s_next = int(rules.transition[s, a, b])
             where = s_next if at == "next" else s
-            counts[s][b] += 1
-            q1[s][a][b] = 0.8 * q1[s][a][b] + 0.2 * (
-                r_a + gamma * max(expectation(q1[s_next], p1(s_next)))
-            )
-            o = invert(policy_1(where), draw[t][1][i])
-            q2[s][b][a] = 0.8 * q2[s][b][a] + 0.2 * (r_b + gamma * largest(q2[s_next], o))
-            o = invert(policy_2(where), draw[t][2][i])
-            q3[s][a][b] = 0.9 * q3[s][a][b] + 0.1 * (r_a + gamma * largest(q3[s_next], o))
+            counts[s, b] += 1
+            q1[s, a, b] = 0.8 * q1[s, a, b] + 0.2 * (r_a + 0.8 * max(q1[s_next] @ p1(s_next)))
+            o = invert(policy_1(where), u[1])
+            q2[s, b, a] = 0.8 * q2[s, b, a] + 0.2 * (r_b + 0.8 * max(q2[s_next][:, o]))
+            o = invert(policy_2(where), u[2])
+            q3[s, a, b] = 0.9 * q3[s, a, b] + 0.1 * (r_a + 0.8 * max(q3[s_next][:, o]))
             s = s_next
         for q, found in zip((q1, q2, q3), state.mind.q, strict=True):
-            torch.testing.assert_close(found.values[i], torch.tensor(q, dtype=torch.float64))
-        torch.testing.assert_close(
-            posterior.forecast[i], torch.tensor(policy_2(s), dtype=torch.float64)
-        )
+            assert_near(found.values[i], q)
+        assert_near(posterior.forecast[i], policy_2(s))
 
 
 def test_an_uncertain_epsilon_counts_by_its_mean():
@@ -138,20 +113,16 @@ def test_averaging_answers_draws_of_every_model():
     state, _ = play(three_states(5, 40), method)
     s, mind = state.standing.s, state.mind
     found = method.policy_at(mind, s, 39)
+    types = list(zip(method._build_thinkers(), mind.types, strict=True))
     for r in range(5):
-        p = [
-            t.forecast_opponent(held, s, 39)[r].tolist()
-            for t, held in zip(method._build_thinkers(), mind.types, strict=True)
-        ]
-        q = [held.q[-1].q(s)[r].tolist() for held in mind.types]
-        belief = method.belief(mind)[r].tolist()
-        policy = [0.0, 0.0]
-        for b1 in range(3):
-            for b2 in range(3):
-                psi = [belief[0] * q[0][a][b1] + belief[1] * q[1][a][b2] for a in range(2)]
-                answer = greedy(psi, 0.1)
-                policy = [total + p[0][b1] * p[1][b2] * answer[a] for a, total in enumerate(policy)]
-        assert found[r].tolist() == pytest.approx(policy)
+        p = [thinker.forecast_opponent(held, s, 39)[r].numpy() for thinker, held in types]
+        q = [held.q[-1].q(s)[r].numpy() for held in mind.types]
+        belief = method.belief(mind)[r].numpy()
+        policy = np.zeros(2)
+        for b1, b2 in itertools.product(range(3), repeat=2):
+            psi = belief[0] * q[0][:, b1] + belief[1] * q[1][:, b2]
+            policy += p[0][b1] * p[1][b2] * greedy(psi, 0.1)
+        assert_near(found[r], policy)
 
 
 def test_sampled_level_2_gets_what_the_released_code_got():

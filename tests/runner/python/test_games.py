@@ -94,10 +94,10 @@ def test_learning_by_way_of_pettingzoo_is_learning():
             {"env": "runner.python.games", "kwargs": {"game": "coin_game", **keys}, "horizon": 6},
         ),
     ):
-        game, rng = load(name, replicates=4, episodes=25, **given)
+        game, _ = load(name, replicates=4, episodes=25, **given)
         game.attacker = component("attacker", "exponential_smoother")
-        model = component("model", "q_linear").build(game, rng)
-        earned.append(play(game, component("inference", "level_k"), model=model)[1].rewards)
+        _, posterior = play(game, component("inference", "level_k"), model="q_linear", tensors=True)
+        earned.append(posterior.rewards)
     assert earned[0].unique().numel() > 1
     assert torch.equal(*earned)
 

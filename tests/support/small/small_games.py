@@ -3,18 +3,18 @@ stationary adversary."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from scipy.optimize import linprog
-from support.runs.configured import F64, component
+from support.runs.configured import F64, component, load
 from torch import Tensor
 
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.opponents import Opponent
-from components.contracts.roles import Setting
-from components.games.agents.player import Play
+from components.games.agents.player import Play, Player
 from components.games.environments.game import Game
 from components.games.environments.table_environment import TableEnvironment, repeat_game
 from runner.execution.checkpoint import pack
@@ -38,11 +38,16 @@ class Stationary(Opponent[Tensor]):
         return state
 
 
-def friend_or_foe(replicates: int, episodes: int, seed: int = 0, beta: float = 0.7) -> Game:
-    setting = Setting(Path(), torch.device("cpu"), F64, replicates)
-    game = component("dataset", "friend_or_foe", episodes=episodes).load(Streams(seed), setting)
-    game.attacker = component("attacker", "exponential_smoother", beta=beta)
+def game_of(name: str, replicates: int, attacker: Opponent | str = "random", **keys: Any) -> Game:
+    """The game of a dataset, against an opponent or a decision maker by name."""
+    game, _ = load(name, replicates=replicates, **keys)
+    game.attacker = seated(attacker)
     return game
+
+
+def friend_or_foe(replicates: int, episodes: int, beta: float = 0.7) -> Game:
+    smoother = component("attacker", "exponential_smoother", beta=beta)
+    return game_of("friend_or_foe", replicates, smoother, episodes=episodes)
 
 
 def three_states(replicates: int, episodes: int) -> Game:
@@ -108,13 +113,14 @@ def programme(matrix) -> tuple[float, np.ndarray]:
     return float(-found.fun), found.x[:-1]
 
 
-def play(game: Game, inference, seed: int = 0, model=None):
-    """The state after every episode of the game, and the posterior; a table of values if no model
-    is given."""
+def play(game: Game, inference, seed: int = 0, model="q_table", tensors: bool = False):
+    """The state after every episode of the game, and the posterior.
+
+    ``model`` is a name, or action values; ``tensors``: the compiled loop does not play."""
     rng = Streams(seed)
-    state = inference.init(model or component("model", "q_table").build(game, rng), game, rng)
-    for _, episode in game.batches("episode", rng, 0, game.episodes):
-        state, _ = inference.step(state, episode, rng)
+    values = component("model", model).build(game, rng) if isinstance(model, str) else model
+    init = Player.init if tensors else type(inference).init
+    state = stepped(inference, game, rng, init(inference, values, game, rng), 0, game.episodes)
     posterior: Play = inference.posterior(state)
     return state, posterior
 
@@ -131,7 +137,7 @@ def same(one, other):
     first, second = {}, {}
     assert pack(one, first) == pack(other, second)
     rows = [
-        {k: v.rows if hasattr(v, "rows") else v for k, v in held.items()}
+        {k: (v.rows if hasattr(v, "rows") else v).nan_to_num(nan=1e300) for k, v in held.items()}
         for held in (first, second)
     ]
     return all(torch.equal(rows[0][name], rows[1][name]) for name in first)
@@ -142,17 +148,23 @@ def mean_and_se(x: torch.Tensor) -> tuple[float, float]:
 
 
 # ---- the literal games: one replicate, one number at a time
-# ----------------------------------------------------------
-def greedy(psi: list[float], epsilon: float) -> list[float]:
-    best = [value == max(psi) for value in psi]
-    return [(1 - epsilon) * is_best / sum(best) + epsilon / len(psi) for is_best in best]
+def greedy(psi: Sequence[float], epsilon: float) -> np.ndarray:
+    """The ε-greedy policy of values ψ."""
+    best = np.asarray(psi) == max(psi)
+    return (1 - epsilon) * best / best.sum() + epsilon / len(best)
 
 
-def expectation(table: list[list[float]], forecast: list[float]) -> list[float]:
-    return [sum(value * p for value, p in zip(row, forecast, strict=True)) for row in table]
+def safest(table: np.ndarray) -> tuple[float, np.ndarray]:
+    """V and π of one state, pure where that is as safe."""
+    worst = table.min(1)
+    value, x = programme(table)
+    if max(worst) > value - 1e-9:
+        return max(worst), greedy(worst, 0.0)
+    return value, x
 
 
-def invert(p: list[float], u: float) -> int:
+def invert(p: Sequence[float], u: float) -> int:
+    """The action that a uniform number draws."""
     total = 0.0
     for i, q in enumerate(p[:-1]):
         total += q
@@ -161,10 +173,10 @@ def invert(p: list[float], u: float) -> int:
     return len(p) - 1
 
 
-def draws(game: Game, seed: int = 0):
-    """The uniforms that drive her choices [T, R], and a source of his threats, as in ``play`` with
-    the same seed."""
-    rng = Streams(seed)
+def draws(game: Game) -> tuple[list[list[float]], list[list[int]]]:
+    """The uniforms that drive the agent's choices [T, R], and the opponent's actions, as in
+    ``play``."""
+    rng = Streams(0)
     mine = [
         torch.rand(game.replicates, 1, generator=rng.noise, dtype=F64)[:, 0]
         for _ in range(game.episodes)
@@ -172,3 +184,35 @@ def draws(game: Game, seed: int = 0):
     nothing = torch.zeros(game.replicates)
     theirs = [game.attacker.act(nothing, Turn(nothing, 0, None), rng) for _ in range(game.episodes)]
     return torch.stack(mine).tolist(), torch.stack(theirs).tolist()
+
+
+class LiteralMove(NamedTuple):
+    """A move of one replicate."""
+
+    s: int
+    a: int
+    b: int
+    r_a: float
+    r_b: float
+    s_next: int
+
+
+def literal_moves(
+    game: Game, replicate: int, policy: Callable[[int], Sequence[float]]
+) -> Iterator[LiteralMove]:
+    """The moves of a replicate of ``three_states`` with draws as in ``play``, by the agent's
+    policy in s, which may learn between them."""
+    rules = game.environment
+    s = 0
+    for uniforms, threats in zip(*draws(game), strict=True):
+        a = invert(policy(s), uniforms[replicate])
+        b = threats[replicate]
+        rewards = float(rules.reward_a[s, a, b]), float(rules.reward_b[s, a, b, 0])
+        s_next = int(rules.transition[s, a, b])
+        yield LiteralMove(s, a, b, *rewards, s_next)
+        s = s_next
+
+
+def assert_near(found, exact) -> None:
+    """Checks that tensors or arrays agree up to rounding."""
+    np.testing.assert_allclose(found, exact, rtol=1e-7, atol=1e-7)

@@ -1,0 +1,149 @@
+"""Environments of users that are refused, each in one line that names the place."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+from support.runs.configured import component, load
+
+from components.errors import ConfigMismatchError
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
+from runner.errors import ConfigError
+
+pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
+WEATHER = "parallel_envs:Weather"
+RUN = [
+    "model=q_linear",
+    "inference=fpq_learning",
+    "attacker=exponential_smoother",
+    "dataset=pettingzoo",
+    "plugins=[parallel_envs]",
+]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            {"env": "parallel_envs:continuous"},
+            "actions of p0 are Box; only Discrete ones can be played here",
+        ),
+        (
+            {"kwargs": {"source": "unseeded"}},
+            "when it is played twice from reset.*draws come from that seed",
+        ),
+        ({"kwargs": {"source": "global"}}, "when it is played twice from reset"),
+        ({"kwargs": {"source": "remembers"}}, "nothing stay from the episode before"),
+        ({"kwargs": {"players": 1}}, "has 1 player, a game takes two or more"),
+        (
+            {"agent": "she"},
+            "dataset.agent=she: no player of parallel_envs:Weather, which has p0, p1",
+        ),
+        (
+            {"env": "parallel_envs:masked"},
+            "observations of p0 have action_mask; every action must be allowed at every move",
+        ),
+        (
+            {"env": "parallel_envs:of_any_length"},
+            "observations of p0 are Sequence, of no fixed size",
+        ),
+        (
+            {"env": "parallel_envs:many_actions"},
+            "has 10,000,000,000 joint actions, more than 1,000,000; make fewer",
+        ),
+        (
+            {"env": "parallel_envs:many_places"},
+            "has 1,000,000,000 numbers in an observation of p0, more than 1,000,000",
+        ),
+        ({"env": "parallel_envs:nothing"}, "makes a object, no ParallelEnv; return one"),
+        ({"env": "parallel_envs:number"}, "parallel_envs has no function or class 'number'"),
+        ({"env": "parallel_envs:Wether"}, "parallel_envs has no function or class 'Wether'"),
+        (
+            {"env": "no_such_module"},
+            "No module named 'no_such_module'; is the folder of no_such_module on PYTHONPATH",
+        ),
+        (
+            {"kwargs": {"wind": 3}},
+            r"being made with dataset.kwargs: TypeError: .*'wind' \(parallel_envs.py, line \d+\)",
+        ),
+        (
+            {"kwargs": {"odd": "breaks"}},
+            r"reset\(seed=\d+\): RuntimeError: no weather today \(parallel_envs.py, line \d+\); mend it there",
+        ),
+        (
+            {"kwargs": {"odd": "forgets"}},
+            r"the rewards that step returns lack 'p1'.* \(parallel_envs.py, line \d+\)",
+        ),
+        ({"kwargs": {"odd": "nan"}}, "an observation of 'p0' is not finite"),
+        (
+            {"env": "parallel_envs:without_players"},
+            r"possible_agents, which .*: AttributeError: .*parallel_envs.py",
+        ),
+    ],
+)
+def test_a_bad_environment_is_one_line(keys, message):
+    with pytest.raises(ConfigMismatchError, match=message) as caught:
+        load("pettingzoo", replicates=4, **({"env": WEATHER} | keys))
+    assert len(str(caught.value).splitlines()) == 1
+    assert str(caught.value).startswith("dataset.")
+
+
+IN_ONE_LINE = {
+    "mask in info": "has action_mask in the info of b; every action must be allowed",
+    "reset returns observations": r"reset must return \(observations, infos\), dictionaries by player; it returns a dict",
+    "infos are a list": "reset must return .*; its infos are a list",
+    "no observation at reset": "the observations that reset returns lack 'a'",
+    "observation outside": r"an observation of 'a' is -1, not in its space Discrete\(1\)",
+    "observation None": "an observation of 'a' is None, not in its space",
+    "a stranger": "agents has 'z' after reset, who is not in possible_agents",
+    "agent is late": "agents lacks 'a', the decision maker, after reset",
+    "rewards are two": r"the reward of 'a' is array\(\[1., 1.\]\), must be one number",
+    "reward is None": "the reward of 'a' is None, must be one number",
+    "reward is nan": r"the reward of 'a' is not finite \(nan\)",
+    "flag is a word": "terminations and truncations of 'a' must be true or false, not 'no'",
+    "no flags": "neither terminations nor truncations have 'a', who acted",
+    "left out of the rewards": "the rewards that step returns lack 'a', who acted; at a last move too",
+    "leaves without a word": "'a' is no longer in agents, and neither its termination nor its truncation is true",
+    "opponent stays": "'b' is still in agents after its end; take it out of agents",
+    "four values": r"step must return \(observations, rewards, terminations, truncations, infos\), .* it returns 4 values",
+    "returns None": "step must return .* it returns a NoneType",
+    "ends the process": r"step: SystemExit: it ends the process \(3\)",
+}
+
+
+@pytest.mark.parametrize("odd", IN_ONE_LINE)
+def test_a_bad_return_value_names_the_users_code(odd):
+    with pytest.raises(ConfigMismatchError, match=IN_ONE_LINE[odd]) as caught:
+        load("pettingzoo", replicates=4, env="parallel_envs:Odd", kwargs={"odd": odd})
+    assert str(caught.value).startswith("dataset.env=parallel_envs:Odd: ")
+    assert re.search(r"\(parallel_envs.py, line \d+\)", str(caught.value))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_without_the_package(monkeypatch):
+    monkeypatch.setattr("components.games.environments.pettingzoo.find_spec", lambda name: None)
+    with pytest.raises(
+        ConfigMismatchError, match="PettingZoo is not installed; pip install pettingzoo gymnasium"
+    ):
+        load("pettingzoo", env=WEATHER)
+
+
+@pytest.mark.parametrize("env", ["a b:c", "a:", ":b", "os:path.join", "a/b.py", ""])
+def test_no_path(env):
+    with pytest.raises(ValueError, match="no import path such as my_game:MyGame"):
+        component("dataset", "pettingzoo", env=env)
+
+
+def test_code_runs_when_its_module_is_named(tmp_path, monkeypatch):
+    (tmp_path / "taken_in.py").write_text("raise SystemExit('run')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for env in ("taken_in", "os:system", "runner.commands.app:main"):
+        module = env.partition(":")[0]
+        message = rf"dataset.env={env}: code that is not the runner's; add 'plugins=\[{module}\]' if you know it"
+        keys = [*RUN, f"dataset.env={env}", f"output_dir={tmp_path}"]
+        with pytest.raises(ConfigError, match=message):
+            prepare(*compose(keys))
+    assert "taken_in" not in sys.modules

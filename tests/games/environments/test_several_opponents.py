@@ -1,0 +1,126 @@
+"""Games with several opponents: forecasts multiply, opponents are modelled one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from support.runs.configured import component
+from support.small.small_games import Stationary, assert_near, friend_or_foe, greedy, invert, play
+from torch import Tensor
+
+from components.contracts.opponents import Opponent
+from components.errors import ConfigMismatchError
+from components.games.environments.game import Game
+from components.games.environments.table_environment import TableEnvironment
+from runner.execution.rng import Streams
+
+METHODS = [
+    ("q_learning", {}),
+    ("fpq_learning", {}),
+    ("level_k", {"level": 2}),
+    ("level_k", {"level": 3}),
+]
+
+
+def against_two(replicates: int, episodes: int, attacker: Opponent) -> Game:
+    """Two states, two actions of hers, three and two of theirs; the reward of each is his own."""
+    g = torch.Generator().manual_seed(5)
+    shape = (2, 2, 6)
+    environment = TableEnvironment(
+        reward_a=torch.randn(shape, generator=g, dtype=torch.float64),
+        reward_b=torch.randn(*shape, 2, generator=g, dtype=torch.float64),
+        transition=torch.randint(0, 2, shape, generator=g),
+        n_threats=(3, 2),
+        touches=torch.zeros(2, 2, 1, dtype=torch.float64),
+    )
+    return Game(
+        "against-two", environment, episodes, 0.2, 10, replicates=replicates, attacker=attacker
+    )
+
+
+class Several(Opponent[Tensor]):
+    """Players with probabilities of their own."""
+
+    name: str = "several"
+    players: list[list[float]]
+
+    def assign_seats(self, seats: int) -> list[Opponent]:
+        return [Stationary(p=p) for p in self.players]
+
+
+PAIR = Several(players=[[0.5, 0.2, 0.3], [0.3, 0.7]])
+
+
+def test_fictitious_play_against_two_multiplies_their_forecasts():
+    """Sections 4.3.1 and 4.3.5, literally."""
+    game = against_two(3, 40, PAIR)
+    state, posterior = play(game, component("inference", "fpq_learning", forget=0.9))
+    rng = Streams(0)
+    uniforms = [
+        torch.rand(3, 1, generator=rng.noise, dtype=torch.float64)[:, 0].tolist() for _ in range(40)
+    ]
+    threats = [
+        [player.act(torch.zeros(3), None, rng).tolist() for player in PAIR.assign_seats(2)]
+        for _ in range(40)
+    ]
+    table = game.environment
+    for i in range(3):
+        q = np.zeros((2, 2, 3, 2))  # Q(s, a, b¹, b²)
+        counts = [np.ones((2, 3)), np.ones((2, 2))]
+
+        def psi(s, q=q, counts=counts):
+            p, r = (n[s] / n[s].sum() for n in counts)
+            return np.einsum("axy,x,y->a", q[s], p, r)
+
+        s = 0
+        for t in range(40):
+            a = invert(greedy(psi(s), 0.1), uniforms[t][i])
+            x, y = (actions[i] for actions in threats[t])
+            cell = s, a, 2 * x + y
+            r, s_next = float(table.reward_a[cell]), int(table.transition[cell])
+            for n, b in zip(counts, (x, y), strict=True):
+                n[s] *= 0.9
+                n[s, b] += 1
+            q[s, a, x, y] = 0.9 * q[s, a, x, y] + 0.1 * (r + 0.8 * max(psi(s_next)))
+            s = s_next
+        assert_near(state.mind.q.values[i], q.reshape(2, 2, 6))
+        assert_near(state.mind.counts[i], np.hstack(counts))
+    assert_near(posterior.forecast.sum(1), np.ones(3))
+
+
+@pytest.mark.parametrize("level", [2, 3])
+def test_each_of_two_opponents_is_modelled_by_himself(level):
+    game = against_two(2, 30, PAIR)
+    state, posterior = play(game, component("inference", "level_k", level=level))
+    shapes = [tuple(q.values.shape[2:]) for q in state.mind.q]
+    own = {2: [(3, 2), (2, 2)], 3: [(2, 3), (3, 2), (2, 2), (2, 2)]}[level]
+    assert shapes == [*own, (2, 6)]
+    assert state.mind.counts.shape[-1] == {2: 4, 3: 5}[level]
+    assert posterior.forecast.shape == (2, 6)
+    assert all(bool((q.values != 0).any()) for q in state.mind.q)
+
+
+@pytest.mark.parametrize(("name", "keys"), METHODS)
+def test_an_opponent_of_one_action_changes_nothing(name, keys):
+    alone = friend_or_foe(3, 40)
+    table = alone.environment
+    beside = friend_or_foe(3, 40)
+    beside.environment = replace(
+        table, reward_b=table.reward_b.expand(-1, -1, -1, 2), n_threats=(2, 1)
+    )
+    members = [alone.attacker, component("attacker", "fixed_policy", plays="cooperate")]
+    beside.attacker = component("attacker", "together", members=members)
+    agent = component("inference", name, **keys)
+    one, other = (play(game, agent, tensors=True)[1] for game in (alone, beside))
+    assert torch.equal(one.rewards, other.rewards)
+    assert torch.equal(one.values, other.values)
+
+
+def test_players_and_seats_must_be_as_many():
+    game = friend_or_foe(1, 2)
+    game.attacker = PAIR
+    with pytest.raises(ConfigMismatchError, match="2 players for the 1 seats"):
+        game.opening(Streams(0))

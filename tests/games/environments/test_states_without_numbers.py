@@ -1,0 +1,114 @@
+"""Games with states without numbers, and approximators of the user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from support.runs.configured import component
+from support.small.small_games import play
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Environment, NumberedStates, Outcome, Shown
+from components.errors import ConfigMismatchError
+from components.games.environments.game import Game
+from runner.execution.rng import Streams
+
+METHODS = [
+    ("q_learning", {}),
+    ("fpq_learning", {}),
+    ("level_k", {"level": 2}),
+    ("level_k", {"level": 3}),
+]
+
+
+@dataclass(frozen=True)
+class Line:
+    """States without numbers: a place on the line, moved by her and by him; s [R, 1].  It ends
+    beyond ±3."""
+
+    n_actions: int = 2
+    n_threats: tuple[int, ...] = (2,)
+    horizon: int = 6
+    continuing: bool = False
+    dtype: torch.dtype = torch.float64
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
+        return torch.randn(replicates, 1, generator=generator, dtype=self.dtype)
+
+    def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
+        s_next = s + (2.0 * a - 1).unsqueeze(1) + 0.5 * (2.0 * b - 1)
+        reward = -s_next[:, 0].abs()
+        return Outcome(reward, -reward.unsqueeze(1), s_next, s_next[:, 0].abs() > 3)
+
+    def observe(self, s: Tensor, a: Tensor) -> Shown:
+        return Shown(torch.nn.functional.one_hot(a, 2).to(self.dtype), None)
+
+    def features(self, s: Tensor) -> Tensor:
+        return torch.cat([torch.ones_like(s), s, s.abs()], 1)
+
+
+class Linear:
+    """``QFunction`` and no more: Q(s, a, b) = w_ab · φ(s), by stochastic gradients; not a
+    module."""
+
+    def __init__(self, environment: Environment, replicates: int, own: int, other: int):
+        self.environment, self.replicates, self.other = environment, replicates, other
+        self.w = torch.zeros(replicates, 3, own * other, dtype=torch.float64)
+
+    def fresh(self, own: int, other: int) -> Linear:
+        return Linear(self.environment, self.replicates, own, other)
+
+    def q(self, s: Tensor) -> Tensor:
+        return (
+            (self.environment.features(s).unsqueeze(1) @ self.w)
+            .squeeze(1)
+            .unflatten(1, (-1, self.other))
+        )
+
+    def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
+        rows, column = torch.arange(self.replicates), a * self.other + b
+        error = rate * (target - self.q(s).flatten(1)[rows, column])
+        self.w[rows, :, column] += error.unsqueeze(1) * self.environment.features(s)
+
+    def state_dict(self):
+        return {"w": self.w}
+
+    def load_state_dict(self, state_dict):
+        self.w = state_dict["w"]
+
+
+def line(replicates: int = 30, episodes: int = 5) -> Game:
+    attacker = component("attacker", "exponential_smoother")
+    return Game("line", Line(), episodes, 0.5, 10, replicates=replicates, attacker=attacker)
+
+
+@pytest.mark.parametrize(("name", "keys"), METHODS)
+def test_states_without_numbers_and_an_approximator_of_ones_own(name, keys):
+    game = line(episodes=60)
+    assert isinstance(game.environment, Environment)
+    assert not isinstance(game.environment, NumberedStates)
+    model = Linear(game.environment, 30, 1, 1)
+    assert isinstance(model, QFunction)
+    inference = component("inference", name, alpha=0.02, **keys)
+    _, posterior = play(game, inference, model=model)
+    assert torch.isfinite(posterior.rewards).all()
+    earned = posterior.rewards[:, -20:].mean()
+    aimless = component("inference", name, alpha=0.02, epsilon=1.0, **keys)
+    assert earned > play(line(episodes=60), aimless, model=model)[1].rewards.mean() + 1
+    here = posterior.values_at(torch.tensor([[2.0]], dtype=torch.float64).expand(30, 1))
+    assert float((here[:, 0] > here[:, 1]).double().mean()) > 0.8  # back towards the middle
+    assert game.describe()["states"] == "not numbered"
+
+
+def test_a_table_needs_states_with_numbers():
+    with pytest.raises(
+        ConfigMismatchError, match="model=q_table: a table needs states with numbers"
+    ):
+        component("model", "q_table").build(line(), Streams(0))
