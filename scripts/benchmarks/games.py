@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from components.games.agents.player import Player
 from components.games.fast.engine import CompiledPlayerState
 from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Measured, Report
@@ -43,12 +44,14 @@ def learn(
     episodes: int,
     seed: int = 0,
     method: str = "level_k",
+    engine: str = "compiled",
     **keys: Any,
 ) -> tuple[Tensor, float]:
-    """Rewards of an agent, and seconds a round."""
+    """Rewards of an agent, and seconds a round, by compiled loops or by tensors."""
     rng = Streams(seed)
     inference = component("inference", method, **keys)
-    state = inference.init(component("model", model).build(problem, rng), problem, rng)
+    init = Player.init if engine == "tensors" else type(inference).init
+    state = init(inference, component("model", model).build(problem, rng), problem, rng)
     seconds, rounds = 0.0, 0
     for _, episode in problem.batches("episode", rng, 0, episodes):
         start = time.process_time()
@@ -113,7 +116,7 @@ def measure_thinkers(options: Namespace, report: Report) -> None:
 def play_dilemma(rounds: int) -> tuple[Tensor, float]:
     """Rewards [R, T] of the first of our learners, and seconds a round."""
     problem = build_dilemma(1000, rounds)
-    return learn(problem, "q_table", rounds, method="q_learning", engine="compiled")
+    return learn(problem, "q_table", rounds, method="q_learning")
 
 
 def measure_q_learners(options: Namespace, report: Report) -> None:
@@ -141,9 +144,10 @@ def play_coins(episodes: int, engine: str) -> tuple[float, Tensor]:
     problem = load("coin_game", 5, episodes=episodes, start="random")
     opponent = component("inference", "q_learning", **COIN_KEYS)
     problem.attacker = component("attacker", "learner", agent=opponent)
-    keys = COIN_KEYS | {"alpha_opponent": 0.01, "policy_opponent": "softmax", "engine": engine}
+    keys = COIN_KEYS | {"alpha_opponent": 0.01, "policy_opponent": "softmax"}
     inference = component("inference", "level_k", **keys)
-    state = inference.init(component("model", "q_linear").build(problem, rng), problem, rng)
+    init = Player.init if engine == "tensors" else type(inference).init
+    state = init(inference, component("model", "q_linear").build(problem, rng), problem, rng)
     start = time.process_time()
     for _, episode in problem.batches("episode", rng, 0, episodes):
         state, _ = inference.step(state, episode, rng)

@@ -118,13 +118,12 @@ def test_a_particle_filter_moves_and_weighs_each_particle():
     assert steps == {"densities": STEPS * 16, "forwards": STEPS * 16}
 
 
-@pytest.mark.parametrize("engine", ["tensors", pytest.param("compiled", marks=pytest.mark.slow)])
-def test_an_agent_counts_moves_of_its_games(engine):
+def test_an_agent_counts_moves_of_its_games():
     costs = Costs()
     with counting(costs):
         play(
             friend_or_foe(replicates=3, episodes=STEPS),
-            component("inference", "q_learning", engine=engine),
+            component("inference", "q_learning"),
         )
     assert costs.counts() == {"environment_steps": 3 * STEPS}
 

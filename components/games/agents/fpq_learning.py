@@ -109,14 +109,14 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
 
     # ---- compiled: level 1
     # -------------------------------------------------------------------------------------------------
-    def unsupported_option(self) -> str | None:
-        return None if self.belief == "by_state" else f"belief={self.belief.name}"
+    def has_loop(self) -> bool:
+        return type(self) is FPQLearning and self.belief == "by_state"
 
     def tables(self, mind: Counted) -> list[QFunction]:
         return [mind.q]
 
     def action_counts(self, mind: Counted) -> Tensor:
-        assert isinstance(mind.counts, Tensor), "so says ``unsupported_option``"
+        assert isinstance(mind.counts, Tensor), "``has_loop`` is False for others"
         return mind.counts
 
     def levels(self, episode: int) -> Levels:

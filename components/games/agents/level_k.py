@@ -217,6 +217,9 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
 
     # ---- compiled
     # ----------------------------------------------------------------------------------------------------------
+    def has_loop(self) -> bool:
+        return type(self) is LevelK
+
     def tables(self, mind: Hierarchy) -> list[QFunction]:
         return mind.q
 

@@ -72,11 +72,9 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
     def _build_thinker(self, level: int) -> LevelK:
         """The agent as it would be if it were sure of facing an opponent of this level."""
         shared = {
-            name: value
-            for name, value in self
-            if name in LevelK.model_fields and name not in ("name", "engine")
+            name: value for name, value in self if name in LevelK.model_fields and name != "name"
         }
-        return LevelK(name="level_k", level=level + 1, engine="tensors", ties="shared", **shared)
+        return LevelK(name="level_k", level=level + 1, ties="shared", **shared)
 
     def _build_thinkers(self) -> list[LevelK]:
         return [self._build_thinker(level) for level in self.levels]
@@ -175,7 +173,8 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
     def times_right(self, mind: ModelAveragingState) -> Tensor:
         return mind.right
 
-    def unsupported_option(self) -> str | None:
-        if self.forecast == "sampled":
-            return "forecast=sampled"
-        return None if self.counted == "sole" else f"counted={self.counted}"
+    def has_loop(self) -> bool:
+        return type(self) is ModelAveraging and (self.forecast, self.counted) == (
+            "expected",
+            "sole",
+        )

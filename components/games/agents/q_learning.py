@@ -47,6 +47,9 @@ class QLearning(CompilableDecisionMaker[Values]):
 
     # ---- compiled: level 1 against an opponent who has one action
     # --------------------------------------------------------
+    def has_loop(self) -> bool:
+        return type(self) is QLearning
+
     def tables(self, mind: Values) -> list[QFunction]:
         return [mind.q]
 

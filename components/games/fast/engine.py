@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from components.contracts.opponents import Opponent
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.errors import ConfigMismatchError
 from components.games.action_values.q_linear import LinearValues
 from components.games.action_values.q_table import Table
 from components.games.agents.decision_maker import ValueDecisionMaker
@@ -42,50 +41,32 @@ K = TypeVar("K")
 ONE_MIND: Array = np.empty((0, 0))  # nothing to average
 
 
-def unserved_opponent(players: list[Opponent[Any]]) -> str | None:
-    """Part of the opponents that the loop does not serve; None: it serves them."""
+def has_loop_opponent(players: list[Opponent[Any]]) -> bool:
+    """True if the loop plays these opponents: there is one, of a kind with a loop."""
     opponent = players[0]
-    if len(players) > 1 or type(opponent) not in (
-        ExponentialSmoother,
-        FixedPolicy,
-        TitForTat,
-        Learner,
-    ):
-        named = ", ".join(player.name for player in players)
-        return f"plays against exponential_smoother, fixed_policy, tit_for_tat or learner, here attacker={named}"
-    if not isinstance(opponent, Learner):
-        return None
-    if not isinstance(opponent.agent, CompilableDecisionMaker):
-        return f"plays against q_learning, fpq_learning or level_k, here attacker.agent={opponent.agent.name}"
-    key = opponent.agent.unsupported_option()
-    return f"has no loop with attacker.agent of {key}" if key else None
+    if len(players) > 1:
+        return False
+    if type(opponent) is Learner:
+        return isinstance(opponent.agent, CompilableDecisionMaker) and opponent.agent.has_loop()
+    return type(opponent) in (ExponentialSmoother, FixedPolicy, TitForTat)
 
 
-def check_game(game: Game, values: list[QFunction], where: str) -> None:
-    """Checks that the loop serves a game, the agent's action values and the opponent.
+def is_compiled(game: Game, values: list[QFunction]) -> bool:
+    """True if the loop plays a game, with action values of these types.
 
-    Raises:
-        ConfigMismatchError: it does not.
-    """
+    Other games are played by tensors: on an accelerator, with several opponents, with networks,
+    of programs, and tables with an episode that ends and does not begin again at the start."""
     environment = game.environment
-    wrong = unserved_opponent(game.opponents())
-    if (
-        not isinstance(environment, TableEnvironment | CoinEnvironment)
-        or len(environment.n_threats) > 1
-    ):
-        wrong = f"plays games in tables with one opponent, and dataset=coin_game, here dataset={game.name}"
-    elif (
-        isinstance(environment, TableEnvironment)
-        and environment.ends is not None
-        and environment.continuing
-    ):
-        wrong = f"an episode that ends must begin anew, in dataset={game.name} it goes on"
-    elif environment.device.type != "cpu":
-        wrong = f"runs on the CPU, here device={environment.device.type}"
-    elif not all(isinstance(q, Table | LinearValues) for q in values):
-        wrong = "needs model=q_table or q_linear"
-    if wrong is not None:
-        raise ConfigMismatchError(f"{where}: {wrong}; use engine=tensors")
+    if isinstance(environment, TableEnvironment):
+        is_served = environment.ends is None or not environment.continuing
+    else:
+        is_served = isinstance(environment, CoinEnvironment)
+    return (
+        is_served
+        and environment.device.type == "cpu"
+        and all(isinstance(q, Table | LinearValues) for q in values)
+        and has_loop_opponent(game.opponents())
+    )
 
 
 class Seated:
@@ -164,7 +145,7 @@ class CompiledGame:
         memory = playing.standing.adversary
         if isinstance(memory, Learning) and isinstance(self.opponent, Learner):
             assert isinstance(self.opponent.agent, CompilableDecisionMaker), (
-                "``check_game`` refuses others"
+                "``is_compiled`` is False for others"
             )
             self.learner = Seated(self.opponent.agent, memory.mind, game.environment.continuing)
         # the opponent as built, and from what
@@ -249,15 +230,14 @@ class CompiledPlayerState(PlayerState[K]):
 
 
 class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
-    """An agent whose episodes may be played by a compiled loop, ``engine=compiled``.
+    """An agent with episodes that a compiled loop plays where ``is_compiled`` holds.
 
-    Engines agree in law: the loop draws other numbers than the tensors do.  It plays games in
-    tables against one opponent, and the coin game, with action values in tables or linear, on the
-    tensors of the same state.
+    The loop draws other numbers than the tensors do, of the same law.  It works on the tensors of
+    the same state."""
 
-    Raises ConfigMismatchError in other games, against other opponents and on other devices."""
-
-    engine: Literal["tensors", "compiled"]
+    @abstractmethod
+    def has_loop(self) -> bool:
+        """True if the loop follows the rules of this agent; a subclass has rules of its own."""
 
     @abstractmethod
     def thinkers(self, mind: K) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
@@ -267,19 +247,13 @@ class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
         """How often each of them was correct about the opponent [R, m]; None: there is one."""
         return None
 
-    def unsupported_option(self) -> str | None:
-        """The key, as it is set, that the loop does not serve."""
-        return None
-
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
         playing = super().init(model, problem, rng)
-        if self.engine == "tensors":
+        if not self.has_loop():
             return playing
-        where = f"inference.engine=compiled ({self.name})"
-        if key := self.unsupported_option():
-            raise ConfigMismatchError(f"{where}: has no loop with {key}; use engine=tensors")
-        each = self.thinkers(playing.mind)
-        check_game(problem, [q for thinker, mind in each for q in thinker.tables(mind)], where)
+        values = [q for thinker, mind in self.thinkers(playing.mind) for q in thinker.tables(mind)]
+        if not is_compiled(problem, values):
+            return playing
         return CompiledPlayerState(
             playing.mind, playing.standing, CompiledGame(problem, self, playing)
         )

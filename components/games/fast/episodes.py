@@ -78,7 +78,7 @@ def build_adversary(opponent: Opponent[Any], memory: object, mind: Mind) -> Comp
         return adversary._replace(
             kind=constant(SMOOTHER), beta=opponent.beta, takes_first=opponent.ties == "first"
         )
-    assert isinstance(opponent, FixedPolicy), "``check_game`` refuses others"
+    assert isinstance(opponent, FixedPolicy), "``is_compiled`` is False for others"
     return adversary
 
 

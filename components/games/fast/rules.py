@@ -55,7 +55,7 @@ def build_rules(game: Game, environment: Environment) -> Rules:
         rows = torch.arange(S * A)
         shown, seen = environment.observe(rows // A, rows % A)
     else:
-        assert isinstance(environment, CoinEnvironment), "``check_game`` refuses others"
+        assert isinstance(environment, CoinEnvironment), "``is_compiled`` is False for others"
         A = B = environment.n_actions
         size = environment.size
         share = environment.share

@@ -1,5 +1,4 @@
-"""Games of both engines for tests: the same players and tables, and how far apart the engines
-are."""
+"""Games for tests of the compiled loop: players, tables, and the difference of two states."""
 
 from pathlib import Path
 
@@ -8,6 +7,8 @@ from support.runs.configured import component
 from support.small.small_games import stepped
 
 from components.contracts.roles import Setting
+from components.games.agents.player import Player
+from components.games.fast.engine import CompiledPlayerState
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
@@ -78,12 +79,14 @@ def game(name, opponent, replicates, episodes, **keys):
     return made
 
 
-def opened(problem, inference, seed=3, alike=False):
+def opened(problem, inference, seed=3, alike=False, tensors=False):
     """A state before the first episode, with standard normal action values, of all replicates the
-    same ones if ``alike``."""
+    same ones if ``alike``; ``tensors``: not played by the loop."""
     rng = Streams(seed)
     model = "q_linear" if problem.name == "coin_game" else "q_table"
-    state = inference.init(component("model", model).build(problem, rng), problem, rng)
+    init = Player.init if tensors else type(inference).init
+    state = init(inference, component("model", model).build(problem, rng), problem, rng)
+    assert isinstance(state, CompiledPlayerState) != tensors
     generator = torch.Generator().manual_seed(7)
     values = [q for thinker, mind in inference.thinkers(state.mind) for q in thinker.tables(mind)]
     if hasattr(state.standing.adversary, "mind"):

@@ -1,4 +1,4 @@
-"""The compiled loop against the tensors: the same numbers where nothing is drawn, the same law
+"""The compiled loop against tensors: the same numbers where nothing is drawn, the same law
 elsewhere."""
 
 from pathlib import Path
@@ -21,7 +21,8 @@ from support.runs.configured import component
 from support.small.small_games import matrix_game, stepped
 
 from components.contracts.roles import Setting
-from components.errors import ConfigMismatchError
+from components.games.agents.level_k import LevelK
+from components.games.agents.player import PlayerState
 from components.games.beliefs.bloom_counts import BloomCounts
 from components.games.fast import averaging, engine, episodes, rules, streams, thinkers
 from runner.execution.rng import Streams
@@ -58,42 +59,35 @@ LAW += [
 ]
 
 
-def both(make, inference, **keys):
-    """States that both engines come to."""
-    return [played(make(), inference(engine=name), **keys) for name in ("tensors", "compiled")]
-
-
 def greedy_pair(name, opponent, who, replicates=4, episodes=30):
-    """Both engines, where nothing is left to chance: equal actions do not occur, nobody explores,
-    draws are certain."""
+    """States of tensors and of the loop, where nothing is left to chance: equal actions do not
+    occur, nobody explores, draws are certain."""
     certain = {"epsilon_opponent": 0.0, "policy_opponent": "epsilon_greedy"}
     drawn = [name for name in PLAYERS if "draws" in name or "averaging" in name]
     more = lambda its: GREEDY | (certain if its in drawn else {})  # noqa: E731
     keys = more(opponent) if opponent in PLAYERS else {}
-    return both(
-        lambda: game(name, opponent, replicates, episodes, **keys),
-        lambda engine: player(who, engine=engine, **more(who)),
-    )
+    problems = [game(name, opponent, replicates, episodes, **keys) for _ in range(2)]
+    inference = player(who, **more(who))
+    return [played(problems[0], inference, tensors=True), played(problems[1], inference)]
 
 
 @pytest.mark.parametrize(("name", "opponent", "who"), FIXED)
-def test_where_nothing_is_drawn_engines_give_the_same_numbers(name, opponent, who):
+def test_the_loop_equals_tensors_where_nothing_is_drawn(name, opponent, who):
     tensors, compiled = greedy_pair(name, opponent, who)
     assert difference(tensors, compiled) < 1e-9
     assert tensors.standing.rewards_so_far.any()
 
 
 @pytest.mark.parametrize(("name", "opponent", "who"), LAW)
-def test_engines_agree_in_law(name, opponent, who):
+def test_the_loop_agrees_with_tensors_in_law(name, opponent, who):
     """Rewards, shares of actions, action values, counts and memories: means over replicates, in
     standard errors."""
     replicates = 1500
-    tensors, compiled = both(
-        lambda: game(name, opponent, replicates, 20),
-        lambda engine: player(who, engine=engine),
-        alike=True,
-    )
-    assert largest_z(tensors, compiled, replicates) < 4.5
+    states = [
+        played(game(name, opponent, replicates, 20), player(who), alike=True, tensors=tensors)
+        for tensors in (True, False)
+    ]
+    assert largest_z(*states, replicates) < 4.5
 
 
 def seen_as_told(monkeypatch):
@@ -104,7 +98,7 @@ def seen_as_told(monkeypatch):
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_the_loop_draws_what_its_source_says(monkeypatch):
     def run():
-        return played(game("grid", "smoother", 3, 4), player("level 2 draws", engine="compiled"))
+        return played(game("grid", "smoother", 3, 4), player("level 2 draws"))
 
     compiled = run()
     seen_as_told(monkeypatch)
@@ -173,7 +167,7 @@ def test_a_law_that_differs_by_a_tenth_is_found_out():
     states = [
         played(
             game("sharing", "mixed", 1500, 20),
-            player("level 2", engine="compiled", epsilon=epsilon),
+            player("level 2", epsilon=epsilon),
             alike=True,
         )
         for epsilon in (0.1, 0.2)
@@ -192,7 +186,7 @@ def test_mean_rewards_of_a_known_policy_are_exact(policy):
         opponent=component("attacker", "fixed_policy", plays=[0.3, 0.7]),
     )
     keys = {"policy": policy, "epsilon": 0.3, "temperature": 0.5, "alpha": 1e-12}
-    inference = component("inference", "q_learning", engine="compiled", **keys)
+    inference = component("inference", "q_learning", **keys)
     rng, state = opened(problem, inference)
     values = torch.tensor([0.0, 1.0, 0.5], dtype=torch.float64)
     inference.tables(state.mind)[0].values.copy_(values.view(1, 1, 3, 1))
@@ -235,23 +229,20 @@ def test_equal_estimates_are_drawn_alike():
 
 @pytest.mark.parametrize("case", [("friend_or_foe", "smoother", "level 3"), ("grid", "mixed", "level 2 draws"),
                                   ("his", "level 2", "q softmax")])  # fmt: skip
-@pytest.mark.parametrize("before", ["tensors", "compiled"])
-def test_a_resumed_run_goes_on(case, before):
-    """From its own checkpoint with the same numbers; one of the tensors has the same state, and
-    opens as well."""
+def test_a_resumed_run_continues_with_the_same_numbers(case):
     name, opponent, who = case
-    whole = played(game(name, opponent, 5, 20), player(who, engine="compiled"))
-    problem, inference = game(name, opponent, 5, 20), player(who, engine=before)
+    inference = player(who)
+    whole = played(game(name, opponent, 5, 20), inference)
+    problem = game(name, opponent, 5, 20)
     rng, state = opened(problem, inference)
     state = stepped(inference, problem, rng, state, 0, 9)
     kept = rng.state()
-    problem, inference = game(name, opponent, 5, 20), player(who, engine="compiled")
+    problem = game(name, opponent, 5, 20)
     rng, fresh = opened(problem, inference, seed=8)
     rng.restore(kept)
     resumed = restored(state, fresh)
     assert difference(state, resumed) == 0
-    resumed = stepped(inference, problem, rng, resumed, 9, 20)
-    assert (difference(resumed, whole) == 0) == (before == "compiled")
+    assert difference(stepped(inference, problem, rng, resumed, 9, 20), whole) == 0
 
 
 @pytest.mark.slow  # compiles for another type: 20 s
@@ -259,42 +250,46 @@ def test_float32_games_stay_float32():
     setting = Setting(Path(), torch.device("cpu"), torch.float32, 5)
     problem = component("dataset", "friend_or_foe", episodes=30).load(Streams(0), setting)
     problem.attacker = component("attacker", "exponential_smoother")
-    state = played(problem, player("level 2", engine="compiled"))
+    state = played(problem, player("level 2"))
     assert state.mind.q[0].values.dtype == state.standing.rewards_so_far.dtype == torch.float32
 
 
-def opening(problem, model="q_table", **keys):
-    inference = component("inference", keys.pop("name", "level_k"), engine="compiled", **keys)
-    return inference.init(component("model", model).build(problem, Streams(0)), problem, Streams(0))
+class OwnLevelK(LevelK):
+    """A subclass, which may have rules of its own."""
 
 
-def test_what_the_loop_does_not_serve_is_named():
-    bloom = BloomCounts(name="bloom", hashes=2, cells=11, bits=8)
-    with pytest.raises(
-        ConfigMismatchError, match="has no loop with belief=bloom; use engine=tensors"
-    ):
-        opening(game("friend_or_foe", "smoother", 3, 3), name="fpq_learning", belief=bloom)
+BLOOM = BloomCounts(name="bloom", hashes=2, cells=11, bits=8)
+SMOOTHER = component("attacker", "exponential_smoother")
+
+
+def learner(name, **keys):
+    return component("attacker", "learner", agent=component("inference", name, **keys))
+
+
+@pytest.mark.parametrize(
+    ("inference", "attacker", "model"),
+    [
+        (component("inference", "fpq_learning", belief=BLOOM), SMOOTHER, "q_table"),
+        (component("inference", "model_averaging", forecast="sampled"), SMOOTHER, "q_table"),
+        (component("inference", "model_averaging", counted="right"), SMOOTHER, "q_table"),
+        (OwnLevelK(**dict(player("level 2"))), SMOOTHER, "q_table"),
+        (player("level 2"), SMOOTHER, "q_network"),
+        (player("level 2"), component("attacker", "oracle"), "q_table"),
+        (player("level 2"), learner("model_averaging"), "q_table"),
+        (player("level 2"), learner("fpq_learning", belief=BLOOM), "q_table"),
+    ],
+)
+def test_tensors_play_where_there_is_no_loop(inference, attacker, model):
     problem = game("friend_or_foe", "smoother", 3, 3)
-    with pytest.raises(ConfigMismatchError, match="has no loop with forecast=sampled"):
-        opening(problem, name="model_averaging", forecast="sampled")
-    with pytest.raises(ConfigMismatchError, match="needs model=q_table or q_linear"):
-        opening(game("friend_or_foe", "smoother", 3, 3), model="q_network")
-    problem = game("friend_or_foe", "smoother", 3, 3)
-    problem.attacker = component("attacker", "oracle")
-    with pytest.raises(
-        ConfigMismatchError,
-        match=r"exponential_smoother, fixed_policy, tit_for_tat or learner, here attacker=oracle",
-    ):
-        opening(problem)
-    problem.attacker = component(
-        "attacker", "learner", agent=component("inference", "model_averaging")
-    )
-    with pytest.raises(
-        ConfigMismatchError, match=r"here attacker\.agent=model_averaging; use engine=tensors"
-    ):
-        opening(problem)
-    problem.attacker = component(
-        "attacker", "learner", agent=component("inference", "fpq_learning", belief=bloom)
-    )
-    with pytest.raises(ConfigMismatchError, match=r"no loop with attacker\.agent of belief=bloom"):
-        opening(problem)
+    problem.attacker = attacker
+    rng = Streams(0)
+    state = inference.init(component("model", model).build(problem, rng), problem, rng)
+    assert type(state) is PlayerState
+
+
+def test_tensors_play_against_several_opponents():
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, 3)
+    problem = component("dataset", "blotto").load(Streams(0), setting)
+    problem.attacker = SMOOTHER
+    table = component("model", "q_table").build(problem, Streams(0))
+    assert type(player("q").init(table, problem, Streams(0))) is PlayerState

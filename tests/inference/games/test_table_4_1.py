@@ -1,36 +1,24 @@
 """Gallego's Table 4.1 as it was made: what its keys add up to."""
 
-from pathlib import Path
-
 import pytest
-import torch
 from support.runs.configured import component
-from support.small.small_games import play
-
-from components.contracts.roles import Setting
+from support.small.small_games import game_of, play
 
 
-def played(epsilon, episodes, replicates, **keys):
+def played(epsilon, episodes, replicates, tensors=False):
     """α₂ = 0.5, α₁ = 0.25: rewards [R, t]."""
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
-    game = component(
-        "dataset",
-        "friend_or_foe_grid",
-        episodes=episodes,
-        horizon=100,
-        counts="last_move",
-        learns_from="ends",
-    ).load(None, setting)
-    game.attacker = component("attacker", "exponential_smoother", beta=0.75)
+    keys = {"horizon": 100, "counts": "last_move", "learns_from": "ends"}
+    smoother = component("attacker", "exponential_smoother", beta=0.75)
+    game = game_of("friend_or_foe_grid", replicates, smoother, episodes=episodes, **keys)
     method = component(
         "inference", "level_k", alpha=0.5, alpha_opponent=0.25, forecast="sampled", ties="first", epsilon_opponent=epsilon,
-        epsilon={"start": epsilon, "factor": 0.995, "every": 10}, **keys,
+        epsilon={"start": epsilon, "factor": 0.995, "every": 10},
     )  # fmt: skip
-    return play(game, method)[1].rewards
+    return play(game, method, tensors=tensors)[1].rewards
 
 
 def test_an_episode_is_worth_its_last_move():
-    rewards = played(0.5, 30, 10)
+    rewards = played(0.5, 30, 10, tensors=True)
     assert {float(r) for r in rewards.unique()} <= {49.0, -51.0, -1.0}
     assert bool((rewards.std(1) > 0).all())
 
@@ -40,7 +28,7 @@ def test_an_episode_is_worth_its_last_move():
     ("epsilon", "printed", "sd"), [(0.5, 15.95, 47.04), (0.1, 43.06, 23.64), (0.01, 48.41, 7.68)]
 )
 def test_the_printed_means_and_spreads_come_out(epsilon, printed, sd):
-    rewards = played(epsilon, 15_000, 20, engine="compiled")[:, -3000:]
+    rewards = played(epsilon, 15_000, 20)[:, -3000:]
     of_print = sd / 15_000**0.5  # 3,000 episodes of five seeds
     ours = float(rewards.mean(1).std() / 20**0.5)
     assert abs(float(rewards.mean()) - printed) < 3 * (of_print**2 + ours**2) ** 0.5
