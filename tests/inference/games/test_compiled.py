@@ -3,7 +3,6 @@ elsewhere."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from compiled_games import (
@@ -21,37 +20,35 @@ from support.runs.configured import component
 from support.small.small_games import matrix_game, stepped
 
 from components.contracts.roles import Setting
-from components.games.agents.level_k import LevelK
-from components.games.agents.player import PlayerState
-from components.games.beliefs.bloom_counts import BloomCounts
-from components.games.fast import averaging, engine, episodes, rules, streams, thinkers
+from components.games.fast import averaging, engine, episodes, rules, thinkers
 from runner.execution.rng import Streams
 
 TABLES = [("friend_or_foe", "first"), ("three targets", "first"), ("six targets", "first"), ("grid", "first"),
           ("ends of the room", "first"), ("matrix with memory", "tit for tat"), ("chicken", "defects"),
           ("sharing", "tit for tat")]  # fmt: skip
-FIXED = [
-    (*TABLES[(i + j) % len(TABLES)], name) for i, name in enumerate(PLAYERS) for j in (0, 3, 5)
-]
-FIXED += [
+PAIRS = [
     ("chicken", "level 2", "level 3"),
     ("grid", "level 3", "q"),
     ("coins", "q", "level 2"),
     ("his", "level 2", "q"),
-]
-FIXED += [
     ("coins", "level 3 first", "level 4"),
     ("hers", "defects", "fpq"),
     ("coins", "level 2 draws", "level 2 draws"),
 ]
-FIXED = [  # every player of this kind is compiled again, in half a minute
-    pytest.param(*cell, marks=pytest.mark.slow) if "averaging of three" in cell else cell
-    for cell in FIXED
-]
-MAX_PLOTTED_DRAWS = [("friend_or_foe", "smoother"), ("matrix with "
-"memory", "forgives"), ("sharing", "mixed"), ("grid", "smoother"),
+
+
+def cell_of(i: int, j: int, name: str):
+    """A game for a player, slow where another compilation takes long or adds little."""
+    is_slow = j == 5 or name == "averaging of three"
+    marks = [pytest.mark.slow] if is_slow else []
+    return pytest.param(*TABLES[(i + j) % len(TABLES)], name, marks=marks)
+
+
+FIXED = [cell_of(i, j, name) for i, name in enumerate(PLAYERS) for j in (0, 3, 5)] + PAIRS
+DRAWN = [("friend_or_foe", "smoother"), ("matrix with memory", "forgives"), ("sharing", "mixed"),
+         ("grid", "smoother"),
          ("three targets", "smoother")]  # fmt: skip
-LAW = [(*MAX_PLOTTED_DRAWS[i % len(MAX_PLOTTED_DRAWS)], name) for i, name in enumerate(PLAYERS)]
+LAW = [(*DRAWN[i % len(DRAWN)], name) for i, name in enumerate(PLAYERS)]
 LAW += [
     ("coins", "q softmax", "level 2 softmax"),
     ("hers", "level 2", "fpq"),
@@ -203,30 +200,6 @@ def test_mean_rewards_of_a_known_policy_are_exact(policy):
     assert abs(float(first.mean()) - float(p[0])) < 4 * float(first.std()) / first.numel() ** 0.5
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered")
-def test_numbers_are_uniform_and_those_of_replicates_independent():
-    seed, stream, u = (
-        np.array([2**63 + 12345], np.uint64),
-        np.zeros(1, np.uint64),
-        np.empty((200, 200)),
-    )
-    for i in range(200):
-        streams.init_stream(seed, i, stream)
-        u[i] = [streams.draw_uniform(stream) for _ in range(200)]
-    counts = np.histogram(u, 50, (0, 1))[0]
-    assert ((counts - 800) ** 2 / 800).sum() < 49 + 4 * 98**0.5  # χ² with 49 degrees of freedom
-    z = (u - 0.5) * 12**0.5
-    for lag in (z[:, 1:] * z[:, :-1], z[1:] * z[:-1], z[1:, 1:] * z[:-1, :-1]):
-        assert abs(lag.mean()) < 4 / lag.size**0.5
-
-
-def test_equal_estimates_are_drawn_alike():
-    p, u = np.array([0.5, 0.2, 0.2, 0.7, 0.2]), np.linspace(0, 1, 300, endpoint=False)
-    chosen = np.bincount([episodes.choose_target(p, 5, False, x) for x in u], minlength=5)
-    assert chosen.tolist() == [0, 100, 100, 0, 100]
-    assert episodes.choose_target(p, 5, True, 0.9) == 1
-
-
 @pytest.mark.parametrize("case", [("friend_or_foe", "smoother", "level 3"), ("grid", "mixed", "level 2 draws"),
                                   ("his", "level 2", "q softmax")])  # fmt: skip
 def test_a_resumed_run_continues_with_the_same_numbers(case):
@@ -252,44 +225,3 @@ def test_float32_games_stay_float32():
     problem.attacker = component("attacker", "exponential_smoother")
     state = played(problem, player("level 2"))
     assert state.mind.q[0].values.dtype == state.standing.rewards_so_far.dtype == torch.float32
-
-
-class OwnLevelK(LevelK):
-    """A subclass, which may have rules of its own."""
-
-
-BLOOM = BloomCounts(name="bloom", hashes=2, cells=11, bits=8)
-SMOOTHER = component("attacker", "exponential_smoother")
-
-
-def learner(name, **keys):
-    return component("attacker", "learner", agent=component("inference", name, **keys))
-
-
-@pytest.mark.parametrize(
-    ("inference", "attacker", "model"),
-    [
-        (component("inference", "fpq_learning", belief=BLOOM), SMOOTHER, "q_table"),
-        (component("inference", "model_averaging", forecast="sampled"), SMOOTHER, "q_table"),
-        (component("inference", "model_averaging", counted="right"), SMOOTHER, "q_table"),
-        (OwnLevelK(**dict(player("level 2"))), SMOOTHER, "q_table"),
-        (player("level 2"), SMOOTHER, "q_network"),
-        (player("level 2"), component("attacker", "oracle"), "q_table"),
-        (player("level 2"), learner("model_averaging"), "q_table"),
-        (player("level 2"), learner("fpq_learning", belief=BLOOM), "q_table"),
-    ],
-)
-def test_tensors_play_where_there_is_no_loop(inference, attacker, model):
-    problem = game("friend_or_foe", "smoother", 3, 3)
-    problem.attacker = attacker
-    rng = Streams(0)
-    state = inference.init(component("model", model).build(problem, rng), problem, rng)
-    assert type(state) is PlayerState
-
-
-def test_tensors_play_against_several_opponents():
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, 3)
-    problem = component("dataset", "blotto").load(Streams(0), setting)
-    problem.attacker = SMOOTHER
-    table = component("model", "q_table").build(problem, Streams(0))
-    assert type(player("q").init(table, problem, Streams(0))) is PlayerState

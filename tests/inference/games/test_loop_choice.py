@@ -1,0 +1,78 @@
+"""Games that the compiled loop plays, and others; the numbers that it draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiled_games import game, player
+from support.runs.configured import component
+from support.small.small_games import game_of
+
+from components.games.agents.level_k import LevelK
+from components.games.agents.player import PlayerState
+from components.games.beliefs.bloom_counts import BloomCounts
+from components.games.fast import episodes, streams
+from runner.execution.rng import Streams
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_numbers_are_uniform_and_those_of_replicates_independent():
+    seed, stream, u = (
+        np.array([2**63 + 12345], np.uint64),
+        np.zeros(1, np.uint64),
+        np.empty((200, 200)),
+    )
+    for i in range(200):
+        streams.init_stream(seed, i, stream)
+        u[i] = [streams.draw_uniform(stream) for _ in range(200)]
+    counts = np.histogram(u, 50, (0, 1))[0]
+    assert ((counts - 800) ** 2 / 800).sum() < 49 + 4 * 98**0.5  # χ² with 49 degrees of freedom
+    z = (u - 0.5) * 12**0.5
+    for lag in (z[:, 1:] * z[:, :-1], z[1:] * z[:-1], z[1:, 1:] * z[:-1, :-1]):
+        assert abs(lag.mean()) < 4 / lag.size**0.5
+
+
+def test_equal_estimates_are_drawn_alike():
+    p, u = np.array([0.5, 0.2, 0.2, 0.7, 0.2]), np.linspace(0, 1, 300, endpoint=False)
+    chosen = np.bincount([episodes.choose_target(p, 5, False, x) for x in u], minlength=5)
+    assert chosen.tolist() == [0, 100, 100, 0, 100]
+    assert episodes.choose_target(p, 5, True, 0.9) == 1
+
+
+class OwnLevelK(LevelK):
+    """A subclass, which may have rules of its own."""
+
+
+BLOOM = BloomCounts(name="bloom", hashes=2, cells=11, bits=8)
+SMOOTHER = component("attacker", "exponential_smoother")
+
+
+def learner(name, **keys):
+    return component("attacker", "learner", agent=component("inference", name, **keys))
+
+
+@pytest.mark.parametrize(
+    ("inference", "attacker", "model"),
+    [
+        (component("inference", "fpq_learning", belief=BLOOM), SMOOTHER, "q_table"),
+        (component("inference", "model_averaging", forecast="sampled"), SMOOTHER, "q_table"),
+        (component("inference", "model_averaging", counted="right"), SMOOTHER, "q_table"),
+        (OwnLevelK(**dict(player("level 2"))), SMOOTHER, "q_table"),
+        (player("level 2"), SMOOTHER, "q_network"),
+        (player("level 2"), component("attacker", "oracle"), "q_table"),
+        (player("level 2"), learner("model_averaging"), "q_table"),
+        (player("level 2"), learner("fpq_learning", belief=BLOOM), "q_table"),
+    ],
+)
+def test_tensors_play_where_there_is_no_loop(inference, attacker, model):
+    problem = game("friend_or_foe", "smoother", 3, 3)
+    problem.attacker = attacker
+    rng = Streams(0)
+    state = inference.init(component("model", model).build(problem, rng), problem, rng)
+    assert type(state) is PlayerState
+
+
+def test_tensors_play_against_several_opponents():
+    problem = game_of("blotto", 3, SMOOTHER)
+    table = component("model", "q_table").build(problem, Streams(0))
+    assert type(player("q").init(table, problem, Streams(0))) is PlayerState
