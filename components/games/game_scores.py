@@ -7,6 +7,47 @@ import math
 import torch
 from torch import Tensor
 
+from components.contracts.checks import check_shape
+from components.contracts.games import TabularGame
+from components.contracts.posteriors import Played
+from components.games.environments.standing import EpisodeGame
+from components.games.equilibria.matrix_games import worst_case
+
+
+def score_play(game: EpisodeGame, play: Played) -> dict[str, Tensor | float]:
+    """Scores of a game that was played, numbers for one replicate and [R] for more."""
+    check_shape("the rewards", play.rewards, game.replicates, None)
+    found = scores(play.rewards, game.tail, game.window)
+    if play.beside.numel():
+        found |= score_opponents(play.beside, game.tail, game.window)
+    if play.firsts.numel():
+        found |= frequencies(play.firsts, game.tail)
+    found |= exploitability(game, play) | play.beliefs
+    several = game.replicates > 1
+    return {name: value if several else float(value) for name, value in found.items()}
+
+
+def exploitability(game: EpisodeGame, play: Played) -> dict[str, Tensor]:
+    """Exploitability of the agent's current policy [R], in units of reward per episode.
+
+    The opponents know the policy and are adversarial.
+
+    max_p min_b E[Σ r_A] − min_b E_π[Σ r_A] ≥ 0 from the start of the next episode; all
+    opponents are treated as one, and taxes and incentives are left out. No score where the
+    game has no tables.
+
+    Source: Johanson, Waugh, Bowling and Zinkevich (2011); Shapley (1953) for the game's value.
+    """
+    rules = game.environment
+    if not isinstance(rules, TabularGame) or game.best_guarantee is None:
+        return {}
+    states = torch.arange(rules.n_states, device=game.environment.device)
+    # [R, S, A]
+    policy = torch.stack([play.policy_in(s.expand(game.replicates)) for s in states], 1)
+    least = worst_case(rules.reward_a, rules.transition, rules.ends, policy, rules.horizon)
+    loss = game.best_guarantee[play.s] - least.gather(1, play.s.unsqueeze(1)).squeeze(1)
+    return {"exploitability": loss}
+
 
 def scores(rewards: Tensor, tail: float, window: int) -> dict[str, Tensor]:
     """Mean reward over the last ``tail`` share of the episodes and over the last ``window``, total,

@@ -9,6 +9,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
+from components.contracts.capabilities import QFunction
 from components.contracts.roles import AboveZeroToOne, ZeroToBelowOne
 from components.games.agents.exploration import Exploration, exploration_rate
 from components.games.agents.player import Player
@@ -43,6 +44,11 @@ class DecisionMaker(Player[K], Generic[K]):
         if seen.done is None or self.bootstrap_at_end:
             return ahead
         return torch.where(seen.done, 0.0, ahead)
+
+    def update(self, q: QFunction, seen: Transition, b: Tensor, value: Tensor) -> None:
+        """Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s')), b and the value of s' [R]."""
+        target = seen.r_a + self.ahead(seen, value)
+        q.learn(seen.s, seen.a, b, target, seen.rate(self.alpha))
 
 
 class ValueDecisionMaker(DecisionMaker[K], Generic[K]):

@@ -21,7 +21,7 @@ from components.games.beliefs.bloom_counts import BloomCounts, FilterCounts
 from components.games.beliefs.markov_chains import ChainCounts, MarkovChains
 from components.games.environments.transition import Transition
 from components.games.fast.engine import CompilableDecisionMaker
-from components.games.fast.thinkers import Levels
+from components.games.fast.minds import Levels
 from components.registry import register
 
 
@@ -103,12 +103,10 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
 
     def learn(self, mind: Counted, seen: Transition, episode: int) -> None:
         self._counting.take(mind.counts, mind.seat, seen, self.forget)
-        # eq. (4.2)
-        target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
-        mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))
+        value = self.think(mind, seen.s_next, episode).amax(-1)
+        self.update(mind.q, seen, seen.b, value)  # eq. (4.2)
 
     # ---- compiled: level 1
-    # -------------------------------------------------------------------------------------------------
     def has_loop(self) -> bool:
         return type(self) is FPQLearning and self.belief == "by_state"
 

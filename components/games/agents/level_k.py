@@ -27,7 +27,7 @@ from components.games.agents.fictitious_play import (
 from components.games.agents.policies import PolicyName, Ties, draw_action, probabilities
 from components.games.environments.transition import Transition
 from components.games.fast.engine import CompilableDecisionMaker
-from components.games.fast.thinkers import EPSILON_GREEDY, Levels
+from components.games.fast.minds import EPSILON_GREEDY, Levels
 from components.registry import register
 
 
@@ -102,32 +102,19 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
         """
         return level > 1 and self.forecast == "sampled"
 
-    @property
-    def _temperature(self) -> float:
-        """Temperature of the modelled players."""
-        return self.temperature if self.temperature_opponent is None else self.temperature_opponent
-
     def _answer(self, level: int, q: Tensor, believed: Tensor, episode: int) -> Tensor:
-        """The policy of a modelled player of a level, q [R, own, other], believed [R, other] -> [R,
-        own]."""
-        epsilon = exploration_rate(self.epsilon_opponent, episode, level)
-        return self._policy(level, q, believed, self.policy_opponent, epsilon, self._temperature)
-
-    def _policy(
-        self,
-        level: int,
-        q: Tensor,
-        believed: Tensor,
-        name: PolicyName,
-        epsilon: float,
-        temperature: float,
-    ) -> Tensor:
+        """The policy of a player of a level, q [R, own, other], believed [R, other] -> [R, own]."""
+        name = self.policy_opponent
+        epsilon = self.epsilon_opponent
+        temperature = self.temperature_opponent or self.temperature
+        if level == self.level:
+            name, epsilon, temperature = self.policy, self.epsilon, self.temperature
+        rate = exploration_rate(epsilon, episode, level)
         if not self._is_sampling_level(level):
-            return probabilities(
-                expected_values(q, believed), name, epsilon, temperature, self.ties
-            )
+            psi = expected_values(q, believed)
+            return probabilities(psi, name, rate, temperature, self.ties)
         # [R, other, own]
-        each = probabilities(q.transpose(1, 2), name, epsilon, temperature, self.ties)
+        each = probabilities(q.transpose(1, 2), name, rate, temperature, self.ties)
         return (each * believed.unsqueeze(2)).sum(1)
 
     def _value(self, level: int, q: Tensor, believed: Tensor, rng: Rng) -> Tensor:
@@ -165,58 +152,37 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
 
     def policy_at(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
         believed = self.forecast_opponent(mind, s, episode)
-        epsilon = exploration_rate(self.epsilon, episode)
-        return self._policy(
-            self.level, mind.q[-1].q(s), believed, self.policy, epsilon, self.temperature
-        )
+        return self._answer(self.level, mind.q[-1].q(s), believed, episode)
 
     def learn(self, mind: Hierarchy, seen: Transition, episode: int) -> None:
         seat = mind.seat
-        top = mind.q[-1]
         counted = self._action_counts(seat)
         acted = seen.each if self._is_agent_level(1) else seen.a.unsqueeze(1).expand_as(seen.each)
-        count(
-            mind.counts,
-            seat.rows(seen.s),
-            marks(acted, counted, mind.counts.dtype),
-            self.forget,
-            seen.live,
-        )
+        did = marks(acted, counted, mind.counts.dtype)
+        count(mind.counts, seat.rows(seen.s), did, self.forget, seen.live)
         s_forecast = seen.s_next if self.forecast_at == "next" else seen.s
         # level 1 counts, and expects at s' always
         believed = forecasts(mind.counts, seat.rows(seen.s_next), counted)
-        answers = (
-            believed
-            if s_forecast is seen.s_next
-            else forecasts(mind.counts, seat.rows(s_forecast), counted)
-        )
+        answers = forecasts(mind.counts, seat.rows(s_forecast), counted)
         for m in range(len(believed)):
-            answer = answers[m]
-            opponent = seen.opponent_transition(m)
+            b = seen.each[:, m]
+            # the players, each with its end of the episode
+            agent = (seen, seen.a, b, seen.r_a)
+            opponent = (seen.opponent_transition(m), b, seen.a, seen.r_b[:, m])
             for j, q in enumerate(self._opponent_q_functions(mind, m), 1):
-                b = seen.each.select(1, m)
-                own_action, other, r = (
-                    (seen.a, b, seen.r_a)
-                    if self._is_agent_level(j)
-                    else (b, seen.a, seen.r_b.select(1, m))
-                )
-                side = (
-                    seen if self._is_agent_level(j) else opponent
-                )  # the player with the ended episode
-                target = r + self.ahead(
-                    side, self._value(j, q.q(seen.s_next), believed[m], mind.rng)
-                )
+                side, own, other, r = agent if self._is_agent_level(j) else opponent
+                value = self._value(j, q.q(seen.s_next), believed[m], mind.rng)
                 # Algorithm 4.1, line 2
-                q.learn(seen.s, own_action, other, target, side.rate(self.alpha_opponent))
+                target = r + self.ahead(side, value)
+                q.learn(seen.s, own, other, target, side.rate(self.alpha_opponent))
                 # Line 3: the policy that the next level up expects, from the table just updated.
-                answer = self._answer(j, q.q(s_forecast), answer, episode)
-                believed[m] = answer
+                answers[m] = self._answer(j, q.q(s_forecast), answers[m], episode)
+                believed[m] = answers[m]
+        top = mind.q[-1]
         value = self._value(self.level, top.q(seen.s_next), together(believed), mind.rng)
-        # line 4
-        top.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))
+        self.update(top, seen, seen.b, value)  # line 4
 
     # ---- compiled
-    # ----------------------------------------------------------------------------------------------------------
     def has_loop(self) -> bool:
         return type(self) is LevelK
 
@@ -228,7 +194,8 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
 
     def levels(self, episode: int) -> Levels:
         below = range(1, self.level)
-        modelled = self._temperature if self.policy_opponent == "softmax" else EPSILON_GREEDY
+        temperature = self.temperature_opponent or self.temperature
+        modelled = temperature if self.policy_opponent == "softmax" else EPSILON_GREEDY
         epsilons = [exploration_rate(self.epsilon_opponent, episode, j) for j in below]
         keys = self.shared_keys(self.forget)._replace(
             at_next=self.forecast_at == "next",

@@ -79,6 +79,17 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
     def _build_thinkers(self) -> list[LevelK]:
         return [self._build_thinker(level) for level in self.levels]
 
+    def pairs(self, mind: ModelAveragingState) -> list[tuple[LevelK, Hierarchy]]:
+        """The agent for each level of the opponent, with its state."""
+        return list(zip(self._build_thinkers(), mind.types, strict=True))
+
+    def _forecasts(self, mind: ModelAveragingState, s: Tensor, episode: int) -> list[Tensor]:
+        """Forecasts of each model, m of [R, B]."""
+        return [
+            thinker.forecast_opponent(type_mind, s, episode)
+            for thinker, type_mind in self.pairs(mind)
+        ]
+
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> ModelAveragingState:
         if len(seat.others) > 1:
             raise ConfigMismatchError(
@@ -96,28 +107,18 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         return mind.right / mind.right.sum(-1, keepdim=True)
 
     def forecast_opponent(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
-        pairs = zip(self._build_thinkers(), mind.types, strict=True)
-        # [R, m, B]
-        each = torch.stack(
-            [thinker.forecast_opponent(type_mind, s, episode) for thinker, type_mind in pairs], 1
-        )
+        each = torch.stack(self._forecasts(mind, s, episode), 1)  # [R, m, B]
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
     def think(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
-        pairs = zip(self._build_thinkers(), mind.types, strict=True)
-        # [R, m, A]
-        each = torch.stack(
-            [thinker.think(type_mind, s, episode) for thinker, type_mind in pairs], 1
-        )
+        thoughts = [thinker.think(type_mind, s, episode) for thinker, type_mind in self.pairs(mind)]
+        each = torch.stack(thoughts, 1)  # [R, m, A]
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
     def policy_at(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
         if self.forecast == "expected":
             return super().policy_at(mind, s, episode)
-        pairs = list(zip(self._build_thinkers(), mind.types, strict=True))
-        each = [
-            thinker.forecast_opponent(type_mind, s, episode) for thinker, type_mind in pairs
-        ]  # m of [R, B]
+        each = self._forecasts(mind, s, episode)
         # [Bᵐ, m]
         joint_actions = torch.cartesian_prod(
             *[torch.arange(p.shape[1], device=s.device) for p in each]
@@ -126,7 +127,7 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         values = torch.stack(
             [
                 type_mind.q[-1].q(s)[:, :, b]
-                for (_, type_mind), b in zip(pairs, joint_actions.unbind(1), strict=True)
+                for type_mind, b in zip(mind.types, joint_actions.unbind(1), strict=True)
             ],
             1,
         )
@@ -138,14 +139,8 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
 
     def predict_actions(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
         """Draws b^i [R, m] from each model's forecast of the opponent's action."""
-        pairs = zip(self._build_thinkers(), mind.types, strict=True)
-        return torch.stack(
-            [
-                draw_action(thinker.forecast_opponent(type_mind, s, episode), mind.rng.noise)
-                for thinker, type_mind in pairs
-            ],
-            1,
-        )
+        forecasts = self._forecasts(mind, s, episode)
+        return torch.stack([draw_action(p, mind.rng.noise) for p in forecasts], 1)
 
     def learn(self, mind: ModelAveragingState, seen: Transition, episode: int) -> None:
         # before they learn the opponent's action
@@ -157,7 +152,7 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         if seen.live is not None:
             right &= seen.live.unsqueeze(1)
         mind.right += right
-        for thinker, type_mind in zip(self._build_thinkers(), mind.types, strict=True):
+        for thinker, type_mind in self.pairs(mind):
             thinker.learn(type_mind, seen, episode)
 
     def beliefs(self, mind: ModelAveragingState) -> dict[str, Tensor]:
@@ -166,9 +161,8 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         }
 
     # ---- compiled
-    # ----------------------------------------------------------------------------------------------------------
     def thinkers(self, mind: ModelAveragingState) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
-        return list(zip(self._build_thinkers(), mind.types, strict=True))
+        return [*self.pairs(mind)]
 
     def times_right(self, mind: ModelAveragingState) -> Tensor:
         return mind.right

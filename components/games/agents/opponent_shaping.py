@@ -129,7 +129,6 @@ class OpponentShaping(Player[OpponentShapingState]):
         )
 
     # ---- the opponent's policy
-    # -----------------------------------------------------------------------
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[OpponentShapingState]:
         playing = super().init(model, problem, rng)
         self.look(playing.mind, problem.announced_policy(playing.standing, 0))
@@ -157,7 +156,6 @@ class OpponentShaping(Player[OpponentShapingState]):
         mind.theirs = mind.counts / mind.counts.sum(-1, keepdim=True)
 
     # ---- the agent's policy
-    # --------------------------------------------------------------------------
     def _policy_values(self, game: Repeated, mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
         """V_A and V_B of logits [R, S, ·], summed over replicates, which have nothing in common
         []."""

@@ -105,7 +105,6 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
         return {}
 
     # ---- as the inference of a run
-    # ------------------------------------------------------------------------------------
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
         return PlayerState(
             self.sit(model, problem.seat(None, model), rng), problem.opening(rng, model)

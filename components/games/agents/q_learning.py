@@ -13,7 +13,7 @@ from components.contracts.streams import Rng
 from components.games.agents.exploration import exploration_rate
 from components.games.environments.transition import Transition
 from components.games.fast.engine import CompilableDecisionMaker
-from components.games.fast.thinkers import Levels
+from components.games.fast.minds import Levels
 from components.registry import register
 
 
@@ -41,12 +41,10 @@ class QLearning(CompilableDecisionMaker[Values]):
         return mind.q.q(s)[..., 0]
 
     def learn(self, mind: Values, seen: Transition, episode: int) -> None:
-        target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
-        # eq. (4.1)
-        mind.q.learn(seen.s, seen.a, torch.zeros_like(seen.b), target, seen.rate(self.alpha))
+        value = self.think(mind, seen.s_next, episode).amax(-1)
+        self.update(mind.q, seen, torch.zeros_like(seen.b), value)  # eq. (4.1)
 
     # ---- compiled: level 1 against an opponent who has one action
-    # --------------------------------------------------------
     def has_loop(self) -> bool:
         return type(self) is QLearning
 

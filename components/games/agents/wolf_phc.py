@@ -81,8 +81,8 @@ class WolfPHC(MixedStrategyDecisionMaker[WolfPHCState]):
         return mind.pi[torch.arange(len(s), device=s.device), s]
 
     def learn(self, mind: WolfPHCState, seen: Transition, episode: int) -> None:
-        target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
-        mind.q.learn(seen.s, seen.a, torch.zeros_like(seen.b), target, seen.rate(self.alpha))
+        value = self.think(mind, seen.s_next, episode).amax(-1)
+        self.update(mind.q, seen, torch.zeros_like(seen.b), value)
         replicate = torch.arange(len(seen.s), device=seen.s.device)
         s = seen.s
         if seen.live is not None:

@@ -12,7 +12,8 @@ from torch import Tensor
 from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.games.environments.game import Game, GameDataset
+from components.games.environments.game import Game
+from components.games.environments.game_dataset import GameDataset
 from components.games.environments.table_environment import TableEnvironment
 from components.registry import register
 

@@ -16,7 +16,8 @@ from components.contracts.games import Outcome
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
-from components.games.environments.game import Dilemma, Game
+from components.games.environments.game import Game
+from components.games.environments.game_dataset import Dilemma
 from components.games.environments.table_environment import TableEnvironment, repeat_game
 from components.registry import register
 
@@ -118,10 +119,8 @@ class DataSharing(Dilemma):
                 ),
                 stacklevel=1,
             )
-        payoff_a = torch.tensor(
-            [[self.R, self.S], [self.T, self.P]], device=setting.device, dtype=setting.dtype
-        )
-        rewards = share_in_pairs(payoff_a, self.players)
+        pair = self.pair_payoffs().to(setting.device, setting.dtype)
+        rewards = share_in_pairs(pair, self.players)
         rounds = repeat_game(*rewards, (2,) * (self.players - 1), self.memory)
         environment = Market(
             **vars(rounds),

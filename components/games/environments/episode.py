@@ -13,8 +13,9 @@ from components.contracts.games import Turn
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.games.agents.policies import draw_action
+from components.games.environments.moves import play_move
 from components.games.environments.standing import EpisodeGame, GameState
-from components.games.environments.transition import Transition
+from components.games.environments.transition import Transition, both
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,8 @@ class Episode:
             a = draw_action(choose(s), rng.noise)
             cut = not remaining and not environment.continuing
             count(environment_steps=self.game.replicates if live is None else int(live.sum()))
-            transition = self.game.move(
-                standing, Turn(s, self.index, choose), a, live, rng, cut=cut
-            )
+            turn = Turn(s, self.index, choose)
+            transition = play_move(self.game, standing, turn, a, live, rng, cut=cut)
             learn(transition if self.game.learns_from == "every_move" else transition.ending())
             acts = transition.acts()
             first = _first_actions(transition, acts)
@@ -64,8 +64,8 @@ class Episode:
             total = self._add_rewards(total, transition, live)
             s = transition.s_next
             if (over := transition.over) is not None:
-                live = ~over if live is None else live & ~over
-                if not live.any():
+                live = both(~over, live)
+                if live is not None and not live.any():
                     break
         assert total is not None
         assert firsts is not None

@@ -10,7 +10,8 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.games.environments.game import Game, GameDataset
+from components.games.environments.game import Game
+from components.games.environments.game_dataset import GameDataset
 from components.games.environments.table_environment import TableEnvironment
 from components.games.figures.grid_policy import grid_policy
 from components.registry import register
@@ -49,40 +50,22 @@ class FriendOrFoeGrid(GameDataset):
 
     def environment(self, setting: Setting) -> TableEnvironment:
         """The rules as tables."""
-        states = ROWS * COLUMNS
-        actions = len(MOVES)
-        threats = len(TARGETS)
-        reward_a = torch.full((states, actions, threats), -self.cost, dtype=setting.dtype)
-        reward_b = torch.zeros(states, actions, threats, 1, dtype=setting.dtype)
-        transition = torch.zeros(states, actions, threats, dtype=torch.long)
-        touches = torch.zeros(states, actions, threats, dtype=setting.dtype)
-        is_terminal = torch.zeros(states, dtype=torch.bool)
-        for row in range(ROWS):
-            for column in range(COLUMNS):
-                s = COLUMNS * row + column
-                is_terminal[s] = (row, column) in TARGETS
-                for a, (down, right) in enumerate(MOVES):
-                    place = (
-                        min(max(row + down, 0), ROWS - 1),
-                        min(max(column + right, 0), COLUMNS - 1),
-                    )
-                    transition[s, a] = COLUMNS * place[0] + place[1]
-                    if place in TARGETS:
-                        target = TARGETS.index(place)
-                        # by b
-                        gain = self.reward * (
-                            2 * torch.eye(threats, dtype=setting.dtype)[target] - 1
-                        )
-                        reward_a[s, a] += gain
-                        reward_b[s, a, :, 0] = -gain
-                        touches[s, a, target] = 1
+        cells = torch.cartesian_prod(torch.arange(ROWS), torch.arange(COLUMNS))  # [S, 2]
+        border = torch.tensor([ROWS - 1, COLUMNS - 1])
+        places = (cells[:, None] + torch.tensor(MOVES)).clamp_min(0).minimum(border)  # [S, A, 2]
+        targets = torch.tensor(TARGETS)
+        touches = (places[:, :, None] == targets).all(-1).to(setting.dtype)  # [S, A, B]
+        # by the target b that hides the good reward
+        good = 2 * touches - touches.sum(-1, keepdim=True)
+        bad = touches.sum(-1, keepdim=True) - 2 * touches
+        transition = COLUMNS * places[..., 0] + places[..., 1]
         return TableEnvironment(
-            reward_a=reward_a.to(setting.device),
-            reward_b=reward_b.to(setting.device),
-            transition=transition.to(setting.device),
-            n_threats=(threats,),
+            reward_a=(self.reward * good - self.cost).to(setting.device),
+            reward_b=(self.reward * bad).unsqueeze(-1).to(setting.device),
+            transition=transition[..., None].repeat(1, 1, len(TARGETS)).to(setting.device),
+            n_threats=(len(TARGETS),),
             touches=touches.to(setting.device),
-            ends=is_terminal.to(setting.device),
+            ends=(cells[:, None] == targets).all(-1).any(-1).to(setting.device),
             horizon=self.horizon,
             continuing=False,
             start=COLUMNS * START[0] + START[1],

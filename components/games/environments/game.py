@@ -5,43 +5,36 @@ They are threatened Markov decision processes; the agent is the decision maker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
-from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
-from components.contracts.checks import check_shape
 from components.contracts.games import (
     ChangingEnvironment,
     Environment,
-    Move,
     NumberedStates,
-    Outcome,
     Seat,
     TabularGame,
     TaxedEnvironment,
-    Turn,
 )
 from components.contracts.opponents import Opponent, PolicyReporter
 from components.contracts.posteriors import Played
 from components.contracts.problems import BatchKind, Kind
-from components.contracts.roles import AboveZeroToOne, Dataset, Setting
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
 from components.figures.attempts import draw_each
 from components.games import game_scores as games
 from components.games.environments.episode import Episode
-from components.games.environments.live_environment import LiveEnvironment
 from components.games.environments.standing import GameState
-from components.games.environments.transition import Transition
 from components.games.equilibria.matrix_games import worst_case
-from components.games.figures import rewards
+from components.games.parallel.live_environment import LiveEnvironment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,7 +83,6 @@ class Game:
         self._may_begin_over = (
             self.environment if isinstance(self.environment, LiveEnvironment) else None
         )
-        self._safest: Tensor | None = None  # used at every evaluation, and always the same
 
     @property
     def n_actions(self) -> int:
@@ -134,17 +126,14 @@ class Game:
         """
         environment = self.environment
         threats = self.environment.n_threats
-        n_actions = self.n_actions
-        others = threats
+        own, others = self.n_actions, threats
         if player is not None:
-            n_actions, others = (
-                (threats[player], (n_actions,))
-                if player < len(threats)
-                else (0, (n_actions, *threats))
-            )
+            is_third_party = player == len(threats)
+            own = 0 if is_third_party else threats[player]
+            others = (self.n_actions, *threats) if is_third_party else (self.n_actions,)
         return Seat(
             replicates=self.replicates,
-            own=n_actions,
+            own=own,
             others=others,
             targets=targets,
             n_states=self.n_states if self.numbered else None,
@@ -154,6 +143,10 @@ class Game:
             values=values,
             number=player,
         )
+
+    def rules_at(self, episode: int) -> Environment:
+        """The rules of an episode, 0 the first."""
+        return self.environment if self._changing is None else self._changing.at(episode)
 
     def announced_policy(
         self, standing: GameState, episode: int
@@ -201,92 +194,6 @@ class Game:
         over = self._may_begin_over.is_over(s)
         return ~over if bool(over.any()) else None
 
-    def move(
-        self,
-        standing: GameState,
-        turn: Turn,
-        a: Tensor,
-        live: Tensor | None,
-        rng: Rng,
-        *,
-        cut: bool = False,
-    ) -> Transition:
-        """Play one move, given the agent's action a [R].
-
-        Each opponent chooses without seeing a, and remembers its own observation; ``cut``: the
-        horizon ends the episode here. A third party's rate of tax is applied to all rewards.
-        """
-        rules = self.environment
-        players = self.opponents()
-        seats = len(self.environment.n_threats)
-        environment = rules if self._changing is None else self._changing.at(turn.episode)
-        memories = [standing.adversary, *standing.others]
-        actions = [
-            player.act(memory, turn, rng) for player, memory in zip(players, memories, strict=True)
-        ]
-        acting = actions[:seats]
-        each = acting[0].unsqueeze(1) if seats == 1 else torch.stack(acting, 1)  # [R, M]
-        outcome = environment.step(turn.s, a, each, rng.batches)
-        welfare = self.welfare(outcome)
-        if len(actions) > seats:
-            assert isinstance(environment, TaxedEnvironment), (
-                "no third party finds a seat elsewhere"
-            )
-            outcome = environment.after_tax(outcome, a, each, actions[-1])
-        gains = [*outcome.r_b.unbind(1), welfare]  # a third party's is the welfare
-        targets, is_observed = environment.observe(turn.s, a)
-        joint = acting[0]
-        for m in range(1, seats):
-            joint = joint * environment.n_threats[m] + acting[m]
-        transition = Transition(
-            s=turn.s,
-            a=a,
-            b=joint,
-            each=each,
-            r_a=outcome.r_a,
-            r_b=outcome.r_b,
-            s_next=outcome.s_next,
-            done=outcome.done,
-            live=live,
-            cut=cut,
-            welfare=welfare,
-            truncated=outcome.truncated,
-            opponents=outcome.opponents,
-        )
-        after = []
-        for m, (player, memory, b, r) in enumerate(
-            zip(players, memories, actions, gains, strict=False)
-        ):
-            side = transition.opponent_transition(m) if m < seats else transition
-            visible = is_observed
-            if side.live is not None:
-                visible = side.live if is_observed is None else is_observed & side.live
-            move = Move(
-                episode=turn.episode,
-                s=turn.s,
-                s_next=outcome.s_next,
-                a=a,
-                r_hers=outcome.r_a,
-                b=b,
-                r=r,
-                shown=targets,
-                seen=visible,
-                done=side.done,
-                live=side.live,
-                cut=cut,
-                truncated=side.truncated,
-            )
-            after.append(player.observe(memory, move))
-        standing.adversary, *standing.others = after
-        return transition
-
-    @staticmethod
-    def welfare(outcome: Outcome) -> Tensor:
-        """Social utility SU = (r_A + Σ_m r_B^m)/(M + 1) less what came from outside, eq. (4.4):
-        taxes leave it as it is [R]."""
-        mean = (outcome.r_a + outcome.r_b.sum(1)) / (1 + outcome.r_b.shape[1])
-        return mean if outcome.given is None else mean - outcome.given
-
     def length(self, batch_kind: BatchKind) -> int | None:
         return self.episodes
 
@@ -302,46 +209,15 @@ class Game:
 
         They are given for the agent, the opponents and welfare.
         """
-        check_shape("the rewards", posterior.rewards, self.replicates, None)
-        scores = games.scores(posterior.rewards, self.tail, self.window)
-        if posterior.beside.numel():
-            scores |= games.score_opponents(posterior.beside, self.tail, self.window)
-        if posterior.firsts.numel():
-            scores |= games.frequencies(posterior.firsts, self.tail)
-        exploitability = self.exploitability(posterior)
-        if exploitability is not None:
-            scores["exploitability"] = exploitability
-        scores |= posterior.beliefs
-        return {
-            name: value if self.replicates > 1 else float(value) for name, value in scores.items()
-        }
+        return games.score_play(self, posterior)
 
-    def exploitability(self, posterior: Played) -> Tensor | None:
-        """Exploitability of the agent's current policy [R], in units of reward per episode.
-
-        The opponents know the policy and are adversarial.
-
-        max_p min_b E[Σ r_A] − min_b E_π[Σ r_A] ≥ 0 from the start of the next episode; all
-        opponents are treated as one, and taxes and incentives are left out. None where the game
-        has no tables.
-
-        Source: Johanson, Waugh, Bowling and Zinkevich (2011); Shapley (1953) for the game's
-        value.
-        """
-        game = self.environment
-        if not isinstance(game, TabularGame):
+    @cached_property
+    def best_guarantee(self) -> Tensor | None:
+        """The most that the agent can be sure of from each state [S]; None: there are no tables."""
+        rules = self.environment
+        if not isinstance(rules, TabularGame):
             return None
-        if self._safest is None:
-            self._safest = worst_case(
-                game.reward_a, game.transition, game.ends, None, self.environment.horizon
-            )
-        states = torch.arange(game.n_states, device=self.environment.device)
-        # [R, S, A]
-        policy = torch.stack([posterior.policy_in(s.expand(self.replicates)) for s in states], 1)
-        least = worst_case(
-            game.reward_a, game.transition, game.ends, policy, self.environment.horizon
-        )
-        return self._safest[posterior.s] - least.gather(1, posterior.s.unsqueeze(1)).squeeze(1)
+        return worst_case(rules.reward_a, rules.transition, rules.ends, None, rules.horizon)
 
     def draw(self, posterior: Played, rng: Rng) -> dict[str, Figure]:
         return draw_each(self.figures, self, posterior)
@@ -361,46 +237,3 @@ class Game:
         if environment.horizon > 1:
             facts["moves in an episode"] = f"at most {environment.horizon}"
         return facts
-
-
-class GameDataset(Dataset[Game]):
-    """A game with a number of episodes; ``load`` of a subclass calls ``build_game``."""
-
-    kind = "game"
-    length_key = "episodes"
-    vectorised = True
-
-    episodes: PositiveInt
-    tail: AboveZeroToOne
-    window: PositiveInt
-
-    def build_game(
-        self,
-        environment: Environment,
-        setting: Setting,
-        counts: Literal["total", "last_move"] = "total",
-        learns_from: Literal["every_move", "ends"] = "every_move",
-        figures: Sequence[Drawing] = (),
-    ) -> Game:
-        """The game of these rules, with the figure of rewards before the others."""
-        return Game(
-            name=self.name,
-            environment=environment,
-            episodes=self.episodes,
-            tail=self.tail,
-            window=self.window,
-            counts=counts,
-            learns_from=learns_from,
-            figures=[rewards.draw, *figures],
-            replicates=setting.replicates,
-        )
-
-
-class Dilemma(GameDataset):
-    """A game of two actions with payoffs T, R, P and S, and the memory of a round or none."""
-
-    T: float
-    R: float
-    P: float
-    S: float
-    memory: Annotated[int, Field(ge=0, le=1)]

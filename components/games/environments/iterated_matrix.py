@@ -14,7 +14,8 @@ from torch import Tensor
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
-from components.games.environments.game import Dilemma, Game
+from components.games.environments.game import Game
+from components.games.environments.game_dataset import Dilemma
 from components.games.environments.table_environment import repeat_game
 from components.registry import register
 
@@ -79,7 +80,7 @@ class IteratedMatrix(Dilemma):
                 ),
                 stacklevel=1,
             )
-        payoff_a = torch.tensor([[self.R, self.S], [self.T, self.P]], dtype=torch.float64)
+        payoff_a = self.pair_payoffs()
         return torch.stack([payoff_a, payoff_a.T], -1)
 
     def load(self, rng: Rng, setting: Setting) -> Game:

@@ -4,46 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from components.contracts.games import Environment, Turn
+from components.contracts.games import Environment
+from components.contracts.opponents import Opponent
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
-from components.contracts.streams import Rng
 from components.contracts.traces import Trace
-from components.games.environments.transition import Transition
 
 
 class EpisodeGame(Protocol):
-    """A game as its state, its episodes and its figures see it."""
+    """A game as its state, its moves, its scores and its figures see it."""
 
     environment: Environment
     replicates: int
+    tail: float  # the last share of the episodes, which is scored
     window: int  # episodes in a moving average
     counts: Literal["total", "last_move"]
     learns_from: Literal["every_move", "ends"]
 
-    def is_unfinished(
-        self, s: Tensor
-    ) -> Tensor | None: ...  # replicates that have a first move to make [R] bool; None: all
+    @property
+    def best_guarantee(self) -> Tensor | None: ...  # from each state [S]; None: no tables
 
+    def opponents(self) -> list[Opponent[Any]]: ...  # of each seat, and the third party
+
+    def rules_at(self, episode: int) -> Environment: ...
+
+    # replicates that have a first move to make [R] bool; None: all
+    def is_unfinished(self, s: Tensor) -> Tensor | None: ...
+
+    # the first opponent's policy
     def announced_policy(
         self, standing: GameState, episode: int
-    ) -> Callable[[Tensor], Tensor] | None: ...  # the first opponent's policy
-
-    def move(
-        self,
-        standing: GameState,
-        turn: Turn,
-        a: Tensor,
-        live: Tensor | None,
-        rng: Rng,
-        *,
-        cut: bool = False,
-    ) -> Transition: ...
+    ) -> Callable[[Tensor], Tensor] | None: ...
 
 
 @dataclass(kw_only=True)

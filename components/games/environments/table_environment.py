@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.games import Outcome, Shown
+from components.games.environments.transition import joint_action
 
 
 @dataclass(frozen=True)
@@ -67,18 +68,11 @@ class TableEnvironment:
         """The first state, [R] long."""
         return torch.full((replicates,), self.start, device=self.device)
 
-    def joint(self, b: Tensor) -> Tensor:
-        """The number of the opponents' joint action, b [R, M] -> [R]."""
-        index = b.select(1, 0)
-        for m in range(1, len(self.n_threats)):
-            index = index * self.n_threats[m] + b.select(1, m)
-        return index
-
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
         """Nothing is drawn; s and a [R], b [R, M]."""
         has_one_state = self.reward_a.shape[0] == 1  # one state: nothing to look up
         row = a if has_one_state else s * self.n_actions + a
-        cell = row * self.reward_a.shape[2] + self.joint(b)
+        cell = row * self.reward_a.shape[2] + joint_action(b, self.n_threats)
         s_next = s if has_one_state else self.transition.take(cell)
         done = None if self.ends is None else self.ends.take(s_next)
         return Outcome(self.reward_a.take(cell), self._reward_b.index_select(0, cell), s_next, done)

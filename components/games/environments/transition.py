@@ -10,6 +10,22 @@ from torch import Tensor
 from components.contracts.games import OpponentStatus
 
 
+def both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    """one & other; None is true everywhere."""
+    if one is None:
+        return other
+    return one if other is None else one & other
+
+
+def joint_action(each: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """The number of the opponents' joint action, the last opponent's running fastest: each [R, M]
+    -> [R]."""
+    first, *others = each.unbind(1)
+    for b, size in zip(others, sizes[1:], strict=True):
+        first = first * size + b
+    return first
+
+
 @dataclass(slots=True)
 class Transition:
     """Observation of the agent after a move, Algorithm 4.1 line 1: (s, a, b, r_A, r_B, s').
@@ -51,11 +67,10 @@ class Transition:
         opponent_ends = self.opponents
         if opponent_ends is None:
             return self
-        done = opponent_ends.done.select(1, m)
-        present = opponent_ends.present.select(1, m)
-        over = self.over
-        live = present if self.live is None else present & self.live
-        return replace(self, done=done, live=live, truncated=None if over is None else over & ~done)
+        done = opponent_ends.done[:, m]
+        live = both(opponent_ends.present[:, m], self.live)
+        truncated = None if self.over is None else self.over & ~done
+        return replace(self, done=done, live=live, truncated=truncated)
 
     def acts(self) -> Tensor | None:
         """The decision maker and the opponents that act in this move, bool: [R], or [1 + M, R];
@@ -63,13 +78,12 @@ class Transition:
         if self.opponents is None:
             return self.live
         present = self.opponents.present.T
-        everyone = torch.cat([torch.ones_like(present[:1]), present])
-        return everyone if self.live is None else everyone & self.live
+        return both(torch.cat([torch.ones_like(present[:1]), present]), self.live)
 
     def ending(self) -> Transition:
         """Transition for only the replicates in which the episode reaches a true end."""
         is_end = torch.zeros_like(self.a, dtype=torch.bool) if self.done is None else self.done
-        return replace(self, live=is_end if self.live is None else is_end & self.live)
+        return replace(self, live=both(is_end, self.live))
 
     def rate(self, alpha: float) -> float | Tensor:
         """A learning rate, 0 in replicates that no longer play."""

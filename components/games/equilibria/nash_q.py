@@ -102,8 +102,6 @@ class NashQ(MixedStrategyDecisionMaker[NashQState]):
     def learn(self, mind: NashQState, seen: Transition, episode: int) -> None:
         value, his_value, *_ = self._solution(mind, seen.s_next).unbind(1)
         opponent = seen.opponent_transition(0)
-        mind.hers.learn(
-            seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha)
-        )
+        self.update(mind.hers, seen, seen.b, value)
         his_target = seen.r_b.select(1, 0) + self.ahead(opponent, his_value)
         mind.his.learn(seen.s, seen.b, seen.a, his_target, opponent.rate(self.alpha))

@@ -82,5 +82,4 @@ class StageGames(MixedStrategyDecisionMaker[G], Generic[G]):
 
     def learn(self, mind: G, seen: Transition, episode: int) -> None:
         """Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))."""
-        target = seen.r_a + self.ahead(seen, self._solution(mind, seen.s_next)[:, 0])
-        mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))
+        self.update(mind.q, seen, seen.b, self._solution(mind, seen.s_next)[:, 0])

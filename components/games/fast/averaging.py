@@ -8,17 +8,14 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from components.games.fast.minds import Mind, PlayedRound, Scratch, sum_weights
 from components.games.fast.streams import draw_index, draw_uniform
 from components.games.fast.thinkers import (
-    Mind,
-    PlayedRound,
-    Scratch,
     choose_action,
     expect,
     foresee,
     learn,
     set_policy,
-    sum_weights,
 )
 from components.maths.compiled.loops import Array
 

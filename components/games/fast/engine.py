@@ -29,8 +29,9 @@ from components.games.environments.standing import GameState
 from components.games.environments.table_environment import TableEnvironment
 from components.games.fast.averaging import Minds
 from components.games.fast.episodes import CompiledOpponent, Tally, build_adversary, compile_episode
+from components.games.fast.minds import EPSILON_GREEDY, Keys, Levels, Mind, Scratch, constant
 from components.games.fast.rules import Rules, build_rules
-from components.games.fast.thinkers import EPSILON_GREEDY, Keys, Levels, Mind, Scratch, constant
+from components.games.fast.seats import Seated
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from components.games.opponents.fixed_policy import FixedPolicy
 from components.games.opponents.learner import Learner, Learning
@@ -67,63 +68,6 @@ def is_compiled(game: Game, values: list[QFunction]) -> bool:
         and all(isinstance(q, Table | LinearValues) for q in values)
         and has_loop_opponent(game.opponents())
     )
-
-
-class Seated:
-    """A player's action values in one array: its tensors are views of it from now on."""
-
-    def __init__(
-        self, player: CompilableDecisionMaker[Any], mind: Any, continuing: bool, alone: bool = True
-    ) -> None:
-        self.player = player
-        self.alone = alone  # False: one of several minds, which have one type
-        self.continuing = continuing  # the next episode begins where this one ends
-        self.varies = any(isinstance(value, Decay) for _, value in player)
-        self.built: tuple[Levels, Tensor | None, Mind] | None = None
-        values = [q for q in player.tables(mind) if isinstance(q, Table | LinearValues)]
-        each = [
-            q.values.flatten(2) if isinstance(q, Table) else q.weights.transpose(1, 2)
-            for q in values
-        ]
-        whole = torch.stack(each).contiguous()
-        for q, weights in zip(values, whole, strict=True):
-            if isinstance(q, Table):
-                q.values = weights.view_as(q.values)
-                self.own, self.other = q.values.shape[2:]
-            else:
-                q.weights = weights.transpose(1, 2)
-                self.own = q.own
-                self.other = q.other
-        self.weights: Array = whole.numpy()
-
-    def _by_level(self, values: tuple[float, ...]) -> tuple[float, ...] | Array:
-        """Values of the levels: the loop is compiled for the length of a tuple."""
-        return values if self.alone else np.array(values)
-
-    def build_mind(self, mind: Any, episode: int) -> Mind:
-        """The player as the loop has it in an episode; most episodes have what the one before
-        had."""
-        counts = self.player.action_counts(mind)
-        if self.built is not None and self.built[1] is counts:
-            levels, _, built = self.built
-            if not self.varies or self.player.levels(episode) == levels:
-                if not self.continuing:
-                    built.foreseen.fill(np.nan)
-                return built
-        levels = self.player.levels(episode)
-        built = Mind(
-            weights=self.weights,
-            counts=np.empty((0, 0, 0), self.weights.dtype) if counts is None else counts.numpy(),
-            alphas=self._by_level(levels.alphas),
-            epsilons=self._by_level(levels.epsilons),
-            temperatures=self._by_level(levels.temperatures),
-            foreseen=np.full((self.weights.shape[1], self.other), np.nan),
-            keys=levels.keys,
-            own=constant(self.own),
-            other=constant(self.other),
-        )
-        self.built = levels, counts, built
-        return built
 
 
 class CompiledGame:
@@ -281,6 +225,11 @@ class CompilableDecisionMaker(CompilablePlayer[K], Generic[K]):
 
     def thinkers(self, mind: K) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
         return [(self, mind)]
+
+    @property
+    def varies(self) -> bool:
+        """True if constants differ between episodes."""
+        return any(isinstance(value, Decay) for _, value in self)
 
     @property
     def policy_temperature(self) -> float:

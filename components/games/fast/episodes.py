@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from components.contracts.opponents import Opponent
-from components.games.fast import averaging, streams, thinkers
+from components.games.fast import averaging, minds, streams, thinkers
 from components.games.fast import rules as game_rules
 from components.games.fast.averaging import (
     Minds,
@@ -18,19 +18,10 @@ from components.games.fast.averaging import (
     forget_forecasts,
     learn_as_agent,
 )
+from components.games.fast.minds import Constant, Index, Mind, PlayedRound, Scratch, constant, turn
 from components.games.fast.rules import Rules, find_marks, take_step
 from components.games.fast.streams import draw_index, draw_uniform, init_stream
-from components.games.fast.thinkers import (
-    Constant,
-    Index,
-    Mind,
-    PlayedRound,
-    Scratch,
-    choose_action,
-    constant,
-    learn,
-    turn,
-)
+from components.games.fast.thinkers import choose_action, learn
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from components.games.opponents.fixed_policy import FixedPolicy
 from components.games.opponents.tit_for_tat import TitForTat
@@ -134,7 +125,7 @@ class Tally(NamedTuple):
 def play_replicate(
     agent: Minds, adversary: CompiledOpponent, rules: Rules, tally: Tally, i: int, scratch: Scratch
 ) -> None:
-    """All moves of replicate i, as ``Episode.play`` and ``Game.move`` have them."""
+    """All moves of replicate i, as ``Episode.play`` and ``play_move`` have them."""
     kept = 0.0 if rules.last_alone else 1.0  # share of earlier moves in what an episode is worth
     r_a = 0.0
     r_b = 0.0
@@ -200,6 +191,7 @@ def compile_episode() -> Callable[[Minds, CompiledOpponent, Rules, Array, Tally,
     )
     parts: list[Callable[..., Any]] = [
         *streams.parts,
+        *minds.parts,
         *thinkers.parts,
         *averaging.parts,
         *game_rules.parts,

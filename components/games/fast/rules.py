@@ -10,8 +10,9 @@ import torch
 from components.contracts.games import Environment
 from components.games.environments.coin_game import MOVES, CoinEnvironment
 from components.games.environments.game import Game
+from components.games.environments.moves import welfare
 from components.games.environments.table_environment import TableEnvironment
-from components.games.fast.thinkers import Constant, Scratch, constant
+from components.games.fast.minds import Constant, Scratch, constant
 from components.maths.compiled.loops import Array
 
 
@@ -36,7 +37,7 @@ class Rules(NamedTuple):
 
 
 def build_rules(game: Game, environment: Environment) -> Rules:
-    """The rules of an episode: what ``step``, ``observe`` and ``Game.welfare`` say of each cell of
+    """The rules of an episode: what ``step``, ``observe`` and ``welfare`` say of each cell of
     a table."""
     pays = np.zeros((3, 0))
     after = np.zeros(0, np.int64)
@@ -49,7 +50,7 @@ def build_rules(game: Game, environment: Environment) -> Rules:
         outcome = environment.step(
             cells // (A * B), cells // B % A, (cells % B).unsqueeze(1), torch.Generator()
         )
-        pays = torch.stack([outcome.r_a, outcome.r_b[:, 0], Game.welfare(outcome)]).double().numpy()
+        pays = torch.stack([outcome.r_a, outcome.r_b[:, 0], welfare(outcome)]).double().numpy()
         after = outcome.s_next.numpy()
         ends = np.zeros(S, bool) if environment.ends is None else environment.ends.numpy()
         rows = torch.arange(S * A)

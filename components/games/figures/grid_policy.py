@@ -9,10 +9,11 @@ import torch
 
 from components.contracts.posteriors import Played
 from components.figures.style import PALETTE, new_figure
-from components.games.environments.standing import EpisodeGame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from components.games.environments.standing import EpisodeGame
 
 
 def grid_policy(

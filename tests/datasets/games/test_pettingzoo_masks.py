@@ -7,7 +7,7 @@ from parallel_envs import Plain
 from support.runs.configured import load
 
 from components.errors import ConfigMismatchError
-from components.games.environments.parallel_values import find_info_mask
+from components.games.parallel.parallel_values import find_info_mask
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 

@@ -124,7 +124,7 @@ def test_a_bad_return_value_names_the_users_code(odd):
 
 
 def test_without_the_package(monkeypatch):
-    monkeypatch.setattr("components.games.environments.pettingzoo.find_spec", lambda name: None)
+    monkeypatch.setattr("components.games.parallel.pettingzoo.find_spec", lambda name: None)
     with pytest.raises(
         ConfigMismatchError, match="PettingZoo is not installed; pip install pettingzoo gymnasium"
     ):

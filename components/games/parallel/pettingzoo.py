@@ -13,9 +13,11 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.contracts.user_code import reraise_user_error
 from components.errors import ConfigMismatchError
-from components.games.environments.game import Game, GameDataset
-from components.games.environments.live_environment import LiveEnvironment
-from components.games.environments.parallel_game import ParallelGame, check_seeded
+from components.games.environments.game import Game
+from components.games.environments.game_dataset import GameDataset
+from components.games.parallel.live_environment import LiveEnvironment
+from components.games.parallel.parallel_game import ParallelGame
+from components.games.parallel.seed_check import check_seeded
 from components.registry import register
 
 

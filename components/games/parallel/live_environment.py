@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 
 from components.contracts.games import OpponentStatus, Outcome, Shown
 from components.errors import ConfigMismatchError
-from components.games.environments.parallel_game import EpisodeStart, MoveResult, ParallelGame
+from components.games.parallel.parallel_game import EpisodeStart, MoveResult, ParallelGame
 
 # seeds are below it: programs store them in any integer type, and a double holds them exactly
 SEEDS = 2**31 - 1
@@ -94,35 +94,23 @@ class LiveEnvironment:
             ConfigMismatchError: a game is in another state and cannot be brought to s.
         """
         opponents = len(self.n_threats)
+        gone = [True] * opponents
+        ended = MoveResult([], [0.0] * (1 + opponents), True, False, gone, gone)
         rows = []
         moves = []
-        for i, (row, action, others) in enumerate(
-            zip(s.tolist(), a.tolist(), b.tolist(), strict=True)
-        ):
+        for i, (row, *actions) in enumerate(zip(s.tolist(), a.tolist(), b.tolist(), strict=True)):
             seed, n_moves, over = row[:FACTS]
-            if over:
-                rows.append(row)
-                moves.append(
-                    MoveResult(
-                        [],
-                        [0.0] * (1 + opponents),
-                        True,
-                        False,
-                        [True] * opponents,
-                        [True] * opponents,
-                    )
-                )
-                continue
-            self._restore_game(i, seed, n_moves, row[FACTS:])
-            moved = self._games[i].move([action, *others])
-            self._standing[i] = (seed, n_moves + 1)
-            stops = moved.terminated or moved.truncated
-            rows.append([seed, n_moves + 1, float(stops), *moved.observed])
-            moves.append(
-                moved._replace(
-                    truncated=moved.truncated or (not stops and n_moves + 1 >= self.horizon)
-                )
-            )
+            moved = ended
+            if not over:
+                self._restore_game(i, seed, n_moves, row[FACTS:])
+                moved = self._games[i].move([actions[0], *actions[1]])
+                self._standing[i] = (seed, n_moves + 1)
+                stops = moved.terminated or moved.truncated
+                row = [seed, n_moves + 1, float(stops), *moved.observed]
+                cut = not stops and n_moves + 1 >= self.horizon
+                moved = moved._replace(truncated=moved.truncated or cut)
+            rows.append(row)
+            moves.append(moved)
         # [R, 1 + M]
         paid = torch.tensor(
             [moved.rewards for moved in moves], dtype=self.dtype, device=self.device

@@ -1,0 +1,83 @@
+"""A player's action values in the compiled loop, and its constants of an episode."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.games.action_values.q_linear import LinearValues
+from components.games.action_values.q_table import Table
+from components.games.fast.minds import Levels, Mind, constant
+from components.maths.compiled.loops import Array
+
+
+class Thinker(Protocol):
+    """A level-k thinker as the loop sees it."""
+
+    @property
+    def varies(self) -> bool: ...  # its constants differ between episodes
+
+    def tables(self, mind: Any) -> list[QFunction]: ...  # Q_1 … Q_k, the player's own the last
+
+    def action_counts(self, mind: Any) -> Tensor | None: ...  # [R, S, n]
+
+    def levels(self, episode: int) -> Levels: ...
+
+
+class Seated:
+    """A player's action values in one array: its tensors are views of it from now on."""
+
+    def __init__(self, player: Thinker, mind: Any, continuing: bool, alone: bool = True) -> None:
+        self.player = player
+        self.varies = player.varies
+        self.alone = alone  # False: one of several minds, which have one type
+        self.continuing = continuing  # the next episode begins where this one ends
+        self.built: tuple[Levels, Tensor | None, Mind] | None = None
+        values = [q for q in player.tables(mind) if isinstance(q, Table | LinearValues)]
+        each = [
+            q.values.flatten(2) if isinstance(q, Table) else q.weights.transpose(1, 2)
+            for q in values
+        ]
+        whole = torch.stack(each).contiguous()
+        for q, weights in zip(values, whole, strict=True):
+            if isinstance(q, Table):
+                q.values = weights.view_as(q.values)
+                self.own, self.other = q.values.shape[2:]
+            else:
+                q.weights = weights.transpose(1, 2)
+                self.own = q.own
+                self.other = q.other
+        self.weights: Array = whole.numpy()
+
+    def _by_level(self, values: tuple[float, ...]) -> tuple[float, ...] | Array:
+        """Values of the levels: the loop is compiled for the length of a tuple."""
+        return values if self.alone else np.array(values)
+
+    def build_mind(self, mind: Any, episode: int) -> Mind:
+        """The player as the loop has it in an episode; most episodes have what the one before
+        had."""
+        counts = self.player.action_counts(mind)
+        if self.built is not None and self.built[1] is counts:
+            levels, _, built = self.built
+            if not self.varies or self.player.levels(episode) == levels:
+                if not self.continuing:
+                    built.foreseen.fill(np.nan)
+                return built
+        levels = self.player.levels(episode)
+        built = Mind(
+            weights=self.weights,
+            counts=np.empty((0, 0, 0), self.weights.dtype) if counts is None else counts.numpy(),
+            alphas=self._by_level(levels.alphas),
+            epsilons=self._by_level(levels.epsilons),
+            temperatures=self._by_level(levels.temperatures),
+            foreseen=np.full((self.weights.shape[1], self.other), np.nan),
+            keys=levels.keys,
+            own=constant(self.own),
+            other=constant(self.other),
+        )
+        self.built = levels, counts, built
+        return built

@@ -1,0 +1,1 @@
+"""Parallel environments of users, written for PettingZoo, as games."""
