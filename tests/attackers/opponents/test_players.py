@@ -7,9 +7,17 @@ import torch
 from pydantic import ValidationError
 from scipy.optimize import linprog
 from support.runs.configured import F64, component, generator
-from support.small.small_games import friend_or_foe, greedy, invert, play, three_states
+from support.small.small_games import (
+    friend_or_foe,
+    greedy,
+    invert,
+    move_of,
+    play,
+    seat_of,
+    three_states,
+)
 
-from components.contracts.games import Move, Seat, Turn
+from components.contracts.games import Turn
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError, DataUnavailableError
 from components.games.opponents.oracle import best_response
@@ -19,14 +27,7 @@ SETTING = Setting(Path(), torch.device("cpu"), F64, 30)
 
 
 def seat(own=2, hers=2, replicates=5, environment=None):
-    return Seat(replicates, own, (hers,), 2, 1, torch.device("cpu"), F64, environment)
-
-
-def moved(a, **changes):
-    nothing, none = torch.zeros(len(a)), torch.zeros(len(a)).long()
-    return Move(
-        0, none, a, nothing[:, None], None, none, nothing, nothing, none, None, None, False
-    )._replace(**changes)
+    return seat_of(replicates, own, (hers,), 2, environment)
 
 
 def turn(replicates=5, policy=None):
@@ -69,10 +70,11 @@ def test_tit_for_tat_does_what_she_did():
     state = player.reset(seat(), rng)
     assert player.act(state, turn(), rng).tolist() == [0] * 5
     for a in ([1, 0, 1, 0, 1], [0, 0, 1, 1, 0]):
-        state = player.observe(state, moved(torch.tensor(a)))
+        state = player.observe(state, move_of(torch.tensor(a)))
         assert player.act(state, turn(), rng).tolist() == a
     live = torch.tensor([True, False, True, True, True])
-    assert player.observe(state, moved(torch.ones(5).long(), live=live)).tolist() == [1, 0, 1, 1, 1]
+    after = player.observe(state, move_of(torch.ones(5).long(), live=live))
+    assert after.tolist() == [1, 0, 1, 1, 1]
     with pytest.raises(ConfigMismatchError, match="cooperates or defects"):
         player.reset(seat(3), rng)
 
@@ -85,7 +87,7 @@ def test_forgiving_and_erring_have_their_rates(forgives, errs):
         Streams(1),
         40_000,
     )
-    state = player.observe(player.reset(seat(replicates=n), rng), moved(torch.ones(n).long()))
+    state = player.observe(player.reset(seat(replicates=n), rng), move_of(torch.ones(n).long()))
     found = 1 - player.act(state, turn(n), rng).double().mean()
     exact = forgives * (1 - errs) + (1 - forgives) * errs
     assert abs(float(found) - exact) < 4 * (exact * (1 - exact) / n) ** 0.5
@@ -98,7 +100,7 @@ def test_replayed_actions_come_from_the_file(tmp_path):
     state, seen = player.reset(seat(3), rng), []
     for _ in range(3):
         seen.append(player.act(state, turn(), rng).tolist())
-        state = player.observe(state, moved(torch.zeros(5).long()))
+        state = player.observe(state, move_of(torch.zeros(5).long()))
     assert seen == [[0] * 5, [2] * 5, [1] * 5]
     with pytest.raises(ConfigMismatchError, match="ends after 3 actions"):
         player.act(state, turn(), rng)

@@ -12,11 +12,11 @@ from support.small.small_games import (
     literal_moves,
     play,
     programme,
+    seat_of,
     seated,
     three_states,
 )
 
-from components.contracts.games import Seat
 from components.errors import ConfigMismatchError
 from components.games.environments.game import Game
 from components.games.environments.table_environment import TableEnvironment
@@ -86,7 +86,7 @@ def test_a_friend_is_helped_where_a_foe_is_feared():
     pays = torch.tensor([[[10.0, 0.0], [1.0, 1.0]]]).double()
     for side, policy in (("friend", [1.0, 0.0]), ("foe", [0.0, 1.0])):
         method = component("inference", "friend_or_foe_q", opponents=side)
-        seat = Seat(1, 2, (2,), 0, 1, torch.device("cpu"), torch.float64, None)
+        seat = seat_of(1)
         game = method.arrange_payoffs(pays, seat)
         assert game.shape == ((1, 4, 1) if side == "friend" else (1, 2, 2))
         mind = method.sit(

@@ -3,10 +3,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import component, generator
-from support.small.small_games import assert_near
+from support.small.small_games import assert_near, move_of, seat_of
 from torch.nn.functional import one_hot
 
-from components.contracts.games import Move, Seat
+from components.contracts.games import Move
 from components.errors import ConfigMismatchError
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from runner.execution.rng import Streams
@@ -16,34 +16,14 @@ def smoother(**overrides) -> ExponentialSmoother:
     return component("attacker", "exponential_smoother", **overrides)
 
 
-def seat(replicates: int, own: int = 2, targets: int = 2) -> Seat:
-    return Seat(
-        replicates, own, (4,), targets, 1, torch.device("cpu"), torch.float64, environment=None
-    )
-
-
-def took(a: torch.Tensor, targets: int = 2, seen: torch.Tensor | None = None) -> Move:
+def took(a: torch.Tensor, seen: torch.Tensor | None = None) -> Move:
     """The move of taking target a [R]; nothing is shown where it was not ``seen``."""
-    nothing = torch.zeros(len(a))
-    return Move(
-        0,
-        nothing,
-        a,
-        one_hot(a, targets).double(),
-        seen,
-        nothing.long(),
-        nothing,
-        nothing,
-        nothing,
-        None,
-        None,
-        False,
-    )
+    return move_of(a, shown=one_hot(a, 2).double(), seen=seen)
 
 
 def test_update_is_the_printed_one():
     attacker = smoother(beta=0.7)
-    state = attacker.reset(seat(2), Streams(0))
+    state = attacker.reset(seat_of(2), Streams(0))
     p = np.full((2, 2), 0.5)
     for a in torch.randint(0, 2, (30, 2), generator=generator(0)):
         state = attacker.observe(state, took(a))
@@ -81,7 +61,7 @@ def test_he_draws_from_the_attack_stream_alone():
 
 def test_below_one_half_he_mirrors_her_last_action():
     attacker = smoother(beta=0.45)
-    state = attacker.reset(seat(50), Streams(0))
+    state = attacker.reset(seat_of(50), Streams(0))
     rng = Streams(0)
     for a in torch.randint(0, 2, (20, 50), generator=generator(1)):
         state = attacker.observe(state, took(a))
@@ -96,7 +76,7 @@ def test_beta_outside_the_open_unit_interval_is_refused(beta):
 
 def test_a_move_that_takes_no_target_tells_him_nothing():
     attacker = smoother(beta=0.6)
-    before = attacker.observe(attacker.reset(seat(3), Streams(0)), took(torch.tensor([0, 1, 1])))
+    before = attacker.observe(attacker.reset(seat_of(3), Streams(0)), took(torch.tensor([0, 1, 1])))
     after = attacker.observe(
         before, took(torch.tensor([0, 0, 0]), seen=torch.tensor([True, False, False]))
     )
@@ -106,4 +86,4 @@ def test_a_move_that_takes_no_target_tells_him_nothing():
 
 def test_he_needs_as_many_actions_as_she_has_targets():
     with pytest.raises(ConfigMismatchError, match="here he has 2 actions for 3 targets"):
-        smoother().reset(seat(1, own=2, targets=3), Streams(0))
+        smoother().reset(seat_of(1, targets=3), Streams(0))

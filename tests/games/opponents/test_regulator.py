@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 from support.runs.configured import component
-from support.small.small_games import game_of
+from support.small.small_games import game_of, move_of, seat_of
 
-from components.contracts.games import Move, Seat, Turn
+from components.contracts.games import Turn
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
@@ -21,17 +21,33 @@ def regulator(**keys):
 
 
 def seat(replicates=R):
-    return Seat(replicates, 0, (2, 2), 0, 1, torch.device("cpu"), torch.float64, None)
-
-
-def told(welfare):
-    nothing = torch.zeros(len(welfare))
-    return Move(
-        0, nothing, nothing, nothing, None, nothing, welfare, nothing, nothing, None, None, False
-    )
+    return seat_of(replicates, 0, (2, 2), 0)
 
 
 TURN = Turn(torch.zeros(R).long(), 0, None)
+
+
+def regulated(turns, welfare, seed, replicates=R, **keys):
+    """Rates [t, R] where they lead to a welfare, ``welfare(rates so far)``, and θ before each turn
+    and after the last."""
+    player, rng = regulator(**keys), Streams(seed)
+    state = player.reset(seat(replicates), rng)
+    rates, thetas = [], [state.theta]
+    for _ in range(turns):
+        rates.append(player.act(state, TURN, rng))
+        nobody = torch.zeros(replicates).long()
+        state = player.observe(state, move_of(nobody, r=welfare(rates)))
+        thetas.append(state.theta)
+    return torch.stack(rates), torch.stack(thetas)
+
+
+def drawn(rate):
+    """d of τ = ½ sigmoid(d)."""
+    return torch.logit(rate / 0.5)
+
+
+def z_of(steps, mean):
+    return abs(float(steps.mean()) - mean) / (float(steps.std()) / math.sqrt(len(steps)))
 
 
 def test_rates_are_what_the_policies_say():
@@ -47,7 +63,7 @@ def test_rates_are_what_the_policies_say():
     shares = [float((found == rate).double().mean()) for rate in (0.0, 0.15, 0.3, 0.5)]
     assert shares == pytest.approx([0.25] * 4, abs=0.03)
     player = regulator(policy="gaussian", start=0.4, sd=0.05)
-    d = torch.logit(player.act(player.reset(seat(), rng), TURN, rng) / 0.5)
+    d = drawn(player.act(player.reset(seat(), rng), TURN, rng))
     assert float(d.mean()) == pytest.approx(0.4, abs=4 * 0.05 / math.sqrt(R))
     assert float(d.std()) == pytest.approx(0.05, rel=0.05)
 
@@ -56,70 +72,51 @@ def test_rates_are_what_the_policies_say():
 def test_the_step_climbs_the_welfare(baseline):
     """∇_θ E[SU(τ(d))] of d ~ N(θ, σ²) where SU = d: 1 whatever θ is; a z-test over replicates after
     the second step."""
-    player, rng = (
-        regulator(policy="gaussian", sd=0.3, start=0.2, every=5, lr=0.01, baseline=baseline),
-        Streams(2),
-    )
-    state = player.reset(seat(), rng)
-    before = None
-    for t in range(10):
-        if t == 5:
-            before = state.theta.clone()
-        d = torch.logit(player.act(state, TURN, rng) / 0.5)
-        state = player.observe(state, told(d))
-    moved = (state.theta - before)[:, 0] / 0.01
-    assert abs(float(moved.mean()) - 1) < 4 * float(moved.std()) / math.sqrt(R)
+    keys = {"policy": "gaussian", "sd": 0.3, "start": 0.2, "every": 5, "lr": 0.01}
+    _, thetas = regulated(10, lambda rates: drawn(rates[-1]), 2, baseline=baseline, **keys)
+    assert z_of((thetas[10] - thetas[5])[:, 0] / 0.01, 1) < 4
 
 
 def learnt(credit, every=6, slope=0.01):
     """Where players learn: each turn's rate moves the welfare of all turns that follow by ``slope``
     d.  Steps of θ, lr = 1."""
-    player = regulator(
-        policy="gaussian", sd=0.3, start=0.2, every=every, lr=1e-6, credit=credit, baseline=True
-    )
-    rng, welfare = Streams(4), torch.zeros(R, dtype=torch.float64)
-    state, steps = player.reset(seat(), rng), []
-    for t in range(4 * every):
-        d = torch.logit(player.act(state, TURN, rng) / 0.5)
-        before = state.theta
-        state = player.observe(state, told(welfare))  # what this turn's rate leads to comes later
-        welfare = welfare + slope * (d - 0.2)
-        if (t + 1) % every == 0:
-            steps.append((state.theta - before)[:, 0] / 1e-6)
-    return steps
+
+    def welfare(rates):  # consequences of this turn's rate come later
+        total = sum(drawn(rate) - 0.2 for rate in rates[:-1])
+        return slope * (torch.zeros(R, dtype=torch.float64) + total)
+
+    keys = {"policy": "gaussian", "sd": 0.3, "start": 0.2, "lr": 1e-6, "baseline": True}
+    _, thetas = regulated(4 * every, welfare, 4, every=every, credit=credit, **keys)
+    return thetas[::every].diff(dim=0)[..., 0] / 1e-6
 
 
 def test_by_its_turn_a_rate_that_is_learnt_from_is_credited_with_nothing():
     """∇ E[SU_t] = 0 of the turn's own welfare, which was decided before; by change it is ``every``
     times the slope, exactly."""
     for step in learnt("turn")[1:]:  # the first takes its own mean off, which the draws have moved
-        assert abs(float(step.mean())) < 4 * float(step.std()) / math.sqrt(R)
+        assert z_of(step, 0) < 4
     first, second, *later = learnt("change")
     assert not first.any()
     assert not second.any()
     for step in later:
-        assert abs(float(step.mean()) - 6 * 0.01) < 4 * float(step.std()) / math.sqrt(R)
-        assert float(step.mean()) > 8 * float(step.std()) / math.sqrt(R)
+        assert z_of(step, 6 * 0.01) < 4
+        assert z_of(step, 0) > 8
 
 
 def test_a_draw_is_kept_where_it_is_credited_with_the_change():
-    player, rng = regulator(policy="discrete", every=5, credit="change"), Streams(5)
-    state, rates = player.reset(seat(), rng), []
-    for _ in range(15):
-        rates.append(player.act(state, TURN, rng))
-        state = player.observe(state, told(torch.zeros(R, dtype=torch.float64)))
-    kept = torch.stack(rates).view(3, 5, R)
+    keys = {"policy": "discrete", "every": 5, "credit": "change"}
+    rates, _ = regulated(15, lambda rates: torch.zeros(R, dtype=torch.float64), 5, **keys)
+    kept = rates.view(3, 5, R)
     assert torch.equal(kept, kept[:, :1].expand_as(kept))
     assert (kept[0, 0] != kept[1, 0]).any()
 
 
-def test_of_rates_the_best_for_all_is_found():
-    player, rng = regulator(policy="discrete", every=10, lr=1.0), Streams(3)
-    state = player.reset(seat(50), rng)
-    for _ in range(2000):
-        rate = player.act(state, Turn(torch.zeros(50).long(), 0, None), rng)
-        state = player.observe(state, told(-(rate - 0.3).abs() * 10))
-    assert (state.theta.softmax(-1)[:, 2] > 0.8).double().mean() > 0.9
+def test_the_best_rate_for_all_is_found():
+    def welfare(rates):
+        return -(rates[-1] - 0.3).abs() * 10
+
+    _, thetas = regulated(2000, welfare, 3, 50, policy="discrete", every=10, lr=1.0)
+    assert (thetas[-1].softmax(-1)[:, 2] > 0.8).double().mean() > 0.9
 
 
 @pytest.mark.parametrize(

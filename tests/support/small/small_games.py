@@ -50,6 +50,29 @@ def friend_or_foe(replicates: int, episodes: int, beta: float = 0.7) -> Game:
     return game_of("friend_or_foe", replicates, smoother, episodes=episodes)
 
 
+def seat_of(
+    replicates: int = 5,
+    own: int = 2,
+    others: tuple[int, ...] = (2,),
+    targets: int = 2,
+    environment: Any = None,
+) -> Seat:
+    """A seat in a game of one state."""
+    cpu = torch.device("cpu")
+    return Seat(replicates, own, others, targets, 1, cpu, torch.float64, environment)
+
+
+def move_of(a: Tensor, **changes: Any) -> Move:
+    """A move in which the agent took a [R]; nothing is shown or paid but ``changes``."""
+    nothing = torch.zeros(len(a))
+    numbers = dict.fromkeys(("s", "s_next", "b"), nothing.long())
+    rewards = dict.fromkeys(("r", "r_hers"), nothing)
+    none = dict.fromkeys(("seen", "done", "live"))
+    shown = nothing.unsqueeze(1)
+    move = Move(episode=0, a=a, shown=shown, cut=False, **numbers, **rewards, **none)
+    return move._replace(**changes)
+
+
 def three_states(replicates: int, episodes: int) -> Game:
     """3 states, 2 actions, 3 threats, general-sum rewards, deterministic transitions."""
     generator = torch.Generator().manual_seed(3)
