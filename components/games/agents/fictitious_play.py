@@ -82,15 +82,11 @@ def count(
 
 def marks(each: Tensor, sizes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """One-hot actions of the opponents, [R, M] -> [R, ΣB_m], with a one for each opponent."""
-    if len(sizes) == 1:
-        return one_hot(each.select(1, 0), sizes[0]).to(dtype)
-    return torch.cat([one_hot(each.select(1, m), n) for m, n in enumerate(sizes)], 1).to(dtype)
+    return torch.cat([one_hot(each[:, m], n) for m, n in enumerate(sizes)], 1).to(dtype)
 
 
 def forecasts(counts: Tensor, s: Tensor, sizes: tuple[int, ...]) -> list[Tensor]:
     """The forecast of each opponent's next action [R, B_m]."""
-    if len(sizes) == 1:
-        return [mean_forecast(counts, s)]
     return [mean_forecast(part, s) for part in counts.split(sizes, -1)]
 
 

@@ -131,15 +131,13 @@ class OneShot(Player[OneShotState]):
 
     @staticmethod
     def _kinds(found: list[Equilibrium]) -> dict[str, float]:
-        pure = [one for one in found if one.pure]
         mixed = [one for one in found if not one.pure]
-        first = [one for one in pure if one.x[0] == 1 and one.y[0] == 1]
-        last = [one for one in pure if one.x[-1] == 1 and one.y[-1] == 1]
+        first, last = (sum(one.x[i] == one.y[i] == 1 for one in found) for i in (0, -1))
         scores = {
             "number": len(found),
-            "both_first": len(first),
-            "both_last": len(last),
-            "apart": len(pure) - len(first) - len(last),
+            "both_first": first,
+            "both_last": last,
+            "apart": len(found) - len(mixed) - first - last,
             "mixed": len(mixed),
         }
         counts = {f"equilibria/{name}": float(number) for name, number in scores.items()}

@@ -17,7 +17,7 @@ from components.contracts.roles import AboveZeroToOne, Info, ZeroToBelowOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.games.agents.fictitious_play import Prior, count, prior_counts
+from components.games.agents.fictitious_play import Prior, count, expected_values, prior_counts
 from components.games.agents.player import Player, PlayerState
 from components.games.environments.episode import Episode
 from components.games.environments.game import Game
@@ -193,11 +193,16 @@ class OpponentShaping(Player[OpponentShapingState]):
             mind.game, mind.theta, mind.theirs.clamp_min(LEAST).log()
         )
 
+    @staticmethod
+    def _at(mind: OpponentShapingState, table: Tensor, s: Tensor) -> Tensor:
+        """Rows of a table [R, S, …] in states s."""
+        return table[torch.arange(len(s), device=s.device), mind.seat.rows(s)]
+
     def policy_at(self, mind: OpponentShapingState, s: Tensor, episode: int) -> Tensor:
-        return mind.theta[torch.arange(len(s), device=s.device), mind.seat.rows(s)].softmax(-1)
+        return self._at(mind, mind.theta, s).softmax(-1)
 
     def forecast_opponent(self, mind: OpponentShapingState, s: Tensor, episode: int) -> Tensor:
-        return mind.theirs[torch.arange(len(s), device=s.device), mind.seat.rows(s)]
+        return self._at(mind, mind.theirs, s)
 
     def beliefs(self, mind: OpponentShapingState) -> dict[str, Tensor]:
         own_value, _ = mind.game.values(mind.theta.softmax(-1), mind.theirs, self.gamma)
@@ -207,7 +212,4 @@ class OpponentShaping(Player[OpponentShapingState]):
         game = mind.game
         ahead, _ = game.values(mind.theta.softmax(-1), mind.theirs, self.gamma)
         q = game.own + self.gamma * ahead[:, game.onward]  # [R, S, A, B]
-        each = torch.arange(len(s), device=s.device)
-        return (
-            q[each, mind.seat.rows(s)] * self.forecast_opponent(mind, s, episode).unsqueeze(1)
-        ).sum(-1)
+        return expected_values(self._at(mind, q, s), self.forecast_opponent(mind, s, episode))

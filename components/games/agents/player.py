@@ -36,18 +36,10 @@ class Play:
     # [R, A] expected value ψ(s, a) of each action of the agent in the present state, eq. (4.3)
     values: Tensor
     forecast: Tensor | None  # [R, B] the agent's p_A(b|s); None if it forecasts nothing
-    think: Callable[[Tensor], Tensor]  # s [R, …] -> ψ(s, ·) [R, A]
+    values_at: Callable[[Tensor], Tensor]  # ψ(s, ·) [R, A] in states s [R, …]
     beliefs: dict[str, Tensor]  # scores of the beliefs about the others [R]
-    policy: Callable[[Tensor], Tensor]  # s [R, …] -> probabilities of the agent's actions [R, A]
+    policy_in: Callable[[Tensor], Tensor]  # probabilities of the agent's actions [R, A] in s [R, …]
     s: Tensor  # where the next episode begins [R, …]
-
-    def values_at(self, s: Tensor) -> Tensor:
-        """ψ(s, ·) [R, A] in states s [R, …]."""
-        return self.think(s)
-
-    def policy_in(self, s: Tensor) -> Tensor:
-        """Probabilities of the agent's actions [R, A] in states s [R, …]."""
-        return self.policy(s)
 
 
 K = TypeVar("K")  # memory of a player
@@ -145,8 +137,8 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
             firsts=standing.first_actions,
             values=think(s),
             forecast=forecast,
-            think=think,
+            values_at=think,
             beliefs=beliefs,
-            policy=policy,
+            policy_in=policy,
             s=s,
         )

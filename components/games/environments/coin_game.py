@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -60,17 +61,18 @@ class CoinEnvironment:
         )
         return u.argsort(1)[:, :4]
 
-    def move(self, cell: Tensor, action: Tensor) -> Tensor:
-        """New cell of a player, which stays in place at the border of the grid [R]."""
-        step = torch.tensor(MOVES, device=cell.device)[action]
-        place = torch.stack([cell // self.size, cell % self.size], 1) + step
-        place = place.clamp(0, self.size - 1)
-        return place[:, 0] * self.size + place[:, 1]
+    @cached_property
+    def next_cell(self) -> Tensor:
+        """Cell of a player after an action, which stays in place at the border [N², 4]."""
+        line = torch.arange(self.size)
+        places = torch.cartesian_prod(line, line)[:, None] + torch.tensor(MOVES)
+        row, column = places.clamp(0, self.size - 1).unbind(-1)
+        return (row * self.size + column).to(self.device)
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
         """1 for each coin that one player takes; for a shared coin ½ each, or 1 to one player."""
-        a_cell = self.move(s[:, 0], a)
-        b_cell = self.move(s[:, 1], b[:, 0])
+        a_cell = self.next_cell[s[:, 0], a]
+        b_cell = self.next_cell[s[:, 1], b[:, 0]]
         coins = s[:, 2:]
         a_hits = coins == a_cell.unsqueeze(1)
         b_hits = coins == b_cell.unsqueeze(1)  # [R, 2]

@@ -60,22 +60,17 @@ class GameState:
     @property
     def rewards_so_far(self) -> Tensor:
         """Rewards of the episodes played so far [R, t]."""
-        environment = self.game.environment
-        if not self.episodes:
-            return torch.empty(
-                self.game.replicates, 0, device=environment.device, dtype=environment.dtype
-            )
-        return self.rewards.stack_rows(1).to(environment.device)
+        return self._stack(self.rewards, 1)
 
     @property
     def opponent_rewards(self) -> Tensor:
         """Reward of each opponent in the episodes, and welfare [M + 1, R, t]."""
-        return self._of_each(self.beside)
+        return self._stack(self.beside, 2)
 
     @property
     def first_actions(self) -> Tensor:
         """Share of action 0 among the moves of the agent and of each opponent [1 + M, R, t]."""
-        return self._of_each(self.firsts)
+        return self._stack(self.firsts, 2)
 
     def close(self, s: Tensor, total: Tensor, firsts: Tensor) -> Info:
         """End an episode: store the start of the next one and append rows to the traces.
@@ -94,10 +89,10 @@ class GameState:
             "social_utility": welfare,
         }
 
-    def _of_each(self, trace: Trace) -> Tensor:
-        environment = self.game.environment
+    def _stack(self, trace: Trace, axis: int) -> Tensor:
+        """Rows of a trace along a new axis; before the first [R, 0], or [0, R, 0]."""
+        rules = self.game.environment
         if not len(trace):
-            return torch.empty(
-                0, self.game.replicates, 0, device=environment.device, dtype=environment.dtype
-            )
-        return trace.stack_rows(2).to(environment.device)
+            shape = (0,) * (axis - 1) + (self.game.replicates, 0)
+            return torch.empty(shape, device=rules.device, dtype=rules.dtype)
+        return trace.stack_rows(axis).to(rules.device)

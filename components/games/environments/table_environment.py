@@ -70,16 +70,15 @@ class TableEnvironment:
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
         """Nothing is drawn; s and a [R], b [R, M]."""
-        has_one_state = self.reward_a.shape[0] == 1  # one state: nothing to look up
-        row = a if has_one_state else s * self.n_actions + a
+        row = s * self.n_actions + a
         cell = row * self.reward_a.shape[2] + joint_action(b, self.n_threats)
-        s_next = s if has_one_state else self.transition.take(cell)
+        s_next = self.transition.take(cell)
         done = None if self.ends is None else self.ends.take(s_next)
         return Outcome(self.reward_a.take(cell), self._reward_b.index_select(0, cell), s_next, done)
 
     def observe(self, s: Tensor, a: Tensor) -> Shown:
         """[R, K], and where there is anything to see."""
-        row = a if self.n_states == 1 else s * self.n_actions + a
+        row = s * self.n_actions + a
         return Shown(
             self._flat_touches.index_select(0, row),
             None if self._observation_table is None else self._observation_table.take(row),

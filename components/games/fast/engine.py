@@ -12,7 +12,6 @@ from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.costs.counts import count
-from components.contracts.games import ChangingEnvironment
 from components.contracts.opponents import Opponent
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
@@ -21,7 +20,8 @@ from components.games.action_values.q_linear import LinearValues
 from components.games.action_values.q_table import Table
 from components.games.agents.decision_maker import ValueDecisionMaker
 from components.games.agents.exploration import Decay
-from components.games.agents.player import PlayerState
+from components.games.agents.player import Play, PlayerState
+from components.games.agents.policies import check_finite
 from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.episode import Episode
 from components.games.environments.game import Game
@@ -76,9 +76,6 @@ class CompiledGame:
     def __init__(self, game: Game, agent: CompilablePlayer[Any], playing: PlayerState[Any]) -> None:
         self.game = game
         self.opponent = game.opponents()[0]
-        self.changing = (
-            game.environment if isinstance(game.environment, ChangingEnvironment) else None
-        )
         self.agent = agent
         minds = agent.thinkers(playing.mind)
         self.seats = [
@@ -116,7 +113,7 @@ class CompiledGame:
         )
 
     def _rules_at(self, episode: int) -> Rules:
-        environment = self.game.environment if self.changing is None else self.changing.at(episode)
+        environment = self.game.rules_at(episode)
         # the environment is kept, so that its number stays its own
         if id(environment) not in self.rules:
             self.rules[id(environment)] = (environment, build_rules(self.game, environment))
@@ -165,6 +162,16 @@ class CompiledGame:
             after = environment.reset(replicates, rng.batches)
         return standing.close(after, total, firsts)
 
+    def check_learner(self, standing: GameState) -> None:
+        """Checks the policy of a learning opponent, as ``Learner.act`` does.
+
+        Raises:
+            NumericalError: action values have grown beyond all bounds."""
+        memory = standing.adversary
+        if isinstance(self.opponent, Learner) and isinstance(memory, Learning):
+            policy = self.opponent.policy_in(memory, standing.s, standing.episodes)
+            check_finite(policy, "attacker.agent")
+
 
 @dataclass
 class CompiledPlayerState(PlayerState[K]):
@@ -206,6 +213,11 @@ class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
         if not isinstance(state, CompiledPlayerState):
             return super().step(state, batch, rng)
         return state, state.plays.play(batch, state.standing, rng, state.mind)
+
+    def posterior(self, state: PlayerState[K]) -> Play:
+        if isinstance(state, CompiledPlayerState):
+            state.plays.check_learner(state.standing)
+        return super().posterior(state)
 
 
 class CompilableDecisionMaker(CompilablePlayer[K], Generic[K]):

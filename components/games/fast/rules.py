@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from components.contracts.games import Environment
-from components.games.environments.coin_game import MOVES, CoinEnvironment
+from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.game import Game
 from components.games.environments.moves import welfare
 from components.games.environments.table_environment import TableEnvironment
@@ -31,7 +31,7 @@ class Rules(NamedTuple):
     seen: Array  # [S·A] bool: the opponent sees anything
     size: int  # N; 0: a table
     share: Array  # [2] what a shared coin is worth to the agent and to the opponent
-    steps: Array  # [4, 2] rows and columns that an action moves a player by
+    next_cell: Array  # [N², 4] cell of a player after an action
     last_alone: bool  # an episode is worth its last move
     ends_alone: bool  # the agent learns from moves to a true end
 
@@ -44,6 +44,7 @@ def build_rules(game: Game, environment: Environment) -> Rules:
     ends = np.zeros(1, bool)
     size = 0
     share = (0.0, 0.0)
+    next_cell = np.zeros((0, 4), np.int64)
     if isinstance(environment, TableEnvironment):
         S, A, B = environment.reward_a.shape
         cells = torch.arange(S * A * B)
@@ -60,6 +61,7 @@ def build_rules(game: Game, environment: Environment) -> Rules:
         A = B = environment.n_actions
         size = environment.size
         share = environment.share
+        next_cell = environment.next_cell.numpy()
         rows = torch.arange(A)
         shown, seen = environment.observe(rows, rows)
     return Rules(
@@ -74,7 +76,7 @@ def build_rules(game: Game, environment: Environment) -> Rules:
         seen=np.ones(len(rows), bool) if seen is None else seen.numpy(),
         size=size,
         share=np.array(share),
-        steps=np.array(MOVES),
+        next_cell=next_cell,
         last_alone=game.counts == "last_move",
         ends_alone=game.learns_from == "ends",
     )
@@ -89,14 +91,6 @@ def find_marks(rules: Rules, s: Array, i: int, scratch: Scratch, marks: Array) -
     cells = rules.size * rules.size
     for m in range(4):
         marks[m] = m * cells + s[i, m] if s[i, m] < cells else 4 * cells
-
-
-def move_cell(rules: Rules, cell: int, action: int) -> int:
-    """The cell of a player after an action; at the border the player stays."""
-    last = rules.size - 1
-    row = min(max(cell // rules.size + rules.steps[action, 0], 0), last)
-    column = min(max(cell % rules.size + rules.steps[action, 1], 0), last)
-    return row * rules.size + column
 
 
 def collect_coins(rules: Rules, s: Array, i: int, gains: Array) -> None:
@@ -126,11 +120,11 @@ def take_step(rules: Rules, s: Array, i: int, a: int, b: int, scratch: Scratch) 
             scratch.gains[m] = rules.pays[m, cell]
         s[i, 0] = rules.after[cell]
     else:
-        s[i, 0] = move_cell(rules, s[i, 0], a)
-        s[i, 1] = move_cell(rules, s[i, 1], b)
+        s[i, 0] = rules.next_cell[s[i, 0], a]
+        s[i, 1] = rules.next_cell[s[i, 1], b]
         collect_coins(rules, s, i, scratch.gains)
     find_marks(rules, s, i, scratch, scratch.after)
     return rules.ends[s[i, 0] if len(scratch.marks) == 1 else 0]
 
 
-parts = (find_marks, move_cell, collect_coins, take_step)
+parts = (find_marks, collect_coins, take_step)

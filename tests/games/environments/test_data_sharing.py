@@ -138,7 +138,7 @@ def test_a_learner_finds_out_on_which_side_she_is(forgives):
     game = game_of("data_sharing", 20, opponent, episodes=800)
     agent = component("inference", "fpq_learning", alpha=1.0, gamma=0.8, epsilon=1.0, forget=1.0)
     _, posterior = play(game, agent, tensors=True)
-    values = torch.stack([posterior.think(torch.full((20,), s)) for s in range(4)])  # [S, R, A]
+    values = torch.stack([posterior.values_at(torch.full((20,), s)) for s in range(4)])  # [S, R, A]
     found = (values[..., C] - values[..., D]).mean(1)
     assert found.tolist() == pytest.approx([0.8 * (1 - forgives) * 5 - 1] * 4, abs=0.2)
 

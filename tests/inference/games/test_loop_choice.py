@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from compiled_games import game, player
 from support.runs.configured import component
-from support.small.small_games import game_of
+from support.small.small_games import game_of, play
 
+from components.errors import NumericalError
 from components.games.agents.level_k import LevelK
 from components.games.agents.player import PlayerState
 from components.games.beliefs.bloom_counts import BloomCounts
@@ -76,3 +77,14 @@ def test_tensors_play_against_several_opponents():
     problem = game_of("blotto", 3, SMOOTHER)
     table = component("model", "q_table").build(problem, Streams(0))
     assert type(player("q").init(table, problem, Streams(0))) is PlayerState
+
+
+@pytest.mark.parametrize("diverges", ["inference", "attacker.agent"])
+def test_values_that_diverge_in_the_loop_are_reported(diverges):
+    """Four marks at a rate of 1 each take steps four times too long."""
+    rates = {"inference": 1e-3, "attacker.agent": 1e-3} | {diverges: 1.0}
+    opponent = learner("q_learning", alpha=rates["attacker.agent"])
+    problem = game_of("coin_game", 2, opponent, episodes=6000, size=3)
+    agent = component("inference", "q_learning", alpha=rates["inference"])
+    with pytest.raises(NumericalError, match=f"{diverges}: the policy is not finite"):
+        play(problem, agent, model="q_linear")
