@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from literal_games import greedy, literal_moves
 from scipy import integrate
 from support.runs.configured import component, generator
 from support.small.small_games import (
     Stationary,
     assert_near,
     friend_or_foe,
-    greedy,
-    literal_moves,
     mean_and_se,
     play,
     three_states,
@@ -100,22 +99,6 @@ def test_without_future_the_table_learns_the_payoffs():
     torch.testing.assert_close(
         state.mind.q.values[visited], game.environment.reward_a.expand(4, -1, -1, -1)[visited]
     )
-
-
-def test_forgetting_reaches_the_stationary_value_and_counting_everything_does_not():
-    """Gallego 4.4.1: the level-1 defender with forget learns to get 0 from the adaptive
-    adversary."""
-    game = friend_or_foe(replicates=50, episodes=2000)
-    with_forget, without = (
-        mean_and_se(
-            game.score(play(game, component("inference", "fpq_learning", forget=f))[1], None)[
-                "reward"
-            ]
-        )
-        for f in (0.8, 1.0)
-    )
-    assert abs(with_forget[0]) < 2
-    assert without[0] + 4 * without[1] < -4
 
 
 @pytest.mark.parametrize(

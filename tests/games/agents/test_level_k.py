@@ -3,16 +3,9 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from literal_games import greedy, literal_moves
 from support.runs.configured import component
-from support.small.small_games import (
-    assert_near,
-    friend_or_foe,
-    greedy,
-    literal_moves,
-    mean_and_se,
-    play,
-    three_states,
-)
+from support.small.small_games import assert_near, play, three_states
 
 
 def test_update_is_algorithm_4_1():
@@ -62,30 +55,3 @@ def test_players_alternate_down_the_hierarchy(level):
     assert all(a == b[::-1] for a, b in itertools.pairwise(shapes))
     assert state.mind.counts.shape[-1] == shapes[0][1]
     assert posterior.forecast.shape == (2, 3)
-
-
-def test_level_2_exploits_the_adaptive_adversary():
-    """Gallego 4.4.1: rewards around 40, close to the bound of 50 (45 with ε = 0.1); the modelled
-    opponent is wrong, yet good enough."""
-    game = friend_or_foe(replicates=50, episodes=2500)
-    _, posterior = play(game, component("inference", "level_k"))
-    mean, _ = mean_and_se(game.score(posterior, None)["reward"])
-    assert 36 < mean < 45
-
-
-def test_level_2_with_softmax_does_not_do_worse():
-    """Gallego Fig 4.4."""
-    game = friend_or_foe(replicates=30, episodes=1500)
-    _, posterior = play(game, component("inference", "level_k", policy="softmax"))
-    mean, _ = mean_and_se(game.score(posterior, None)["reward"])
-    assert mean > 40
-
-
-def test_a_modelled_opponent_who_acts_at_random_teaches_nothing():
-    """With ε = 1 in the model of him the forecast is uniform: she is no better than chance would
-    be."""
-    game = friend_or_foe(replicates=50, episodes=1000)
-    _, posterior = play(game, component("inference", "level_k", epsilon_opponent=1.0))
-    assert torch.equal(posterior.forecast, torch.full((50, 2), 0.5, dtype=torch.float64))
-    mean, se = mean_and_se(game.score(posterior, None)["reward"])
-    assert mean + 4 * se < 10

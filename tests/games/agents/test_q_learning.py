@@ -1,17 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from literal_games import greedy, literal_moves
 from pydantic import ValidationError
 from support.runs.configured import component
-from support.small.small_games import (
-    assert_near,
-    friend_or_foe,
-    greedy,
-    literal_moves,
-    mean_and_se,
-    play,
-    three_states,
-)
+from support.small.small_games import assert_near, friend_or_foe, play, three_states
 
 
 def test_update_is_equation_4_1():
@@ -34,15 +27,6 @@ def test_without_future_and_with_rate_one_the_table_holds_the_last_reward():
     held = state.mind.q.values[:, 0, :, 0]
     assert set(held.flatten().tolist()) <= {50.0, -50.0}
     assert bool((held == posterior.rewards[:, -1:]).any(1).all())
-
-
-def test_the_unaware_learner_is_exploited():
-    """A learner that ignores him fails what those who model him reach (Gallego 4.4.1: about −20
-    against 0)."""
-    game = friend_or_foe(replicates=50, episodes=2000)
-    _, posterior = play(game, component("inference", "q_learning"))
-    mean, se = mean_and_se(game.score(posterior, None)["reward"])
-    assert -25 < mean + 4 * se < -12
 
 
 def test_replicates_are_independent_and_seeded():

@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from literal_games import literal_moves
 from pydantic import ValidationError
 from support.runs.configured import component
-from support.small.small_games import (
-    assert_near,
-    game_of,
-    literal_moves,
-    matrix_game,
-    play,
-    three_states,
-)
+from support.small.small_games import assert_near, game_of, matrix_game, play, three_states
 
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import component
-from support.small.small_games import Stationary, friend_or_foe, play, stepped, three_states
+from support.small.small_games import (
+    METHODS,
+    Stationary,
+    friend_or_foe,
+    play,
+    resumed,
+    same,
+    stepped,
+    three_states,
+)
 from torch import Tensor
 
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.opponents import Opponent
 from runner.errors import ConfigError
-from runner.execution import checkpoint
 from runner.execution.rng import Streams
-
-METHODS = [
-    ("q_learning", {}),
-    ("fpq_learning", {}),
-    ("level_k", {"level": 2}),
-    ("level_k", {"level": 3}),
-]
 
 
 class Follower(Opponent[Tensor]):
@@ -41,24 +42,18 @@ class Follower(Opponent[Tensor]):
 
 
 @pytest.mark.parametrize(("name", "keys"), METHODS)
-def test_a_learning_opponent_of_the_user_resumes(name, keys, tmp_path):
-    game = friend_or_foe(4, 30)
-    game.attacker = Follower()
-    inference = component("inference", name, **keys)
-    state, posterior = play(game, inference)
-    assert state.standing.adversary.sum() == 4 * (2 + 30)
-    rng = Streams(0)
-    model = component("model", "q_table").build(game, rng)
-    half = stepped(inference, game, rng, inference.init(model, game, rng), 0, 15)
-    facts = {"step": 15, "replicate": 0, "signature": "s"}
-    checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(half, rng.state(), facts))
-    facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
-    rng = Streams(0)
-    again, streams = checkpoint.restore(facts, tensors, inference.init(model, game, rng))
-    rng.restore(streams)
-    again = stepped(inference, game, rng, again, 15, 30)
-    assert torch.equal(inference.posterior(again).rewards, posterior.rewards)
-    assert torch.equal(again.standing.adversary, state.standing.adversary)
+def test_a_learning_opponent_of_the_user_resumes(name, keys):
+    def opened():
+        game = friend_or_foe(4, 30)
+        game.attacker = Follower()
+        inference = component("inference", name, **keys)
+        rng = Streams(0)
+        model = component("model", "q_table").build(game, rng)
+        return inference, game, rng, inference.init(model, game, rng)
+
+    whole, again = resumed(opened, 15)
+    assert whole.standing.adversary.sum() == 4 * (2 + 30)
+    assert same(whole, again)
 
 
 def test_exploration_decays_by_the_episode():

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from literal_games import greedy, invert
 from support.runs.configured import component
-from support.small.small_games import Stationary, assert_near, friend_or_foe, greedy, invert, play
+from support.small.small_games import METHODS, Stationary, assert_near, friend_or_foe, play
 from torch import Tensor
 
 from components.contracts.opponents import Opponent
@@ -16,13 +17,6 @@ from components.errors import ConfigMismatchError
 from components.games.environments.game import Game
 from components.games.environments.table_environment import TableEnvironment
 from runner.execution.rng import Streams
-
-METHODS = [
-    ("q_learning", {}),
-    ("fpq_learning", {}),
-    ("level_k", {"level": 2}),
-    ("level_k", {"level": 3}),
-]
 
 
 def against_two(replicates: int, episodes: int, attacker: Opponent) -> Game:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from support.runs.configured import component
-from support.small.small_games import play
+from support.small.small_games import METHODS, play
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
@@ -15,13 +15,6 @@ from components.contracts.games import Environment, NumberedStates, Outcome, Sho
 from components.errors import ConfigMismatchError
 from components.games.environments.game import Game
 from runner.execution.rng import Streams
-
-METHODS = [
-    ("q_learning", {}),
-    ("fpq_learning", {}),
-    ("level_k", {"level": 2}),
-    ("level_k", {"level": 3}),
-]
 
 
 @dataclass(frozen=True)

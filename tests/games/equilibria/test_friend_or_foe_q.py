@@ -6,16 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from literal_games import literal_moves
 from support.runs.configured import component, generator
-from support.small.small_games import (
-    assert_near,
-    literal_moves,
-    play,
-    programme,
-    seat_of,
-    seated,
-    three_states,
-)
+from support.small.small_games import assert_near, play, programme, seat_of, seated, three_states
 
 from components.errors import ConfigMismatchError
 from components.games.environments.game import Game

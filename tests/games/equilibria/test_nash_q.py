@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from literal_games import literal_moves
 from support.runs.configured import component, generator
 from support.small.small_games import (
     assert_near,
     game_of,
-    literal_moves,
     matrix_game,
     play,
     programme,

@@ -6,17 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from literal_games import literal_moves, safest
 from scipy.optimize import linprog
 from support.runs.configured import component
-from support.small.small_games import (
-    assert_near,
-    literal_moves,
-    matrix_game,
-    play,
-    programme,
-    safest,
-    three_states,
-)
+from support.small.small_games import assert_near, matrix_game, play, programme, three_states
 
 from components.games.equilibria.bimatrix import mixtures
 from components.games.equilibria.matrix_games import maximin

@@ -1,15 +1,12 @@
 """Games for tests of the compiled loop: players, tables, and the difference of two states."""
 
-from pathlib import Path
-
 import torch
 from support.runs.configured import component
-from support.small.small_games import stepped
+from support.small.small_games import game_of, stepped
 
-from components.contracts.roles import Setting
 from components.games.agents.player import Player
 from components.games.fast.engine import CompiledPlayerState
-from runner.execution.checkpoint import pack, unpack
+from runner.execution.checkpoint import pack
 from runner.execution.rng import Streams
 
 GAMES = {
@@ -68,15 +65,12 @@ def player(name, **keys):
 
 def game(name, opponent, replicates, episodes, **keys):
     """``opponent`` is one of OPPONENTS, or of PLAYERS, who learns then with ``keys``."""
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
-    dataset, its = GAMES[name]
-    made = component("dataset", dataset, **({"episodes": episodes} | its)).load(Streams(0), setting)
     if opponent in PLAYERS:
-        made.attacker = component("attacker", "learner", agent=player(opponent, **keys))
+        attacker = component("attacker", "learner", agent=player(opponent, **keys))
     else:
-        attacker, its = OPPONENTS[opponent]
-        made.attacker = component("attacker", attacker, **its)
-    return made
+        attacker = component("attacker", OPPONENTS[opponent][0], **OPPONENTS[opponent][1])
+    dataset, its = GAMES[name]
+    return game_of(dataset, replicates, attacker, **({"episodes": episodes} | its))
 
 
 def opened(problem, inference, seed=3, alike=False, tensors=False):
@@ -120,10 +114,6 @@ def difference(one, other):
     pairs = [(first[name].double(), second[name].double()) for name in first if first[name].numel()]
     gaps = [((x - y).abs() / (1 + x.abs())).max() for x, y in pairs]
     return float(torch.stack(gaps).nan_to_num(torch.inf).max())
-
-
-def restored(state, fresh):
-    return unpack(*tensors_of(state), fresh)
 
 
 def replicates_first(name, rows, replicates):

@@ -14,10 +14,9 @@ from compiled_games import (
     opened,
     played,
     player,
-    restored,
 )
 from support.runs.configured import component
-from support.small.small_games import matrix_game, stepped
+from support.small.small_games import matrix_game, resumed, stepped
 
 from components.contracts.roles import Setting
 from components.games.fast import averaging, engine, episodes, rules, thinkers
@@ -205,17 +204,13 @@ def test_mean_rewards_of_a_known_policy_are_exact(policy):
 def test_a_resumed_run_continues_with_the_same_numbers(case):
     name, opponent, who = case
     inference = player(who)
-    whole = played(game(name, opponent, 5, 20), inference)
-    problem = game(name, opponent, 5, 20)
-    rng, state = opened(problem, inference)
-    state = stepped(inference, problem, rng, state, 0, 9)
-    kept = rng.state()
-    problem = game(name, opponent, 5, 20)
-    rng, fresh = opened(problem, inference, seed=8)
-    rng.restore(kept)
-    resumed = restored(state, fresh)
-    assert difference(state, resumed) == 0
-    assert difference(stepped(inference, problem, rng, resumed, 9, 20), whole) == 0
+
+    def open_game():
+        problem = game(name, opponent, 5, 20)
+        return inference, problem, *opened(problem, inference)
+
+    whole, again = resumed(open_game, 9)
+    assert difference(whole, again) == 0
 
 
 @pytest.mark.slow  # compiles for another type: 20 s

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import generator
+from support.small.small_games import game_of
 
-from components.contracts.roles import Setting
 from components.games.agents.opponent_shaping import Repeated
-from runner.execution.rng import Streams
 
 GAMMA = 0.9
 
@@ -26,32 +23,23 @@ def random_game(seed: int = 0) -> tuple[Repeated, torch.Tensor, torch.Tensor]:
 
 
 def test_values_are_sums_over_time():
-    """V(s) = Σ_t γ^t E[r_t], a number at a time."""
+    """V(s) = Σ_t γ^t E[r_t], by iteration."""
     game, mine, theirs = random_game()
     found = game.values(mine, theirs, GAMMA)
-    for which, gains in enumerate((game.own.tolist(), game.other.tolist())):
+    for values, gains in zip(found, (game.own, game.other), strict=True):
         for r in range(2):
-            value = [0.0] * 4
+            pair = mine[r][:, :, None] * theirs[r][:, None, :]
+            value = torch.zeros(4, dtype=torch.float64)
             for _ in range(400):  # V ← r + γ P V
-                value = [
-                    sum(
-                        float(mine[r, s, a])
-                        * float(theirs[r, s, b])
-                        * (gains[s][a][b] + GAMMA * value[game.onward[s, a, b]])
-                        for a in range(2)
-                        for b in range(3)
-                    )
-                    for s in range(4)
-                ]
-            torch.testing.assert_close(found[which][r], torch.tensor(value, dtype=torch.float64))
+                value = (pair * (gains + GAMMA * value[game.onward])).sum((1, 2))
+            torch.testing.assert_close(values[r], value)
 
 
 def test_values_are_what_is_earned():
     """60 rounds of the iterated prisoner's dilemma by its own rules, 4,000 times: z < 4; his and
     hers told apart."""
     R, T = 4_000, 60
-    setting = Setting(Path(), torch.device("cpu"), torch.float64, R)
-    rules = component("dataset", "iterated_matrix").load(Streams(0), setting).environment
+    rules = game_of("iterated_matrix", R).environment
     game = Repeated(rules.reward_a, rules.reward_b[..., 0], rules.transition, rules.start)
     g = generator(2)
     cooperate = torch.tensor(

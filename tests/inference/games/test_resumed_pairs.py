@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from support.runs.configured import component
-from support.small.small_games import game_of, same, stepped
+from support.small.small_games import game_of, resumed, same
 
-from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
 SOLVERS = {
@@ -39,22 +37,8 @@ def test_a_resumed_pair_continues_with_the_same_numbers(name, keys, agent, oppon
         game = game_of(name, 3, component("attacker", "learner", agent=opponent), **keys)
         rng = Streams(4)
         model = component("model", "q_table").build(game, rng)
-        return game, rng, agent.init(model, game, rng)
+        return agent, game, rng, agent.init(model, game, rng)
 
-    game, rng, state = opened()
-    half = game.episodes // 2
-    state = stepped(agent, game, rng, state, 0, half)
-    tensors: dict = {}
-    skeleton = pack(state, tensors)
-    kept = {
-        name: (value.rows if hasattr(value, "rows") else value).clone()
-        for name, value in tensors.items()
-    }
-    streams = rng.state()
-    whole = stepped(agent, game, rng, state, half, game.episodes)
-    game, rng, fresh = opened()
-    rng.restore(streams)
-    resumed = stepped(agent, game, rng, unpack(skeleton, kept, fresh), half, game.episodes)
-    assert same(whole, resumed)
-    assert whole.standing.rewards_so_far.shape == (3, game.episodes)
-    assert torch.equal(whole.standing.rewards_so_far, resumed.standing.rewards_so_far)
+    whole, again = resumed(opened, keys["episodes"] // 2)
+    assert same(whole, again)
+    assert whole.standing.rewards_so_far.shape == (3, keys["episodes"])

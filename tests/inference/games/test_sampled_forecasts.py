@@ -8,17 +8,9 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from literal_games import draws, greedy, invert
 from support.runs.configured import component
-from support.small.small_games import (
-    assert_near,
-    draws,
-    friend_or_foe,
-    greedy,
-    invert,
-    mean_and_se,
-    play,
-    three_states,
-)
+from support.small.small_games import assert_near, friend_or_foe, mean_and_se, play, three_states
 
 from components.games.agents.exploration import ModelledPlayerExploration, exploration_rate
 from components.games.agents.policies import probabilities

@@ -3,8 +3,7 @@ stationary adversary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,8 +16,16 @@ from components.contracts.opponents import Opponent
 from components.games.agents.player import Play, Player
 from components.games.environments.game import Game
 from components.games.environments.table_environment import TableEnvironment, repeat_game
-from runner.execution.checkpoint import pack
+from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
+
+# agents that forecast by counts, and one that does not
+METHODS = [
+    ("q_learning", {}),
+    ("fpq_learning", {}),
+    ("level_k", {"level": 2}),
+    ("level_k", {"level": 3}),
+]
 
 
 class Stationary(Opponent[Tensor]):
@@ -155,8 +162,27 @@ def stepped(inference, problem, rng, state, start, stop):
     return state
 
 
-def same(one, other):
-    """Whether two states hold the same numbers."""
+def resumed(opened, half: int):
+    """States of a game played through, and stopped after ``half`` episodes and resumed; streams
+    must end alike.
+
+    ``opened()`` gives the agent, the game, its streams and the state before the first episode."""
+    agent, game, rng, state = opened()
+    state = stepped(agent, game, rng, state, 0, half)
+    tensors: dict[str, Any] = {}
+    skeleton = pack(state, tensors)
+    kept = {k: (v.rows if hasattr(v, "rows") else v).clone() for k, v in tensors.items()}
+    streams = rng.state()
+    whole = stepped(agent, game, rng, state, half, game.episodes)
+    agent, game, again, fresh = opened()
+    again.restore(streams)
+    state = stepped(agent, game, again, unpack(skeleton, kept, fresh), half, game.episodes)
+    torch.testing.assert_close(again.state(), rng.state(), rtol=0, atol=0)
+    return whole, state
+
+
+def same(one, other) -> bool:
+    """True if two states hold the same numbers."""
     first, second = {}, {}
     assert pack(one, first) == pack(other, second)
     rows = [
@@ -168,72 +194,6 @@ def same(one, other):
 
 def mean_and_se(x: torch.Tensor) -> tuple[float, float]:
     return float(x.mean()), float(x.std() / len(x) ** 0.5)
-
-
-# ---- the literal games: one replicate, one number at a time
-def greedy(psi: Sequence[float], epsilon: float) -> np.ndarray:
-    """The ε-greedy policy of values ψ."""
-    best = np.asarray(psi) == max(psi)
-    return (1 - epsilon) * best / best.sum() + epsilon / len(best)
-
-
-def safest(table: np.ndarray) -> tuple[float, np.ndarray]:
-    """V and π of one state, pure where that is as safe."""
-    worst = table.min(1)
-    value, x = programme(table)
-    if max(worst) > value - 1e-9:
-        return max(worst), greedy(worst, 0.0)
-    return value, x
-
-
-def invert(p: Sequence[float], u: float) -> int:
-    """The action that a uniform number draws."""
-    total = 0.0
-    for i, q in enumerate(p[:-1]):
-        total += q
-        if u < total:
-            return i
-    return len(p) - 1
-
-
-def draws(game: Game) -> tuple[list[list[float]], list[list[int]]]:
-    """The uniforms that drive the agent's choices [T, R], and the opponent's actions, as in
-    ``play``."""
-    rng = Streams(0)
-    mine = [
-        torch.rand(game.replicates, 1, generator=rng.noise, dtype=F64)[:, 0]
-        for _ in range(game.episodes)
-    ]
-    nothing = torch.zeros(game.replicates)
-    theirs = [game.attacker.act(nothing, Turn(nothing, 0, None), rng) for _ in range(game.episodes)]
-    return torch.stack(mine).tolist(), torch.stack(theirs).tolist()
-
-
-class LiteralMove(NamedTuple):
-    """A move of one replicate."""
-
-    s: int
-    a: int
-    b: int
-    r_a: float
-    r_b: float
-    s_next: int
-
-
-def literal_moves(
-    game: Game, replicate: int, policy: Callable[[int], Sequence[float]]
-) -> Iterator[LiteralMove]:
-    """The moves of a replicate of ``three_states`` with draws as in ``play``, by the agent's
-    policy in s, which may learn between them."""
-    rules = game.environment
-    s = 0
-    for uniforms, threats in zip(*draws(game), strict=True):
-        a = invert(policy(s), uniforms[replicate])
-        b = threats[replicate]
-        rewards = float(rules.reward_a[s, a, b]), float(rules.reward_b[s, a, b, 0])
-        s_next = int(rules.transition[s, a, b])
-        yield LiteralMove(s, a, b, *rewards, s_next)
-        s = s_next
 
 
 def assert_near(found, exact) -> None:
