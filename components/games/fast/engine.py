@@ -79,7 +79,7 @@ class CompiledGame:
         self.agent = agent
         minds = agent.thinkers(playing.mind)
         self.seats = [
-            Seated(thinker, mind, game.environment.continuing, len(minds) == 1)
+            thinker.seat(mind, game.environment.continuing, len(minds) == 1)
             for thinker, mind in minds
         ]
         self.learner: Seated | None = None
@@ -88,7 +88,7 @@ class CompiledGame:
             assert isinstance(self.opponent.agent, CompilableDecisionMaker), (
                 "``is_compiled`` is False for others"
             )
-            self.learner = Seated(self.opponent.agent, memory.mind, game.environment.continuing)
+            self.learner = self.opponent.agent.seat(memory.mind, game.environment.continuing)
         # the opponent as built, and from what
         self.faced: tuple[object, Mind, CompiledOpponent] | None = None
         self.rules: dict[int, tuple[object, Rules]] = {}
@@ -238,10 +238,10 @@ class CompilableDecisionMaker(CompilablePlayer[K], Generic[K]):
     def thinkers(self, mind: K) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
         return [(self, mind)]
 
-    @property
-    def varies(self) -> bool:
-        """True if constants differ between episodes."""
-        return any(isinstance(value, Decay) for _, value in self)
+    def seat(self, mind: K, continuing: bool, alone: bool = True) -> Seated:
+        """The player's action values and constants for the loop."""
+        varies = any(isinstance(value, Decay) for _, value in self)
+        return Seated(self.tables(mind), self.action_counts, self.levels, varies, continuing, alone)
 
     @property
     def policy_temperature(self) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,35 +16,31 @@ from components.games.fast.minds import Levels, Mind, constant
 from components.maths.compiled.loops import Array
 
 
-class Thinker(Protocol):
-    """A level-k thinker as the loop sees it."""
-
-    @property
-    def varies(self) -> bool: ...  # its constants differ between episodes
-
-    def tables(self, mind: Any) -> list[QFunction]: ...  # Q_1 … Q_k, the player's own the last
-
-    def action_counts(self, mind: Any) -> Tensor | None: ...  # [R, S, n]
-
-    def levels(self, episode: int) -> Levels: ...
-
-
 class Seated:
     """A player's action values in one array: its tensors are views of it from now on."""
 
-    def __init__(self, player: Thinker, mind: Any, continuing: bool, alone: bool = True) -> None:
-        self.player = player
-        self.varies = player.varies
+    def __init__(
+        self,
+        values: list[QFunction],
+        counts: Callable[[Any], Tensor | None],
+        levels: Callable[[int], Levels],
+        varies: bool,
+        continuing: bool,
+        alone: bool = True,
+    ) -> None:
+        self.counts = counts  # of the level-1 thinker in a memory [R, S, n]
+        self.levels = levels  # constants of an episode
+        self.varies = varies  # they differ between episodes
         self.alone = alone  # False: one of several minds, which have one type
         self.continuing = continuing  # the next episode begins where this one ends
         self.built: tuple[Levels, Tensor | None, Mind] | None = None
-        values = [q for q in player.tables(mind) if isinstance(q, Table | LinearValues)]
+        tables = [q for q in values if isinstance(q, Table | LinearValues)]
         each = [
             q.values.flatten(2) if isinstance(q, Table) else q.weights.transpose(1, 2)
-            for q in values
+            for q in tables
         ]
         whole = torch.stack(each).contiguous()
-        for q, weights in zip(values, whole, strict=True):
+        for q, weights in zip(tables, whole, strict=True):
             if isinstance(q, Table):
                 q.values = weights.view_as(q.values)
                 self.own, self.other = q.values.shape[2:]
@@ -60,14 +57,14 @@ class Seated:
     def build_mind(self, mind: Any, episode: int) -> Mind:
         """The player as the loop has it in an episode; most episodes have what the one before
         had."""
-        counts = self.player.action_counts(mind)
+        counts = self.counts(mind)
         if self.built is not None and self.built[1] is counts:
             levels, _, built = self.built
-            if not self.varies or self.player.levels(episode) == levels:
+            if not self.varies or self.levels(episode) == levels:
                 if not self.continuing:
                     built.foreseen.fill(np.nan)
                 return built
-        levels = self.player.levels(episode)
+        levels = self.levels(episode)
         built = Mind(
             weights=self.weights,
             counts=np.empty((0, 0, 0), self.weights.dtype) if counts is None else counts.numpy(),
