@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from literal_games import greedy, invert
 from pydantic import ValidationError
 from scipy.optimize import linprog
 from support.runs.configured import F64, component, generator

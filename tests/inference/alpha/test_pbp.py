@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import double, normal
-from support.small.small_problems import component, real, resumed, tensors, train
+from support.small.small_problems import component, real
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
@@ -112,17 +112,6 @@ def test_a_regression_is_learnt_with_its_noise():
     assert error < 0.7 * float(problem.test.y.std())
     assert bool((predicted.variance > state.noise.b / (state.noise.a - 1)).all())
     assert bool((state.variance > 0).all())
-
-
-def test_a_resumed_run_is_bit_identical(tmp_path):
-    problem = real(n=8, n_tasks=1, missing=0.3)
-    model = component("model", "mlp", **PLAIN)
-    method = component("inference", "pbp")
-    whole = train(method, model, problem, 3)[0]
-    parts = resumed(method, model, problem, 3, 1, tmp_path)[0]
-    assert torch.equal(whole.mean, parts.mean)
-    assert whole.noise == parts.noise
-    assert tensors(whole)
 
 
 def test_other_activations_are_refused():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.runs.configured import double, generator
-from support.small.small_problems import component, resumed, train
+from support.small.small_problems import check_resumed, component, train
 from support.small.small_spam import log_joint, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
@@ -182,17 +182,11 @@ def test_attacked_spam_is_recognised_again():
     assert accuracy(aware) > accuracy(aware.undefended) + 0.1
 
 
-def test_interrupted_runs_are_the_same(tmp_path):
-    problem = words()
-    for name in ("acra", "dalvi"):
-        method, model = component("inference", name), component("model", "naive_bayes")
-        assert isinstance(model.build(problem, Streams(0)), CAPABILITIES["generative"])
-        whole, _ = train(method, model, problem, 2)
-        again, _ = resumed(method, model, problem, 2, 1, tmp_path / name)
-        a, b = (
-            method.posterior(s).predict(problem.test.x, generator(0)).logits for s in (whole, again)
-        )
-        assert torch.equal(a, b)
+@pytest.mark.parametrize("name", ["acra", "dalvi"])
+def test_a_resumed_run_is_bit_identical(tmp_path, name):
+    model, problem = component("model", "naive_bayes"), words()
+    assert isinstance(model.build(problem, Streams(0)), CAPABILITIES["generative"])
+    check_resumed(component("inference", name), model, problem, tmp_path, 2, 1)
 
 
 def test_utilities_that_prefer_mistakes_are_refused():

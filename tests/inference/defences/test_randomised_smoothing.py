@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 from support.runs.configured import double, normal, threat
-from support.small.small_problems import check_resumed, classes, component, train
+from support.small.small_problems import classes, component, train
 from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
@@ -281,51 +281,3 @@ def test_a_false_certificate_fails_its_check(monkeypatch):
     monkeypatch.setattr(noisy_votes, "certified_radius", lambda p, sigma: 9.0 * (p > 0).double())
     _, unbroken = assess(problem, posterior, rng, [1.0])
     assert not unbroken
-
-
-# training
-def test_two_steps_literally():
-    """θ := θ − η ∇[−mean log p(y|x + η) − log p(θ)/N] at noise of the stream of noise."""
-    problem = classes(batch_size=10)
-    method = smoothing(optimizer="sgd", momentum=0.0, lr=0.1, sigma=0.3)
-    state, rng = train(method, MLP, problem, 0)
-    network = state.network
-    theta = network.theta.detach().clone()[None]
-    other = Streams(0)
-    for _, batch in problem.batches("minibatch", rng, 0, 2):
-        eta = normal(other.noise, batch.x.shape)
-        leaf = theta.clone().requires_grad_()
-        fit = network.predictive(leaf, batch.x + 0.3 * eta).log_prob(batch.y).mean()
-        loss = -fit - network.log_prior(leaf).sum() / problem.n
-        theta = theta - 0.1 * torch.autograd.grad(loss, leaf)[0]
-        state, _ = method.step(state, batch, rng)
-        assert_close(network.theta.detach(), theta[0])
-
-
-def test_little_noise_is_map():
-    problem = classes(batch_size=10)
-    keys = {"optimizer": "adam", "lr": 0.02}
-    plain = train(component("inference", "map", **keys), MLP, problem, 20)[0].network.theta
-    noisy = train(smoothing(**keys, sigma=1e-9), MLP, problem, 20)[0].network.theta
-    assert_close(noisy, plain, rtol=1e-5, atol=1e-6)
-
-
-def test_killed_and_resumed(tmp_path):
-    check_resumed(smoothing(), MLP, classes(batch_size=10), tmp_path)
-
-
-def test_noise_in_training_certifies_more():
-    """With the same noise at prediction, a network trained without noise has smaller radii."""
-    problem = classes(n=200, n_inputs=20)
-    robust, _ = trained(problem, 300, sigma=0.5, certificate_draws=1000)
-    state, _ = train(component("inference", "map", lr=0.02), MLP, problem, 300)
-    fragile = SmoothedNetwork(state.network.requires_grad_(False), **rest(robust))
-
-    def certified(posterior):
-        rows = [
-            certify(problem, posterior, problem.test.y, "l2", eps, Streams(0)).rows.sum()
-            for eps in (0.1, 0.3, 0.5)
-        ]
-        return sum(rows)
-
-    assert certified(robust) > certified(fragile)

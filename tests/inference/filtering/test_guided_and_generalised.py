@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, load, normal
+from support.runs.configured import component, double, generator, normal
 from support.series.small_sequences import assert_same_estimates, run, run_filter, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
-from components.errors import ConfigMismatchError, QuestionableConfigWarning
+from components.errors import QuestionableConfigWarning
 from components.series.filtering.guided import propose
 from components.series.filtering.losses import (
     log_beta_bound,
@@ -254,11 +254,3 @@ def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():
     for proposal in ("optimal", "linearised"):
         for loss in ("beta", "gamma"):
             assert (ess[proposal, loss] < 0.5 * ess["transition", loss]).all()
-
-
-def test_oracle_refuses_an_attacker_without_a_law():
-    problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
-    attacked = problem.attack(component("attacker", "sensor_stuck"), rng)
-    model = component("model", "linear_gaussian_ssm").build(attacked, rng)
-    with pytest.raises(ConfigMismatchError, match="attacker=sensor_stuck does not say by what law"):
-        component("inference", "oracle").init(model, attacked, rng)

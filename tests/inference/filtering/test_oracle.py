@@ -127,3 +127,11 @@ def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
     a, b = (propose(at, batch, before, Streams(4), guide) for guide in ("optimal", "linearised"))
     assert_close(a.x, b.x)
     assert_close(a.log_ratio, b.log_ratio)
+
+
+def test_oracle_refuses_an_attacker_without_a_law():
+    problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
+    attacked = problem.attack(component("attacker", "sensor_stuck"), rng)
+    model = component("model", "linear_gaussian_ssm").build(attacked, rng)
+    with pytest.raises(ConfigMismatchError, match="attacker=sensor_stuck does not say by what law"):
+        component("inference", "oracle").init(model, attacked, rng)

@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import generator
-from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
-from torch import nn
+from support.small.small_problems import classes, component, real, train
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
@@ -212,14 +211,3 @@ def test_refusals():
     problem = real()
     with pytest.raises(NumericalError, match=r"lower inference\.lr"):
         at(problem, TANH, torch.nan)
-
-
-def test_resumed_run_is_bit_identical(tmp_path):
-    problem, pieces = (
-        real(batch_size=8, dtype=torch.float32),
-        (laplace(), component("model", "mlp", widths=[4])),
-    )
-    whole, parts = train(*pieces, problem, 12)[0], resumed(*pieces, problem, 12, 5, tmp_path)[0]
-    assert isinstance(whole.network, nn.Module)
-    assert_same_state(whole, parts)
-    assert torch.equal(laplace().posterior(whole).root, laplace().posterior(parts).root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.small.small_problems import component, real, resumed, train
+from support.small.small_problems import component, real, train
 
 from runner.compose.hydra.errors import ConfigError
 
@@ -97,19 +97,6 @@ def test_a_density_without_its_determinant_is_noticed(plain, monkeypatch):
 
     monkeypatch.setattr(module.LastLayerMarginal, "_evidence", of_squares_alone)
     assert largest_z(problem, drawn("hmc", "last_layer", seed=1)[2], others) > 6
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_resumed_run_has_the_same_draws(name, tmp_path):
-    problem = real(n=12, n_inputs=2, n_tasks=1, missing=0.0)
-    sampler = component(
-        "inference", name, chains=3, warmup=6, collapse="last_layer", **SETTINGS[name]
-    )
-    model = component("model", "mlp", widths=[3, 2])
-    whole, _ = train(sampler, model, problem, 14)
-    for stop in (4, 10):
-        again, _ = resumed(sampler, model, problem, 14, stop, tmp_path / str(stop))
-        assert torch.equal(sampler.posterior(again).draws, sampler.posterior(whole).draws)
 
 
 def test_a_model_that_cannot_is_refused(make_job):

@@ -8,7 +8,6 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, normal
-from support.small.small_problems import assert_same_state, resumed
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import log_evidence, ppca, real_rows
 from test_iwae import fisher, z_scores
@@ -139,9 +138,6 @@ def test_numbers_that_are_not_finite_end_it(problem):
         hmc().step(state, problem.train, Streams(0))
 
 
-def test_goes_on_after_a_break_as_if_there_had_been_none(problem, tmp_path):
+def test_step_sizes_adapt(problem):
     vae = component("model", "vae", latent_dim=2, widths=[4])
-    whole, _ = trained(hmc(improve_steps=2), vae, problem, 6)
-    parted, _ = resumed(hmc(improve_steps=2), vae, problem, 6, 3, tmp_path)
-    assert whole.eps == parted.eps != 0.3
-    assert_same_state(whole, parted)
+    assert trained(hmc(improve_steps=2), vae, problem, 6)[0].eps != 0.3

@@ -8,7 +8,6 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, normal
-from support.small.small_problems import assert_same_state, resumed
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import log_evidence, ppca, real_rows
 from torch.distributions import MultivariateNormal, Normal
@@ -173,13 +172,3 @@ def test_training_leads_to_the_best_likelihood(problem):
     spectrum = torch.cat([torch.full((2,), 0.3).double(), values[2:].clamp_min(0.3)])
     best = -0.5 * (spectrum.log().sum() + (values / spectrum).sum() + 4 * math.log(2 * math.pi))
     assert float(log_evidence(state.module, x).mean()) == pytest.approx(float(best), abs=0.05)
-
-
-def test_goes_on_after_a_break_as_if_there_had_been_none(problem, tmp_path):
-    vae, inference = (
-        component("model", "vae", latent_dim=2, widths=[4]),
-        component("inference", "iwae", n_samples=3),
-    )
-    whole, _ = trained(inference, vae, problem, 6)
-    parted, _ = resumed(inference, vae, problem, 6, 3, tmp_path)
-    assert_same_state(whole, parted)

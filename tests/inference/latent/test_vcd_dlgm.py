@@ -8,7 +8,6 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, double, normal
-from support.small.small_problems import assert_same_state, resumed
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import ppca, real_rows
 from support.targets.known_targets import F64, z_score
@@ -129,19 +128,17 @@ def test_at_the_posterior_it_is_zero_and_the_decoder_follows_the_likelihood():
     assert z_score(torch.stack(of_guide), zero).abs().max() < 4.5
 
 
-def test_the_control_follows_past_steps_and_a_run_that_stopped_goes_on(tmp_path):
+def test_the_control_follows_past_steps():
     problem = real_rows(n=12, batch_size=6)
     vae = component("model", "vae", latent_dim=2, widths=[4])
     inference = vcd(improve_steps=2, leapfrog_steps=2, lr=0.02)
-    whole, rng = trained(inference, vae, problem, 6)
-    parted, _ = resumed(inference, vae, problem, 6, 3, tmp_path)
-    assert whole.control == parted.control != 0
-    assert whole.eps == parted.eps != 0.05
-    assert_same_state(whole, parted)
+    state, rng = trained(inference, vae, problem, 6)
+    assert state.control != 0
+    assert state.eps != 0.05
     noise = rng.noise.get_state()
-    found = inference.contrast(whole.module, problem.train, whole.eps, whole.control, rng.noise)
+    found = inference.contrast(state.module, problem.train, state.eps, state.control, rng.noise)
     rng.noise.set_state(noise)
-    control = whole.control
-    after, _ = inference.step(whole, problem.train, rng)
+    control = state.control
+    after, _ = inference.step(state, problem.train, rng)
     assert after.control == pytest.approx(0.9 * control + 0.1 * found.gain)
     assert "nelbo" in problem.score(inference.posterior(after), rng)

@@ -135,27 +135,6 @@ def test_burn_in_thinning_and_log_density():
     torch.testing.assert_close(draws.stats["lp"].flatten(), model.log_prior(draws.flat))
 
 
-@pytest.mark.parametrize(
-    ("name", "keys"),
-    [
-        ("gibbs", {"burn_in": 3, "scan": "random"}),
-        ("random_walk_mh", {"warmup": 8}),
-        ("mala", {"warmup": 14}),
-        ("importance_sampling", {"proposal": "prior"}),
-        ("importance_sampling", {"proposal": "student_t"}),
-    ],
-)
-def test_resumed_on_data_is_bit_identical(tmp_path, name, keys):
-    method = component("inference", name, **keys)
-    model = component("model", "linear_regression")
-    problem = small_problems.real(n=12, n_inputs=2, n_tasks=1)
-    state, _ = small_problems.train(method, model, problem, 20)
-    again, _ = small_problems.resumed(method, model, problem, 20, 11, tmp_path)
-    ours, theirs = small_problems.tensors(state), small_problems.tensors(again)
-    assert len(ours) == len(theirs)
-    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
-
-
 def test_bad_conditionals_are_refused():
     class Overflowing(Coordinates):
         def draw_block(self, block, theta, batch, generator):

@@ -11,7 +11,7 @@ from support.targets.known_targets import F64, GammaTarget, GaussianTarget, corr
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
-from components.inference.mcmc.laplace import derivatives, laplace, mode
+from components.inference.mcmc.laplace import laplace
 from components.inference.mcmc.t_mixture import TMixture
 from components.inference.mcmc.tails import tail_growth
 from components.metrics.diagnostics import pareto_k, weight_ess
@@ -171,52 +171,6 @@ def test_moments_and_evidence_of_linear_regression(proposal, noise):
         < 4 * error + 1e-9
     )
     assert draws.stats["lp"].shape == draws.log_weights.shape == (100, 1000)
-
-
-def test_laplace_finds_mode_and_curvature():
-    model = GammaTarget()  # in θ = log x: mode log(a/b), curvature a
-    centre, L = laplace(model, double([[3.0], [-5.0]]), None)
-    assert_close(centre, double([1.5]).log())
-    assert_close(L @ L.T, double([[1 / 3]]))
-    gaussian = correlated()
-    centre, L = laplace(gaussian, gaussian.sample_prior(2, generator(0)), None)
-    assert_close(centre, gaussian.mean)
-    assert_close(L @ L.T, gaussian.covariance)
-
-
-def test_laplace_does_not_depend_on_units():
-    scale = double([1e-6, 1e7])
-    covariance = scale[:, None] * correlated(0.99).covariance * scale
-    target = GaussianTarget(scale * 3, covariance)
-    centre, L = laplace(target, torch.zeros(1, 2, dtype=F64), None)
-    assert_close(centre / scale, torch.full((2,), 3.0, dtype=F64))
-    assert_close(L @ L.T / covariance, torch.ones(2, 2, dtype=F64))
-
-
-def test_laplace_takes_the_higher_of_two_modes():
-    starts = double([[-2.0], [2.5]])
-    ends = [mode(TwoModes(), start, None) for start in starts]
-    centre, _ = laplace(TwoModes(), starts, None)
-    assert ends[0][0] < 0 < ends[1][0]
-    best = max(ends, key=lambda end: float(end[1]))
-    assert torch.equal(centre, best[0])
-
-
-def test_derivatives_are_those_of_autograd():
-    class Curved(TwoModes):
-        def log_prior(self, theta):
-            x, y = theta.unbind(1)
-            return -(x**2) - (y - x**2) ** 2 + x.sin() * y
-
-    theta = double([0.3, -0.7])
-    value, gradient, hessian = derivatives(Curved(), theta, None)
-
-    def f(t):
-        return Curved().log_prior(t[None])[0]
-
-    assert_close(value, f(theta))
-    assert_close(gradient, torch.autograd.functional.jacobian(f, theta))
-    assert_close(hessian, torch.autograd.functional.hessian(f, theta))
 
 
 class Ridge(TwoModes):

@@ -3,15 +3,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import generator
-from support.small.small_problems import (
-    advance,
-    assert_same_state,
-    classes,
-    component,
-    real,
-    resumed,
-    train,
-)
+from support.small.small_problems import advance, classes, component, real, train
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
@@ -123,12 +115,3 @@ def test_other_models_and_trouble():
         train(ensemble(optimizer="sgd", lr=1e200), MLP, real(), 5)
     with pytest.raises((ValueError, ConfigMismatchError), match="members"):
         ensemble(members=0)
-
-
-def test_resumed_run_is_bit_identical(tmp_path):
-    problem = real(batch_size=8, dtype=torch.float32)
-    whole, parts = (
-        train(ensemble(), MLP, problem, 20)[0],
-        resumed(ensemble(), MLP, problem, 20, 7, tmp_path)[0],
-    )
-    assert_same_state(whole, parts)

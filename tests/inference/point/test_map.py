@@ -2,15 +2,7 @@ import math
 
 import pytest
 import torch
-from support.small.small_problems import (
-    advance,
-    assert_same_state,
-    classes,
-    component,
-    real,
-    resumed,
-    train,
-)
+from support.small.small_problems import advance, classes, component, real, train
 from torch.testing import assert_close
 
 from components.contracts.problems import Batch
@@ -121,17 +113,6 @@ def test_posterior_is_a_frozen_copy_differentiable_in_x():
     assert not any(p.requires_grad for p in posterior.network.parameters())
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_resumed_run_is_bit_identical(tmp_path, optimizer):
-    problem = real(batch_size=8, dtype=torch.float32)
-    pieces = (
-        component("inference", "map", optimizer=optimizer),
-        component("model", "mlp", widths=[8]),
-    )
-    whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 7, tmp_path)[0]
-    assert_same_state(whole, parts)
-
-
 def test_the_cosine_schedule_is_that_of_torch():
     """Half a cosine from lr to final_lr, then as it is; steps of momentum by ``torch.optim``."""
     problem, (_, model) = real(batch_size=8), _pieces()
@@ -182,11 +163,3 @@ def test_dropout_acts_in_training_alone_and_only_where_asked_for():
     assert torch.equal(
         posterior.predict(x, rng.evaluation).logits, posterior.predict(x, rng.evaluation).logits
     )
-
-
-def test_an_annealed_run_with_dropout_is_resumed_bit_identical(tmp_path):
-    problem = real(batch_size=8, dtype=torch.float32)
-    method = component("inference", "map", schedule="cosine", anneal_steps=15, dropout="training")
-    pieces = method, component("model", "mlp", widths=[8], dropout=0.3)
-    whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 7, tmp_path)[0]
-    assert_same_state(whole, parts)

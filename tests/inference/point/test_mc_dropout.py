@@ -3,7 +3,7 @@ import itertools
 import pytest
 import torch
 from support.runs.configured import double
-from support.small.small_problems import assert_same_state, classes, component, real, resumed, train
+from support.small.small_problems import classes, component, real, train
 
 PIECES = (
     component("inference", "mc_dropout", lr=0.01),
@@ -65,9 +65,3 @@ def test_prediction_depends_on_its_generator_alone():
 def test_a_model_without_dropout_is_refused():
     with pytest.raises(ValueError, match=r"model\.dropout: 0 leaves MC dropout nothing to draw"):
         train(PIECES[0], component("model", "mlp"), real(), 0)
-
-
-def test_resumed_run_is_bit_identical(tmp_path):
-    problem = real(batch_size=8, dtype=torch.float32)
-    whole, parts = train(*PIECES, problem, 20)[0], resumed(*PIECES, problem, 20, 7, tmp_path)[0]
-    assert_same_state(whole, parts)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import component, double, generator, load, normal
-from support.small.small_problems import assert_same_state, resumed
+from support.small.small_problems import check_resumed
 from support.targets.refined_targets import (
     F64,
     PRECISION,
@@ -89,10 +89,7 @@ def test_without_steps_it_is_variational_inference(name):
 def test_all_kernels_follow_a_series_and_resume(tmp_path, keys):
     model, problem = of_series("dlm", 12)
     inference = vis(draws=4, start="drawn", **({"eta": 1e-3} | keys))
-    whole, _, _ = trained(inference, model, problem, 5)
-    again, _ = resumed(inference, model, problem, 5, 2, tmp_path)
-    assert_same_state(whole, again)
-    assert torch.equal(inference.posterior(whole).draws, inference.posterior(again).draws)
+    check_resumed(inference, model, problem, tmp_path, 5, 2)
 
 
 # one step size a coordinate

@@ -6,7 +6,6 @@ import pytest
 import torch
 from support.runs.configured import double, generator, normal
 from support.small.small_problems import (
-    check_resumed,
     classes,
     component,
     real,
@@ -206,10 +205,3 @@ def test_prediction_draws_whole_networks():
         with torch.no_grad():
             network.theta.copy_(theta[s])
             assert_close(logits[s], network(problem.test.x))
-
-
-@pytest.mark.parametrize("model", ["mbnn3", "mlp", "mann2"])
-def test_resumed_run_is_bit_identical(tmp_path, model):
-    problem = real(batch_size=8, dtype=torch.float32)
-    inference = component("inference", "mean_field_vi", lr=0.01)
-    check_resumed(inference, component("model", model), problem, tmp_path, 16, 7)

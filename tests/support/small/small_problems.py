@@ -127,8 +127,10 @@ def check_resumed(
 
 
 def assert_same_state(one: Any, other: Any) -> None:
-    """Asserts that two states hold the same tensors, bit for bit."""
-    assert all(torch.equal(a, b) for a, b in zip(tensors(one), tensors(other), strict=True))
+    """Asserts that two states hold the same numbers and tensors, bit for bit."""
+    a, b = (checkpoint.snapshot(state, {}, {}) for state in (one, other))
+    assert a.skeleton == b.skeleton
+    assert all(torch.equal(x, y) for x, y in zip(tensors(one), tensors(other), strict=True))
 
 
 def tensors(state: Any) -> list[torch.Tensor]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
-from support.runs.configured import F64, component, defaults
+from support.runs.configured import component, composed, double
+from support.small.small_problems import advance
 from torch import Tensor
 
-from runner.compose.build import build_component
-from runner.compose.parts import expand_component
 from runner.execution.rng import Streams
 
-MEAN = torch.tensor([0.5, -1.0], dtype=F64)
-PRECISION = torch.tensor([[2.0, 0.6], [0.6, 1.5]], dtype=F64)
+MEAN = double([0.5, -1.0])
+PRECISION = double([[2.0, 0.6], [0.6, 1.5]])
 
 
 def gaussian(z: Tensor) -> Tensor:
@@ -37,28 +37,15 @@ def banana(z: Tensor) -> Tensor:
     return -0.5 * (z[..., 0].square() + bent.square()) - math.log(2 * math.pi)
 
 
-def composed(name, **changes):
-    """An inference with its YAML's defaults but for some keys, and the components that these
-    name."""
-    return build_component(
-        "inference",
-        expand_component("inference", defaults("inference", name) | changes, "inference"),
-        "inference",
-    )
-
-
-def vis(**changes):
-    return composed("vis", **changes)
+vis = partial(composed, "inference", "vis")
 
 
 def trained(inference, model, problem, steps, seed=0):
     """State, last info and streams after so many steps."""
     rng = Streams(seed)
     state = inference.init(model.build(problem, rng), problem, rng)
-    info = {}
-    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
-        state, info = inference.step(state, batch, rng)
-    return state, info, rng
+    state, info = advance(inference, state, problem, rng, 0, steps)
+    return state, info or {}, rng
 
 
 TARGET = component("model", "target_density")
