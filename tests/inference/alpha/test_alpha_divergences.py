@@ -7,7 +7,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import generator, normal
-from support.small.small_problems import classes, component, real, train
+from support.small.small_problems import classes, component, linear_posterior, real, train
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
@@ -115,46 +115,41 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
     problem = real(n=12, n_tasks=1, missing=0.0)
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
     y = problem.train.y[:, 0]
-    eye = torch.eye(12, dtype=F64)
-    evidence = torch.distributions.MultivariateNormal(
-        torch.zeros_like(y), 0.09 * eye + 0.64 * x @ x.T
-    ).log_prob(y)
+    covariance = 0.09 * torch.eye(12, dtype=F64) + 0.64 * x @ x.T
+    evidence = torch.distributions.MultivariateNormal(torch.zeros_like(y), covariance).log_prob(y)
     q = some_q(problem, 0.15, LINEAR)
-    precision = x.T @ x / 0.09 + torch.eye(4, dtype=F64) / 0.64
-    q.network.theta.copy_(torch.linalg.solve(precision, x.T @ y / 0.09))
-    means = []
-    for n_samples in (1, 10, 2000):
-        inference = component("inference", "renyi_vi", alpha=0.0, n_samples=n_samples)
-        generator = torch.Generator().manual_seed(3)
-        means.append(
-            sum(
-                float(inference.objective(q, problem.train, generator)["objective"])
-                for _ in range(200)
-            )
-            / 200
+    q.network.theta.copy_(linear_posterior(problem, 0.09, 0.64)[0][:, 0])
+
+    def bound(n_samples):
+        inference, g = (
+            component("inference", "renyi_vi", alpha=0.0, n_samples=n_samples),
+            generator(3),
         )
-    assert means[0] < means[1] < means[2]
-    assert means[2] == pytest.approx(float(evidence), abs=0.1)
+        values = [inference.objective(q, problem.train, g)["objective"] for _ in range(200)]
+        return float(torch.stack(values).mean())
+
+    one, ten, many = (bound(n) for n in (1, 10, 2000))
+    assert one < ten < many
+    assert many == pytest.approx(float(evidence), abs=0.1)
 
 
 def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
     """Correlated inputs: variational inference is too narrow, expectation propagation is not."""
-    g = generator(0)
     problem = real(n=30, n_tasks=1, missing=0.0)
-    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * normal(g, 30)
-    spread = {}
-    for alpha in (1e-4, 1.0):
-        inference = component(
-            "inference", "bb_alpha", alpha=alpha, lr=0.02, n_samples=30, initial_std=0.1
-        )
-        spread[alpha] = train(inference, LINEAR, problem, 400)[0].q.log_std.detach().exp()
-    x = torch.cat([problem.train.x, torch.ones(30, 1, dtype=F64)], 1)
-    precision = x.T @ x / 0.09 + torch.eye(4, dtype=F64) / 0.64
+    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * normal(generator(0), 30)
+    keys = {"lr": 0.02, "n_samples": 30, "initial_std": 0.1}
+    small, one = (
+        train(component("inference", "bb_alpha", alpha=alpha, **keys), LINEAR, problem, 400)[0]
+        .q.log_std.detach()
+        .exp()
+        for alpha in (1e-4, 1.0)
+    )
+    precision = linear_posterior(problem, 0.09, 0.64)[1]
     narrow, marginal = precision.diagonal() ** -0.5, torch.linalg.inv(precision).diagonal().sqrt()
-    assert_close(spread[1e-4], narrow, rtol=0.25, atol=0)
+    assert_close(small, narrow, rtol=0.25, atol=0)
     correlated = marginal > 1.5 * narrow
     assert correlated.any()
-    assert (spread[1.0][correlated] > 1.2 * spread[1e-4][correlated]).all()
+    assert (one[correlated] > 1.2 * small[correlated]).all()
 
 
 def test_dropout_with_one_pass_is_mc_dropout_bit_for_bit():
@@ -182,13 +177,19 @@ def test_the_loss_of_dropout_is_equation_27_written_out():
     assert float(info["loss"]) * problem.n == pytest.approx(float(expected))
 
 
-def test_refusals():
-    for name in ("bb_alpha", "mc_dropout_alpha"):
-        for alpha in (0.0, -0.5, 1.5):
-            with pytest.raises(ValidationError, match="alpha"):
-                component("inference", name, alpha=alpha)
+@pytest.mark.parametrize(
+    ("name", "alpha"),
+    [
+        *[(name, alpha) for name in ("bb_alpha", "mc_dropout_alpha") for alpha in (0.0, -0.5, 1.5)],
+        ("renyi_vi", -1.0),
+    ],
+)
+def test_alphas_out_of_range_are_refused(name, alpha):
     with pytest.raises(ValidationError, match="alpha"):
-        component("inference", "renyi_vi", alpha=-1.0)
+        component("inference", name, alpha=alpha)
+
+
+def test_a_network_without_dropout_is_refused():
     with pytest.raises(ConfigMismatchError, match=r"model\.dropout: 0"):
         train(component("inference", "mc_dropout_alpha"), component("model", "mlp"), real(), 0)
 

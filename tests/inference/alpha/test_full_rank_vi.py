@@ -1,42 +1,34 @@
 """Full-rank variational inference of a network: the exact posterior where the network is linear."""
 
+from functools import partial
+
 import pytest
 import torch
-from support.runs.configured import defaults, generator, normal
-from support.small.small_problems import component, real, train
+from support.runs.configured import composed, generator, normal
+from support.small.small_problems import component, linear_posterior, real, train
 from torch.testing import assert_close
 
 from components.inference.alpha.full_rank_vi import RowScaledGaussian
 from components.inference.variational.global_gaussian import RowwiseLogJoint
 from components.maths.divergences.gaussian_kl import kl_gaussian
 from components.maths.optimizers import Adam
-from runner.compose.build import build_component
-from runner.compose.parts import expand_component
 from runner.errors import ConfigError
 
-
-def full_rank(**changes):
-    values = defaults("inference", "full_rank_vi") | changes
-    return build_component(
-        "inference", expand_component("inference", values, "inference"), "inference"
-    )
+full_rank = partial(composed, "inference", "full_rank_vi")
 
 
 def test_it_finds_all_covariances_of_a_conjugate_regression():
-    g = generator(0)
     problem = real(n=30, n_tasks=1, missing=0.0)
-    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.5 * normal(g, 30)
+    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.5 * normal(generator(0), 30)
     model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
-    inference = full_rank(
-        gradient="sticking_the_landing", lr=0.03, n_samples=20, initial_std=0.1, draws=5
-    )
+    keys = {"lr": 0.03, "n_samples": 20, "initial_std": 0.1, "draws": 5}
+    inference = full_rank(gradient="sticking_the_landing", **keys)
     # a gradient without noise where q is exact: what is left is rounding of Adam's steps
     posterior = inference.posterior(train(inference, model, problem, 700)[0])
-    x = torch.cat([problem.train.x, torch.ones(30, 1, dtype=torch.float64)], 1)
-    covariance = torch.linalg.inv(x.T @ x / 0.09 + torch.eye(4, dtype=torch.float64) / 0.64)
-    mean = covariance @ x.T @ problem.train.y[:, 0] / 0.09
-    assert ((posterior.q_mean - mean) / covariance.diagonal().sqrt()).abs().max() < 0.2
+    mean, precision = linear_posterior(problem, 0.09, 0.64)
+    covariance = torch.linalg.inv(precision)
     scale = covariance.diagonal().sqrt()
+    assert ((posterior.q_mean - mean[:, 0]) / scale).abs().max() < 0.2
     gap = (posterior.q_covariance - covariance) / torch.outer(scale, scale)
     assert gap.abs().max() < 0.15
     assert covariance[0, 1] / (scale[0] * scale[1]) < -0.6  # which a diagonal would miss
@@ -87,13 +79,9 @@ def family(P=5, prior=None):
 def test_factor_draws_density_and_divergence_are_of_one_gaussian():
     q, std = family()
     L, s, P = q.scale_tril.detach(), q.log_std.detach().exp(), 5
-    N = q.lower.detach()
-    for p in range(P):
-        for k in range(P):  # L = diag(s) (I + N/√P), entry by entry
-            below = s[p] * N[p, k] / P**0.5
-            assert float(L[p, k]) == pytest.approx(
-                float(s[p] if p == k else below if k < p else 0.0)
-            )
+    unit = torch.eye(P, dtype=torch.float64)
+    # L = diag(s) (I + N/√P), N strictly lower triangular
+    assert_close(L, s[:, None] * (unit + q.lower.detach().tril(-1) / P**0.5))
     noise = normal(generator(2), 7, 2, P)
     theta = q.transform(noise)
     assert_close(theta, q.mean + noise @ L.T)

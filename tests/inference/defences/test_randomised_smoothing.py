@@ -7,42 +7,19 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from smoothed_networks import distances, linear, trained
 from support.runs.configured import double, normal, threat
-from support.small.small_problems import classes, component, train
+from support.small.small_problems import classes, component
 from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
-from components.attackers.attacked import Attacked
 from components.attackers.norms import NORMS
 from components.contracts.predictive import Categorical
 from components.evaluation.assess import assess_security
 from components.evaluation.security.certificate import SmoothedLabels, certify, perturbations
 from components.posteriors import noisy_votes
-from components.posteriors.noisy_votes import SmoothedNetwork, certified_radius, vote_logits
+from components.posteriors.noisy_votes import certified_radius
 from runner.execution.rng import Streams
-
-MLP = component("model", "mlp", widths=[8])
-
-
-def smoothing(**keys):
-    small = {"votes": 40, "selection_draws": 30, "certificate_draws": 400, "lr": 0.02}
-    return component("inference", "randomised_smoothing", **(small | keys))
-
-
-def linear(problem, sigma=0.3, **keys):
-    """A smoothed linear classifier of two classes, its direction w [D] and offset b: f_1 − f_0."""
-    network = component("model", "mlp", widths=[]).build(problem, Streams(3))
-    with torch.no_grad():
-        network.theta.mul_(2.0)
-    network.requires_grad_(False)
-    W, b = network.layers(network.theta)[0]
-    draws = {"votes": 50, "selection_draws": 50, "certificate_draws": 2000, "level": 0.01} | keys
-    return SmoothedNetwork(network, sigma, **draws), W[1] - W[0], b[1] - b[0]
-
-
-def distances(x, w, b):
-    """Signed distance of each row from the boundary of a linear classifier."""
-    return (x @ w + b) / w.norm()
 
 
 def assess(problem, posterior, rng, eps):
@@ -50,12 +27,6 @@ def assess(problem, posterior, rng, eps):
     assessed = assess_security(problem, posterior, attack, threat(attack, eps), rng, False)
     passed = {check.name: check.passed for check in assessed.checks}
     return assessed.scores, passed["no certified label is broken"]
-
-
-def trained(problem, steps=150, **keys):
-    method = smoothing(**keys)
-    state, rng = train(method, MLP, problem, steps)
-    return method.posterior(state), rng
 
 
 # radii
@@ -135,83 +106,6 @@ def test_a_row_on_the_boundary_is_abstained_from():
     found = posterior.certify(x.expand(4000, -1), Streams(0).evaluation)
     share = float((found.radius > 0).double().mean())
     assert 0.02 < share <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 4000)
-
-
-# votes
-def test_votes_decide_and_their_ties_go_to_the_mean_probability():
-    """Three draws of four classes: 2 votes against 1; then 1, 1, 1 and the mean of softmax."""
-    f = torch.tensor([[5.0, 0, 0, 0], [0, 0.1, 0, 0], [0, 0.1, 0, 0]]).double()[:, None, None]
-    p = vote_logits(f).exp()[0, 0]
-    mean = f.softmax(-1).mean(0)[0, 0]
-    assert int(mean.argmax()) == 0  # the mean would say another class
-    assert_close(p, (torch.tensor([1.0, 2, 0, 0]) + mean) / 4)
-    ties = torch.tensor([[1.0, 0, 0, 0], [0, 3.0, 0, 0], [0, 0, 2.0, 0]]).double()[:, None, None]
-    assert int(vote_logits(ties).argmax()) == 1
-
-
-def test_votes_are_those_of_the_noise_of_the_generator():
-    problem = classes(n=20)
-    posterior, _ = trained(problem, 30)
-    x = problem.test.x
-    eta = normal(Streams(4).attack, 40, *x.shape)
-    with torch.no_grad():
-        f = torch.stack([posterior.network(x + 0.25 * each) for each in eta])
-    logits = posterior.predict(x, Streams(4).attack).logits
-    assert_close(logits[0], vote_logits(f))
-
-
-def test_blocks_of_draws_change_no_vote(monkeypatch):
-    problem = classes(n=20)
-    posterior, _ = trained(problem, 30)
-    x = problem.test.x
-    whole = posterior.predict(x, Streams(4).attack).logits
-    radius = posterior.certify(x, Streams(4).attack).radius
-    monkeypatch.setattr(noisy_votes, "ROWS", 20 * 7)  # seven draws at a time
-    assert_close(posterior.predict(x, Streams(4).attack).logits, whole)
-    assert torch.equal(posterior.certify(x, Streams(4).attack).radius, radius)
-
-
-@pytest.mark.parametrize("criterion", ["cross_entropy", "margin"])
-def test_the_derivative_without_a_graph_is_that_of_autograd(criterion):
-    problem = classes(n=20, n_tasks=2)
-    posterior, _ = trained(problem, 30)
-    x, y = problem.test.x, problem.test.y
-    by_graph = SmoothedNetwork(Plain(posterior.network), **rest(posterior))
-    slopes = [
-        Attacked(each, (0, 1)).input_gradient(x, y, Streams(0).attack, criterion)
-        for each in (posterior, by_graph)
-    ]
-    assert by_graph.reverse(x, Streams(0).attack) is None
-    assert slopes[0].abs().max() > 1e-4
-    assert_close(*slopes)
-
-
-class Plain:
-    """A network that cannot be reversed."""
-
-    def __init__(self, network):
-        self.network = network
-
-    def __call__(self, x):
-        return self.network(x)
-
-
-def rest(posterior):
-    return {key: value for key, value in vars(posterior).items() if key != "network"}
-
-
-def test_where_all_votes_agree_an_attack_follows_the_mean_probability():
-    """∇ log p(y) of unanimous votes is ∇ log p̄_y / (S + 1) times p̄-free constants: parallel."""
-    problem = classes(n=40, n_classes=2)
-    posterior, w, _ = linear(problem, sigma=0.01)
-    x, y = problem.test.x, problem.test.y
-    logits = posterior.predict(x, Streams(0).attack)
-    unanimous = (logits.probs[..., 0, :].amax(-1) * 51 > 50) & (logits.guess == y)[:, 0]
-    assert unanimous.sum() > 10
-    slope = Attacked(posterior).input_gradient(x, y, Streams(0).attack)[unanimous]
-    cosine = (slope @ w) / (slope.norm(dim=1) * w.norm())
-    sign = y[unanimous, 0].double() * 2 - 1
-    assert_close(cosine, sign)
 
 
 # certificates under attack

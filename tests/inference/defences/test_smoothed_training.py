@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from smoothed_networks import MLP, rest, smoothing, trained
 from support.runs.configured import normal
 from support.small.small_problems import check_resumed, classes, component, train
 from torch.testing import assert_close
@@ -10,23 +11,6 @@ from torch.testing import assert_close
 from components.evaluation.security.certificate import certify
 from components.posteriors.noisy_votes import SmoothedNetwork
 from runner.execution.rng import Streams
-
-MLP = component("model", "mlp", widths=[8])
-
-
-def smoothing(**keys):
-    small = {"votes": 40, "selection_draws": 30, "certificate_draws": 400, "lr": 0.02}
-    return component("inference", "randomised_smoothing", **(small | keys))
-
-
-def trained(problem, steps=150, **keys):
-    method = smoothing(**keys)
-    state, rng = train(method, MLP, problem, steps)
-    return method.posterior(state), rng
-
-
-def rest(posterior):
-    return {key: value for key, value in vars(posterior).items() if key != "network"}
 
 
 # training

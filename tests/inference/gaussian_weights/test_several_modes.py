@@ -100,20 +100,15 @@ def test_weights_are_the_masses_of_the_modes():
     posterior = several(-1.4, 0.9, 0.8, -1.5)
     log_evidence, negative = masses()
     assert len(posterior.fits) == 2  # starts that end together count once
-    by_sign = dict(
-        zip((float(f.network.theta) < 0 for f in posterior.fits), posterior.weights, strict=True)
-    )
-    assert float(by_sign[True]) == pytest.approx(float(negative), abs=0.01)
+    is_negative = torch.tensor([float(f.network.theta) < 0 for f in posterior.fits])
+    weight = float(posterior.weights[is_negative])
+    assert weight == pytest.approx(float(negative), abs=0.01)
     assert abs(float(negative) - 0.5) > 0.02
     assert posterior.scores()["log_evidence"] == pytest.approx(log_evidence, abs=0.02)
     # weights by the log joint alone, without the curvature, are others
-    logs = torch.stack(
-        [
-            f.network.log_prob(f.network(ROWS.x), ROWS).sum() - f.network.penalty()
-            for f in posterior.fits
-        ]
-    )
-    assert abs(float(logs.softmax(0)[0]) - float(posterior.weights[0])) > 0.02
+    networks = [fit.network for fit in posterior.fits]
+    logs = [f.log_prob(f(ROWS.x), ROWS).sum() - f.penalty() for f in networks]
+    assert abs(float(torch.stack(logs).softmax(0)[0] - posterior.weights[0])) > 0.02
 
 
 def test_a_prediction_has_each_mode_by_its_weight():

@@ -6,19 +6,9 @@ import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import component, double, normal
-from support.targets.known_targets import (
-    F64,
-    ExactGamma,
-    Funnel,
-    GammaTarget,
-    correlated,
-    moment_z,
-    sampled,
-)
-from support.targets.rank_test import NormalGamma, rank_p
+from support.targets.known_targets import F64, correlated, moment_z, sampled
 from torch.testing import assert_close
 
-from components.inference.hamiltonian import hmc as module
 from components.inference.hamiltonian.mass import Mass
 from runner.execution.rng import Streams
 
@@ -64,127 +54,37 @@ def test_one_chain_is_the_literal_algorithm():
     assert len(slow.unique(dim=0)) < 40
 
 
-SETTINGS = {
-    "fixed": {"trajectory": "fixed", "mass": "diagonal"},
-    "jittered": {"trajectory": "jittered", "mass": "dense"},
-    "chees": {"trajectory": "chees", "mass": "dense"},
-}
-
-
-@pytest.mark.parametrize("trajectory", SETTINGS)
-@pytest.mark.parametrize(
-    "target", [correlated(), GammaTarget(), Funnel()], ids=["gaussian", "gamma", "funnel"]
-)
-def test_moments_are_exact(target, trajectory):
-    draws = sampled("hmc", target, 350, chains=200, warmup=150, **SETTINGS[trajectory])
-    assert moment_z(draws, target) < 4
-    assert draws.stats.keys() == {
-        "lp",
-        "diverging",
-        "acceptance_rate",
-        "energy",
-        "n_steps",
-        "step_size",
-    }
-    lp = target.log_prior(draws.draws[:, -1])
-    assert_close(draws.stats["lp"][:, -1], lp)
-
-
-def coarse(target) -> float:
-    """|z| with steps whose errors of the energy are large, so that the accept step matters."""
-    draws = sampled("hmc", target, 100, chains=400, step_size=0.5, length=1.0, **FIXED)
-    return moment_z(draws, ExactGamma(6.0))
-
-
-def test_mutants_fail_where_the_sampler_passes(monkeypatch):
-    assert coarse(ExactGamma(6.0)) < 4
-    with monkeypatch.context() as m:  # the wrong sign
-        m.setattr(module, "acceptance", lambda error: error.exp().clamp(max=1.0))
-        assert coarse(ExactGamma(6.0)) > 6
-    with monkeypatch.context() as m:
-        m.setattr(module, "acceptance", lambda error: torch.ones_like(error))
-        assert coarse(ExactGamma(6.0)) > 6
-    with monkeypatch.context() as m:  # momenta that are always those of the first step
-        m.setattr(Mass, "momentum", lambda self, like, generator: torch.ones_like(like))
-        assert not coarse(ExactGamma(6.0)) < 6
-    with monkeypatch.context() as m:  # kinetic energy of the wrong mass
-        m.setattr(Mass, "kinetic", lambda self, r: (r * r).sum(-1))
-        assert coarse(ExactGamma(6.0)) > 6
-    assert coarse(ExactGamma(6.0, jacobian=False)) > 6
-
-
 def test_a_wrong_inverse_of_the_mass_fails(monkeypatch):
-    target = correlated()
-
-    def z():
-        return moment_z(
-            sampled("hmc", target, 250, chains=200, warmup=150, trajectory="fixed"), target
-        )
-
-    assert z() < 4
     right = Mass.of
-    monkeypatch.setattr(
-        Mass, "of", staticmethod(lambda covariance: Mass(covariance, right(1 / covariance).root))
-    )
-    assert z() > 6
 
+    def wrong(covariance):
+        return Mass(covariance, right(1 / covariance).root)
 
-def test_kernel_passes_the_rank_test_and_its_mutants_do_not(monkeypatch):
-    settings = {"step_size": 0.4, **FIXED}
-    assert rank_p("hmc", NormalGamma(), replications=2000, length=6, **settings) > 1e-3
-    with monkeypatch.context() as m:
-        m.setattr(module, "acceptance", lambda error: torch.ones_like(error))
-        assert rank_p("hmc", NormalGamma(), replications=2000, length=6, **settings) < 1e-3
-    with monkeypatch.context() as m:
-        m.setattr(
-            Mass,
-            "momentum",
-            lambda self, like, g: 1.3 * torch.randn(like.shape, generator=g, dtype=like.dtype),
-        )
-        assert rank_p("hmc", NormalGamma(), replications=2000, length=6, **settings) < 1e-3
-
-
-def test_divergences_are_counted_and_rejected():
-    hmc, rng = (
-        component("inference", "hmc", chains=50, step_size=4.0, length=20.0, **FIXED),
-        Streams(0),
-    )
-    state = hmc.init(correlated(), None, rng)
-    for _ in range(5):
-        state, info = hmc.step(state, None, rng)
-    draws = hmc.posterior(state)
-    assert info["divergences"] == draws.stats["diverging"].sum() == 250
-    assert torch.equal(draws.draws[:, -1], state.start)
-    assert draws.stats["acceptance_rate"].sum() == 0
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_precision_is_that_of_the_target(dtype):
-    target = correlated().to(dtype)
-    draws = sampled("hmc", target, 120, chains=100, warmup=60, mass="dense")
-    assert draws.draws.dtype == dtype
-    assert draws.stats["energy"].dtype == dtype
-    assert moment_z(draws, target) < 4
+    monkeypatch.setattr(Mass, "of", staticmethod(wrong))
+    target = correlated()
+    draws = sampled("hmc", target, 250, chains=200, warmup=150, trajectory="fixed")
+    assert moment_z(draws, target) > 6
 
 
 def test_lengths_of_trajectories():
-    eps = {"step_size": 0.3, "length": 1.0, "warmup": 0, "chains": 2}
-    fixed = sampled("hmc", correlated(), 4, trajectory="fixed", **eps)
+    keys = {"step_size": 0.3, "length": 1.0, "warmup": 0, "chains": 2}
+    fixed = sampled("hmc", correlated(), 4, trajectory="fixed", **keys)
     assert fixed.stats["n_steps"].unique().tolist() == [4]
     # four steps last exactly as long as was asked
     assert fixed.stats["step_size"].unique().tolist() == [0.25]
-    jittered = sampled("hmc", correlated(), 4, trajectory="jittered", **eps)
+    jittered = sampled("hmc", correlated(), 4, trajectory="jittered", **keys)
     assert jittered.stats["n_steps"][0].tolist() == [2, 1, 3, 1]  # h = 1/2, 1/4, 3/4, 1/8
-    assert (
-        sampled("hmc", correlated(), 2, trajectory="fixed", max_steps=3, **eps)
-        .stats["n_steps"]
-        .max()
-        == 3
-    )
+    short = sampled("hmc", correlated(), 2, trajectory="fixed", max_steps=3, **keys)
+    assert short.stats["n_steps"].max() == 3
 
 
-def test_configurations_that_cannot_be():
-    with pytest.raises(ValidationError, match="chees learns from how chains differ"):
-        component("inference", "hmc", chains=1)
-    with pytest.raises(ValidationError, match="chees learns in warm-up"):
-        component("inference", "hmc", warmup=0)
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"chains": 1}, "chees learns from how chains differ"),
+        ({"warmup": 0}, "chees learns in warm-up"),
+    ],
+)
+def test_configurations_that_cannot_be(keys, message):
+    with pytest.raises(ValidationError, match=message):
+        component("inference", "hmc", **keys)

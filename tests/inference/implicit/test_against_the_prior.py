@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import double, generator, normal
-from support.small.small_problems import component, real
+from support.small.small_problems import advance, component, linear_posterior, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from components.inference.implicit.contrast import PriorContrast, contrast, discrimination_loss
@@ -163,12 +163,8 @@ def test_a_conjugate_regression_is_learnt_against_the_prior():
     linear = component("model", "mlp", widths=[], noise=0.25, prior_std=1.0)
     keys = {"lr": 3e-3, "discriminator_lr": 3e-3, "n_samples": 100, "noise_log_variance": 0.0}
     inference, state, problem, rng = begun(0, linear, discriminator_widths=[30], **keys)
-    for _ in range(500):
-        state, _ = inference.step(state, problem.train, rng)
-    x = torch.cat([problem.train.x, torch.ones(problem.n, 1).to(problem.train.x)], 1)
-    precision = x.T @ x / 0.25 + torch.eye(x.shape[1]).to(x)
-    solved = torch.linalg.solve(precision, x.T @ problem.train.y / 0.25)  # [D + 1, T]
+    state, _ = advance(inference, state, problem, rng, 0, 500)
+    solved, precision = linear_posterior(problem, 0.25, 1.0)
     mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # as θ has them: W [T, D], b [T]
     theta = state.q.draw(4000, generator(0)).detach()
-    spread = precision.diagonal() ** -0.5
-    assert (theta.mean(0) - mean).abs().max() < spread.max()
+    assert (theta.mean(0) - mean).abs().max() < (precision.diagonal() ** -0.5).max()

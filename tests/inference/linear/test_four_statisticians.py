@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import double, generator, load
+from support.runs.configured import generator, load
 from support.small.small_problems import component, real, train
 from torch.testing import assert_close
 
@@ -232,34 +231,3 @@ def test_the_whole_data_are_used_whatever_the_batch_size(name):
     ((_, batch),) = data.batches(inference.requires.batch_kind, Streams(0), 0, 1)
     assert batch is data.train
     inference.posterior(train(inference, component("model", "linear_regression"), data, 1)[0])
-
-
-@pytest.mark.parametrize("shift", [0.0, 10.0])
-def test_the_penalty_of_the_data_does_not_know_the_unit_of_the_labels(shift):
-    """λ = D σ̂²/‖β̂‖² counts slopes alone: labels of another mean get the same λ, the same slopes,
-    another intercept."""
-    problem, rng = load("linear_simulation", n_train=30, beta=[1.0, -0.5, 0.3], noise=NOISE)
-    shifted = replace(problem, train=replace(problem.train, y=problem.train.y + shift), truth={})
-    keys = {"noise": "learned", "intercept_scale": 10.0}
-    model = component("model", "linear_regression", **keys).build(shifted, rng)
-    inference = component("inference", "ridge_path", number=3)
-    found = inference.posterior(inference.init(model, shifted, rng))
-    fit = found.data.fit
-    assert found.hkb == pytest.approx(3 * float(fit.noise) / float(fit.beta[1:].square().sum()))
-    penalty, plain = ridge_at(problem)
-    assert found.hkb == pytest.approx(penalty)
-    by_rule = statistical_risk.estimates(fit, torch.eye(4, dtype=F64), model.penalty, 1)
-    shrunk = by_rule[statistical_risk.ESTIMATORS.index("ridge_hkb")]
-    assert_close(shrunk, found.estimate(found.hkb))
-    assert_close(shrunk, plain + double([shift, 0, 0, 0]))
-
-
-def ridge_at(problem) -> tuple[float, torch.Tensor]:
-    """λ and β̂_λ, from the normal equations, of the labels as they are."""
-    X = torch.cat([torch.ones(problem.n, 1, dtype=F64), problem.train.x], 1)
-    y = problem.train.y[:, 0]
-    beta = torch.linalg.solve(X.T @ X, X.T @ y)
-    noise = float((y - X @ beta).square().sum()) / (problem.n - 4)
-    penalty = 3 * noise / float(beta[1:].square().sum())
-    eye = torch.diag(double([0.0, 1, 1, 1]))
-    return penalty, torch.linalg.solve(X.T @ X + penalty * eye, X.T @ y)

@@ -12,8 +12,6 @@ from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.mcmc.laplace import laplace
-from components.inference.mcmc.t_mixture import TMixture
-from components.inference.mcmc.tails import tail_growth
 from components.metrics.diagnostics import pareto_k, weight_ess
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
@@ -227,42 +225,3 @@ def test_a_proposal_from_the_prior_needs_a_prior_and_a_likelihood():
     message = r"all weights of the first 100 draws are zero; change inference\.proposal"
     with pytest.raises(NumericalError, match=message):
         ran(model, 1, problem=whole, proposal="prior")
-
-
-class Tailed(GaussianTarget):
-    """Student's t of ν degrees of freedom in P dimensions; ν = 1 is Cauchy's."""
-
-    def __init__(self, dim: int, dof: float):
-        super().__init__(torch.zeros(dim, dtype=F64), torch.eye(dim, dtype=F64))
-        self.dof = dof
-
-    def log_prior(self, theta):
-        return -0.5 * (self.dof + self.dim) * (theta.square().sum(1) / self.dof).log1p()
-
-
-def growth(target, proposal: str, **settings) -> float:
-    method = component("inference", "importance_sampling", proposal=proposal, **settings)
-    return tail_growth(method.init(target, None, Streams(0)).fit, target, None)
-
-
-@pytest.mark.parametrize("dim", [1, 3])
-def test_a_proposal_of_lighter_tails_is_found_out_where_its_weights_do_not_show_it(dim):
-    draws, _ = ran(Tailed(dim, 1.0), 100, proposal="gaussian")
-    assert pareto_k(draws.log_weights) < 0.8  # a chance thing: 0.67 in one dimension
-    assert growth(Tailed(dim, 1.0), "gaussian") > 0.9
-    assert growth(Tailed(dim, 1.0), "student_t", dof=5.0) > 0.7
-
-
-@pytest.mark.parametrize("proposal", ["gaussian", "student_t", "mixture"])
-@pytest.mark.parametrize("dim", [1, 5, 20])
-def test_a_proposal_of_heavier_or_equal_tails_raises_no_alarm(proposal, dim):
-    assert growth(white(dim), proposal) < 0.05
-
-
-def test_growth_is_that_of_two_students():
-    """w ∝ r^{ν_q − ν} and P_q(r > x) ∝ x^{−ν_q}: k = 1 − ν/ν_q."""
-    target = Tailed(2, 3.0)
-    fit = TMixture(
-        torch.ones(1, dtype=F64), torch.zeros(1, 2, dtype=F64), torch.eye(2, dtype=F64)[None], 6.0
-    )
-    assert tail_growth(fit, target, None) == pytest.approx(0.5, abs=0.05)

@@ -10,14 +10,13 @@ import torch
 from pydantic import ValidationError
 from scipy import stats
 from support.runs.configured import component, double, generator, load, normal
-from support.targets.known_targets import F64, GaussianTarget
+from support.targets.known_targets import F64, GaussianTarget, sampled
 from torch.testing import assert_close
 
 from components.inference.mcmc.sobol import SobolPoints
 from components.inference.mcmc.t_mixture import TMixture
 from components.metrics.diagnostics import log_relative_variance
 from runner.execution.data_digest import data_digest
-from runner.execution.rng import Streams
 
 
 def white(dim: int) -> GaussianTarget:
@@ -26,16 +25,12 @@ def white(dim: int) -> GaussianTarget:
 
 def estimates(points: str, T: int, seeds: int, dim: int = 2, block: int = 64) -> torch.Tensor:
     """Î(θ_1²) of T draws by seed, exact value 1."""
-    out = []
     keys = {"chains": block, "proposal": "gaussian", "inflation": 1.4, "points": points}
-    method = component("inference", "importance_sampling", **keys)
-    for seed in range(seeds):
-        rng = Streams(seed)
-        state = method.init(white(dim), None, rng)
-        for _ in range(T // block):
-            state, _ = method.step(state, None, rng)
-        out.append(method.posterior(state).second_moment[0])
-    return torch.stack(out)
+    each = [
+        sampled("importance_sampling", white(dim), T // block, seed=seed, **keys)
+        for seed in range(seeds)
+    ]
+    return torch.stack([draws.second_moment[0] for draws in each])
 
 
 def test_errors_fall_faster_than_those_of_independent_draws():
@@ -88,14 +83,8 @@ def test_the_relative_variance_grows_exponentially_with_the_dimension(dim):
     """log σ²_NIS(θ_j) = d log(c²/√(2c² − 1)) + log(c²/(2c² − 1)) for N(0, I) and q = N(0, c² I);
     weights upside down do not have it."""
     c = 1.4
-    method = component(
-        "inference", "importance_sampling", chains=1000, proposal="gaussian", inflation=c
-    )
-    rng = Streams(0)
-    state = method.init(white(dim), None, rng)
-    for _ in range(40):
-        state, _ = method.step(state, None, rng)
-    draws = method.posterior(state)
+    keys = {"chains": 1000, "proposal": "gaussian", "inflation": c}
+    draws = sampled("importance_sampling", white(dim), 40, **keys)
     exact = dim * math.log(c**2 / math.sqrt(2 * c**2 - 1)) + math.log(c**2 / (2 * c**2 - 1))
     assert log_relative_variance(draws.values, draws.log_weights) == pytest.approx(exact, abs=0.06)
     assert abs(log_relative_variance(draws.values, -draws.log_weights) - exact) > 0.2

@@ -23,6 +23,13 @@ from components.inference.mcmc.t_mixture import (
 )
 
 
+def single(centre: list[float], factor: float = 1.0) -> TMixture:
+    """One component with five degrees of freedom."""
+    P = len(centre)
+    L = factor * torch.eye(P, dtype=F64)
+    return TMixture(torch.ones(1, dtype=F64), double([centre]), L[None], 5.0)
+
+
 def mixture(dof: float = 4.0, D: int = 3, P: int = 2) -> TMixture:
     g = generator(1)
     weights = torch.rand(D, generator=g, dtype=F64)
@@ -74,36 +81,24 @@ def test_a_round_is_the_literal_update():
     weights /= weights.sum()
     anchor = double([[2.0, 0.3], [0.3, 1.0]])
     after = update_mixture(q, theta, weights, anchor)
-    mean = sum(w * x for w, x in zip(weights, theta, strict=True))
-    pooled = sum(w * torch.outer(x - mean, x - mean) for w, x in zip(weights, theta, strict=True))
-    few = P / (P + 1 / sum(float(w) ** 2 for w in weights))
+    pooled = torch.cov(theta.T, correction=0, aweights=weights)
+    few = P / (P + 1 / weights.square().sum())
     pooled = (1 - few) * pooled + few * anchor
-    for d in range(3):
-        rho, u = [], []
-        for x in theta:
-            terms = [
-                float(a) * t_density(x, m, L @ L.T, nu)
-                for a, m, L in zip(q.weights, q.centres, q.factors, strict=True)
-            ]
-            rho.append(terms[d] / sum(terms))
-            gap = x - q.centres[d]
-            square = float(gap @ torch.linalg.inv(q.factors[d] @ q.factors[d].T) @ gap)
-            u.append((nu + P) / (nu + square))
-        alpha = sum(float(w) * r for w, r in zip(weights, rho, strict=True))
-        total = sum(float(w) * r * v for w, r, v in zip(weights, rho, u, strict=True))
-        centre = (
-            sum(float(w) * r * v * x for w, r, v, x in zip(weights, rho, u, theta, strict=True))
-            / total
-        )
-        own = sum(
-            float(w) * r * v * torch.outer(x - centre, x - centre)
-            for w, r, v, x in zip(weights, rho, u, theta, strict=True)
-        )
-        behind = alpha**2 / sum((float(w) * r) ** 2 for w, r in zip(weights, rho, strict=True))
-        share = P / (P + behind)
-        assert float(after.weights[d]) == pytest.approx(alpha)
+    components = list(zip(q.weights, q.centres, q.factors, strict=True))
+    terms = double(
+        [[float(a) * t_density(x, m, L @ L.T, nu) for x in theta] for a, m, L in components]
+    )
+    for d, (_, m, L) in enumerate(components):
+        gap = theta - m
+        u = (nu + P) / (nu + (gap @ torch.linalg.inv(L @ L.T) * gap).sum(1))
+        own = weights * terms[d] / terms.sum(0)  # w ρ
+        alpha, centre = own.sum(), own * u @ theta / (own @ u)
+        around = theta - centre
+        covariance = around.T @ ((own * u)[:, None] * around) / alpha
+        share = P / (P + alpha**2 / own.square().sum())
+        assert_close(after.weights[d], alpha)
         assert_close(after.centres[d], centre)
-        sigma = (1 - share) * own / alpha + share * pooled
+        sigma = (1 - share) * covariance + share * pooled
         assert_close(after.factors[d] @ after.factors[d].T, sigma)
 
 
@@ -111,21 +106,10 @@ def test_rounds_do_not_raise_the_divergence_from_the_target():
     """E_π log q, of which a round of exact weights makes the most: here on many draws of a target
     with two modes."""
     target, g = TwoModes(), generator()
-    q = spread(
-        TMixture(
-            torch.ones(1, dtype=F64),
-            torch.zeros(1, 1, dtype=F64),
-            torch.ones(1, 1, 1, dtype=F64),
-            5.0,
-        ),
-        4,
-        g,
-    )
-    fits = []
+    q, fits = spread(single([0.0]), 4, g), []
     for _ in range(6):
         theta = q.draw(20_000, g)
-        log_weight = target.log_prior(theta) - q.log_prob(theta)
-        weights = log_weight.softmax(0)
+        weights = (target.log_prior(theta) - q.log_prob(theta)).softmax(0)
         fits.append(float(weights @ q.log_prob(theta)))
         q = update_mixture(q, theta, weights, torch.eye(1, dtype=F64))
     assert all(later > earlier - 0.01 for earlier, later in itertools.pairwise(fits))
@@ -134,20 +118,11 @@ def test_rounds_do_not_raise_the_divergence_from_the_target():
 
 def test_both_modes_are_found_from_one():
     """Components scatter around one mode; rounds take them to where the target is."""
-    target = TwoModes()
-    theta, best = torch.linspace(-6, 6, 24_001, dtype=F64)[:, None], TwoModes()
-    density = best.log_prior(theta).exp()
-    below = float(density[theta[:, 0] < 0].sum() / density.sum())
-    start = TMixture(
-        torch.ones(1, dtype=F64),
-        torch.full((1, 1), 2.0, dtype=F64),
-        torch.ones(1, 1, 1, dtype=F64),
-        5.0,
-    )
-    q = fit_mixture(target, None, start, 6, 8, 2000, generator())
-    assert float((q.draw(20_000, generator())[:, 0] < 0).double().mean()) == pytest.approx(
-        below, abs=0.05
-    )
+    target, theta = TwoModes(), torch.linspace(-6, 6, 24_001, dtype=F64)[:, None]
+    below = float(target.log_prior(theta).softmax(0) @ (theta[:, 0] < 0).double())
+    q = fit_mixture(target, None, single([2.0]), 6, 8, 2000, generator())
+    share = (q.draw(20_000, generator())[:, 0] < 0).double().mean()
+    assert float(share) == pytest.approx(below, abs=0.05)
 
 
 def test_a_great_weight_is_truncated():
@@ -160,24 +135,13 @@ def test_a_great_weight_is_truncated():
 
 def test_few_draws_leave_no_singular_component():
     target = GaussianTarget(torch.zeros(6, dtype=F64), torch.eye(6, dtype=F64))
-    start = TMixture(
-        torch.ones(1, dtype=F64),
-        torch.full((1, 6), 3.0, dtype=F64),
-        0.2 * torch.eye(6, dtype=F64)[None],
-        5.0,
-    )
-    q = fit_mixture(target, None, start, 4, 5, 12, generator())
+    q = fit_mixture(target, None, single([3.0] * 6, 0.2), 4, 5, 12, generator())
     assert torch.isfinite(q.log_prob(torch.zeros(1, 6, dtype=F64))).all()
 
 
 def test_no_density_anywhere_is_named():
     target = TwoModes()
     target.log_prior = lambda theta: theta.new_full((len(theta),), -torch.inf)
-    start = TMixture(
-        torch.ones(1, dtype=F64), torch.zeros(1, 1, dtype=F64), torch.ones(1, 1, 1, dtype=F64), 5.0
-    )
-    with pytest.raises(
-        NumericalError,
-        match=r"not finite at any of 50 draws of the proposal; raise inference\.pilot",
-    ):
-        fit_mixture(target, None, start, 2, 1, 50, generator())
+    message = r"not finite at any of 50 draws of the proposal; raise inference\.pilot"
+    with pytest.raises(NumericalError, match=message):
+        fit_mixture(target, None, single([0.0]), 2, 1, 50, generator())

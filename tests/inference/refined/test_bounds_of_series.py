@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 import torch
-from support.runs.configured import component, load
-from support.targets.refined_targets import composed, trained, vis
+from support.runs.configured import component, composed, load
+from support.targets.refined_targets import trained, vis
 
 from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams
@@ -79,7 +79,7 @@ def test_without_the_jacobian_it_is_no_bound():
 @pytest.mark.parametrize("name", ["nuts"])
 def test_draws_have_the_moments_of_the_integral(name):
     problem, _, mean, sd = exact()
-    inference = composed(name, warmup=200, chains=4)
+    inference = composed("inference", name, warmup=200, chains=4)
     state, _, _ = trained(inference, DLM, problem, 600)
     draws = inference.posterior(state).draws  # [C, N, P]
     error = (draws.mean((0, 1)) - mean) / sd

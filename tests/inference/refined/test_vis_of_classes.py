@@ -8,10 +8,10 @@ import math
 import pytest
 import torch
 from contract.only import only
-from support.runs.configured import component
+from support.runs.configured import component, composed
 from support.small.class_rows import C, N, built, by_quadrature, problem
 from support.small.small_problems import advance
-from support.targets.refined_targets import F64, composed, vis
+from support.targets.refined_targets import F64, vis
 from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES
@@ -36,7 +36,7 @@ def after(inference, module, steps):
 
 def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
     (known, of_vi), (state, info) = (
-        after(composed(name, n_samples=3, lr=0.01, **keys), built(), 5)
+        after(composed("inference", name, n_samples=3, lr=0.01, **keys), built(), 5)
         for name, keys in (("vi", {}), ("vis", {"refine_steps": 0}))
     )
     assert {key: info[key] for key in ("elbo", "grad_norm")} == {

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, normal
+from support.runs.configured import component, composed, normal
 from support.small.small_problems import advance
 from support.small.unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
 from support.targets.known_targets import GaussianTarget
-from support.targets.refined_targets import F64, composed, vis
+from support.targets.refined_targets import F64, vis
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
@@ -50,7 +50,11 @@ def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_si
     for name in ("vi", "vis"):
         model = component("model", "vae", latent_dim=2, widths=[5]).build(problem, Streams(0))
         inference = composed(
-            name, n_samples=3, lr=0.01, **({"refine_steps": 0} if name == "vis" else {})
+            "inference",
+            name,
+            n_samples=3,
+            lr=0.01,
+            **({"refine_steps": 0} if name == "vis" else {}),
         )
         found[name] = after(inference, problem, model, 12)
     (known, of_vi), (state, info) = found["vi"], found["vis"]

@@ -5,18 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, load, normal
+from support.runs.configured import component, composed, double, generator, load, normal
 from support.small.small_problems import check_resumed
-from support.targets.refined_targets import (
-    F64,
-    PRECISION,
-    TARGET,
-    composed,
-    gaussian,
-    slope_of,
-    trained,
-    vis,
-)
+from support.targets.refined_targets import F64, PRECISION, TARGET, gaussian, slope_of, trained, vis
 
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import value_and_gradient
@@ -75,7 +66,7 @@ def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
 @pytest.mark.parametrize("name", SERIES)
 def test_without_steps_it_is_variational_inference(name):
     model, problem = of_series(name)
-    plain = composed("gaussian_vi", covariance="diagonal", n_samples=2, draws=6)
+    plain = composed("inference", "gaussian_vi", covariance="diagonal", n_samples=2, draws=6)
     inference = vis(refine_steps=0, n_samples=2, draws=6)
     (known, _, _), (state, _, _) = (trained(i, model, problem, 4) for i in (plain, inference))
     assert torch.equal(state.module.mean, known.module.mean)

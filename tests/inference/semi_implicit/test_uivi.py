@@ -17,7 +17,7 @@ from support.targets.affine_families import (
     leaves,
     target,
 )
-from support.targets.known_targets import GaussianTarget, z_score
+from support.targets.known_targets import GaussianTarget, run_chains, z_score
 
 from components.inference.semi_implicit.transitions import iterate
 from components.inference.semi_implicit.uivi import ReverseConditional
@@ -84,11 +84,7 @@ def test_it_learns_a_correlated_gaussian_and_steers_its_steps():
     covariance = double([[1.0, 0.7], [0.7, 1.0]])
     model = GaussianTarget(double([1.0, -1.0]), covariance)
     inference = component("inference", "uivi", widths=[], n_samples=50, lr=0.03, draws=2000)
-    rng = Streams(0)
-    state = inference.init(model, None, rng)
-    info = {}
-    for _ in range(200):
-        state, info = inference.step(state, None, rng)
+    state, info = run_chains(inference, model, 200)
     posterior = inference.posterior(state)
     assert torch.allclose(posterior.mean, model.mean, atol=0.12)
     assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.2)

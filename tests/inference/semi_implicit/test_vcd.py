@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, double, load, normal
-from support.targets.known_targets import F64, GaussianTarget, z_score
+from support.targets.known_targets import F64, GaussianTarget, run_chains, z_score
 from support.targets.refined_targets import TARGET, trained
 from torch.distributions import Normal
 
@@ -30,16 +30,9 @@ class Quartic(GaussianTarget):
 
 def still(model, mean, std, **changes):
     """An inference whose q stands still at N(m, s²), its state and streams."""
-    keys = {
-        "optimizer": "sgd",
-        "momentum": 0.0,
-        "lr": 1e-30,
-        "improve_steps": 1,
-        "leapfrog_steps": 1,
-        "step_size": EPS,
-    }
-    inference = component("inference", "vcd", **{**keys, **changes})
-    rng = Streams(0)
+    keys = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30, "step_size": EPS}
+    keys |= {"improve_steps": 1, "leapfrog_steps": 1}
+    inference, rng = component("inference", "vcd", **keys | changes), Streams(0)
     state = inference.init(model, None, rng)
     with torch.no_grad():
         state.q.mean.fill_(mean)
@@ -99,47 +92,34 @@ def test_the_value_literally():
     again.set_state(rng.noise.get_state())
     _, info = inference.step(state, None, rng)
     z = 0.4 + 0.7 * normal(again, 5, 1)
-    moved = iterate(model, None, z, 3, 2, EPS, again)[0][-1]
+    after = iterate(model, None, z, 3, 2, EPS, again)[0][-1]
     q = Normal(double(0.4), double(0.7))
-    elbo = sum(float(-0.25 * v**4) for v in z) / 5 + float(q.entropy())
-    improved = sum(float(-0.25 * v**4 - q.log_prob(v)) for v in moved) / 5
-    assert float(info["elbo"]) == pytest.approx(elbo)
-    assert float(info["improved"]) == pytest.approx(improved)
-    assert float(info["vcd"]) == pytest.approx(improved - elbo)
+    elbo = float((-0.25 * z**4).mean() + q.entropy())
+    improved = float((-0.25 * after**4 - q.log_prob(after)).mean())
+    found = [float(info[name]) for name in ("elbo", "improved", "vcd")]
+    assert found == pytest.approx([elbo, improved, improved - elbo])
 
 
 def test_it_is_zero_at_the_target_and_positive_elsewhere():
     model = GaussianTarget(double([0.4]), double([[0.49]]))
-    at, beside = [], []
-    for mean, kept in ((0.4, at), (0.9, beside)):
-        inference, state, rng = still(
-            model, mean, 0.7, n_samples=500, improve_steps=2, leapfrog_steps=2, step_size=0.4
-        )
+
+    def z(mean):
+        keys = {"n_samples": 500, "improve_steps": 2, "leapfrog_steps": 2, "step_size": 0.4}
+        inference, state, rng = still(model, mean, 0.7, **keys)
+        values = []
         for _ in range(30):
             state, info = inference.step(state, None, rng)
-            kept.append(info["vcd"])
-    assert abs(z_score(torch.stack(at), 0.0)) < 4
-    assert z_score(torch.stack(beside), 0.0) > 10
+            values.append(info["vcd"])
+        return z_score(torch.stack(values), 0.0)
+
+    assert abs(z(0.4)) < 4
+    assert z(0.9) > 10
 
 
 def fitted(model, steps=250, **changes):
-    inference = component(
-        "inference",
-        "vcd",
-        **{
-            "n_samples": 20,
-            "lr": 0.03,
-            "draws": 1500,
-            "improve_steps": 3,
-            "step_size": 0.3,
-            **changes,
-        },
-    )
-    rng = Streams(0)
-    state = inference.init(model, None, rng)
-    for _ in range(steps):
-        state, _ = inference.step(state, None, rng)
-    return inference, state
+    keys = {"n_samples": 20, "lr": 0.03, "draws": 1500, "improve_steps": 3, "step_size": 0.3}
+    inference = component("inference", "vcd", **keys | changes)
+    return inference, run_chains(inference, model, steps)[0]
 
 
 def test_it_learns_a_gaussian_exactly_and_a_diagonal_one_wider_than_kl():

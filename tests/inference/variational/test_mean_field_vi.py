@@ -8,6 +8,7 @@ from support.runs.configured import double, generator, normal
 from support.small.small_problems import (
     classes,
     component,
+    linear_posterior,
     real,
     train,
 )
@@ -39,11 +40,9 @@ LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
 def exact(problem):
     """Mean and standard deviation of w, b given y: precision x_jᵀx_j/σ² + 1/s² for each
     coordinate."""
-    x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=torch.float64)], 1)
-    precision = x.T @ x / 0.09 + torch.eye(4, dtype=torch.float64) / 0.64
-    assert (precision - torch.diag(precision.diagonal())).abs().max() < 1e-9
-    mean = torch.linalg.solve(precision, x.T @ problem.train.y / 0.09)[:, 0]
-    return mean, precision.diagonal() ** -0.5
+    mean, precision = linear_posterior(problem, 0.09, 0.64)
+    assert (precision - precision.diagonal().diag()).abs().max() < 1e-9
+    return mean[:, 0], precision.diagonal() ** -0.5
 
 
 def distance(estimator):

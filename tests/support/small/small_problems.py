@@ -75,6 +75,16 @@ def classes(
     )
 
 
+def linear_posterior(
+    problem: Supervised, noise: float, prior_variance: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean [D + 1, T] and precision [D + 1, D + 1] of the weights and, last, the intercept of a
+    linear model."""
+    x = torch.cat([problem.train.x, torch.ones_like(problem.train.x[:, :1])], 1)
+    precision = x.T @ x / noise + torch.eye(x.shape[1]).to(x) / prior_variance
+    return torch.linalg.solve(precision, x.T @ problem.train.y / noise), precision
+
+
 def train(
     inference: Any, model: Any, problem: Supervised, steps: int, seed: int = 0
 ) -> tuple[Any, Streams]:

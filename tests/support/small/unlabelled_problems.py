@@ -121,3 +121,12 @@ def evidence_z(log_w: torch.Tensor, exact: torch.Tensor) -> float:
     """Standard errors by which the mean of exp(log w)/p(x) over draws and rows differs from 1."""
     ratio = (log_w - exact).exp().mean(1)  # rows share nothing: one number a draw
     return float((ratio.mean() - 1) / (ratio.std() / len(ratio) ** 0.5))
+
+
+def best_likelihood(x: Tensor, noise: float = 0.3) -> float:
+    """Mean log-likelihood of the best probabilistic PCA with two factors and a noise variance of
+    its own or, at least, of the start."""
+    values = torch.linalg.eigvalsh(torch.cov(x.T, correction=0))
+    spectrum = torch.cat([values.new_full((2,), noise), values[2:].clamp_min(noise)])
+    D = x.shape[1]
+    return -0.5 * float((spectrum.log() + values / spectrum).sum() + D * math.log(2 * math.pi))

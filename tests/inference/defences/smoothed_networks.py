@@ -1,0 +1,42 @@
+"""Networks smoothed by noise, trained and linear ones."""
+
+from __future__ import annotations
+
+import torch
+from support.small.small_problems import component, train
+
+from components.posteriors.noisy_votes import SmoothedNetwork
+from runner.execution.rng import Streams
+
+MLP = component("model", "mlp", widths=[8])
+
+
+def smoothing(**keys):
+    small = {"votes": 40, "selection_draws": 30, "certificate_draws": 400, "lr": 0.02}
+    return component("inference", "randomised_smoothing", **(small | keys))
+
+
+def linear(problem, sigma=0.3, **keys):
+    """A smoothed linear classifier of two classes, its direction w [D] and offset b: f_1 − f_0."""
+    network = component("model", "mlp", widths=[]).build(problem, Streams(3))
+    with torch.no_grad():
+        network.theta.mul_(2.0)
+    network.requires_grad_(False)
+    W, b = network.layers(network.theta)[0]
+    draws = {"votes": 50, "selection_draws": 50, "certificate_draws": 2000, "level": 0.01} | keys
+    return SmoothedNetwork(network, sigma, **draws), W[1] - W[0], b[1] - b[0]
+
+
+def distances(x, w, b):
+    """Signed distance of each row from the boundary of a linear classifier."""
+    return (x @ w + b) / w.norm()
+
+
+def trained(problem, steps=150, **keys):
+    method = smoothing(**keys)
+    state, rng = train(method, MLP, problem, steps)
+    return method.posterior(state), rng
+
+
+def rest(posterior):
+    return {key: value for key, value in vars(posterior).items() if key != "network"}
