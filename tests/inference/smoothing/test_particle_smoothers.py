@@ -111,11 +111,8 @@ def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, blo
     later, earlier = (normal(g, 3, k, 2) for k in (5, 7))
     log_w = torch.log_softmax(normal(g, 3, 7), 1)
     model = LinearGaussianModule(GENTLE)
-    literal = torch.empty(3, 5, 7, dtype=torch.float64)
-    for k in range(5):
-        for n in range(7):
-            law = torch.distributions.MultivariateNormal(earlier[:, n] @ GENTLE.A.T, GENTLE.Q)
-            literal[:, k, n] = log_w[:, n] + law.log_prob(later[:, k])
+    law = torch.distributions.MultivariateNormal((earlier @ GENTLE.A.T)[:, None], GENTLE.Q)
+    literal = log_w[:, None] + law.log_prob(later[:, :, None])  # [R, later, earlier]
     for who in (model, Opaque(model)):
         got = torch.full_like(literal, math.nan)
         for found in pairs(who, later, earlier, log_w, 2):
@@ -124,8 +121,7 @@ def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, blo
 
 
 def test_ffbs_weights_are_the_printed_ones():
-    """w_{t|T}^i = Σ_j w_{t+1|T}^j w_t^i f(x_{t+1}^j | x_t^i) / Σ_l w_t^l f(x_{t+1}^j | x_t^l), by
-    loops."""
+    """w_{t|T}^i = Σ_j w_{t+1|T}^j w_t^i f(x_{t+1}^j | x_t^i) / Σ_l w_t^l f(x_{t+1}^j | x_t^l)."""
     problem, model, n = sequence(GENTLE, 4, 2), LinearGaussianModule(GENTLE), 9
     inference, rng = smoother("ffbs", n), Streams(1)
     state = inference.init(model, problem, rng)
@@ -138,15 +134,9 @@ def test_ffbs_weights_are_the_printed_ones():
         x, w = clouds[-1][0][r], clouds[-1][1][r]
         for t in range(2, -1, -1):
             before, own = clouds[t][0][r], clouds[t][1][r]
-            f = torch.stack(
-                [
-                    torch.distributions.MultivariateNormal(GENTLE.A @ b, GENTLE.Q).log_prob(x).exp()
-                    for b in before
-                ]
-            )
-            w = torch.stack(
-                [sum(w[j] * own[i] * f[i, j] / (own @ f[:, j]) for j in range(n)) for i in range(n)]
-            )
+            law = torch.distributions.MultivariateNormal((before @ GENTLE.A.T)[:, None], GENTLE.Q)
+            f = law.log_prob(x).exp()  # [i, j]
+            w = own * (f / (own @ f) @ w)
             x = before
             assert_close(got.mean[r, t], w @ x)
             assert_close(got.variance[r, t], w @ (x - w @ x).square())
@@ -194,15 +184,20 @@ def test_an_outlier_moves_the_smoother_of_a_beta_filter_less(name):
     assert (robust - clean).abs().mean() < 0.5 * (plain - clean).abs().mean()
 
 
-def test_only_filters_that_keep_weights_are_taken():
-    with pytest.raises(
-        ValueError, match="filter: kalman is no particle filter; choose bootstrap_filter"
-    ):
-        component("inference", "ffbs", filter=component("inference", "kalman"))
-    with pytest.raises(
-        ValueError, match="student_t_filter weighs by what the way back does not know; choose"
-    ):
-        component("inference", "two_filter", filter=component("inference", "student_t_filter"))
+@pytest.mark.parametrize(
+    ("name", "filter", "message"),
+    [
+        ("ffbs", "kalman", "filter: kalman is no particle filter; choose bootstrap_filter"),
+        (
+            "two_filter",
+            "student_t_filter",
+            "student_t_filter weighs by what the way back does not know; choose",
+        ),
+    ],
+)
+def test_only_filters_that_keep_weights_are_taken(name, filter, message):
+    with pytest.raises(ValueError, match=message):
+        component("inference", name, filter=component("inference", filter))
 
 
 @pytest.mark.parametrize(
