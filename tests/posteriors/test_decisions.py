@@ -20,9 +20,9 @@ def lopsided(n: int = 20, columns: int = 2, seed: int = 0) -> d.Samples:
     return d.Samples(torch.randn(n, columns, generator=g, dtype=F64).exp(), weights / weights.sum())
 
 
-def literal(loss, action: torch.Tensor, values: torch.Tensor, weights: torch.Tensor) -> float:
-    """Σ_s w_s L(a, s) of one unknown, in a loop."""
-    return sum(float(w) * float(loss(action, s)) for w, s in zip(weights, values, strict=True))
+def literal(loss, action, values: torch.Tensor, weights: torch.Tensor) -> float:
+    """Σ_s w_s L(a, s) of one unknown."""
+    return float(weights @ torch.stack([loss(action, s) for s in values]))
 
 
 def mixture() -> GaussianMixture:
@@ -41,17 +41,10 @@ def test_point_actions_minimise_the_empirical_expected_loss(loss):
     cost = loss.expected_loss(action, belief)
     for j in range(2):
         values = belief.values[:, j]
-        assert float(cost[j]) == pytest.approx(
-            literal(loss, action[j], values, belief.weights), abs=1e-12
-        )
-        tried = torch.cat(
-            [
-                torch.linspace(0, float(values.max()), 60, dtype=F64),
-                values,
-                values + 0.3,
-                values - 0.3,
-            ]
-        )
+        exact = literal(loss, action[j], values, belief.weights)
+        assert cost[j] == pytest.approx(exact, abs=1e-12)
+        grid = torch.linspace(0, float(values.max()), 60, dtype=F64)
+        tried = torch.cat([grid, values, values + 0.3, values - 0.3])
         best = min(literal(loss, a, values, belief.weights) for a in tried)
         assert float(cost[j]) <= best + 1e-10
 
@@ -67,19 +60,12 @@ def test_predictive_actions_agree_with_numerical_integration(loss):
     def integral(action: torch.Tensor) -> float:
         return float(torch.trapezoid(loss(action, y) * density, y))
 
-    action = (
-        loss.act(belief).flatten()
-        if isinstance(loss, d.CentralInterval)
-        else loss.act(belief).squeeze()
-    )
+    action = loss.act(belief).squeeze()
     shaped = action.reshape(2, 1, 1) if action.ndim else action.reshape(1, 1)
     cost = integral(action)
-    assert float(loss.expected_loss(shaped, belief).squeeze()) == pytest.approx(cost, abs=1e-6)
-    steps = (-0.05, -0.01, 0.01, 0.05)
-    moves = [
-        torch.tensor(m, dtype=F64)
-        for m in (itertools.product((*steps, 0.0), repeat=2) if action.ndim else steps)
-    ]
+    assert float(loss.expected_loss(shaped, belief)) == pytest.approx(cost, abs=1e-6)
+    steps = torch.tensor([-0.05, -0.01, 0.0, 0.01, 0.05], dtype=F64)
+    moves = torch.cartesian_prod(steps, steps) if action.ndim else steps
     assert all(integral(action + move) > cost - 1e-9 for move in moves)
 
 
@@ -111,11 +97,9 @@ def test_classification_with_costs_by_enumeration():
     cost = torch.tensor([[0, 1, 5], [2, 0, 1], [1, 3, 0], [0.6, 0.6, 0.6]], dtype=F64)
     loss = d.CostMatrixLoss(cost)
     action = loss.act(belief)
-    for b in range(6):
-        p = belief.probs[b, 0]
-        by_hand = [sum(float(cost[a, c]) * float(p[c]) for c in range(3)) for a in range(4)]
-        assert int(action[b, 0]) == min(range(4), key=by_hand.__getitem__)
-        assert float(loss.expected_loss(action, belief)[b, 0]) == pytest.approx(min(by_hand))
+    expected = belief.probs @ cost.T  # [B, 1, A]
+    assert torch.equal(action, expected.argmin(-1))
+    assert torch.allclose(loss.expected_loss(action, belief), expected.amin(-1))
     assert torch.equal(d.CostMatrixLoss.zero_one(3).act(belief), belief.probs.argmax(-1))
 
 
@@ -143,7 +127,7 @@ def test_bayes_rule_minimises_the_expected_utility_over_rules():
     u = torch.tensor([[1.0, 0.0], [-0.5, 2.0]], dtype=F64)  # u[action, state]
 
     def utility(rule) -> float:
-        return sum(float(joint[s, y]) * float(u[rule[y], s]) for s in range(2) for y in range(3))
+        return float((joint * u[list(rule)].T).sum())
 
     best = max(itertools.product(range(2), repeat=3), key=utility)
     posterior = (joint / joint.sum(0)).T  # [y, s]

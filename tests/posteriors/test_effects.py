@@ -2,11 +2,13 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from support.runs.configured import F64, component, generator, load
+from support.runs.configured import F64, component, draw_normal, generator, load
 
 from components.datasets.own.column_effects import per_unit_scores
 from components.metrics.structural.coefficients import coefficient_table, effect_scores
@@ -24,10 +26,8 @@ def sales(tmp_path, change=lambda rows: rows, **keys):
     holiday[torch.tensor([5, 17, 28, 40, 51])] = 1
     price = 100 + 5 * torch.randn(60, generator=g, dtype=F64)
     y = 200 + 40 * holiday - 2 * (price - 100) + 0.1 * torch.randn(60, generator=g, dtype=F64)
-    rows = [
-        [f"{v}" for v in row]
-        for row in torch.stack([y, holiday, price, 1.8 * price + 32], 1).tolist()
-    ]
+    columns = torch.stack([y, holiday, price, 1.8 * price + 32], 1).tolist()
+    rows = [[f"{value}" for value in row] for row in columns]
     rows = change([["y", "holiday", "price", "fahrenheit"], *rows])
     (tmp_path / "sales.csv").write_text("\n".join(",".join(row) for row in rows))
     keys = {"regressors": ["holiday", "price"], "n_ahead": 4} | keys
@@ -62,36 +62,20 @@ def test_a_holiday_worth_forty_is_shown_as_forty(tmp_path, standardise):
     assert table[["sd", "lower95", "upper95", "per_unit_sd"]].isna().all(axis=None)  # of one draw
     assert not [name for name in scores if name.startswith(("sd/", "per_unit_sd/"))]
     assert scores["mean/holiday"] == pytest.approx(table.loc["holiday", "mean"])
-    per_unit = {
-        name.removeprefix("per_unit/"): value
-        for name, value in scores.items()
-        if name.startswith("per_unit/")
-    }
-    assert per_unit == (pytest.approx({name: table.loc[name, "per_unit"] for name in per_unit}))
-    assert set(per_unit) == ({"holiday", "price"} if standardise else set())
+    shown = {f"per_unit/{name}": table.loc[name, "per_unit"] for name in ("holiday", "price")}
+    per_unit = {name: value for name, value in scores.items() if name.startswith("per_unit/")}
+    assert per_unit == pytest.approx(shown if standardise else {})
 
 
 def test_table_and_scores_agree_on_draws(tmp_path):
     posterior = fitted(sales(tmp_path), steps=2)
-    g = generator(0)
-    theta = posterior.draws + 0.1 * torch.randn(
-        2, 300, posterior.draws.shape[2], generator=g, dtype=F64
-    )
-    from dataclasses import replace
-
+    theta = posterior.draws + 0.1 * draw_normal(2, 300, posterior.draws.shape[2])
     many = replace(posterior, draws=theta)
     table = coefficient_table(many, many).set_index("name")
-    scores = {name: float(value) for name, value in parameter_scores(many).items()} | effect_scores(
-        many, many
-    )
+    scores = parameter_scores(many) | effect_scores(many, many)
     for name in ("holiday", "price"):
-        for column, score in (
-            ("mean", "mean"),
-            ("sd", "sd"),
-            ("per_unit", "per_unit"),
-            ("per_unit_sd", "per_unit_sd"),
-        ):
-            assert table.loc[name, column] == pytest.approx(scores[f"{score}/{name}"], rel=1e-12)
+        for column in ("mean", "sd", "per_unit", "per_unit_sd"):
+            assert scores[f"{column}/{name}"] == pytest.approx(table.loc[name, column], rel=1e-12)
         draws = theta[..., many.names.index(name)].flatten()
         inside = (draws >= table.loc[name, "lower95"]) & (draws <= table.loc[name, "upper95"])
         assert inside.double().mean() == pytest.approx(0.95, abs=0.01)
@@ -126,10 +110,8 @@ def table_of_rows(tmp_path, labels, standardise):
     rng = np.random.default_rng(0)
     holiday, price = rng.integers(0, 2, 40), rng.normal(900, 70, 40)
     y = (500 + 40 * holiday - 2 * price).tolist() if labels == "real" else list("abca" * 10)
-    rows = "".join(
-        f"{a},{b!r},{c}\n" for a, b, c in zip(holiday.tolist(), price.tolist(), y, strict=True)
-    )
-    (tmp_path / "rows.csv").write_text("holiday,price,y\n" + rows)
+    table = pd.DataFrame({"holiday": holiday, "price": price, "y": y})
+    table.to_csv(tmp_path / "rows.csv", index=False)
     return load("csv", path=str(tmp_path / "rows.csv"), labels=labels, standardise=standardise)[0]
 
 
@@ -142,11 +124,10 @@ def test_coefficients_of_rows_are_said_of_a_unit_of_their_columns(tmp_path, stan
     table = problem.tables(draws, Streams(0))["coefficients"].set_index("name")
     assert table["per_unit"].dropna().to_dict() == pytest.approx({"holiday": 40, "price": -2})
     assert table.loc["price", "per_unit_lower95"] == pytest.approx(-2)
-    scale = problem.input_scale.tolist() if standardise else [1.0, 1.0]
+    scale = problem.input_scale.numpy() if standardise else 1.0
     label = float(problem.y_std) if standardise else 1.0
-    assert table.loc[["holiday", "price"], "mean"].tolist() == pytest.approx(
-        [40 * scale[0] / label, -2 * scale[1] / label]
-    )
+    expected = np.array([40, -2]) * scale / label
+    assert table.loc[["holiday", "price"], "mean"].tolist() == pytest.approx(expected)
     scores = per_unit_scores(draws, problem.input_names, [], problem.input_scale, label)
     shown = {"per_unit/holiday": 40, "per_unit/price": -2}
     assert {name: value for name, value in scores.items() if "sd" not in name} == (
@@ -158,13 +139,16 @@ def test_classes_have_coefficients_of_log_odds(tmp_path):
     problem = table_of_rows(tmp_path, "classes", True)
     names = [f"{name}/{k}" for k in range(3) for name in ("intercept", "x1", "x2")]
     draws = Draws(torch.ones(1, 5, 9), torch.ones(1, 9), names)
-    per_unit = (
-        problem.tables(draws, Streams(0))["coefficients"].set_index("name")["per_unit"].dropna()
-    )
+    table = problem.tables(draws, Streams(0))["coefficients"]
+    per_unit = table.set_index("name")["per_unit"].dropna()
     assert list(per_unit.index) == [
-        f"{column}/{label}" for label in "abc" for column in ("holiday", "price")
+        "holiday/a",
+        "price/a",
+        "holiday/b",
+        "price/b",
+        "holiday/c",
+        "price/c",
     ]
     assert per_unit["price/c"] == pytest.approx(1 / float(problem.input_scale[1]))
-    assert (
-        problem.tables(Draws(torch.ones(1, 5, 2), torch.ones(1, 2), ["a", "x1"]), Streams(0)) == {}
-    )
+    others = Draws(torch.ones(1, 5, 2), torch.ones(1, 2), ["a", "x1"])
+    assert problem.tables(others, Streams(0)) == {}

@@ -1,5 +1,6 @@
 """Opponents who never learn, who know everything, and who are decision makers themselves."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from support.small.small_games import (
     seat_of,
     three_states,
 )
+from torch.testing import assert_close
 
 from components.contracts.games import Turn
 from components.contracts.roles import Setting
@@ -53,7 +55,7 @@ def test_a_fixed_policy_is_what_it_says(plays, own, share):
     player, rng = component("attacker", "fixed_policy", plays=plays), Streams(0)
     state = player.reset(seat(own, replicates=20_000), rng)
     found = torch.bincount(player.act(state, turn(), rng), minlength=own) / 20_000
-    torch.testing.assert_close(found.double(), torch.tensor(share, dtype=F64), atol=0.015, rtol=0)
+    assert found.tolist() == pytest.approx(share, abs=0.015)
 
 
 def test_probabilities_of_a_fixed_policy_fit():
@@ -82,11 +84,8 @@ def test_tit_for_tat_does_what_she_did():
 @pytest.mark.parametrize(("forgives", "errs"), [(0.7, 0.0), (0.0, 0.2), (0.4, 0.1)])
 def test_forgiving_and_erring_have_their_rates(forgives, errs):
     """After a defection he cooperates with probability p(1 − q) + (1 − p)q."""
-    player, rng, n = (
-        component("attacker", "tit_for_tat", forgives=forgives, errs=errs),
-        Streams(1),
-        40_000,
-    )
+    player = component("attacker", "tit_for_tat", forgives=forgives, errs=errs)
+    rng, n = Streams(1), 40_000
     state = player.observe(player.reset(seat(replicates=n), rng), move_of(torch.ones(n).long()))
     found = 1 - player.act(state, turn(n), rng).double().mean()
     exact = forgives * (1 - errs) + (1 - forgives) * errs
@@ -104,13 +103,13 @@ def test_replayed_actions_come_from_the_file(tmp_path):
     assert seen == [[0] * 5, [2] * 5, [1] * 5]
     with pytest.raises(ConfigMismatchError, match="ends after 3 actions"):
         player.act(state, turn(), rng)
-    for text, error, match in (
-        ("0\nx\n", ConfigMismatchError, "line 2: 'x'"),
-        ("3", ConfigMismatchError, "'3' is not one of the actions 0 … 2"),
-        ("0\n\n2\n", ConfigMismatchError, "line 2: '' is not"),
+    for text, message in (
+        ("0\nx\n", "line 2: 'x'"),
+        ("3", "'3' is not one of the actions 0 … 2"),
+        ("0\n\n2\n", "line 2: '' is not"),
     ):
         file.write_text(text)
-        with pytest.raises(error, match=match):
+        with pytest.raises(ConfigMismatchError, match=message):
             player.reset(seat(3), rng)
     with pytest.raises(DataUnavailableError, match="cannot be read"):
         component("attacker", "replayed", file=str(tmp_path / "none")).reset(seat(3), rng)
@@ -130,39 +129,22 @@ def test_the_oracle_answers_best_on_matrix_games():
         policy = torch.rand(6, 3, 2, generator=g, dtype=F64)
         policy = policy / policy.sum(-1, keepdim=True)
         q = best_response(world, policy, 0.0)
-        for r in range(6):
-            for s in range(3):
-                assert q[r, s].max() == pytest.approx(
-                    exploited(world.reward_b[s, :, :, 0].numpy(), policy[r, s].numpy())
-                )
+        for r, s in itertools.product(range(6), range(3)):
+            exact = exploited(world.reward_b[s, :, :, 0].numpy(), policy[r, s].numpy())
+            assert q[r, s].max() == pytest.approx(exact)
 
 
 def test_the_oracle_looks_ahead():
     """Q = r + γ P max Q at his fixed point, against many plain sweeps; and blind to the future it
     is another."""
-    world, policy, gamma = (
-        three_states(2, 1).environment,
-        torch.full((2, 3, 2), 0.5, dtype=F64),
-        0.9,
-    )
+    world, gamma = three_states(2, 1).environment, 0.9
+    policy = torch.full((2, 3, 2), 0.5, dtype=F64)
     q = best_response(world, policy, gamma)
-    v = [0.0] * 3
+    v = torch.zeros(3, dtype=F64)
     for _ in range(600):
-        v = [
-            max(
-                sum(
-                    0.5
-                    * (
-                        float(world.reward_b[s, a, b, 0])
-                        + gamma * v[int(world.transition[s, a, b])]
-                    )
-                    for a in range(2)
-                )
-                for b in range(3)
-            )
-            for s in range(3)
-        ]
-    assert q.amax(-1)[0].tolist() == pytest.approx(v, abs=1e-7)
+        after = world.reward_b[..., 0] + gamma * v[world.transition]  # [s, a, b]
+        v = after.mean(1).amax(1)  # a is uniform
+    assert_close(q.amax(-1)[0], v, rtol=0, atol=1e-7)
     assert (q - best_response(world, policy, 0.0)).abs().max() > 0.5
 
 
@@ -213,9 +195,6 @@ def test_two_of_level_2_come_to_the_equilibrium():
 def test_members_take_a_seat_each():
     members = [component("attacker", "exponential_smoother"), component("attacker", "fixed_policy")]
     both = component("attacker", "together", members=members)
-    assert [player.name for player in both.assign_seats(2)] == [
-        "exponential_smoother",
-        "fixed_policy",
-    ]
+    assert list(both.assign_seats(2)) == members
     with pytest.raises(ConfigMismatchError, match="2 players for the 1 seats"):
         game("friend_or_foe", both).opponents()

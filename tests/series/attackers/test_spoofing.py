@@ -20,12 +20,8 @@ class OnlyErrors:
     """A victim that answers with its error and has no gradient to give."""
 
     def __init__(self, of):
-        self.of, self.observations, self.is_observed, self.asked = (
-            of,
-            of.observations,
-            of.is_observed,
-            0,
-        )
+        self.of, self.asked = of, 0
+        self.observations, self.is_observed = of.observations, of.is_observed
 
     def error(self, u):
         self.asked += 1
@@ -43,12 +39,8 @@ def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error
     found, slope = v.gradient(u)
     assert_close(found, v.error(u))
     h = 1e-5
-    assert_close(
-        (slope * way).sum((1, 2)),
-        (v.error(u + h * way) - v.error(u - h * way)) / (2 * h),
-        rtol=1e-6,
-        atol=1e-9,
-    )
+    differences = (v.error(u + h * way) - v.error(u - h * way)) / (2 * h)
+    assert_close((slope * way).sum((1, 2)), differences, rtol=1e-6, atol=1e-9)
 
 
 def test_the_error_is_the_mean_square_over_times_and_states():
@@ -108,13 +100,11 @@ def test_he_keeps_to_his_budget_and_to_his_times(access):
 def test_more_knowledge_is_no_weaker():
     p = problem(40, 6)
     v = victim(p)
-    nothing, none = (
-        v.error(torch.zeros_like(p.observations)),
-        spoofer(access="nothing", probability=0.2),
+    nothing = v.error(torch.zeros_like(p.observations))
+    signs, black, white = (
+        v.error(spoofer(probability=0.2, **keys).shift(v, RNG, 4.0, None))
+        for keys in ({"access": "nothing"}, {"access": "queries", "queries": 60}, {"steps": 6})
     )
-    signs = v.error(none.shift(v, RNG, 4.0, None))
-    black = v.error(spoofer(access="queries", queries=60, probability=0.2).shift(v, RNG, 4.0, None))
-    white = v.error(spoofer(steps=6, probability=0.2).shift(v, RNG, 4.0, None))
     assert white.mean() > black.mean() > signs.mean()
     assert (black >= torch.maximum(signs, nothing)).all()
     assert (white > nothing).all()
@@ -143,12 +133,10 @@ def test_the_worst_times_are_those_of_the_steepest_gradient():
     struck = spoofer(times="worst", probability=0.25).struck(v, RNG)
     assert struck.sum(1).tolist() == [5, 5, 5]
     slope = v.gradient(torch.zeros_like(p.observations))[1].norm(dim=-1)
-    assert (
-        slope.masked_fill(~struck, math.inf).amin(1) >= slope.masked_fill(struck, 0).amax(1)
-    ).all()
-    with pytest.raises(
-        ValidationError, match="times=worst: the gradient says which they are; set access=gradient"
-    ):
+    least, most = slope.masked_fill(~struck, math.inf).amin(1), slope.masked_fill(struck, 0).amax(1)
+    assert (least >= most).all()
+    message = "times=worst: the gradient says which they are; set access=gradient"
+    with pytest.raises(ValidationError, match=message):
         spoofer(times="worst", access="queries")
 
 
@@ -172,8 +160,6 @@ def test_a_shorter_window_follows_errors_back_through_fewer_times():
     assert_close(error, same)
     assert_close(slope[:, 8:], cut[:, 8:])  # the last window has nothing behind it
     assert not torch.allclose(slope[:, :4], cut[:, :4])
-    ahead = dataclasses.replace(
-        whole,
-        problem=dataclasses.replace(p, states=p.states[:, :4], observations=p.observations[:, :4]),
-    )
+    first = dataclasses.replace(p, states=p.states[:, :4], observations=p.observations[:, :4])
+    ahead = dataclasses.replace(whole, problem=first)
     assert_close(ahead.gradient(u[:, :4])[1] * 4 / 12, cut[:, :4])

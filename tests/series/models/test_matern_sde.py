@@ -91,38 +91,27 @@ def exact(problem: Sequence, keys: dict, r: int):
 
 
 def gp(smoothness: float, missing: float = 0.0):
-    keys = {
-        "smoothness": smoothness,
-        "lengthscale": 0.03,
-        "variance": 32.0,
-        "noise_variance": 1.0,
-        "step": 0.005,
-    }
+    keys = {"lengthscale": 0.03, "variance": 32.0, "noise_variance": 1.0, "step": 0.005}
+    keys["smoothness"] = smoothness
     problem, rng = load("matern_sde", seed=4, replicates=2, n_steps=60, missing=missing, **keys)
     return problem, component("model", "matern_sde", **keys).build(problem, rng), keys
 
 
 @pytest.mark.parametrize("smoothness", SMOOTH)
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_evidence_is_that_of_the_exact_gaussian_process(smoothness, missing):
+def test_filter_and_smoother_are_the_exact_gaussian_process(smoothness, missing):
+    """The evidence and the last time of the filter, every time of the smoother."""
     problem, model, keys = gp(smoothness, missing)
-    found = run(component("inference", "kalman"), model, problem, Streams(0))
-    for r in range(2):
-        log_evidence, mean, variance = exact(problem, keys, r)
-        assert_close(found.log_normaliser[r], log_evidence, rtol=1e-10, atol=1e-8)
-        assert_close(found.mean[r, -1, 0], mean[-1], rtol=1e-8, atol=1e-8)
-        assert_close(found.variance[r, -1, 0], variance[-1], rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize("smoothness", SMOOTH)
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_smoothed_process_is_the_exact_gaussian_process(smoothness, missing):
-    problem, model, keys = gp(smoothness, missing)
-    found = run(component("inference", "rts_smoother"), model, problem, Streams(0))
-    for r in range(2):
-        _, mean, variance = exact(problem, keys, r)
-        assert_close(found.mean[r, :, 0], mean, rtol=1e-8, atol=1e-8)
-        assert_close(found.variance[r, :, 0], variance, rtol=1e-8, atol=1e-8)
+    laws = zip(*(exact(problem, keys, r) for r in (0, 1)), strict=True)
+    log_evidence, mean, variance = (torch.stack(parts) for parts in laws)
+    filtered, smoothed = (
+        run(component("inference", name), model, problem, Streams(0))
+        for name in ("kalman", "rts_smoother")
+    )
+    assert_close(filtered.log_normaliser, log_evidence, rtol=1e-10, atol=1e-8)
+    for found, times in ((filtered, slice(-1, None)), (smoothed, slice(None))):
+        ours = found.mean[:, times, 0], found.variance[:, times, 0]
+        assert_close(ours, (mean[:, times], variance[:, times]), rtol=1e-8, atol=1e-8)
 
 
 def test_simulated_process_has_the_covariance_of_the_kernel():
@@ -140,10 +129,8 @@ def test_only_what_has_a_name_is_scored():
     found = run(component("inference", "kalman"), model, problem, rng)
     assert found.mean.shape == (2, 30, 3)
     scores = problem.score(found, rng)
-    expected = (problem.states - found.mean[..., :1]).square().sum(
-        (1, 2)
-    ) / problem.states.square().sum((1, 2))
-    assert_close(scores["nmse"], expected)
+    squares = (problem.states - found.mean[..., :1]).square().sum((1, 2))
+    assert_close(scores["nmse"], squares / problem.states.square().sum((1, 2)))
     assert set(problem.draw(found, rng)) == {"states", "coverage"}
 
 

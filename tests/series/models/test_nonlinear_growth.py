@@ -97,17 +97,11 @@ def test_densities_and_moments_are_literal():
     assert_close(module.transition_mean(before, t), mean)
     assert_close(module.log_transition(x, before, t), Normal(mean, 10**0.5).log_prob(x)[..., 0])
     y = torch.tensor([[1.7]], dtype=F64)
-    assert_close(
-        module.log_observation(y, x, t), Normal(x**2 / 20, 1.0).log_prob(y.view(1, 1, 1))[..., 0]
-    )
+    assert_close(module.log_observation(y, x, t), Normal(x**2 / 20, 1.0).log_prob(y)[..., 0])
     assert module.log_observation_bound(t) == pytest.approx(-0.5 * math.log(2 * math.pi))
     assert float(module.Q) == pytest.approx(10)
-    assert (module.Q.shape, module.Sigma.shape, module.m0.shape, module.P0.shape) == (
-        (1, 1),
-        (1, 1),
-        (1,),
-        (1, 1),
-    )
+    shapes = [value.shape for value in (module.Q, module.Sigma, module.m0, module.P0)]
+    assert shapes == [(1, 1), (1, 1), (1,), (1, 1)]
     grid = torch.linspace(-30, 30, 30_001, dtype=F64)
     density = Normal(2.0, 1.0).log_prob(grid).mul(1.3).exp().sum() * (grid[1] - grid[0])
     assert_close(module.log_power_integral(x, t, 1.3).exp(), density, rtol=1e-8, atol=0)
@@ -123,14 +117,12 @@ def test_several_models_at_once_have_their_own_scales():
     for k, (s, o) in enumerate(theta.exp()):
         alone, rows = GrowthModule(0.0, 5.0, s, o), slice(k, k + 1)
         y = problem.observations[:, 0]
-        assert_close(
-            together.log_observation(y, x, 1)[rows], alone.log_observation(y[rows], x[rows], 1)
+        pairs = (
+            (together.log_observation(y, x, 1), alone.log_observation(y[rows], x[rows], 1)),
+            (together.log_transition(x, x + 1, 2), alone.log_transition(x, x + 1, 2)[rows]),
         )
-        assert_close(
-            together.log_transition(x, x + 1, 2)[rows], alone.log_transition(x, x + 1, 2)[rows]
-        )
-        assert_close(
-            together.log_power_integral(x, 1, 1.5).expand(2, 6)[k],
-            alone.log_power_integral(x, 1, 1.5).expand(6),
-        )
+        for both, own in pairs:
+            assert_close(both[rows], own)
+        powers = [m.log_power_integral(x, 1, 1.5).expand(2, 6)[k] for m in (together, alone)]
+        assert_close(*powers)
     assert together.Q.shape == (2, 1, 1)

@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 from support.series.structural_series import F64, TIMES, block, joint, model, problem, some_theta
+from torch.distributions import MultivariateNormal
 
 from components.errors import ConfigMismatchError
 from components.maths.time_varying import filter_system
@@ -52,10 +53,8 @@ def test_likelihood_is_that_of_the_dense_gaussian(name):
     for c in range(len(theta)):
         whole, _, _ = joint(system, c)
         seen = design.seen
-        own = torch.distributions.MultivariateNormal(
-            whole.loc[seen], whole.covariance_matrix[seen][:, seen]
-        )
-        assert float(found[c]) == pytest.approx(float(own.log_prob(design.y[seen])), rel=1e-10)
+        own = MultivariateNormal(whole.loc[seen], whole.covariance_matrix[seen][:, seen])
+        assert found[c] == pytest.approx(float(own.log_prob(design.y[seen])), rel=1e-10)
 
 
 PEERS = {  # as UnobservedComponents names them, and the order of its parameters here
@@ -97,9 +96,7 @@ PEERS = {  # as UnobservedComponents names them, and the order of its parameters
 @pytest.mark.parametrize("missing", [(), MISSING], ids=["whole", "missing"])
 @pytest.mark.parametrize("name", PEERS)
 def test_likelihood_is_that_of_statsmodels(name, missing):
-    sm = pytest.importorskip(
-        "statsmodels.tsa.statespace.structural", reason="statsmodels is not installed"
-    )
+    sm = pytest.importorskip("statsmodels.tsa.statespace.structural")
     data = problem(missing=missing)
     built = model(*blocks(name), of=data)
     theta = some_theta(built)
@@ -119,14 +116,9 @@ def test_likelihood_is_that_of_statsmodels(name, missing):
     found = filter_system(built.system(theta, design), design.y, design.seen.tolist()).log_density
 
     for c, row in enumerate(theta):
-        values = dict(zip(structure.names, row.tolist(), strict=True))
-        by_order = [
-            v**2 if n.startswith("sigma2") else v
-            for n, v in zip(order, values.values(), strict=True)
-        ]
-        named = dict(zip(order, by_order, strict=True))
-        expected = peer.loglike([named[n] for n in peer.param_names], transformed=True)
-        assert float(found[c]) == pytest.approx(expected, rel=1e-8)
+        named = dict(zip(order, row.tolist(), strict=True))
+        values = [named[n] ** (2 if n.startswith("sigma2") else 1) for n in peer.param_names]
+        assert found[c] == pytest.approx(peer.loglike(values, transformed=True), rel=1e-8)
 
 
 def test_stocks_are_the_goodwill_of_the_thesis():
@@ -150,28 +142,21 @@ def test_koyck_has_last_weeks_sales_and_spendings():
     data = problem(missing=(7,))
     design = model("koyck", of=data).design(data.series)
 
-    assert design.seen.nonzero().squeeze(1).tolist() == [
-        t for t in range(1, TIMES) if t not in (7, 8)
-    ]
-    assert torch.allclose(
-        design.X[5], torch.tensor([design.y[4] - design.y[0], *data.inputs[4].tolist()], dtype=F64)
-    )
+    assert (~design.seen).nonzero().squeeze(1).tolist() == [0, 7, 8]
+    assert torch.allclose(design.X[5, 0], design.y[4] - design.y[0])
+    assert torch.allclose(design.X[5, 1:], data.inputs[4])
 
 
 def test_priors_are_in_units_of_the_series_and_slabs_of_its_columns():
     data = problem()
-    built = model(
-        "local_level",
-        block("regression", inclusion={"a": 1.0}, expected_size=0.25, standardise=False),
-        of=data,
-    )
+    keys = {"inclusion": {"a": 1.0}, "expected_size": 0.25, "standardise": False}
+    built = model("local_level", block("regression", **keys), of=data)
     s, y = built.structure, data.observations[0, :, 0]
     X = data.regressors
 
-    assert s.scales[1].guess == pytest.approx(0.01 * float(y.std()))
-    assert s.scales[1].upper == pytest.approx(float(y.std()))
-    assert s.scales[0].guess == pytest.approx(math.sqrt(0.5) * float(y.std()))
-    assert s.scales[0].upper == pytest.approx(1.2 * float(y.std()))
+    scales = [[scale.guess, scale.upper] for scale in s.scales]
+    expected = float(y.std()) * torch.tensor([[math.sqrt(0.5), 1.2], [0.01, 1.0]], dtype=F64)
+    assert torch.allclose(torch.tensor(scales, dtype=F64), expected)
     assert s.inclusion.tolist() == [1.0, 0.25]
     expected = 0.01 * (0.5 * X.T @ X + 0.5 * torch.diag((X.T @ X).diagonal())) / TIMES
     assert torch.allclose(s.precision, expected)
@@ -197,17 +182,15 @@ def test_mistakes(parts, message):
 
 
 def test_more_mistakes():
-    data = problem()
-    data.observations[:] = math.nan
-    with pytest.raises(ConfigMismatchError, match="y is missing or constant"):
-        model("local_level", of=data)
-    data = problem()
-    data.beyond.x[2, 0] = math.nan
-    with pytest.raises(
-        ConfigMismatchError, match="a is not known at all of the times to be forecast"
+    empty, unknown, constant = (problem() for _ in range(3))
+    empty.observations[:] = math.nan
+    unknown.beyond.x[2, 0] = math.nan
+    constant.regressors[:, 1] = 2.0
+    regression = block("regression", expected_size=1.0)
+    for part, data, message in (
+        ("local_level", empty, "y is missing or constant"),
+        (regression, unknown, "a is not known at all of the times to be forecast"),
+        (regression, constant, "b is constant over the times seen"),
     ):
-        model(block("regression", expected_size=1.0), of=data)
-    data = problem()
-    data.regressors[:, 1] = 2.0
-    with pytest.raises(ConfigMismatchError, match="b is constant over the times seen"):
-        model(block("regression", expected_size=1.0), of=data)
+        with pytest.raises(ConfigMismatchError, match=message):
+            model(part, of=data)
