@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 
 import pytest
 
@@ -116,9 +117,8 @@ def test_make_results_writes_the_page_and_check_fails_without_a_reason(folder, m
     assert results.make_prose(check=False) == []
     assert results.make_prose(check=True) == []
     write_scores(folder, {Q: 5, FPQ: 4})
-    assert ["no reason" in e or "differs" in e for e in results.make_prose(check=True)] == [
-        True
-    ] * 2
+    errors = results.make_prose(check=True)
+    assert ["no reason" in error or "differs" in error for error in errors] == [True, True]
     (folder / printed.REASONS).write_text("printed: 3\n", encoding="utf-8")
     assert printed.REASONS in results.make_prose(check=True)[0]
 
@@ -147,9 +147,7 @@ def test_scores_next_to_a_number_count_where_it_is_printed_again(folder, monkeyp
     names = ("boustati_table_6_1", "boustati_table_d_3")
     monkeypatch.setattr(printed, "list_tables", lambda: [load_published(name) for name in names])
     load_scores.cache_clear()
-    (folder / "air_quality_replicates.csv").write_bytes(
-        (FOLDER / "air_quality_replicates.csv").read_bytes()
-    )
+    shutil.copy(FOLDER / "air_quality_replicates.csv", folder)
     cells = printed.collect_cells(folder)
     assert len(cells) == 22
     assert {cell.replicates for cell in cells.values()} == {100}
@@ -159,9 +157,8 @@ def test_a_number_that_its_table_has_twice_counts_once(folder, monkeypatch):
     values = {"RF": {"largest": "1.03", "OOH": "0.99"}}
     table = load_published("gallego_table_1_7").model_dump(exclude={"values"})
     for both, count in ((values, 2), ({"RF": values["RF"] | {"CC_IX": "1.03"}}, 2)):
-        monkeypatch.setattr(
-            printed, "list_tables", lambda both=both: [Published(**table, values=both)]
-        )
+        again = [Published(**table, values=both)]
+        monkeypatch.setattr(printed, "list_tables", lambda again=again: again)
         assert len(printed.collect_cells(folder)) == count
 
 

@@ -61,14 +61,8 @@ def test_a_robust_filter_does_not_double_where_the_kalman_filter_does():
     p = problem(30, 6)
     threat = Threat("l2", (0.0, 30.0))
     kalman = assessed(spoofer(steps=4, queries=5, probability=0.1), p, threat)
-    robust = assessed(
-        spoofer(steps=4, queries=5, probability=0.1),
-        p,
-        threat,
-        "beta_bootstrap_filter",
-        beta=0.3,
-        particles=200,
-    )
+    keys = {"inference": "beta_bootstrap_filter", "beta": 0.3, "particles": 200}
+    robust = assessed(spoofer(steps=4, queries=5, probability=0.1), p, threat, **keys)
     assert kalman.scores["robust_rmse"].mean() > 2 * robust.scores["robust_rmse"].mean()
     assert kalman.scores["doubled"].mean() > robust.scores["doubled"].mean()
 
@@ -112,16 +106,10 @@ class NeverNothing(Spoofing):
     [
         (BeyondBudget, {"no observation moves by more than ε"}),
         (EveryTime, {"only the share of times that he has is shifted"}),
-        (
-            Timid,
-            {
-                "the attack is no weaker than random signs",
-                "a white box is no weaker than a black box",
-            },
-        ),
+        (Timid, {"the attack is no weaker than random signs", "a white box is no weaker than a black box"}),
         (NeverNothing, {"a budget of 0 leaves the error as it is"}),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
     attacker = wrong(**dict(spoofer(steps=4, queries=20)))
     with pytest.warns(IncompleteResultWarning, match="not to be trusted"):
@@ -132,10 +120,8 @@ def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
 
 def test_another_filter_than_the_runs_own_is_found():
     p, attacker = problem(25, 8), spoofer(steps=1, queries=2)
-    mine, other = (
-        victim(p).made_by,
-        victim(p, "beta_bootstrap_filter", beta=0.9, particles=50).made_by,
-    )
+    mine = victim(p).made_by
+    other = victim(p, "beta_bootstrap_filter", beta=0.9, particles=50).made_by
     posterior = run(mine.inference, mine.model, p, Streams(3))
     with pytest.warns(IncompleteResultWarning, match="the filter attacked is the run's own"):
         assess_filter(p, posterior, other, attacker, Threat("l2", (0.0, 1.0)), Streams(3), False)
@@ -151,20 +137,12 @@ def test_what_is_not_known_is_said_in_a_line():
     made_by = victim(p).made_by
     posterior = run(made_by.inference, made_by.model, p, Streams(3))
     nowhere, unknown = dataclasses.replace(p, states=None), dataclasses.replace(p, system=None)
-    with pytest.raises(
-        ConfigMismatchError, match="knows the true states, and those of dataset=test nobody does"
+    for data, maker, message in (
+        (nowhere, made_by, "knows the true states, and those of dataset=test nobody does"),
+        (unknown, made_by._replace(model=object()), r"give attacker\.unit, its standard deviation"),
     ):
-        assess_filter(nowhere, posterior, made_by, attacker, THREAT, Streams(3), False)
-    with pytest.raises(ConfigMismatchError, match=r"give attacker\.unit, its standard deviation"):
-        assess_filter(
-            unknown,
-            posterior,
-            made_by._replace(model=object()),
-            attacker,
-            THREAT,
-            Streams(3),
-            False,
-        )
+        with pytest.raises(ConfigMismatchError, match=message):
+            assess_filter(data, posterior, maker, attacker, THREAT, Streams(3), False)
 
 
 def test_missing_observations_stay_missing():
@@ -183,9 +161,8 @@ def test_the_gradient_of_a_particle_filter_goes_past_resampling():
     exact = victim(p).gradient(torch.zeros_like(p.observations))[1][0, 0]
     cut = victim(p, window=1).gradient(torch.zeros_like(p.observations))[1][0, 0]
     many = dataclasses.replace(p, observations=p.observations.expand(60, -1, -1).clone())
-    found = victim(many, "bootstrap_filter", particles=particles).gradient(
-        torch.zeros_like(many.observations)
-    )[1][:, 0]
+    v = victim(many, "bootstrap_filter", particles=particles)
+    found = v.gradient(torch.zeros_like(many.observations))[1][:, 0]
     assert z_score(found, exact).abs().max() < 4
     assert z_score(found, cut).abs().max() > 6
 

@@ -59,23 +59,14 @@ def test_beta_likelihood_is_equation_6_6(beta):
 def test_beta_to_zero_is_the_bootstrap_filter():
     problem, rng = load("wiener_velocity", replicates=3, n_steps=25)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
-    exact = run(
-        component("inference", "bootstrap_filter", particles=100), model, problem, Streams(9)
-    )
-    zero = run(
-        component("inference", "beta_bootstrap_filter", particles=100, beta=0.0),
-        model,
-        problem,
-        Streams(9),
-    )
+
+    def filter_with(name, **keys):
+        return run(component("inference", name, particles=100, **keys), model, problem, Streams(9))
+
+    exact = filter_with("bootstrap_filter")
+    zero, near = (filter_with("beta_bootstrap_filter", beta=beta) for beta in (0.0, 1e-9))
     for name in ("mean", "variance", "lower", "upper", "log_normaliser"):
         assert torch.equal(getattr(zero, name), getattr(exact, name)), name
-    near = run(
-        component("inference", "beta_bootstrap_filter", particles=100, beta=1e-9),
-        model,
-        problem,
-        Streams(9),
-    )
     assert_close(near.mean, exact.mean, rtol=1e-6, atol=1e-6)
     assert_close(near.log_normaliser, exact.log_normaliser, rtol=1e-5, atol=1e-4)
 
@@ -96,12 +87,8 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(beta):
     mean = (w * x).sum()
     assert z_score(got.mean[:, 0, 0], mean).abs() < 4
     assert z_score(got.variance[:, 0, 0], (w * (x - mean) ** 2).sum()).abs() < 4
-    ordinary = run(
-        component("inference", "bootstrap_filter", particles=2000),
-        LinearGaussianModule(s),
-        problem,
-        Streams(4),
-    )
+    inference = component("inference", "bootstrap_filter", particles=2000)
+    ordinary = run(inference, LinearGaussianModule(s), problem, Streams(4))
     # the likelihood is not its generalisation
     assert z_score(ordinary.mean[:, 0, 0], mean).abs() > 6
 
@@ -113,9 +100,8 @@ def test_an_outlier_moves_it_less_than_the_bootstrap_filter():
     nmse, coverage = {}, {}
     for name in ("kalman", "bootstrap_filter", "beta_bootstrap_filter"):
         keys = {} if name == "kalman" else {"particles": 400}
-        scores = problem.score(
-            run(component("inference", name, **keys), model, problem, Streams(1)), rng
-        )
+        found = run(component("inference", name, **keys), model, problem, Streams(1))
+        scores = problem.score(found, rng)
         nmse[name], coverage[name] = scores["nmse"].median(), scores["coverage90"].mean()
     assert nmse["beta_bootstrap_filter"] < 0.3 * nmse["bootstrap_filter"]
     assert nmse["bootstrap_filter"] < 0.3 * nmse["kalman"]
@@ -130,10 +116,9 @@ def test_published_picture():
     problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
     scores = {}
-    for name, keys in [("kalman", {}), ("bootstrap_filter", {})]:
-        scores[name] = problem.score(
-            run(component("inference", name, **keys), model, problem, Streams(1)), rng
-        )
+    for name in ("kalman", "bootstrap_filter"):
+        found = run(component("inference", name), model, problem, Streams(1))
+        scores[name] = problem.score(found, rng)
     for beta in (0.01, 0.1, 0.2):
         inference = component("inference", "beta_bootstrap_filter", beta=beta)
         scores[beta] = problem.score(run(inference, model, problem, Streams(1)), rng)
