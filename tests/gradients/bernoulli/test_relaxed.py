@@ -61,9 +61,8 @@ def test_the_formula_by_hand():
     estimator = component("gradient", "relax_rebar", widths=[4], temperature=0.7, coefficient=0.8)
     state = estimator.init(module, Streams(1))
     g = generator(2)
-    with torch.no_grad():
-        for parameter in state.control.surrogates.parameters():
-            parameter.copy_(normal(g, parameter.shape))
+    for parameter in state.control.surrogates.parameters():
+        parameter.data.copy_(normal(g, parameter.shape))
     before = copy.deepcopy(state)
     found, _, _ = estimator.estimate(module, problem.train, Streams(0), state)
 

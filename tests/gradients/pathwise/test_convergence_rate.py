@@ -67,7 +67,6 @@ def test_rate_of_estimators(name, linear):
     state, within = estimator.init(module, rng), []
     for t in range(1, 61):
         gradients, _, state = estimator.estimate(module, data, rng, state)
-        with torch.no_grad():
-            module.mean.add_(eta * gradients[0])
+        module.mean.data.add_(eta * gradients[0])
         within.append(float((module.mean.detach() - best).square().sum()) <= c**t * first)
     assert all(within) == linear

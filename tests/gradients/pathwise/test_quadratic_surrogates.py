@@ -144,8 +144,7 @@ def test_the_surrogate_descends_the_squared_difference():
 
     def square(change):
         state = copy.deepcopy(start)
-        with torch.no_grad():
-            state.surrogate.b.add_(torch.tensor([change, 0.0]))
+        state.surrogate.b.data.add_(torch.tensor([change, 0.0]))
         return float(estimate(estimator, q, batch, state=state).square().sum())
 
     state = copy.deepcopy(start)

@@ -232,8 +232,7 @@ def test_values_are_removed_and_put_aside():
 def test_methods_of_latent_variables_climb(name):
     problem = with_gaps(n=8)
     module = built(problem)
-    with torch.no_grad():
-        module.generative.log_noise.add_(1.0)
+    module.generative.log_noise.data.add_(1.0)
     inference = component("inference", name)
     state = inference.init(module, problem, Streams(0))
     state, _ = inference.step(state, problem.train, Streams(0))

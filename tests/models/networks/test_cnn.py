@@ -80,8 +80,7 @@ def test_forward_and_particles_literally(shape, channels, kernel, widths, downsa
     own = torch.stack([problem.test.x, problem.train.x])  # each particle its own images
     assert_close(network.outputs(theta, own)[0, :, 0], expected[0])
     assert_close(network.outputs(theta, own)[1], network.outputs(theta, problem.train.x)[1])
-    with torch.no_grad():
-        network.theta.copy_(theta[1])
+    network.theta.data.copy_(theta[1])
     assert_close(network(problem.test.x)[:, 0], expected[1])
     if kernel > 1:  # a kernel turned round is another network
         wrong = literally(theta[0], problem.test.x, *settings, flip=True)

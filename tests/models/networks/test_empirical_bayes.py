@@ -42,9 +42,8 @@ def test_point_biases_stand_where_the_layers_have_them():
     weights = sum(out * inside for out, inside in plain.shapes)
     assert network.theta.shape == network.prior_std.shape == (weights,)
     assert sum(b.numel() for b in network.biases) == len(plain.theta) - weights
-    with torch.no_grad():
-        for layer, b in enumerate(network.biases):
-            b.copy_(torch.arange(len(b)) + 10.0 * layer)
+    for layer, b in enumerate(network.biases):
+        b.data.copy_(torch.arange(len(b)) + 10.0 * layer)
     theta = normal(generator(0), 3, weights)
     at = 0
     for layer, ((W, b), (out, inside)) in enumerate(

@@ -20,8 +20,7 @@ def test_a_network_from_here_comes_back(tmp_path, network, kind):
     """By its own names, the noise of real labels and what pixels are standardised by among them."""
     problem = kind()
     was = component("model", network, widths=[5]).build(problem, Streams(3))
-    with torch.no_grad():
-        was.log_noise.fill_(0.3)
+    was.log_noise.data.fill_(0.3)
     here = built(problem, saved(tmp_path, was), {"name": network, "widths": [5]})
     assert torch.equal(here(problem.test.x), was(problem.test.x))
     assert torch.equal(here.log_noise, was.log_noise)
@@ -64,8 +63,7 @@ def test_methods_of_networks_begin_at_the_file(tmp_path, name):
 def test_a_network_of_another_kind_is_filled_by_its_own_names(tmp_path):
     problem, _ = load("digits", n_train=30, n_test=10)
     was = component("model", "vgg", depth=7, width=2).build(problem, Streams(3))
-    with torch.no_grad():
-        was.running_mean_0.fill_(0.2)
+    was.running_mean_0.data.fill_(0.2)
     path = saved(tmp_path, was)
     here = built(problem, path, {"name": "vgg", "depth": 7, "width": 2})
     assert torch.equal(here.eval()(problem.test.x), was.eval()(problem.test.x))
