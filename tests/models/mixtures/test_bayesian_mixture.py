@@ -1,5 +1,4 @@
-"""A mixture of Gaussians: its densities, its bound by enumeration, scikit-learn's fits, and exact
-Gibbs sampling."""
+"""A mixture of Gaussians: densities, its bound, scikit-learn's fits, and exact Gibbs sampling."""
 
 import itertools
 import math
