@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from toy_file import FILE, Handler
 
-from components.datasets import files
+from components.datasets import data_files, files
 
 
 def forget_files():
@@ -20,7 +20,7 @@ def forget_files():
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     """An empty cache in place of the user's."""
-    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
+    monkeypatch.setattr(data_files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
     forget_files()
     yield
     forget_files()
