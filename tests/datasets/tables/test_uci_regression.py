@@ -18,7 +18,7 @@ from torch.distributions import Normal
 from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture
-from components.datasets import files
+from components.datasets import data_files, files
 from components.datasets.tables import uci_regression
 from components.datasets.tables.uci_regression import SHAPES, simulated_rows, split_rows
 from components.errors import (
@@ -156,7 +156,8 @@ def test_files_of_both_forms_are_read_and_verified(tmp_path, monkeypatch, form):
     rows = simulated_rows("yacht", SHAPES["yacht"])
     digest = hashlib.sha256(rows.astype("<f8").tobytes()).hexdigest()
     entry = next(f for f in files.catalogue() if f.path == "uci_bnn/yacht.txt")
-    monkeypatch.setattr(files, "catalogue", lambda: (replace(entry, numbers_sha256=digest),))
+    for module in (files, data_files):
+        monkeypatch.setattr(module, "catalogue", lambda: (replace(entry, numbers_sha256=digest),))
     path = tmp_path / "uci_bnn" / f"yacht.{form}"
     path.parent.mkdir()
 
