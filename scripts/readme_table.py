@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from runner.disk.atomic import write_text
 from runner.report.results import layout_table
 from runner.report.scores.cells import Cell, TableLayout
-from runner.study.definition import Row
+from runner.study.table_specs import Row
 from scripts.pages import render
 from scripts.prose.scores import FOLDER, load_scores
 

@@ -17,7 +17,7 @@ from runner.arena.suite import Suite
 from runner.report.figures.costs import pareto_front
 from runner.report.figures.picture import Picture
 from runner.report.figures.ranks import MIN_BLOCKS, MIN_ROWS, rank
-from runner.study.definition import TableSpec
+from runner.study.table_specs import TableSpec
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

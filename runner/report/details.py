@@ -24,7 +24,6 @@ from runner.report.compared_record import describe_machine, flat
 from runner.report.figures.traces import numbers
 from runner.report.scores.cells import Cell, TableLayout
 from runner.study.snapshot import FrozenRun, Snapshot
-from runner.study.table_specs import Row
 
 MAX_EMBEDDED_BYTES = 2_000_000  # bytes: figures of all runs that are written into the page
 

@@ -12,8 +12,9 @@ from runner.report.scores.gathering import ScoreSources, gather_cell
 from runner.statistics.paired_tests import best, compare, holm
 from runner.statistics.published import Published, load_published
 from runner.statistics.verdicts import judge
-from runner.study.definition import POOLED_KEY, Row, StudyDefinition, TableSpec
+from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
+from runner.study.table_specs import POOLED_KEY, Row, TableSpec
 
 
 def _set_verdict(cell: Cell, published: Published | None, table: TableSpec) -> None:

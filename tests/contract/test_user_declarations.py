@@ -111,7 +111,10 @@ def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(register
 )
 def test_a_module_that_ends_the_process_is_one_line(registered, leaves):
     registered(leaves)
-    with pytest.raises(ConfigError, match=r"plugins: mine_to_be_wrong: SystemExit.*\(mine_to_be_wrong.py, line \d\)"):
+    with pytest.raises(
+        ConfigError,
+        match=r"plugins: mine_to_be_wrong: SystemExit.*\(mine_to_be_wrong.py, line \d\)",
+    ):
         import_plugins(["mine_to_be_wrong"])
     assert os._exit.__module__ == "posix"
 

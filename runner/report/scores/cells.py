@@ -18,7 +18,7 @@ from runner.statistics.paired_tests import (
 )
 from runner.statistics.published import Published, PublishedNumber, format_mean
 from runner.statistics.verdicts import Verdict
-from runner.study.definition import Row, TableSpec
+from runner.study.table_specs import Row, TableSpec
 
 OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's
 ExpectedProtocols = dict[tuple[str, str, str], Protocol]  # (table, row, column) -> protocol

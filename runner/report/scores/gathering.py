@@ -12,9 +12,10 @@ from runner.report.scores.cells import Cell, ExpectedProtocols
 from runner.report.scores.distances import distances
 from runner.report.scores.earlier import EarlierCell, EarlierScores
 from runner.report.scores.recorded import has_ended, scores
-from runner.study.definition import DISTANCES, Row, StudyDefinition, TableSpec
+from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.table_specs import DISTANCES, Row, TableSpec
 
 
 def _missing(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any] | None, metric: str) -> str:

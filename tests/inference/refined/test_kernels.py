@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import double, generator
-from support.targets.refined_targets import F64, gaussian, slope_of
+from support.runs.configured import F64, double, generator
+from support.targets.refined_targets import gaussian, slope_of
 
 from components.errors import ConfigMismatchError
 from components.inference.hamiltonian.leapfrog import Phase, leapfrog

@@ -7,8 +7,8 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
-from support.targets.refined_targets import F64, MEAN, PRECISION, banana, gaussian, slope_of
+from support.runs.configured import F64, double, generator, normal
+from support.targets.refined_targets import MEAN, PRECISION, banana, gaussian, slope_of
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.errors import NumericalError

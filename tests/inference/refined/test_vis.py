@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import component, composed, generator, load, normal
+from support.runs.configured import F64, component, composed, generator, load, normal
 from support.small.small_problems import classes
 from support.small.small_problems import train as train_labels
-from support.targets.refined_targets import F64, TARGET, trained, vis
+from support.targets.refined_targets import TARGET, trained, vis
 
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.refined.guides import sample_parameter_guide

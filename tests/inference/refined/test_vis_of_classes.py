@@ -8,10 +8,10 @@ import math
 import pytest
 import torch
 from contract.only import only
-from support.runs.configured import component, composed
+from support.runs.configured import F64, component, composed
 from support.small.class_rows import C, N, built, by_quadrature, problem
 from support.small.small_problems import advance
-from support.targets.refined_targets import F64, vis
+from support.targets.refined_targets import vis
 from torch.testing import assert_close
 
 from components.contracts.capabilities import CAPABILITIES

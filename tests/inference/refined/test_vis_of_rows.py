@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, composed, normal
+from support.runs.configured import F64, component, composed, normal
 from support.small.small_problems import advance
 from support.small.unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
 from support.targets.known_targets import GaussianTarget
-from support.targets.refined_targets import F64, vis
+from support.targets.refined_targets import vis
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError

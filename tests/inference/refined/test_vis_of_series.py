@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, composed, double, generator, load, normal
+from support.runs.configured import F64, component, composed, double, generator, load, normal
 from support.small.small_problems import check_resumed
-from support.targets.refined_targets import F64, PRECISION, TARGET, gaussian, slope_of, trained, vis
+from support.targets.refined_targets import PRECISION, TARGET, gaussian, slope_of, trained, vis
 
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import value_and_gradient

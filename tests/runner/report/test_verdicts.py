@@ -12,7 +12,7 @@ from runner.report.scores.cells import Cell
 from runner.statistics.paired_tests import Summary, scores_by_replicate, summarise
 from runner.statistics.published import Published, PublishedNumber, format_mean, load_published
 from runner.statistics.verdicts import judge
-from runner.study.definition import Row, TableSpec
+from runner.study.table_specs import Row, TableSpec
 
 parse = PublishedNumber.parse
 TABLE = {"name": "t", "source": "s", "where": "w", "caption": "c", "metric": "m", "better": "higher", "data": "d",
