@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, make_setting, normal
+from support.runs.configured import component, double, draw_uniform, generator, make_setting, normal
 from support.series.structural_series import AHEAD, F64, block, joint, model, problem, some_theta
 from torch.testing import assert_close
 
@@ -182,7 +182,7 @@ def test_a_limit_that_one_spend_takes_is_refused():
 def test_spends_are_drawn_in_time_and_by_year():
     """Figures 1.2 and 1.6: a panel for each channel; totals of each year."""
     dates = tuple(f"{2011 + t // 12}-{t % 12 + 1:02d}-01" for t in range(24))
-    u = torch.rand(24, 2, generator=generator(0), dtype=F64)
+    u = draw_uniform(24, 2)
     figures = spends(u, ["tv", "web"], dates)
     assert [axis.get_ylabel() for axis in figures["spends"].axes] == ["tv", "web"]
     heights = [bar.get_height() for bar in figures["spends_by_year"].axes[0].patches]

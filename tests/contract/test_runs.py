@@ -9,6 +9,7 @@ from contract.partners import Run, runs
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.costs.counts import Costs, counting
+from components.contracts.posteriors import HoldsDraws
 from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from runner.conformance.rehearsal import begin, find_difference
 
@@ -62,6 +63,7 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
 
     posterior = going.posterior()
     assert going.missing_from(posterior) == [], f"{inference.name}: its posterior lacks these words"
+    assert not isinstance(posterior, HoldsDraws) or not posterior.draws.requires_grad
     scores = going.problem.score(posterior, going.rng)
     assert all(isinstance(value, int | float | torch.Tensor) for value in scores.values())
 

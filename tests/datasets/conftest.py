@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from toy_file import FILE, Handler
+from support.runs.toy_file import FILE, Handler
 
 from components.datasets import data_files, files
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from toy_file import CONTENT, SHA256, put
+from support.runs.toy_file import CONTENT, SHA256, put
 
 from runner.errors import ConfigError
 from runner.system import data

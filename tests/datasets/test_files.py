@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from toy_file import CONTENT, FILE, GIT_BLOB, SHA256, put
+from support.runs.toy_file import CONTENT, FILE, GIT_BLOB, SHA256, put
 
 from components.datasets import files
 from components.errors import DamagedFileError, DataUnavailableError

@@ -1,10 +1,8 @@
 """Counted costs of methods equal what their algorithms say, counted by hand."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.small.small_games import friend_or_foe, play
 
 from components.contracts.costs.counts import (
@@ -132,7 +130,7 @@ def test_a_plug_in_that_differentiates_by_itself_is_counted():
     """Nothing but the density is called: no helper of ours, and two passes back through one."""
     problem, _ = load("funnel")
     log_density = metered_density(problem.log_density)
-    theta = torch.zeros(4, problem.dim, requires_grad=True, dtype=torch.float64)
+    theta = torch.zeros(4, problem.dim, requires_grad=True, dtype=F64)
     costs = Costs()
     with counting(costs):
         value = log_density(theta)

@@ -1,8 +1,6 @@
 """A run that is stopped, checkpointed and resumed from fresh objects ends in the same state, noise
 and draws: methods that fit networks or encoders, or that sample parameters given data."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,8 +1,6 @@
 """A filter or a chain that is stopped, checkpointed and poured into fresh objects ends as if it had
 never stopped."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component, load

@@ -33,7 +33,7 @@ def test_chains_that_start_where_the_density_is_zero_are_drawn_again(gradient):
     first = GaussianTarget(target.mean, target.covariance).sample_prior(50, Streams(0).init)
     state = init_chains(target, None, "whole", 50, Streams(0), gradient=gradient)
     inside = first > 0.5
-    assert bool((state.theta > 0.5).all())
+    assert (state.theta > 0.5).all()
     assert torch.equal(state.theta[inside], first[inside])  # the others stay where they were
     assert 1 < target.draws < 40
 
@@ -65,5 +65,5 @@ def test_a_density_that_is_no_number_is_refused_at_once():
 )
 def test_samplers_find_the_mean_of_a_truncated_normal(name, settings):
     draws = sampled(name, Truncated(0.5), 700, chains=20, **settings)
-    assert bool((draws.draws > 0.5).all())
-    assert float(draws.draws.mean()) == pytest.approx(1.141, abs=0.08)  # φ(½)/(1 − Φ(½))
+    assert (draws.draws > 0.5).all()
+    assert draws.draws.mean() == pytest.approx(1.141, abs=0.08)  # φ(½)/(1 − Φ(½))

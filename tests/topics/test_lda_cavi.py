@@ -79,7 +79,7 @@ def test_the_bound_is_below_the_evidence():
     evidence = double(urns).logsumexp(0)
     state = run(problem, model, 30, starts=3, fresh_passes=0)
     bounds = state.bounds.rows
-    assert float(bounds.max()) < float(evidence)
+    assert bounds.max() < float(evidence)
     assert float(evidence - bounds[-1].max()) < 3.0
 
 
@@ -135,7 +135,7 @@ def test_documents_come_to_rest_alike_in_both_engines():
 def test_the_bound_rises_in_warm_passes_and_a_fall_is_told():
     problem = small_bars()
     bounds = run(problem, lda(problem, 6, 0.1, 0.1), 25, fresh_passes=5, starts=2).bounds.rows
-    assert bool((bounds[5:] >= bounds[4:-1] - 1e-9).all())
+    assert (bounds[5:] >= bounds[4:-1] - 1e-9).all()
     with pytest.raises(
         NumericalError,
         match=r"start 2 fell from -4\.0+ to -5\.0+ in a warm pass; take dtype=float64",

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, load
+from support.runs.configured import F64, component, double, generator, load
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, DataUnavailableError
@@ -106,7 +106,7 @@ def test_rows_without_labels_are_a_problem_of_mixtures(tmp_path):
         30,
         10,
     )
-    assert_close(problem.train.x.mean(0), torch.zeros(2, dtype=torch.float64))
+    assert_close(problem.train.x.mean(0), torch.zeros(2, dtype=F64))
     raw, _ = load("csv", path=path, targets=[], split="part", standardise=False)
     assert_close(raw.test.x[0], double(rows[30]))
     dataset = component("dataset", "csv", path=path, targets=[])

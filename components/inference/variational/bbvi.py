@@ -152,11 +152,11 @@ class BBVI(GuideFit[BlackBoxTrainingState]):
     ) -> tuple[BlackBoxTrainingState, Info]:
         return ascend_parameters(state, self.gradient, batch, rng)
 
-    @torch.no_grad()
     def checks(self, run: FinishedRun) -> list[Check]:
         assert isinstance(run.state, BlackBoxTrainingState)
         return overlap_checks(run, run.state.module.log_density)
 
+    @torch.no_grad()
     def posterior(self, state: BlackBoxTrainingState) -> FamilyPosterior:
         q = state.module
         model = state.model

@@ -8,10 +8,9 @@ import torch
 from pydantic import ValidationError
 from scipy.optimize import linprog
 from support.runs.configured import F64, component, generator
+from support.small.literal_games import greedy, invert
 from support.small.small_games import (
     friend_or_foe,
-    greedy,
-    invert,
     move_of,
     play,
     seat_of,

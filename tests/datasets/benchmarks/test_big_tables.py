@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import load_problem
+from support.runs.configured import F64, load_problem
 from torch.testing import assert_close
 
 from components.datasets.benchmarks import airlines, year
@@ -24,7 +24,7 @@ def test_rows_are_drawn_by_the_seed_and_scored_apart(name, inputs):
     assert not torch.equal(one.test.y, other.test.y)
     rows = {tuple(row.tolist()) for row in one.train.x}
     assert not rows & {tuple(row.tolist()) for row in one.test.x}
-    assert_close(one.train.y.mean(0), torch.zeros(1, dtype=torch.float64), atol=1e-9, rtol=0)
+    assert_close(one.train.y.mean(0), torch.zeros(1, dtype=F64), atol=1e-9, rtol=0)
     assert float(one.y_std) > 1  # scores are in the units of the label
 
 

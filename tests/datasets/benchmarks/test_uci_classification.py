@@ -41,7 +41,7 @@ def test_simulated_rows_have_the_shape_and_the_classes_of_the_set(name):
     source = SOURCES[name]
     x, y = simulated_labels(name, source)
     assert x.shape == (source.shape.rows, source.shape.inputs)
-    assert int(y.sum()) == source.ones
+    assert y.sum() == source.ones
     problem = loaded(set=name)
     assert problem.name == "uci-classification-sim"
     assert len(problem.train.y) == round(0.9 * len(y))
@@ -60,7 +60,7 @@ def test_genuine_rows(name):
         pytest.skip(f"RUNNER_DATA_DIR has no {source.file}")
     x, y = _read(REAL / source.file, name)
     assert x.shape == (source.shape.rows, source.shape.inputs)
-    assert int(y.sum()) == source.ones
+    assert y.sum() == source.ones
     problem = loaded(set=name, simulated=False, data_dir=REAL, replicate=2)
     kept, scored = split_rows(len(x), 2)
     assert problem.name == "uci-classification"

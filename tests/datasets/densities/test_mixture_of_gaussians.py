@@ -26,7 +26,7 @@ def test_mixture_moments_are_those_of_quadrature():
     grid = torch.linspace(-6, 6, 601, dtype=F64)
     points = torch.cartesian_prod(grid, grid)
     w = problem.log_density(points).exp() * (grid[1] - grid[0]) ** 2
-    assert float(w.sum()) == pytest.approx(1, abs=1e-9)
+    assert w.sum() == pytest.approx(1, abs=1e-9)
     assert_close((w.unsqueeze(1) * points).sum(0), problem.mean, atol=1e-8, rtol=0)
     assert_close((w.unsqueeze(1) * points**2).sum(0), problem.second_moment)
     assert_close(problem.second_moment[0], double(0.2 + 9 * 3 / 12))

@@ -93,7 +93,7 @@ def test_blotto(n, k, M):
     world = environment("blotto", positions=n, resources=k, attackers=M)
     walk(world, lambda _: Positions(n, k), 60)
     targets = world.observe(torch.zeros(1, dtype=torch.long), torch.tensor([0])).targets
-    assert float(targets.sum()) == pytest.approx(1)
+    assert targets.sum() == pytest.approx(1)
 
 
 class Grid:
@@ -184,10 +184,8 @@ def test_data_sharing(payers):
 
 @pytest.mark.parametrize("broken", ["positions", "border", "tax"])
 def test_broken_environments_are_caught(broken, monkeypatch):
-    def wrap(self, cell, a):
-        return (cell + torch.tensor([-3, 1, 3, -1])[a]) % 9
-
-    monkeypatch.setattr(CoinEnvironment, "move", wrap)
+    wrapped = (torch.arange(9)[:, None] + torch.tensor([-3, 1, 3, -1])) % 9
+    monkeypatch.setattr(CoinEnvironment, "next_cell", wrapped)
     monkeypatch.setattr(Market, "after_tax", lambda self, outcome, a, b, rate: outcome)
     blotto = environment("blotto")
     world, *twin = {

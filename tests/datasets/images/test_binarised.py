@@ -42,8 +42,8 @@ def test_static_pixels_have_their_brightness_as_probability():
     grey = (p > 0.05) & (p < 0.95)
     z = (problem.test.x - p)[grey].sum() / (p * (1 - p))[grey].sum().sqrt()
     assert abs(float(z)) < 4
-    assert bool((problem.test.x[p == 0] == 0).all())
-    assert bool((problem.test.x[p == 1] == 1).all())
+    assert (problem.test.x[p == 0] == 0).all()
+    assert (problem.test.x[p == 1] == 1).all()
 
 
 def test_the_other_ways_are_those_of_images():

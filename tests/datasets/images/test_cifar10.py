@@ -46,7 +46,7 @@ def test_digits_take_its_place_under_their_own_name():
     assert problem.name == "cifar10-sim"
     assert (problem.train.x.shape, problem.test.x.shape) == ((200, 3072), (50, 3072))
     assert (problem.image_shape, problem.n_classes, problem.bounds) == ((3, 32, 32), 10, (0.0, 1.0))
-    assert 0 <= float(problem.train.x.min()) < float(problem.train.x.max()) <= 1
+    assert 0 <= problem.train.x.min() < problem.train.x.max() <= 1
     assert len(problem.train.y.unique()) == 10
 
 

@@ -49,7 +49,7 @@ def test_pixels():
     for x in (dynamic.test.x, next(iter(dynamic.batches("minibatch", Streams(0), 0, 1)))[1].x):
         assert set(x.unique().tolist()) == {0.0, 1.0}
     n = grey.test.x.numel()
-    assert float((dynamic.test.x - grey.test.x).sum().abs()) < 4 * 0.5 * n**0.5
+    assert (dynamic.test.x - grey.test.x).sum().abs() < 4 * 0.5 * n**0.5
     assert (grey.values, sharp.values, dynamic.values) == ("real", "binary", "binary")
 
 

@@ -34,8 +34,8 @@ def test_stand_in_has_its_own_name(name):
     assert problem.train.x.shape == (1200, 784)
     assert problem.test.x.shape == (100, 784)
     assert problem.bounds == (0.0, 1.0)
-    assert float(problem.train.x.min()) >= 0
-    assert float(problem.train.x.max()) <= 1
+    assert problem.train.x.min() >= 0
+    assert problem.train.x.max() <= 1
     assert sorted(problem.train.y.unique().tolist()) == list(range(10))
 
 

@@ -79,7 +79,7 @@ def test_rows_are_grouped_by_task_and_carry_one_label():
     for batch, n in ((problem.train, 100), (problem.test, 60)):
         assert batch.x.shape == (3 * n, 784)
         assert torch.equal(batch.mask, torch.eye(3, dtype=torch.bool).repeat_interleave(n, 0))
-        assert 0 <= float(batch.x.min()) <= float(batch.x.max()) <= 1
+        assert 0 <= batch.x.min() <= batch.x.max() <= 1
         assert (batch.y[~batch.mask] == 0).all()
     assert (problem.bounds, problem.image_shape, problem.n_classes) == ((0.0, 1.0), (28, 28), 10)
 
@@ -91,8 +91,8 @@ def test_backgrounds_are_what_they_are_called():
     # Uniform on {0, …, 255}/255: mean ½, variance (256² − 1)/(12 · 255²); 4 standard errors.
     n = corner[1].numel()
     variance = (256**2 - 1) / (12 * 255**2)
-    assert float(corner[1].mean()) == pytest.approx(0.5, abs=4 * (variance / n) ** 0.5)
-    assert float(corner[1].var()) == pytest.approx(
+    assert corner[1].mean() == pytest.approx(0.5, abs=4 * (variance / n) ** 0.5)
+    assert corner[1].var() == pytest.approx(
         variance, abs=4 * (variance * variance * 0.8 / n) ** 0.5
     )
     neighbours = torch.stack([x[1:, :, 0, :-1].flatten(1), x[1:, :, 0, 1:].flatten(1)])

@@ -121,7 +121,7 @@ def test_without_files_the_digits_stand_in_loudly(tmp_path, chosen):
         problem = load(tmp_path, set=chosen, n_test=9)
     assert problem.name == "digits-enlarged-dynamic"
     assert (problem.n, problem.test.n_rows, problem.image_shape) == (1200, 9, (28, 28))
-    assert 0.1 < float(problem.train.x.mean()) < 0.3
+    assert 0.1 < problem.train.x.mean() < 0.3
     strict = component("dataset", "images", set=chosen, offline="error")
     with pytest.raises(DataUnavailableError, match=r"omniglot/.*dataset\."):
         strict.identity(tmp_path, True)
@@ -136,7 +136,7 @@ def test_eight_alphabets_under_their_own_name():
         3630,
         1210,
     )
-    assert float(problem.train.x.mean()) == pytest.approx(0.080, abs=0.001)
+    assert problem.train.x.mean() == pytest.approx(0.080, abs=0.001)
     asked = load(HERE, set="omniglot-partial", binarised="threshold")
     assert torch.equal(asked.train.x, problem.train.x)
     assert problem.test_classes.unique().tolist() == list(range(8))

@@ -48,7 +48,7 @@ def test_labels_are_standardised_by_the_training_labels_and_lead_back(asymmetric
     assert_close(back[mask], expected[mask])
     for t in range(2):
         own = problem.train.y[mask[:, t], t]
-        assert float(own.mean()) == pytest.approx(0, abs=1e-12)
+        assert own.mean() == pytest.approx(0, abs=1e-12)
         assert_close(float(own.std(correction=0)), 1.0)
     assert_close(problem.y_mean + problem.y_std * problem.test.y, truth(problem.test.x[:, 0]))
 
@@ -64,7 +64,7 @@ def test_noise_has_its_standard_deviation():
 def test_noisy_test_labels_scatter_around_the_functions():
     quiet, noisy = load(noise=0.2, n_test=2_000), load(noise=0.2, n_test=2_000, noisy_test=True)
     difference = (noisy.test.y - quiet.test.y) * quiet.y_std
-    assert float(difference.std()) == pytest.approx(0.2, abs=4 * 0.2 / math.sqrt(2 * 4_000))
+    assert difference.std() == pytest.approx(0.2, abs=4 * 0.2 / math.sqrt(2 * 4_000))
     assert torch.equal(noisy.train.y, quiet.train.y)
 
 

@@ -24,7 +24,7 @@ def test_without_noise_points_lie_on_the_half_circles():
     x, label = make_moons(400, noise=None)
     for c, ours in ((0, upper), (1, lower)):
         theirs = torch.from_numpy(x[label == c])
-        assert float(torch.cdist(theirs, ours).amin(1).max()) < 0.15
+        assert torch.cdist(theirs, ours).amin(1).max() < 0.15
 
 
 def test_noise_has_the_standard_deviation_asked_for():
@@ -32,15 +32,15 @@ def test_noise_has_the_standard_deviation_asked_for():
     clean, noisy = (load(noise=noise, n_train=n, n_test=1).train for noise in (0.0, s))
     assert torch.equal(clean.y, noisy.y)
     e = noisy.x - clean.x  # the same angles: noise comes last
-    assert float(e.std()) == pytest.approx(s, rel=4 / (2 * 2 * n) ** 0.5)
-    assert float(e.mean()) == pytest.approx(0, abs=4 * s / (2 * n) ** 0.5)
+    assert e.std() == pytest.approx(s, rel=4 / (2 * 2 * n) ** 0.5)
+    assert e.mean() == pytest.approx(0, abs=4 * s / (2 * n) ** 0.5)
 
 
 def test_classes_are_balanced_test_points_shared_and_inputs_unbounded():
     small, large, other = load(n_train=10), load(n_train=2000), load(seed=1)
     assert torch.equal(small.test.x, large.test.x)
     assert not torch.equal(small.test.x, other.test.x)
-    assert float(large.train.y.double().mean()) == pytest.approx(0.5, abs=4 * 0.5 / 2000**0.5)
+    assert large.train.y.double().mean() == pytest.approx(0.5, abs=4 * 0.5 / 2000**0.5)
     assert (large.bounds, large.domain, large.n_classes, large.target) == (
         None,
         "continuous",

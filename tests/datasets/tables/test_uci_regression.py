@@ -118,7 +118,7 @@ def test_a_constant_input_is_only_centred(monkeypatch):
     rows[:, 2] = 0.1  # whose mean is not exactly 0.1
     monkeypatch.setattr(uci_regression, "simulated_rows", lambda *_: rows)
     problem, _ = loaded()
-    assert float(problem.train.x[:, 2].abs().max()) < 1e-12
+    assert problem.train.x[:, 2].abs().max() < 1e-12
 
 
 def test_scores_are_in_the_units_of_the_target():

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 import torch
-from literal_games import greedy, literal_moves
 from scipy import integrate
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator
+from support.small.literal_games import greedy, literal_moves
 from support.small.small_games import (
     Stationary,
     assert_near,
@@ -13,6 +13,7 @@ from support.small.small_games import (
     three_states,
 )
 from torch.nn.functional import one_hot
+from torch.testing import assert_close
 
 from components.games.agents.fictitious_play import count, mean_forecast
 
@@ -41,7 +42,7 @@ def test_updates_are_equations_4_2_and_4_3_and_algorithm_4_4(forget):
 def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior():
     """Dirichlet(2, 3) prior and 7 observed threats against ∫ p · p^h (1 − p)^(n − h) Dir(p) dp, by
     quadrature."""
-    counts, s = torch.tensor([[[2.0, 3.0]]], dtype=torch.float64), torch.zeros(1, dtype=torch.long)
+    counts, s = torch.tensor([[[2.0, 3.0]]], dtype=F64), torch.zeros(1, dtype=torch.long)
     seen = [0, 1, 1, 0, 0, 0, 1]
     for b in seen:
         count(counts, s, one_hot(torch.tensor([b]), 2).double(), forget=1.0)
@@ -61,7 +62,7 @@ def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior(
 
 def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
     seen = torch.randint(0, 3, (40,), generator=generator(0))
-    counts = torch.ones(1, 1, 3, dtype=torch.float64)
+    counts = torch.ones(1, 1, 3, dtype=F64)
     forget = 0.8
     for b in seen:
         count(counts, torch.tensor([0]), one_hot(b[None], 3).double(), forget)
@@ -69,11 +70,11 @@ def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
     expected = forget**40 + (forget ** ages.double()) @ one_hot(seen, 3).double()
     assert_near(counts[0, 0], expected)
     # "just the last 1/(1 − λ) opponent actions"
-    assert float(counts.sum()) == pytest.approx(1 / (1 - forget), rel=1e-3)
+    assert counts.sum() == pytest.approx(1 / (1 - forget), rel=1e-3)
 
 
 def test_only_the_visited_state_forgets():
-    counts = torch.ones(1, 2, 2, dtype=torch.float64)
+    counts = torch.ones(1, 2, 2, dtype=F64)
     count(counts, torch.tensor([1]), one_hot(torch.tensor([0]), 2).double(), forget=0.5)
     assert counts.tolist() == [[[1.0, 1.0], [1.5, 0.5]]]
 
@@ -87,7 +88,7 @@ def test_a_stationary_opponent_is_best_responded():
     mean, se = mean_and_se(game.score(posterior, None)["reward"])
     best = 0.95 * (0.8 * 50 - 0.2 * 50) + 0.05 * (0.2 * 50 - 0.8 * 50)
     assert abs(mean - best) < 4 * se
-    assert bool((posterior.values.argmax(1) == 0).all())
+    assert (posterior.values.argmax(1) == 0).all()
     assert abs(float(posterior.forecast[:, 0].mean()) - 0.8) < 4 * (0.16 / 1500 / 40) ** 0.5
 
 
@@ -95,8 +96,8 @@ def test_without_future_the_table_learns_the_payoffs():
     game = three_states(replicates=4, episodes=400)
     state, _ = play(game, component("inference", "fpq_learning", alpha=1.0, gamma=0.0, epsilon=1.0))
     visited = state.mind.q.values != 0
-    assert bool(visited.any())
-    torch.testing.assert_close(
+    assert visited.any()
+    assert_close(
         state.mind.q.values[visited], game.environment.reward_a.expand(4, -1, -1, -1)[visited]
     )
 
@@ -112,9 +113,9 @@ def test_a_prior_of_each_action_is_the_first_forecast(belief):
     agent = component("inference", "fpq_learning", prior=[6.0, 3.0, 1.0], belief=belief)
     state, _ = play(three_states(2, 0), agent)
     p = agent.forecast_opponent(state.mind, state.standing.s, 0)
-    torch.testing.assert_close(p, p.new_tensor([[0.6, 0.3, 0.1]]).expand(2, -1))
+    assert_close(p, p.new_tensor([[0.6, 0.3, 0.1]]).expand(2, -1))
     if belief == "by_state":
         counts = state.mind.counts
         count(counts, state.standing.s, one_hot(torch.tensor([2, 2]), 3).to(counts), 1.0)
         found = agent.forecast_opponent(state.mind, state.standing.s, 1)
-        torch.testing.assert_close(found, p.new_tensor([[6, 3, 2]]).expand(2, -1) / 11)
+        assert_close(found, p.new_tensor([[6, 3, 2]]).expand(2, -1) / 11)

@@ -1,7 +1,5 @@
 """Mean rewards in friend or foe against the adaptive adversary (Gallego 4.4.1)."""
 
-from __future__ import annotations
-
 from math import inf
 
 import pytest

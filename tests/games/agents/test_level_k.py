@@ -3,8 +3,8 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from literal_games import greedy, literal_moves
 from support.runs.configured import component
+from support.small.literal_games import greedy, literal_moves
 from support.small.small_games import assert_near, play, three_states
 
 

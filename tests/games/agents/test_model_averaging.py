@@ -85,7 +85,7 @@ def test_predictions_are_draws_from_each_model():
     ):
         p = thinker.forecast_opponent(held, s, 2)
         shares = torch.nn.functional.one_hot(found[:, i], 3).double() - p
-        assert bool((shares.mean(0).abs() < 4 * shares.std(0) / 2000**0.5 + 1e-9).all())
+        assert (shares.mean(0).abs() < 4 * shares.std(0) / 2000**0.5 + 1e-9).all()
 
 
 def test_values_are_averages_over_types():

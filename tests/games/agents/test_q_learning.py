@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from literal_games import greedy, literal_moves
 from pydantic import ValidationError
 from support.runs.configured import component
+from support.small.literal_games import greedy, literal_moves
 from support.small.small_games import assert_near, friend_or_foe, play, three_states
+from torch.testing import assert_close
 
 
 def test_update_is_equation_4_1():
@@ -26,7 +27,7 @@ def test_without_future_and_with_rate_one_the_table_holds_the_last_reward():
     state, posterior = play(game, component("inference", "q_learning", alpha=1.0, gamma=0.0))
     held = state.mind.q.values[:, 0, :, 0]
     assert set(held.flatten().tolist()) <= {50.0, -50.0}
-    assert bool((held == posterior.rewards[:, -1:]).any(1).all())
+    assert (held == posterior.rewards[:, -1:]).any(1).all()
 
 
 def test_replicates_are_independent_and_seeded():
@@ -40,8 +41,8 @@ def test_scores_are_the_tail_mean_and_the_total():
     game = friend_or_foe(replicates=2, episodes=50)
     _, posterior = play(game, component("inference", "q_learning"))
     scores = game.score(posterior, None)
-    torch.testing.assert_close(scores["reward"], posterior.rewards[:, -10:].mean(1))
-    torch.testing.assert_close(scores["total_reward"], posterior.rewards.sum(1))
+    assert_close(scores["reward"], posterior.rewards[:, -10:].mean(1))
+    assert_close(scores["total_reward"], posterior.rewards.sum(1))
     alone = friend_or_foe(replicates=1, episodes=50)
     _, posterior = play(alone, component("inference", "q_learning"))
     assert isinstance(alone.score(posterior, None)["reward"], float)

@@ -1,13 +1,11 @@
 """WoLF policy hill-climbing, one number at a time, and where it goes in matching pennies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from literal_games import literal_moves
 from pydantic import ValidationError
 from support.runs.configured import component
+from support.small.literal_games import literal_moves
 from support.small.small_games import assert_near, game_of, matrix_game, play, three_states
 
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
@@ -51,9 +49,9 @@ def self_play(episodes, **changes):
 
 def test_in_matching_pennies_both_average_a_half():
     for mind in self_play(800, delta_win=0.005, delta_lose=0.02):
-        assert float((mind.average[:, 0, 0] - 0.5).abs().mean()) < 0.06
+        assert (mind.average[:, 0, 0] - 0.5).abs().mean() < 0.06
         torch.testing.assert_close(mind.average.sum(-1), torch.ones(30, 1).double())
-        assert bool((mind.pi >= 0).all())
+        assert (mind.pi >= 0).all()
 
 
 @pytest.mark.slow

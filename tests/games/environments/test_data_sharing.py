@@ -2,15 +2,14 @@
 incentives (Gallego 4.B and 4.C), where a citizen turns from cooperation against one who forgives,
 and what welfare is made of."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.small.small_games import game_of, play
+from torch.testing import assert_close
 
 from components.games.equilibria.matrix_games import equilibria
 
@@ -29,7 +28,7 @@ def taxed(rate, players=2, **keys):
     actions = torch.cartesian_prod(*[torch.arange(2)] * players)
     a, b = actions[:, 0], actions[:, 1:]
     outcome = environment.step(torch.zeros_like(a), a, b, torch.Generator())
-    rates = torch.full((len(a),), rate, dtype=torch.float64)
+    rates = torch.full((len(a),), rate, dtype=F64)
     outcome = environment.after_tax(outcome, a, b, rates)
     rewards = torch.cat([outcome.r_a.unsqueeze(1), outcome.r_b], 1)
     return rewards.view(*[2] * players, players).numpy()
@@ -115,7 +114,7 @@ def advantage_of_cooperation(gamma, forgives):
     her_last = torch.tensor([C, C, D, D, C])  # in CC, CD, DC, DD, and at the start
     cooperates = forgives + (1 - forgives) * (her_last == C).double()
     p = torch.stack([cooperates, 1 - cooperates], -1)  # p(b|s) [S, B]
-    v = torch.zeros(5, dtype=torch.float64)
+    v = torch.zeros(5, dtype=F64)
     for _ in range(600):
         q = torch.einsum("sab,sb->sa", environment.reward_a + gamma * v[environment.transition], p)
         v = q.amax(-1)
@@ -155,11 +154,11 @@ def test_welfare_is_made_of_cooperation_alone(incentive):
     game.attacker = component("attacker", "together", members=members)
     _, posterior = play(game, component("inference", "q_learning", epsilon=0.5))
     c, d = posterior.firsts
-    torch.testing.assert_close(posterior.beside[-1], 1 + 2 * (c + d))
+    assert_close(posterior.beside[-1], 1 + 2 * (c + d))
     both = ((c + d) == 2).double()
     both[:, 40:] = 0
     mean = (posterior.rewards + posterior.beside[0]) / 2
-    torch.testing.assert_close(mean - posterior.beside[-1], incentive * both)
+    assert_close(mean - posterior.beside[-1], incentive * both)
 
 
 PAIR = np.array([[5.0, 0.0], [6.0, 1.0]])
@@ -202,6 +201,6 @@ def test_three_players_learn_under_a_regulator():
     assert posterior.beside.shape == (3, 6, 30)
     total = posterior.rewards + posterior.beside[:2].sum(0)
     given = 3.0 * (posterior.firsts.sum(0) == 3)
-    torch.testing.assert_close(total - given, 3 * posterior.beside[-1])
+    assert_close(total - given, 3 * posterior.beside[-1])
     pairs = posterior.firsts.sum(0)  # SU = 1 + 4 c/3 of c that cooperate
-    torch.testing.assert_close(posterior.beside[-1], 1 + 4 * pairs / 3)
+    assert_close(posterior.beside[-1], 1 + 4 * pairs / 3)

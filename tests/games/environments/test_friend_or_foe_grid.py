@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, generator, load
 from support.small.small_games import Stationary, play
 from torch.nn.functional import one_hot
 
@@ -120,7 +120,7 @@ def test_replicates_that_have_arrived_are_left_alone():
     standing = game.opening(rng)
 
     def choose(s):
-        p = torch.zeros(2, 4, dtype=torch.float64)
+        p = torch.zeros(2, 4, dtype=F64)
         p[0, 0 if len(seen) < 3 else 3] = 1
         p[1, 2 if len(seen) < 6 else 0 if len(seen) < 9 else 1] = 1
         return p
@@ -136,7 +136,7 @@ def test_replicates_that_have_arrived_are_left_alone():
     assert all(move.live is None for move in seen[:1])
     assert [move.live.tolist() for move in seen[1:4]] == [[True, True]] * 3
     assert [move.live.tolist() for move in seen[4:]] == [[False, True]] * 6
-    assert torch.equal(seen[5].rate(0.3), torch.tensor([0.0, 0.3], dtype=torch.float64))
+    assert torch.equal(seen[5].rate(0.3), torch.tensor([0.0, 0.3], dtype=F64))
     assert abs(float(total[0])) in (46.0, 54.0)
     assert all(torch.equal(memory[0], memories[3][0]) for memory in memories[3:])
     assert not torch.equal(memories[9][1], memories[8][1])
@@ -145,8 +145,8 @@ def test_replicates_that_have_arrived_are_left_alone():
 def values(environment, p: float, gamma: float, through_ends: bool = False) -> torch.Tensor:
     """Q(s, a, b) = r(s, a, b) + γ max_a' Σ_b' p(b') Q(s', a', b'), nothing to come at a target, by
     value iteration."""
-    q = torch.zeros(12, 4, 2, dtype=torch.float64)
-    forecast = torch.tensor([p, 1 - p], dtype=torch.float64)
+    q = torch.zeros(12, 4, 2, dtype=F64)
+    forecast = torch.tensor([p, 1 - p], dtype=F64)
     for _ in range(500):
         value = (q * forecast).sum(-1).amax(-1)  # [S]
         if not through_ends:
@@ -174,7 +174,7 @@ def test_level_k_is_value_iteration_against_a_fixed_known_policy(episodes, horiz
     walked, exact = ~game.environment.ends, values(game.environment, 0.5, 0.5)
     torch.testing.assert_close(state.mind.q[-1].values[0, walked], exact[walked], atol=1e-4, rtol=0)
     assert (exact - values(game.environment, 0.5, 0.5, through_ends=True))[walked].abs().max() > 0.3
-    assert torch.equal(posterior.forecast, torch.full((1, 2), 0.5, dtype=torch.float64))
+    assert torch.equal(posterior.forecast, torch.full((1, 2), 0.5, dtype=F64))
 
 
 def test_bootstrapping_through_the_end_is_caught(monkeypatch):

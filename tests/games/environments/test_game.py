@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.small.small_games import (
     METHODS,
     Stationary,
@@ -64,7 +64,7 @@ def test_exploration_decays_by_the_episode():
     _, posterior = play(game, component("inference", "q_learning", epsilon=decay, alpha=0.5))
     random, sure = posterior.rewards[:, :20], posterior.rewards[:, 25:]
     assert abs(float(random.mean())) < 4 * 50 / (2000 * 20) ** 0.5
-    assert bool((sure == 50).all())
+    assert (sure == 50).all()
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,6 @@ def test_the_agent_draws_one_uniform_a_move_from_the_noise():
     inference = component("inference", "q_learning")
     state = inference.init(component("model", "q_table").build(game, rng), game, rng)
     stepped(inference, game, rng, state, 0, 6)
-    after = torch.rand(1, generator=rng.noise, dtype=torch.float64)
-    fresh = torch.rand(13, generator=Streams(0).noise, dtype=torch.float64)
+    after = torch.rand(1, generator=rng.noise, dtype=F64)
+    fresh = torch.rand(13, generator=Streams(0).noise, dtype=F64)
     assert torch.equal(after, fresh[12:])

@@ -1,8 +1,6 @@
 """A user's parallel environment as a game: what it plays, from where it goes on, what is
 refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

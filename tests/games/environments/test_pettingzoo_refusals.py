@@ -1,7 +1,5 @@
 """Environments of users that are refused, each in one line that names the place."""
 
-from __future__ import annotations
-
 import re
 import sys
 
@@ -124,7 +122,7 @@ def test_a_bad_return_value_names_the_users_code(odd):
 
 
 def test_without_the_package(monkeypatch):
-    monkeypatch.setattr("components.games.parallel.pettingzoo.find_spec", lambda name: None)
+    monkeypatch.setattr("components.games.environments.pettingzoo.find_spec", lambda name: None)
     with pytest.raises(
         ConfigMismatchError, match="PettingZoo is not installed; pip install pettingzoo gymnasium"
     ):

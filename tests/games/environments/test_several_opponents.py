@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from literal_games import greedy, invert
-from support.runs.configured import component
+from support.runs.configured import F64, component, generator
+from support.small.literal_games import greedy, invert
 from support.small.small_games import METHODS, Stationary, assert_near, friend_or_foe, play
 from torch import Tensor
 
@@ -21,14 +21,14 @@ from runner.execution.rng import Streams
 
 def against_two(replicates: int, episodes: int, attacker: Opponent) -> Game:
     """Two states, two actions of hers, three and two of theirs; the reward of each is his own."""
-    g = torch.Generator().manual_seed(5)
+    g = generator(5)
     shape = (2, 2, 6)
     environment = TableEnvironment(
-        reward_a=torch.randn(shape, generator=g, dtype=torch.float64),
-        reward_b=torch.randn(*shape, 2, generator=g, dtype=torch.float64),
+        reward_a=torch.randn(shape, generator=g, dtype=F64),
+        reward_b=torch.randn(*shape, 2, generator=g, dtype=F64),
         transition=torch.randint(0, 2, shape, generator=g),
         n_threats=(3, 2),
-        touches=torch.zeros(2, 2, 1, dtype=torch.float64),
+        touches=torch.zeros(2, 2, 1, dtype=F64),
     )
     return Game(
         "against-two", environment, episodes, 0.2, 10, replicates=replicates, attacker=attacker
@@ -53,9 +53,7 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
     game = against_two(3, 40, PAIR)
     state, posterior = play(game, component("inference", "fpq_learning", forget=0.9))
     rng = Streams(0)
-    uniforms = [
-        torch.rand(3, 1, generator=rng.noise, dtype=torch.float64)[:, 0].tolist() for _ in range(40)
-    ]
+    uniforms = [torch.rand(3, 1, generator=rng.noise, dtype=F64)[:, 0].tolist() for _ in range(40)]
     threats = [
         [player.act(torch.zeros(3), None, rng).tolist() for player in PAIR.assign_seats(2)]
         for _ in range(40)

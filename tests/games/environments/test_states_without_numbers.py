@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.small.small_games import METHODS, play
 from torch import Tensor
 
@@ -26,7 +26,7 @@ class Line:
     n_threats: tuple[int, ...] = (2,)
     horizon: int = 6
     continuing: bool = False
-    dtype: torch.dtype = torch.float64
+    dtype: torch.dtype = F64
 
     @property
     def device(self) -> torch.device:
@@ -53,7 +53,7 @@ class Linear:
 
     def __init__(self, environment: Environment, replicates: int, own: int, other: int):
         self.environment, self.replicates, self.other = environment, replicates, other
-        self.w = torch.zeros(replicates, 3, own * other, dtype=torch.float64)
+        self.w = torch.zeros(replicates, 3, own * other, dtype=F64)
 
     def fresh(self, own: int, other: int) -> Linear:
         return Linear(self.environment, self.replicates, own, other)
@@ -95,8 +95,8 @@ def test_states_without_numbers_and_an_approximator_of_ones_own(name, keys):
     earned = posterior.rewards[:, -20:].mean()
     aimless = component("inference", name, alpha=0.02, epsilon=1.0, **keys)
     assert earned > play(line(episodes=60), aimless, model=model)[1].rewards.mean() + 1
-    here = posterior.values_at(torch.tensor([[2.0]], dtype=torch.float64).expand(30, 1))
-    assert float((here[:, 0] > here[:, 1]).double().mean()) > 0.8  # back towards the middle
+    here = posterior.values_at(torch.tensor([[2.0]], dtype=F64).expand(30, 1))
+    assert (here[:, 0] > here[:, 1]).double().mean() > 0.8  # back towards the middle
     assert game.describe()["states"] == "not numbered"
 
 

@@ -1,13 +1,11 @@
 """Friends and foes: minimax-Q and joint Q-learning at the ends, both at once in between,
 literally."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from literal_games import literal_moves
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, draw_normal
+from support.small.literal_games import literal_moves
 from support.small.small_games import assert_near, play, programme, seat_of, seated, three_states
 
 from components.errors import ConfigMismatchError
@@ -51,7 +49,7 @@ def two_opponents(reward, episodes=1, replicates=2):
         reward_b=reward.view(1, 2, 6, 1).expand(1, 2, 6, 2).contiguous(),
         transition=torch.zeros(1, 2, 6, dtype=torch.long),
         n_threats=(2, 3),
-        touches=torch.zeros(1, 2, 1, dtype=torch.float64),
+        touches=torch.zeros(1, 2, 1, dtype=F64),
     )
     both = component("attacker", "together", members=[seated("random"), seated("random")])
     return Game("two-opponents", tables, episodes, 0.2, 10, replicates=replicates, attacker=both)
@@ -60,7 +58,7 @@ def two_opponents(reward, episodes=1, replicates=2):
 @pytest.mark.parametrize("sides", [["friend", "foe"], ["foe", "friend"]])
 def test_a_friend_and_a_foe(sides):
     """V = max over mixtures of (a, f) of the least over o; she plays her share of the mixture."""
-    reward = torch.randn(2, 2, 3, generator=generator(5), dtype=torch.float64)
+    reward = draw_normal(2, 2, 3, seed=5)
     method = component(
         "inference", "friend_or_foe_q", opponents=sides, alpha=1.0, gamma=0.5, epsilon=1.0
     )

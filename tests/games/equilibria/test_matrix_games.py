@@ -1,12 +1,10 @@
 """Values against linear programmes and known games; equilibria of 10⁴ random games, from which no
 one gains by turning away."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import draw_normal, generator
 from support.small.small_games import assert_near, programme
 
 from components.games.equilibria.bimatrix import equilibrium, mixtures, sizes
@@ -36,7 +34,7 @@ def test_it_is_the_linear_programme(shape, games):
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (4, 3)])
 def test_a_mixture_that_makes_the_opponent_indifferent_holds_the_value(shape):
     """Shapley and Snow (1950): one of the square parts of the matrix holds it."""
-    payoff = torch.randn(100, *shape, generator=generator(2), dtype=torch.float64)
+    payoff = draw_normal(100, *shape, seed=2)
     x = mixtures(payoff)
     assert x.shape[1] == len(sizes(*shape))
     assert_near(x.sum(-1), np.ones(x.shape[:2]))
@@ -104,7 +102,7 @@ def check_equilibria(found, r_a, r_b):
 @pytest.mark.parametrize("selection", PAYS)
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4)])
 def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
-    r_a, r_b = torch.randn(2, 100, *shape, generator=generator(4), dtype=torch.float64)
+    r_a, r_b = draw_normal(2, 100, *shape, seed=4)
     found = equilibrium(r_a, r_b, selection)
     check_equilibria(found, r_a, r_b)
     for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):

@@ -1,13 +1,11 @@
 """Minimax-Q literally, by a linear programme each move; values of matrix games and of Markov
 games."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from literal_games import literal_moves, safest
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, draw_normal, generator
+from support.small.literal_games import literal_moves, safest
 from support.small.small_games import (
     assert_near,
     game_of,
@@ -24,7 +22,7 @@ from components.games.equilibria.solved import StageGameSolutions
 
 PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
 ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
-RANDOM = torch.randn(3, 3, generator=generator(8), dtype=torch.float64).tolist()
+RANDOM = draw_normal(3, 3, seed=8).tolist()
 
 
 def test_update_is_littmans():
@@ -48,14 +46,14 @@ def test_it_finds_the_value_and_the_safest_mixture(payoff):
     state, posterior = play(matrix_game(payoff, replicates=2, episodes=300), method)
     value, x = programme(payoff)
     for r in range(2):
-        exact = torch.tensor(payoff, dtype=torch.float64) + 0.5 * value / 0.5
+        exact = torch.tensor(payoff, dtype=F64) + 0.5 * value / 0.5
         torch.testing.assert_close(state.mind.q.values[r, 0], exact, atol=1e-4, rtol=0)
         assert method.mixture(state.mind, state.standing.s)[r].tolist() == pytest.approx(
             x.tolist(), abs=1e-3
         )
         # ψ is what her actions are worth against the mixture that holds her down: V where she plays
         # them, less elsewhere.
-        assert float(posterior.values[r].max()) == pytest.approx(value / 0.5, abs=1e-3)
+        assert posterior.values[r].max() == pytest.approx(value / 0.5, abs=1e-3)
 
 
 def test_the_worst_that_can_happen_to_her_is_near_the_value():
@@ -65,8 +63,8 @@ def test_the_worst_that_can_happen_to_her_is_near_the_value():
         game = matrix_game(ROCK, replicates=20, episodes=400, opponent="q_learning")
         _, posterior = play(game, component("inference", name, epsilon=0.1))
         lost[name] = game.score(posterior, None)["exploitability"]
-    assert float(lost["minimax_q"].mean()) < 0.1
-    assert float(lost["q_learning"].min()) > 0.8
+    assert lost["minimax_q"].mean() < 0.1
+    assert lost["q_learning"].min() > 0.8
 
 
 def shapley(game, gamma):
@@ -80,13 +78,13 @@ def shapley(game, gamma):
 
 def test_values_of_a_markov_game_are_shapleys():
     g = generator(1)
-    reward = torch.randn(2, 2, 2, generator=g, dtype=torch.float64)
+    reward = torch.randn(2, 2, 2, generator=g, dtype=F64)
     tables = TableEnvironment(
         reward_a=reward,
         reward_b=-reward.unsqueeze(-1),
         transition=torch.tensor([[[0, 1], [1, 0]], [[1, 0], [0, 0]]]),
         n_threats=(2,),
-        touches=torch.zeros(2, 2, 1, dtype=torch.float64),
+        touches=torch.zeros(2, 2, 1, dtype=F64),
     )
     game = Game("two-states", tables, 500, 0.2, 10, replicates=2, attacker=seated("random"))
     method = component("inference", "minimax_q", alpha=1.0, gamma=0.6, epsilon=1.0)

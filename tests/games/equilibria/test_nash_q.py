@@ -1,12 +1,10 @@
 """Nash-Q literally, by enumeration of equilibria each move; what it comes to in self-play."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from literal_games import literal_moves
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, draw_normal
+from support.small.literal_games import literal_moves
 from support.small.small_games import (
     assert_near,
     game_of,
@@ -15,6 +13,7 @@ from support.small.small_games import (
     programme,
     three_states,
 )
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.games.equilibria.matrix_games import equilibria
@@ -28,7 +27,7 @@ def test_update_is_hu_and_wellmans():
     """The games that are met are not degenerate: values begin at random."""
     game = three_states(replicates=2, episodes=40)
     method = component("inference", "nash_q", selection="best")
-    begin = torch.randn(2, 3, 2, 3, generator=generator(6), dtype=torch.float64)
+    begin = draw_normal(2, 3, 2, 3, seed=6)
 
     class Begun(type(method)):
         def sit(self, values, seat, rng):
@@ -78,13 +77,13 @@ def test_in_self_play_both_reach_an_equilibrium(payoffs, selection, ends):
     state, _ = play(game, method)
     his = state.standing.adversary.mind
     # each keeps what the other keeps
-    torch.testing.assert_close(state.mind.hers.values, his.his.values)
-    torch.testing.assert_close(state.mind.his.values, his.hers.values)
+    assert_close(state.mind.hers.values, his.his.values)
+    assert_close(state.mind.his.values, his.hers.values)
     for mind in (state.mind, his):
         assert method.mixture(mind, state.standing.s).tolist() == [[1.0 - ends, float(ends)]] * 5
-    hers = torch.tensor(payoffs[0], dtype=torch.float64)
+    hers = torch.tensor(payoffs[0], dtype=F64)
     exact = hers + 0.5 * hers[ends, ends] / 0.5
-    torch.testing.assert_close(state.mind.hers.values[0, 0], exact, atol=1e-2, rtol=0)
+    assert_close(state.mind.hers.values[0, 0], exact, atol=1e-2, rtol=0)
 
 
 def test_of_zero_sum_games_it_finds_the_value():
@@ -92,9 +91,9 @@ def test_of_zero_sum_games_it_finds_the_value():
     method = component("inference", "nash_q", alpha=1.0, gamma=0.5, epsilon=1.0)
     state, _ = play(matrix_game(payoff, replicates=2, episodes=300), method)
     value, x = programme(payoff)
-    found = torch.tensor(payoff, dtype=torch.float64) + 0.5 * value / 0.5
-    torch.testing.assert_close(state.mind.hers.values[0, 0], found, atol=1e-3, rtol=0)
-    torch.testing.assert_close(state.mind.his.values[0, 0], -found.T, atol=1e-3, rtol=0)
+    found = torch.tensor(payoff, dtype=F64) + 0.5 * value / 0.5
+    assert_close(state.mind.hers.values[0, 0], found, atol=1e-3, rtol=0)
+    assert_close(state.mind.his.values[0, 0], -found.T, atol=1e-3, rtol=0)
     assert method.mixture(state.mind, state.standing.s)[0].tolist() == pytest.approx(
         x.tolist(), abs=1e-2
     )

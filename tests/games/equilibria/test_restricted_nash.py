@@ -1,15 +1,14 @@
 """Restricted Nash responses literally, at both ends of trust, and on the frontier by a linear
 programme."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from literal_games import literal_moves, safest
 from scipy.optimize import linprog
 from support.runs.configured import component
+from support.small.literal_games import literal_moves, safest
 from support.small.small_games import assert_near, matrix_game, play, programme, three_states
+from torch.testing import assert_close
 
 from components.games.equilibria.bimatrix import mixtures
 from components.games.equilibria.matrix_games import maximin
@@ -54,16 +53,16 @@ def test_full_trust_is_the_forecasters_own_response(forecaster):
     theirs, exact = play(three_states(3, 40), component("inference", forecaster))
     q = theirs.mind.q[-1] if forecaster == "level_k" else theirs.mind.q
     assert torch.equal(posterior.rewards, exact.rewards)
-    torch.testing.assert_close(mine.mind.q.values, q.values)
-    torch.testing.assert_close(posterior.values, exact.values)
-    torch.testing.assert_close(posterior.forecast, exact.forecast)
+    assert_close(mine.mind.q.values, q.values)
+    assert_close(posterior.values, exact.values)
+    assert_close(posterior.forecast, exact.forecast)
 
 
 def test_no_trust_is_minimax_q():
     mine, posterior = play(three_states(3, 40), agent(0.0, "level_k"))
     theirs, exact = play(three_states(3, 40), component("inference", "minimax_q"))
     assert torch.equal(posterior.rewards, exact.rewards)
-    torch.testing.assert_close(mine.mind.q.values, theirs.mind.q.values)
+    assert_close(mine.mind.q.values, theirs.mind.q.values)
 
 
 def best_within(r, y, least):

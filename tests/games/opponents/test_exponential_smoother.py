@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator
 from support.small.small_games import assert_near, move_of, seat_of
 from torch.nn.functional import one_hot
 
@@ -32,22 +32,22 @@ def test_update_is_the_printed_one():
 
 
 def test_the_reward_goes_where_she_is_least_expected():
-    state = torch.tensor([[0.6, 0.1, 0.3], [0.2, 0.7, 0.1]], dtype=torch.float64)
+    state = torch.tensor([[0.6, 0.1, 0.3], [0.2, 0.7, 0.1]], dtype=F64)
     for seed in range(5):
         assert smoother().act(state, None, Streams(seed)).tolist() == [1, 2]
 
 
 def test_ties_are_broken_evenly():
     n = 20_000
-    state = torch.tensor([0.4, 0.3, 0.3], dtype=torch.float64).expand(n, 3)
+    state = torch.tensor([0.4, 0.3, 0.3], dtype=F64).expand(n, 3)
     b = smoother().act(state, None, Streams(0))
-    assert not bool((b == 0).any())
+    assert not (b == 0).any()
     share = float((b == 1).double().mean())
     assert abs(share - 0.5) < 4 * (0.25 / n) ** 0.5
 
 
 def test_the_first_of_equal_estimates_is_taken_on_request():
-    state = torch.tensor([[0.4, 0.3, 0.3], [0.2, 0.5, 0.2]], dtype=torch.float64)
+    state = torch.tensor([[0.4, 0.3, 0.3], [0.2, 0.5, 0.2]], dtype=F64)
     for seed in range(5):
         assert smoother(ties="first").act(state, None, Streams(seed)).tolist() == [1, 0]
 

@@ -1,12 +1,10 @@
 """The third party: what he taxes, and that he climbs the welfare of those whom he taxes."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.small.small_games import game_of, move_of, seat_of
 
 from components.contracts.games import Turn
@@ -56,7 +54,7 @@ def test_rates_are_what_the_policies_say():
         player = regulator(policy=policy)
         assert torch.equal(
             player.act(player.reset(seat(), rng), TURN, rng),
-            torch.full((R,), rate, dtype=torch.float64),
+            torch.full((R,), rate, dtype=F64),
         )
     player = regulator(policy="discrete")
     found = player.act(player.reset(seat(), rng), TURN, rng)
@@ -64,8 +62,8 @@ def test_rates_are_what_the_policies_say():
     assert shares == pytest.approx([0.25] * 4, abs=0.03)
     player = regulator(policy="gaussian", start=0.4, sd=0.05)
     d = drawn(player.act(player.reset(seat(), rng), TURN, rng))
-    assert float(d.mean()) == pytest.approx(0.4, abs=4 * 0.05 / math.sqrt(R))
-    assert float(d.std()) == pytest.approx(0.05, rel=0.05)
+    assert d.mean() == pytest.approx(0.4, abs=4 * 0.05 / math.sqrt(R))
+    assert d.std() == pytest.approx(0.05, rel=0.05)
 
 
 @pytest.mark.parametrize("baseline", [True, False])
@@ -83,7 +81,7 @@ def learnt(credit, every=6, slope=0.01):
 
     def welfare(rates):  # consequences of this turn's rate come later
         total = sum(drawn(rate) - 0.2 for rate in rates[:-1])
-        return slope * (torch.zeros(R, dtype=torch.float64) + total)
+        return slope * (torch.zeros(R, dtype=F64) + total)
 
     keys = {"policy": "gaussian", "sd": 0.3, "start": 0.2, "lr": 1e-6, "baseline": True}
     _, thetas = regulated(4 * every, welfare, 4, every=every, credit=credit, **keys)
@@ -105,7 +103,7 @@ def test_by_its_turn_a_rate_that_is_learnt_from_is_credited_with_nothing():
 
 def test_a_draw_is_kept_where_it_is_credited_with_the_change():
     keys = {"policy": "discrete", "every": 5, "credit": "change"}
-    rates, _ = regulated(15, lambda rates: torch.zeros(R, dtype=torch.float64), 5, **keys)
+    rates, _ = regulated(15, lambda rates: torch.zeros(R, dtype=F64), 5, **keys)
     kept = rates.view(3, 5, R)
     assert torch.equal(kept, kept[:, :1].expand_as(kept))
     assert (kept[0, 0] != kept[1, 0]).any()

@@ -1,8 +1,6 @@
 """Control variates of the reparameterisation gradient: equations as printed, their mean, and what
 they leave of the noise."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 
@@ -53,7 +51,7 @@ def test_radial_functions_have_mean_zero():
     """φ_j(ε) − E φ_j after the powers, by quadrature and as written."""
     at, weights = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(60))
     values = controlled.basis(at.unsqueeze(1), 1, 5)
-    assert float((weights @ values).abs().max()) < 1e-12
+    assert (weights @ values).abs().max() < 1e-12
     for j, mu in enumerate((-2, -1, 0, 1, 2)):
         gap = values[:, 1 + j] - (-0.5 * (at - mu) ** 2).exp()
         assert_close(gap, torch.full_like(gap, -math.exp(-mu * mu / 4) / 2**0.5))
@@ -147,8 +145,8 @@ def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
         slopes.append(torch.stack(found))
     plain, centred = slopes
     gap = plain - centred
-    assert float((gap.mean(0) / (gap.std(0) / 600**0.5 + 1e-9)).abs().max()) < 4
-    assert float(centred.var(0).sum()) < 0.8 * float(plain.var(0).sum())
+    assert (gap.mean(0) / (gap.std(0) / 600**0.5 + 1e-9)).abs().max() < 4
+    assert centred.var(0).sum() < 0.8 * float(plain.var(0).sum())
 
 
 def test_centred_coefficients_are_learnt_of_what_is_left():

@@ -118,7 +118,7 @@ def test_order_two_removes_what_is_quadratic():
     module, batch = Location(), rows()
     estimator = gradient("amortised_cv", order=2, widths=[], objective="partial_gradients", lr=0.01)
     draws = trained(estimator, module, batch, 2500)[2]
-    assert float((draws[-400:].var(0) / draws[:50].var(0)).max()) < 0.05
+    assert (draws[-400:].var(0) / draws[:50].var(0)).max() < 0.05
 
 
 def test_the_moving_average_finds_the_best_coefficient():
@@ -154,8 +154,8 @@ def test_moments_row_by_row_have_the_same_mean_and_vary_less():
         found["sum"].append(by_sum.moments(replace(told, rows=None), mean))
     one, other = (torch.stack(values) for values in found.values())
     error = ((one.var(0) + other.var(0)) / len(one)).sqrt()
-    assert float(((one.mean(0) - other.mean(0)) / error).abs().max()) < 4.5
-    assert float(one.var(0).sum()) < 0.5 * float(other.var(0).sum())
+    assert ((one.mean(0) - other.mean(0)) / error).abs().max() < 4.5
+    assert one.var(0).sum() < 0.5 * float(other.var(0).sum())
 
 
 @pytest.mark.slow

@@ -162,7 +162,7 @@ def test_the_joint_estimate_is_the_one_printed():
     state = estimator.init(q, rng)
     for rows in ((0, 3), (5, 1)):
         _, _, state = estimator.estimate(q, some(problem, rows), rng, state)
-    assert not bool(state.used.known.any())  # the pass goes on
+    assert not state.used.known.any()  # the pass goes on
     state.used = copy.deepcopy(state.filled)
     state.h, state.H = state.filled.h.sum(0), state.filled.H.sum(0)
     then = q.mean.detach().clone()

@@ -110,4 +110,4 @@ def test_what_rows_share_is_counted_once():
         assert set(terms) == {"elbo", "kl"}
         found.append(torch.stack(gradients))
     draws = torch.stack(found)
-    assert float(((draws.mean(0) - exact) / (draws.std(0) / DRAWS**0.5)).abs().max()) < 4
+    assert ((draws.mean(0) - exact) / (draws.std(0) / DRAWS**0.5)).abs().max() < 4

@@ -3,7 +3,7 @@ goes on as it would have."""
 
 import pytest
 import torch
-from support.runs.configured import component, defaults
+from support.runs.configured import F64, component, defaults
 from support.small.small_problems import resumed, tensors, train
 from support.small.unlabelled_problems import real_rows
 from support.targets.bernoulli_by_hand import SmallBernoulli, exact_gradient, flat, log_ratio, rows
@@ -54,7 +54,7 @@ def test_nvil_learns_what_each_row_is_worth():
     worth = -(log_q.exp() * f).sum(0)  # ELBO_b [B]
     with torch.no_grad():
         learnt = state.network(batch.x)[:, 0] + state.mean
-    assert float((learnt - worth).square().mean()) < 0.1 * float(worth.var())
+    assert (learnt - worth).square().mean() < 0.1 * float(worth.var())
     assert float(terms["baseline_mse"]) == pytest.approx(
         float((log_q.exp() * (-f - worth).square()).sum(0).mean()), rel=0.3
     )
@@ -71,11 +71,11 @@ def test_nvil_scales_the_guide_and_not_the_model():
         gradients, _, _ = estimator.estimate(module, batch, rng, state)
         found.append(flat(gradients))
     factor = torch.cat([
-        torch.full((p.numel(),), 1 / 3 if name in module.guide else 1.0, dtype=torch.float64)
+        torch.full((p.numel(),), 1 / 3 if name in module.guide else 1.0, dtype=F64)
         for name, p in module.named_parameters()
     ])  # fmt: skip
     draws, exact = torch.stack(found), exact_gradient(module, batch) * factor
-    assert float(((draws.mean(0) - exact) / (draws.std(0) / 200**0.5)).abs().max()) < 4.2
+    assert ((draws.mean(0) - exact) / (draws.std(0) / 200**0.5)).abs().max() < 4.2
 
 
 def test_a_reference_stands_still_until_it_is_made_anew():
@@ -122,7 +122,7 @@ def test_a_fixed_reference_gives_the_gradient_of_the_log_variance_loss():
     loss = 0.5 * ((r * f.square()).sum(0) - (r * f).sum(0).square()).sum() * batch.scale
     exact = -flat(grad(loss, [p for n, p in module.named_parameters() if n in module.guide]))
     draws = torch.stack(found)
-    assert float(((draws.mean(0) - exact) / (draws.std(0) / 200**0.5)).abs().max()) < 4
+    assert ((draws.mean(0) - exact) / (draws.std(0) / 200**0.5)).abs().max() < 4
 
 
 @pytest.mark.parametrize("name", LEARNING)

@@ -1,12 +1,10 @@
 """D_α and the Gaussians that minimise it: equations 17 to 20, closed-form limits, stationarity."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, double, load
+from support.runs.configured import F64, component, double, load
 from torch.distributions import Normal, kl_divergence
 
 from components.errors import ConfigMismatchError
@@ -20,7 +18,6 @@ from components.maths.divergences.alpha_divergence import (
     starts,
 )
 
-F64 = torch.float64
 W, M, S = (double(v) for v in ([0.8, 0.2], [0.0, 3.0], [0.8, 0.8]))
 ALPHAS = [-1.0, 0.0, 0.3, 0.5, 1.0, 2.0]
 
@@ -145,8 +142,8 @@ def test_infinite_alphas_lie_above_and_below_the_target():
     for alpha, sign in ((math.inf, 1), (-math.inf, -1)):
         one = fit(alpha)
         gap = sign * (math.log(one.mass) + gaussian(TWO_MODES, one.mean, one.sd) - TWO_MODES.log_p)
-        assert float(gap.min()) == pytest.approx(0.0, abs=1e-9)
-        assert bool((gap[inside] >= -1e-9).all())
+        assert gap.min() == pytest.approx(0.0, abs=1e-9)
+        assert (gap[inside] >= -1e-9).all()
         near = fit(sign * 60.0)
         assert near.mass == pytest.approx(one.mass, rel=0.06)
         assert near.mean == pytest.approx(one.mean, abs=0.02)
@@ -189,7 +186,7 @@ def test_a_run_scores_and_draws_the_figures():
     assert scores["q_mean/1"] == pytest.approx(0.6, abs=1e-5)
     assert scores["mass/-inf"] == pytest.approx(0.8, abs=2e-3)
     assert "divergence" not in scores
-    assert float(posterior.flat.std()) == pytest.approx(expected.sd, rel=0.05)
+    assert posterior.flat.std() == pytest.approx(expected.sd, rel=0.05)
     figures = posterior.figures()
     assert [axis.get_title() for axis in figures["nearest_gaussians"].axes] == ["α = −∞", "α = 1"]
     assert len(figures["sizes_by_alpha"].axes) == 3

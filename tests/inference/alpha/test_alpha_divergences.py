@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import generator, normal
+from support.runs.configured import F64, generator, normal
 from support.small.small_problems import classes, component, linear_posterior, real, train
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -15,7 +15,6 @@ from components.errors import ConfigMismatchError
 from components.inference.variational.mean_field_vi import MeanField
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 MLP = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8)
 LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
 PLAIN = {"widths": [4], "dropout": 0.3}

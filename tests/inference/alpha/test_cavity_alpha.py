@@ -1,13 +1,11 @@
 """bb_alpha by draws of the cavity: equations 23 to 26, and the exact objective of a conjugate model."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
+from support.runs.configured import F64, double, generator, normal
 from support.small.small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 from torch.testing import assert_close
@@ -15,7 +13,6 @@ from torch.testing import assert_close
 from components.inference.variational.mean_field_vi import MeanField
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 MLP = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8)
 LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.25)
 CAVITY = {"draws_from": "cavity", "n_predict": 5}

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import composed, generator, normal
+from support.runs.configured import F64, composed, generator, normal
 from support.small.small_problems import component, linear_posterior, real, train
 from torch.testing import assert_close
 
@@ -39,8 +39,8 @@ def test_it_starts_where_training_does_and_has_no_diagonal():
     model = component("model", "mlp", widths=[3])
     inference = full_rank(initial_std=0.02)
     state, _ = train(inference, model, problem, 0)
-    assert 0.05 < float(state.module.mean.detach()[:9].abs().mean()) < 1.0
-    assert float(state.module.mean.detach()[9:12].abs().max()) == 0  # biases
+    assert 0.05 < state.module.mean.detach()[:9].abs().mean() < 1.0
+    assert state.module.mean.detach()[9:12].abs().max() == 0  # biases
     with pytest.raises(ConfigError, match="covariance"):
         full_rank(covariance="diagonal")
 
@@ -63,7 +63,7 @@ class Independent:
 
 def family(P=5, prior=None):
     g = generator(1)
-    std = 0.5 + torch.rand(P, generator=g, dtype=torch.float64) if prior is None else prior
+    std = 0.5 + torch.rand(P, generator=g, dtype=F64) if prior is None else prior
     q = RowScaledGaussian(
         RowwiseLogJoint(Independent(std)),
         normal(g, P),
@@ -79,7 +79,7 @@ def family(P=5, prior=None):
 def test_factor_draws_density_and_divergence_are_of_one_gaussian():
     q, std = family()
     L, s, P = q.scale_tril.detach(), q.log_std.detach().exp(), 5
-    unit = torch.eye(P, dtype=torch.float64)
+    unit = torch.eye(P, dtype=F64)
     # L = diag(s) (I + N/√P), N strictly lower triangular
     assert_close(L, s[:, None] * (unit + q.lower.detach().tril(-1) / P**0.5))
     noise = normal(generator(2), 7, 2, P)
@@ -88,12 +88,12 @@ def test_factor_draws_density_and_divergence_are_of_one_gaussian():
     exact = torch.distributions.MultivariateNormal(q.mean.detach(), scale_tril=L)
     assert_close(q.log_density(theta), exact.log_prob(theta.detach()))
     assert_close(q.entropy, exact.entropy())
-    assert_close(q.kl(), kl_gaussian(q.mean, L, torch.zeros(P, dtype=torch.float64), std.diag()))
+    assert_close(q.kl(), kl_gaussian(q.mean, L, torch.zeros(P, dtype=F64), std.diag()))
 
 
 def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
     P, lr = 400, 0.01
-    q, _ = family(P, torch.ones(P, dtype=torch.float64))
+    q, _ = family(P, torch.ones(P, dtype=F64))
     with torch.no_grad():
         q.lower.zero_()
     optimizer = Adam(q.parameters(), lr)

@@ -1,12 +1,10 @@
 """Probabilistic backpropagation: moments by quadrature, conjugate updates, a regression learnt."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import double, normal
+from support.runs.configured import F64, double, normal
 from support.small.small_problems import component, real
 from torch.testing import assert_close
 
@@ -21,7 +19,6 @@ from components.inference.alpha.assumed_density import (
 from components.inference.alpha.pbp import propagate
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 PLAIN = {"activation": "relu", "widths": [4]}
 
 
@@ -56,7 +53,7 @@ def test_moments_that_pass_through_a_network_are_those_of_draws():
     h = ((W1 @ x.T).transpose(1, 2) + b1[:, None]) / math.sqrt(x.shape[1] + 1)
     f = (h.clamp_min(0) @ W2.transpose(1, 2) + b2[:, None])[..., 0] / math.sqrt(5)
     error = f.std(0) / 20_000**0.5
-    assert bool(((f.mean(0) - mean[:, 0]).abs() < 5 * error).all())
+    assert ((f.mean(0) - mean[:, 0]).abs() < 5 * error).all()
     assert_close(f.var(0), spread[:, 0], rtol=0.06, atol=0)
 
 
@@ -110,8 +107,8 @@ def test_a_regression_is_learnt_with_its_noise():
     predicted = method.posterior(state).predict(problem.test.x, torch.Generator())
     error = (predicted.mean - problem.test.y).square().mean().sqrt()
     assert error < 0.7 * float(problem.test.y.std())
-    assert bool((predicted.variance > state.noise.b / (state.noise.a - 1)).all())
-    assert bool((state.variance > 0).all())
+    assert (predicted.variance > state.noise.b / (state.noise.a - 1)).all()
+    assert (state.variance > 0).all()
 
 
 def test_other_activations_are_refused():

@@ -1,20 +1,17 @@
 """Power EP: exact on linear regressions, stationary points of equation 21, its limits."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, double, load
+from support.runs.configured import F64, component, double, load
 from support.small.small_problems import classes
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
 
-F64 = torch.float64
 PROBIT = {"n_train": 25, "n_test": 20, "beta": [1.5], "intercept": 0.5}
 
 

@@ -2,12 +2,10 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
+from support.runs.configured import double, draw_uniform, generator, normal
 from torch.testing import assert_close
 
 from components.inference.alpha.power_mean import log_power_mean
-
-F64 = torch.float64
 
 
 @pytest.mark.parametrize("power", [-1.5, 1e-4, 0.25, 1.0, 3.0])
@@ -23,7 +21,7 @@ def test_it_is_the_literal_sum(power):
 
 
 def test_small_powers_keep_their_digits_in_single_precision():
-    ell = -300 * torch.rand(10, 50, generator=generator(1), dtype=F64)
+    ell = -300 * draw_uniform(10, 50, seed=1)
     exact = log_power_mean(ell.float().double(), 1e-4)
     found = log_power_mean(ell.float(), 1e-4)
     assert ((found.double() - exact) / exact).abs().max() < 1e-5

@@ -1,8 +1,6 @@
 """Choosing β: the criterion as D.3.2 has it, on another realisation, by the mode of the replicates;
 runs that are resumed."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from dataclasses import replace
@@ -13,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.series.small_sequences import run, run_filter
 from support.small.small_problems import advance
 from torch.testing import assert_close
@@ -50,7 +48,7 @@ def test_the_loss_is_that_of_d_3_2_of_observations_and_predictions():
     seen = torch.from_numpy(y)
     found = predictive_loss(seen, torch.from_numpy(predicted), weights(seen, "inverse_median", "k"))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert torch.equal(weights(seen, "none", "k"), torch.ones(2, 2, dtype=torch.float64))
+    assert torch.equal(weights(seen, "none", "k"), torch.ones(2, 2, dtype=F64))
 
 
 def test_a_median_of_zero_is_named():

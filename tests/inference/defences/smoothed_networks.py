@@ -1,7 +1,5 @@
 """Networks smoothed by noise, trained and linear ones."""
 
-from __future__ import annotations
-
 import torch
 from support.small.small_problems import component, train
 

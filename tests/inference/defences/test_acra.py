@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import double, generator
+from support.runs.configured import F64, double, generator
 from support.small.small_problems import check_resumed, component, train
 from support.small.small_spam import log_joint, log_odds, neighbours, rows, words
 
@@ -77,7 +77,7 @@ def test_known_attacks_are_undone_as_3_5_says(direction, u):
             yes, no = brute(plain, seen, lambda x, z: float(sent[x] == z), 2, direction, u)  # noqa: B023
             assert bool(found[b, 1] > found[b, 0]) == (yes > no)
             if u[0] == (1, 0):
-                assert float(found[b, 1].exp()) == pytest.approx(yes / (yes + no), abs=1e-12)
+                assert found[b, 1].exp() == pytest.approx(yes / (yes + no), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["dalvi", "acra"])
@@ -197,7 +197,7 @@ def test_utilities_that_prefer_mistakes_are_refused():
 @pytest.mark.slow
 def test_the_whole_spam_test_set_within_a_minute():
     folder = Path(os.environ.get("RUNNER_DATA_DIR", "there-is-no-such-folder"))
-    setting = Setting(folder, torch.device("cpu"), torch.float64, 1, offline=True)
+    setting = Setting(folder, torch.device("cpu"), F64, 1, offline=True)
     problem = component("dataset", "spambase", simulated=True).load(Streams(0), setting)
     aware, start = posterior("acra", problem), time.perf_counter()
     aware.predict(problem.test.x, generator(0))

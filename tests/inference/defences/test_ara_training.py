@@ -3,7 +3,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
+from support.runs.configured import F64, double, generator, normal
 from support.small.small_problems import (
     advance,
     check_resumed,
@@ -23,7 +23,6 @@ from components.inference.log_joint import value_and_gradient
 from components.posteriors.particles import BlockwiseParticles, Particles
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 MLP = component("model", "mlp", widths=[5], activation="tanh")
 
 
@@ -113,7 +112,7 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
     assert_close(followed(ara(**shared, **off), start, problem), state.network.theta.detach()[None])
     for switch in off.keys() - {"chains"}:
         other = followed(ara(**shared, **off | {switch: True}), start, problem)
-        assert float((other - state.network.theta.detach()).abs().max()) > 1e-4, switch
+        assert (other - state.network.theta.detach()).abs().max() > 1e-4, switch
 
 
 @pytest.mark.parametrize("defender", [True, False])

@@ -1,7 +1,5 @@
 """Votes under noise: their counts, their draws and their derivative."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from smoothed_networks import linear, rest, trained

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 import torch
-from support.runs.configured import normal
+from support.runs.configured import F64, normal
 from support.small.small_problems import check_resumed, component, train
 from support.small.small_spam import words
 from torch.testing import assert_close
@@ -16,7 +16,6 @@ from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.posteriors.particles import Particles
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 LOGISTIC = component("model", "logistic_regression")
 
 

@@ -1,7 +1,5 @@
 """Training under noise: literal steps, the limit of no noise, and larger certificates."""
 
-from __future__ import annotations
-
 import torch
 from smoothed_networks import MLP, rest, smoothing, trained
 from support.runs.configured import normal

@@ -1,8 +1,6 @@
 """Fig 6.4 in small: where the noise is long on one side, no symmetric filter takes the place of the
 asymmetric β-likelihood."""
 
-from __future__ import annotations
-
 import pytest
 from scipy.stats import wilcoxon
 from support.runs.configured import component, load

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.series.small_sequences import assert_same_estimates, run, run_filter, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -36,7 +36,7 @@ def test_steps_are_algorithm_8(beta, stabiliser, predictions):
     keys = {"particles": n, "stabiliser": stabiliser, "predictions": predictions}
     name, own = ("beta_auxiliary_filter", {"beta": beta}) if beta else ("auxiliary_filter", {})
     inference, rng = component("inference", name, **keys, **own), Streams(3)
-    zero = torch.zeros(2, dtype=torch.float64)
+    zero = torch.zeros(2, dtype=F64)
     law = torch.distributions.MultivariateNormal(zero, s.Sigma)
     top = law.log_prob(zero).exp()  # sup g
     # ∫ N(y; 0, Σ)^{1+β} dy = (2π)^{−β dy/2} |Σ|^{−β/2} / (1 + β)

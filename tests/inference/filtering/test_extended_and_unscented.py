@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, load, normal
+from support.runs.configured import F64, component, double, generator, load, normal
 from support.series.small_sequences import gappy, run, run_filter, sequence, system
 from torch.testing import assert_close
 
@@ -93,7 +93,7 @@ def nonlinear(times: int = 25) -> Sequence:
 
 def on_a_grid(problem: Sequence, r: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean and variance of p(x_t | y_1:t) of the sine model by the recursion on 1,201 points."""
-    model, x = Sine(), torch.linspace(-4, 8, 1201, dtype=torch.float64)
+    model, x = Sine(), torch.linspace(-4, 8, 1201, dtype=F64)
 
     def normal(value, mean, variance):
         return (
@@ -135,7 +135,7 @@ def test_jacobian_is_that_of_differences():
     value, J = tangent(f, x, 4)
     assert_close(value, f(x))
     for j in range(3):
-        step = 1e-6 * torch.eye(3, dtype=torch.float64)[j]
+        step = 1e-6 * torch.eye(3, dtype=F64)[j]
         assert_close(J[..., j], (f(x + step) - f(x - step)) / 2e-6, rtol=1e-7, atol=1e-8)
 
 
@@ -182,11 +182,11 @@ def test_unscented_mean_and_variance_of_a_square_are_exact():
     """E x² = m² + P and Var x² = 4 m² P + 2 P², for β = 2 and any spread."""
     for alpha in (0.3, 1.0, 1.4):
         filter = component("inference", "unscented_kalman", alpha=alpha, beta=2.0, kappa=0.0)
-        means, covariances, spread = filter.weights(1, torch.zeros((), dtype=torch.float64))
+        means, covariances, spread = filter.weights(1, torch.zeros((), dtype=F64))
         x = 0.7 + math.sqrt(spread * 0.5) * double([0.0, 1.0, -1.0])
         mean = (means * x.square()).sum()
         assert float(mean) == pytest.approx(0.49 + 0.5)
-        assert float((covariances * (x.square() - mean).square()).sum()) == pytest.approx(
+        assert (covariances * (x.square() - mean).square()).sum() == pytest.approx(
             4 * 0.49 * 0.5 + 2 * 0.25
         )
 

@@ -1,15 +1,13 @@
 """Guided, generalised and oracle filters: Algorithm 6 with every loss and proposal against exact
 answers."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, normal
+from support.runs.configured import F64, component, double, generator, normal
 from support.series.small_sequences import assert_same_estimates, run, run_filter, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -30,7 +28,7 @@ from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
 NAN = math.nan
-ONE = torch.ones(1, 1, dtype=torch.float64)
+ONE = torch.ones(1, 1, dtype=F64)
 
 
 class Curved(LinearGaussianModule):
@@ -108,10 +106,10 @@ def test_linearised_proposals_of_a_curved_observation_are_unbiased_and_better_th
 def test_losses_are_their_equations_term_by_term():
     """(6.11), (2.96), the γ-divergence and Huber's function, with integrals by quadrature, for two
     variances."""
-    model = VolatilityModule(0.0, 0.9, 0.3, torch.zeros(1, dtype=torch.float64))
+    model = VolatilityModule(0.0, 0.9, 0.3, torch.zeros(1, dtype=F64))
     x = double([[[-0.7], [0.0], [1.3]]])
     batch = Observation(1, double([[1.7]]))
-    grid = torch.linspace(-60, 60, 240_001, dtype=torch.float64)
+    grid = torch.linspace(-60, 60, 240_001, dtype=F64)
     for n in range(3):
         law = torch.distributions.Normal(0.0, (0.5 * x[0, n, 0]).exp())
         g, everywhere = law.log_prob(batch.y[0, 0]).exp(), law.log_prob(grid).exp()
@@ -193,7 +191,7 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal)
         "threshold": 0.8,
     }
     got = run_filter("generalised_filter", problem, model, seed=4, **keys)
-    x = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
+    x = torch.linspace(-12, 12, 20_001, dtype=F64)
     g, r = torch.exp(-0.5 * (2.0 - x) ** 2) / math.sqrt(2 * math.pi), (2.0 - x).abs()
     integral = (2 * math.pi) ** -0.25 / math.sqrt(1.5)  # ∫ g^{3/2}
     log_G = {

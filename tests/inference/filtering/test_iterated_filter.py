@@ -1,13 +1,11 @@
 """The iterated auxiliary filter: its proposals against quadrature, its evidence against Kalman's,
 the normaliser of a robust loss against the generalised filter's."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, normal
+from support.runs.configured import F64, component, double, generator, normal
 from support.series.small_sequences import run, run_filter, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -40,7 +38,7 @@ def test_proposal_is_f_psi_over_its_integral():
     twist = Twist(M, M.new_full((1, 1, 1), m), M.new_tensor(c))
     n = 2_000
     proposal = TwistedNormal(twist, M.new_full((1, n, 1), mu), M.new_tensor([[q]]))
-    x = torch.linspace(-12, 12, 10_001, dtype=torch.float64)
+    x = torch.linspace(-12, 12, 10_001, dtype=F64)
     psi = (k + b * (x - m) - 0.5 * A * (x - m).square()).exp() + c
     assert_close(twist.log_value(x.view(1, -1, 1))[0], psi.log())
     f = (-0.5 * (x - mu).square() / q).exp() / math.sqrt(2 * math.pi * q)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import torch
 from support.runs.configured import component, load
 from support.series.small_sequences import run

@@ -1,10 +1,8 @@
 """Filtering of whole series: the numbers of the steps."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, double, load
+from support.runs.configured import F64, component, double, load
 from support.series.small_sequences import gappy, run, run_filter, sequence, system
 from torch.testing import assert_close
 
@@ -55,14 +53,14 @@ def test_doubling_holds_where_coordinates_differ_by_many_decades(smoothness):
 
 def test_a_covariance_that_never_settles_grows_as_it_should():
     s = system()
-    A = torch.eye(3, dtype=torch.float64)
+    A = torch.eye(3, dtype=F64)
     # the third is a random walk that nothing sees
     H = double([[1.0, 0, 0], [0, 1.0, 0]])
     drifting = type(s)(A, torch.diag(s.Q.diagonal()), H, s.Sigma, s.m0, torch.diag(s.P0.diagonal()))
     problem = sequence(drifting, 150, 1)
     compared(LinearGaussianModule(drifting), problem)
     third = filter_series(LinearGaussianModule(drifting), problem.observations).P[:, 2, 2]
-    expected = s.P0[2, 2] + s.Q[2, 2] * torch.arange(1, 151, dtype=torch.float64)
+    expected = s.P0[2, 2] + s.Q[2, 2] * torch.arange(1, 151, dtype=F64)
     assert_close(third, expected)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.series import small_sequences
 from support.series.small_sequences import run, run_filter, sequence, system
 from support.targets.known_targets import z_score
@@ -111,7 +111,7 @@ def test_nothing_seen_is_the_prior():
     problem = sequence(system(), T, 2)
     problem.observations[:] = math.nan
     got = run_filter("kalman", problem)
-    assert torch.equal(got.log_normaliser, torch.zeros(2, dtype=torch.float64))
+    assert torch.equal(got.log_normaliser, torch.zeros(2, dtype=F64))
     s = problem.system
     P = s.A @ s.P0 @ s.A.T + s.Q
     assert_close(got.variance[0, 0], P.diagonal())
@@ -137,7 +137,7 @@ def test_scores_leave_out_what_is_missing_and_count_it():
         there = ~problem.missing[r]
         errors = (got.predicted[r, there] - problem.observations[r, there]).abs()
         assert float(scores["medae"][r]) == pytest.approx(float(errors.quantile(0.5)))
-        assert int(scores["missing"][r]) == int((~there).sum())
+        assert int(scores["missing"][r]) == (~there).sum()
     total = int(problem.missing.sum())
     assert total > 0
     assert problem.describe()["missing"] == f"{total:,} of 160 observations"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, load, normal
+from support.runs.configured import F64, component, double, generator, load, normal
 from support.series.small_sequences import run_filter
 from torch.testing import assert_close
 
@@ -48,7 +48,7 @@ def test_oracle_weighs_by_the_density_of_t_mixtures():
     model = linear(attacked, rng)
     state = component("inference", "oracle", particles=10).init(model, attacked, rng)
     x, y = state.particles, attacked.observations[:, 0]
-    gap, zero = y[:, None] - x @ model.H.T, torch.zeros(2, dtype=torch.float64)
+    gap, zero = y[:, None] - x @ model.H.T, torch.zeros(2, dtype=F64)
     clean = torch.distributions.MultivariateNormal(zero, model.Sigma).log_prob(gap)
     t = torch.distributions.StudentT(1.0, 0.0, 20.0).log_prob(gap).sum(-1)
     assert_close(state.model.log_observation(y, x, 1), (0.7 * clean.exp() + 0.3 * t.exp()).log())

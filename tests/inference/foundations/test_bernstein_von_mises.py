@@ -8,12 +8,10 @@ from itertools import pairwise
 import pytest
 import torch
 from scipy import integrate, optimize, stats
-from support.runs.configured import component, double, load
+from support.runs.configured import F64, component, double, load
 
 from components.inference.foundations.normal_limit import beta_normal_distances, gaussian_hellinger
 from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 @pytest.mark.parametrize(("a", "b"), [(4.0, 9.0), (1.0, 5.0), (130.0, 300.0)])

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load, normal
+from support.runs.configured import F64, component, generator, load, normal
 from support.small.small_problems import advance, real
 from torch.testing import assert_close
 
@@ -47,7 +47,7 @@ def test_smoothers_are_posteriors(name, keys):
 def test_radii_are_averages_of_squared_distances_over_the_posterior():
     found, problem, built = measured({"smoothness": 1.0}, "matern_regression", numbers=[8, 16])
     n = 16
-    x = (torch.arange(n, dtype=torch.float64)[:, None] + 0.5) / n
+    x = (torch.arange(n, dtype=F64)[:, None] + 0.5) / n
     S, f0 = built.smoother(x), problem.f0(x)
     assert_close(found.smoothed[1].f0, f0)
     g = generator(0)
@@ -62,7 +62,7 @@ def test_radii_are_averages_of_squared_distances_over_the_posterior():
     exact = float(errors[0]) + found.smoothed[1].spread
     assert abs(float(literal.mean()) - exact) < 4 * float(literal.std()) / 20_000**0.5
     error = found.radii.std(0) / len(found.radii) ** 0.5
-    assert bool(((found.radii.square().mean(0).sqrt() - found.exact).abs() < 5 * error).all())
+    assert ((found.radii.square().mean(0).sqrt() - found.exact).abs() < 5 * error).all()
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_functions_have_the_norm_and_coefficients_that_they_say():
     assert isinstance(problem, KnownFunction)
     x = problem.train.x
     f = problem.f0(x)
-    assert float(f.square().mean()) == pytest.approx(4.0, rel=1e-6)
+    assert f.square().mean() == pytest.approx(4.0, rel=1e-6)
     c = torch.stack(
         [(f * math.sqrt(2) * torch.cos(math.pi * j * x[:, 0])).mean() for j in (1, 2, 5)]
     ).abs()
     assert_close(c / c[0], torch.tensor([1, 2, 5], dtype=c.dtype) ** -1.7)
     line, _ = load("smooth_function", smoothness="line", scale=2.0, n_train=4000)
-    assert float(line.f0(x).square().mean()) == pytest.approx(4.0, rel=1e-6)
+    assert line.f0(x).square().mean() == pytest.approx(4.0, rel=1e-6)
 
 
 def test_mistakes():

@@ -15,7 +15,7 @@ from compiled_games import (
     played,
     player,
 )
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.small.small_games import matrix_game, resumed, stepped
 
 from components.contracts.roles import Setting
@@ -174,7 +174,7 @@ def test_a_law_that_differs_by_a_tenth_is_found_out():
 @pytest.mark.parametrize("policy", ["epsilon_greedy", "softmax"])
 def test_mean_rewards_of_a_known_policy_are_exact(policy):
     """Q(a) = (0, 1, 0.5) that all but stay: E r = Σ_a p(a) Σ_b p(b) r(a, b) with p known."""
-    r = torch.tensor([[1.0, -1.0], [3.0, 0.0], [-2.0, 5.0]], dtype=torch.float64)
+    r = torch.tensor([[1.0, -1.0], [3.0, 0.0], [-2.0, 5.0]], dtype=F64)
     problem = matrix_game(
         r,
         replicates=4000,
@@ -184,16 +184,16 @@ def test_mean_rewards_of_a_known_policy_are_exact(policy):
     keys = {"policy": policy, "epsilon": 0.3, "temperature": 0.5, "alpha": 1e-12}
     inference = component("inference", "q_learning", **keys)
     rng, state = opened(problem, inference)
-    values = torch.tensor([0.0, 1.0, 0.5], dtype=torch.float64)
+    values = torch.tensor([0.0, 1.0, 0.5], dtype=F64)
     inference.tables(state.mind)[0].values.copy_(values.view(1, 1, 3, 1))
     stepped(inference, problem, rng, state, 0, 25)
     p = (
         torch.softmax(values / 0.5, 0)
         if policy == "softmax"
-        else torch.tensor([0.1, 0.8, 0.1], dtype=torch.float64)
+        else torch.tensor([0.1, 0.8, 0.1], dtype=F64)
     )
     rewards = state.standing.rewards_so_far
-    exact = float(p @ r @ torch.tensor([0.3, 0.7], dtype=torch.float64))
+    exact = float(p @ r @ torch.tensor([0.3, 0.7], dtype=F64))
     assert abs(float(rewards.mean()) - exact) < 4 * float(rewards.std()) / rewards.numel() ** 0.5
     first = state.standing.first_actions[0]
     assert abs(float(first.mean()) - float(p[0])) < 4 * float(first.std()) / first.numel() ** 0.5

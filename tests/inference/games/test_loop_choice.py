@@ -1,7 +1,5 @@
 """Games that the compiled loop plays, and others; the numbers that it draws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from compiled_games import game, player

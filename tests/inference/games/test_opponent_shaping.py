@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator
 from support.small.small_games import assert_near, game_of, play
+from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.games.agents.opponent_shaping import OpponentShaping, Repeated
@@ -30,9 +31,9 @@ def in_self_play(replicates: int, rounds: int, game=None, **changes):
 def a_game() -> tuple[Repeated, torch.Tensor, torch.Tensor]:
     """Unlike rewards, 5 states; logits of 2 and of 3 actions [1, 5, ·]."""
     g = generator(5)
-    own, other = torch.randn(2, 5, 2, 3, generator=g, dtype=torch.float64)
+    own, other = torch.randn(2, 5, 2, 3, generator=g, dtype=F64)
     game = Repeated(own, other, torch.randint(0, 5, (5, 2, 3), generator=g), start=4)
-    mine, theirs = (torch.randn(1, 5, n, generator=g, dtype=torch.float64) for n in (2, 3))
+    mine, theirs = (torch.randn(1, 5, n, generator=g, dtype=F64) for n in (2, 3))
     return game, mine, theirs
 
 
@@ -65,7 +66,7 @@ def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
         expected = slope(lambda x: V(0, x, theirs), mine) + lookahead * (mixed * turned).sum(
             (-3, -2, -1)
         )
-    torch.testing.assert_close(her.gradient(game, mine, theirs), expected, rtol=1e-4, atol=1e-5)
+    assert_close(her.gradient(game, mine, theirs), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_both_look_before_either_learns():
@@ -73,8 +74,8 @@ def test_both_look_before_either_learns():
     first would be ahead."""
     state, _ = in_self_play(2, 6, init_sd=0.0)
     hers, his = state.mind.theta, state.standing.adversary.mind.theta
-    assert float((hers - 0.0).abs().max()) > 0.1
-    torch.testing.assert_close(hers, his[:, SWAPPED])
+    assert (hers - 0.0).abs().max() > 0.1
+    assert_close(hers, his[:, SWAPPED])
 
 
 def test_he_sees_the_game_from_the_other_side():
@@ -82,13 +83,13 @@ def test_he_sees_the_game_from_the_other_side():
     state, posterior = in_self_play(3, 4, {"bimatrix": rewards})
     hers, his = state.mind, state.standing.adversary.mind
     assert his.theta.shape == (3, 7, 3)
-    torch.testing.assert_close(his.game.own[0], torch.tensor(rewards)[..., 1].double().mT)
+    assert_close(his.game.own[0], torch.tensor(rewards)[..., 1].double().mT)
     for mine, theirs in zip(
         hers.game.values(hers.theta.softmax(-1), his.theta.softmax(-1), 0.9),
         reversed(his.game.values(his.theta.softmax(-1), hers.theta.softmax(-1), 0.9)),
         strict=True,
     ):
-        torch.testing.assert_close(mine, theirs)
+        assert_close(mine, theirs)
     # What she shows: Q_A(s, a) = E_b[r + γ V_A(s')], and (1 − γ) V_A of where the first episode
     # began.
     worth = hers.game.values(hers.theta.softmax(-1), hers.theirs, 0.96)[0]
@@ -96,7 +97,7 @@ def test_he_sees_the_game_from_the_other_side():
     q = torch.tensor(rewards)[..., 0].double() + 0.96 * ahead
     forecast = hers.theirs[torch.arange(3), posterior.s]
     assert_near(posterior.values, torch.einsum("rab,rb->ra", q, forecast))
-    torch.testing.assert_close(posterior.beliefs["belief/value"], 0.04 * worth[:, 6])
+    assert_close(posterior.beliefs["belief/value"], 0.04 * worth[:, 6])
 
 
 def test_his_policy_is_counted():
@@ -122,20 +123,20 @@ def test_shapers_cooperate_and_naive_learners_defect():
     """(1 − γ) V near R = 5, and near P = 1; tit for tat cooperates after (·, C) and defects after
     (·, D)."""
     state, posterior = in_self_play(20, 100)
-    assert float((posterior.beliefs["belief/value"] > 4.5).double().mean()) >= 0.8
-    assert float((posterior.rewards[:, -50:].mean(1) > 4).double().mean()) >= 0.6
+    assert (posterior.beliefs["belief/value"] > 4.5).double().mean() >= 0.8
+    assert (posterior.rewards[:, -50:].mean(1) > 4).double().mean() >= 0.6
     c = state.mind.theta.softmax(-1)[..., 0].mean(0)
     assert c[0] > 0.9
     assert c[2] > c[1]
     _, posterior = in_self_play(20, 60, lookahead=0.0)
-    assert float((posterior.beliefs["belief/value"] < 2).double().mean()) >= 0.8
+    assert (posterior.beliefs["belief/value"] < 2).double().mean() >= 0.8
 
 
 def test_in_matching_pennies_they_go_to_a_half_and_naive_learners_do_not():
     state, _ = in_self_play(10, 150, {"payoffs": "matching_pennies"})
-    assert float((state.mind.theta.softmax(-1)[:, :4, 0] - 0.5).abs().max()) < 0.01
+    assert (state.mind.theta.softmax(-1)[:, :4, 0] - 0.5).abs().max() < 0.01
     state, _ = in_self_play(10, 60, {"payoffs": "matching_pennies"}, lookahead=0.0)
-    assert float((state.mind.theta.softmax(-1)[:, :4, 0] - 0.5).abs().mean()) > 0.2
+    assert (state.mind.theta.softmax(-1)[:, :4, 0] - 0.5).abs().mean() > 0.2
 
 
 @pytest.mark.slow

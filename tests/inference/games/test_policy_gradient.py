@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, draw_normal
 from support.small.small_games import game_of, mean_and_se, play, stepped
 from torch import Tensor
+from torch.testing import assert_close
 
 from components.games.agents.policy_gradient import PolicyGradient
 from components.games.environments.game import Game
@@ -24,12 +25,12 @@ def exact(game: Game, theta: Tensor, gamma: float, rounds: int) -> Tensor:
     """∇ E[Σ_t γ^t r_t] over so many rounds from the start, of logits θ [S, A], against HIS."""
     rules = game.environment
     theta = theta.clone().requires_grad_()
-    pair = theta.softmax(-1)[:, :, None] * torch.tensor(HIS, dtype=torch.float64)
+    pair = theta.softmax(-1)[:, :, None] * torch.tensor(HIS, dtype=F64)
     reward = (pair * rules.reward_a).sum((1, 2))
-    moves = torch.zeros(5, 5, dtype=torch.float64).scatter_add(
+    moves = torch.zeros(5, 5, dtype=F64).scatter_add(
         1, rules.transition.flatten(1), pair.flatten(1)
     )
-    at, total = torch.eye(5, dtype=torch.float64)[rules.start], torch.zeros((), dtype=torch.float64)
+    at, total = torch.eye(5, dtype=F64)[rules.start], torch.zeros((), dtype=F64)
     for t in range(rounds):
         total = total + gamma**t * (at @ reward)
         at = at @ moves
@@ -44,7 +45,7 @@ def test_the_estimate_is_unbiased(baseline):
     game = game_of(
         "iterated_matrix", R, component("attacker", "fixed_policy", plays=HIS), episodes=rounds
     )
-    theta = 0.7 * torch.randn(5, 2, generator=generator(1), dtype=torch.float64)
+    theta = 0.7 * draw_normal(5, 2, seed=1)
     her, rng = gradient(lr=1.0, gamma=gamma, rounds=rounds, baseline=baseline), Streams(4)
     state = her.init(component("model", "q_table").build(game, rng), game, rng)
     state.mind.theta += theta
@@ -78,7 +79,7 @@ def literal(game: Game, her: PolicyGradient, replicate: int) -> Tensor:
     every later reward."""
     rules, A = game.environment, game.n_actions
     features = game.n_states if game.numbered else rules.features(NOTED[0][1].s).shape[1]
-    theta, mean = torch.zeros(features, A, dtype=torch.float64), 0.0
+    theta, mean = torch.zeros(features, A, dtype=F64), 0.0
     episodes: dict[int, list] = {}
     for number, (episode, seen) in enumerate(NOTED):
         if seen.live is None or seen.live[replicate]:
@@ -107,7 +108,7 @@ def check_literally(game: Game, agent: PolicyGradient, model: str = "q_table") -
     NOTED.clear()
     theta = play(game, Noted(**dict(agent)), model=model)[0].mind.theta
     exact = torch.stack([literal(game, agent, r) for r in range(game.replicates)])
-    torch.testing.assert_close(theta, exact, rtol=1e-9, atol=1e-12)
+    assert_close(theta, exact, rtol=1e-9, atol=1e-12)
     return theta
 
 
@@ -134,12 +135,12 @@ def test_rounds_without_end_literally(rounds):
     game = game_of("iterated_matrix", 3, opponent, episodes=12)
     found = check_literally(game, gradient(rounds=rounds, baseline="none", lr=0.1))
     if rounds == 1:
-        theta = torch.zeros(5, 2, dtype=torch.float64)
+        theta = torch.zeros(5, 2, dtype=F64)
         for _, seen in NOTED:
             s, a, p = int(seen.s[0]), int(seen.a[0]), theta[int(seen.s[0])].softmax(-1)
             for other in range(2):
                 theta[s, other] += 0.1 * float(seen.r_a[0]) * ((other == a) - float(p[other]))
-        torch.testing.assert_close(found[0], theta)
+        assert_close(found[0], theta)
 
 
 def test_she_learns_to_cooperate_with_tit_for_tat_and_he_on_the_other_side_to_defect():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 from support.small.small_games import game_of
 
 from components.games.agents.opponent_shaping import Repeated
@@ -14,11 +14,9 @@ GAMMA = 0.9
 def random_game(seed: int = 0) -> tuple[Repeated, torch.Tensor, torch.Tensor]:
     """4 states, 2 actions against 3, and two pairs of policies."""
     g = generator(seed)
-    own, other = torch.randn(2, 4, 2, 3, generator=g, dtype=torch.float64)
+    own, other = torch.randn(2, 4, 2, 3, generator=g, dtype=F64)
     game = Repeated(own, other, torch.randint(0, 4, (4, 2, 3), generator=g), start=1)
-    mine, theirs = (
-        torch.randn(2, 4, n, generator=g, dtype=torch.float64).softmax(-1) for n in (2, 3)
-    )
+    mine, theirs = (torch.randn(2, 4, n, generator=g, dtype=F64).softmax(-1) for n in (2, 3))
     return game, mine, theirs
 
 
@@ -29,7 +27,7 @@ def test_values_are_sums_over_time():
     for values, gains in zip(found, (game.own, game.other), strict=True):
         for r in range(2):
             pair = mine[r][:, :, None] * theirs[r][:, None, :]
-            value = torch.zeros(4, dtype=torch.float64)
+            value = torch.zeros(4, dtype=F64)
             for _ in range(400):  # V ← r + γ P V
                 value = (pair * (gains + GAMMA * value[game.onward])).sum((1, 2))
             torch.testing.assert_close(values[r], value)
@@ -42,13 +40,11 @@ def test_values_are_what_is_earned():
     rules = game_of("iterated_matrix", R).environment
     game = Repeated(rules.reward_a, rules.reward_b[..., 0], rules.transition, rules.start)
     g = generator(2)
-    cooperate = torch.tensor(
-        [[0.9, 0.2, 0.6, 0.3, 0.7], [0.5, 0.8, 0.1, 0.4, 0.2]], dtype=torch.float64
-    )
+    cooperate = torch.tensor([[0.9, 0.2, 0.6, 0.3, 0.7], [0.5, 0.8, 0.1, 0.4, 0.2]], dtype=F64)
     policies = torch.stack([cooperate, 1 - cooperate], -1)
-    s, earned = rules.reset(R, g), torch.zeros(2, R, dtype=torch.float64)
+    s, earned = rules.reset(R, g), torch.zeros(2, R, dtype=F64)
     for t in range(T):
-        a, b = (torch.rand(2, R, generator=g, dtype=torch.float64) >= cooperate[:, s]).long()
+        a, b = (torch.rand(2, R, generator=g, dtype=F64) >= cooperate[:, s]).long()
         outcome = rules.step(s, a, b.unsqueeze(1), g)
         earned += GAMMA**t * torch.stack([outcome.r_a, outcome.r_b[:, 0]])
         s = outcome.s_next

@@ -1,7 +1,5 @@
 """Two players that learn or solve games, stopped half-way and resumed: the same numbers."""
 
-from __future__ import annotations
-
 import pytest
 from support.runs.configured import component
 from support.small.small_games import game_of, resumed, same

@@ -20,7 +20,7 @@ def played(epsilon, episodes, replicates, tensors=False):
 def test_an_episode_is_worth_its_last_move():
     rewards = played(0.5, 30, 10, tensors=True)
     assert {float(r) for r in rewards.unique()} <= {49.0, -51.0, -1.0}
-    assert bool((rewards.std(1) > 0).all())
+    assert (rewards.std(1) > 0).all()
 
 
 @pytest.mark.slow
@@ -32,4 +32,4 @@ def test_the_printed_means_and_spreads_come_out(epsilon, printed, sd):
     of_print = sd / 15_000**0.5  # 3,000 episodes of five seeds
     ours = float(rewards.mean(1).std() / 20**0.5)
     assert abs(float(rewards.mean()) - printed) < 3 * (of_print**2 + ours**2) ** 0.5
-    assert float(rewards.std()) == pytest.approx(sd, rel=0.1)
+    assert rewards.std() == pytest.approx(sd, rel=0.1)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 from support.small.small_problems import classes, component, linear_posterior, real, train
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -13,7 +13,6 @@ from components.errors import ConfigMismatchError, NumericalError
 from components.inference.gaussian_weights.linearised import gauss_newton, jacobian
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
 TANH = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8, noise=0.09)
 

@@ -1,12 +1,10 @@
 """Laplace around several modes: weights of a bimodal posterior that quadrature knows."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import double
+from support.runs.configured import F64, double
 from support.small.small_problems import classes, component, real, train
 from torch import nn
 
@@ -15,7 +13,6 @@ from components.contracts.problems import Batch
 from components.inference.gaussian_weights.modes import SeveralModes, distinct
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 S = 1.5  # standard deviation of the prior
 NOISE = 0.02
 

@@ -14,7 +14,6 @@ from components.inference.gaussian_weights.swag import SwagGaussian, SwagPosteri
 from components.inference.log_joint import value_and_gradient
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 MLP = component("model", "mlp", widths=[4], activation="tanh")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.targets.known_targets import (
     ExactGamma,
     Funnel,
@@ -42,7 +42,7 @@ def test_moments_are_exact(target, name, steps, keys):
 
 
 @pytest.mark.parametrize(("name", "steps"), [("hmc", 120), ("nuts", 70)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
 def test_precision_is_that_of_the_target(dtype, name, steps):
     target = correlated().to(dtype)
     draws = sampled(name, target, steps, chains=100, warmup=steps - 50, mass="dense")

@@ -117,4 +117,4 @@ def test_chains_that_are_done_are_not_evaluated():
     state = nuts.init(target, None, rng)
     target.rows = 0
     state, _ = nuts.step(state, None, rng)
-    assert target.rows == int(state.stats["n_steps"].rows[-1].sum())
+    assert target.rows == state.stats["n_steps"].rows[-1].sum()

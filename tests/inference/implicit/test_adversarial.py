@@ -1,14 +1,12 @@
 """Adversarial posteriors: the objective evaluated literally, its limits, the discriminator against
 known log ratios."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import generator, normal
+from support.runs.configured import F64, draw_uniform, generator, normal
 from support.small.small_problems import advance, component, linear_posterior, real, train
 from torch.distributions import MultivariateNormal, Normal
 from torch.nn.utils import parameters_to_vector
@@ -65,7 +63,7 @@ def test_the_objective_is_equation_28(alpha, rows):
 
 
 def test_single_precision_keeps_the_digits_at_small_alpha():
-    ell = -torch.rand(10, 50, generator=generator(0), dtype=torch.float64) * 20
+    ell = -draw_uniform(10, 50) * 20
     exact = (ell * 1e-4).exp().mean(0).log() / 1e-4
     assert (log_power_mean(ell.float(), 1e-4) - exact).abs().max() < 1e-5
 
@@ -87,7 +85,7 @@ def test_small_alpha_follows_avb():
 def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
     theta = normal(generator(0), 400_000, 3)
     theta = theta * torch.tensor([0.3, 1.0, 2.0]) + torch.tensor([0.5, -1.0, 0.0])
-    s = torch.full((3,), 1.5, dtype=torch.float64)
+    s = torch.full((3,), 1.5, dtype=F64)
     exact = torch.distributions.kl_divergence(
         Normal(torch.tensor([0.5, -1.0, 0.0]), torch.tensor([0.3, 1.0, 2.0])), Normal(0.0, 1.5)
     ).sum()
@@ -124,7 +122,7 @@ def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
     exact = law.log_prob(theta) - noise.log_prob(theta)
     assert torch.corrcoef(torch.stack([found, exact]))[0, 1] >= least
     if d == 2:
-        assert float(found.mean()) == pytest.approx(-0.5 * math.log(1 - rho**2), rel=0.1)
+        assert found.mean() == pytest.approx(-0.5 * math.log(1 - rho**2), rel=0.1)
 
 
 def test_the_discriminator_stands_still_while_the_generator_climbs():

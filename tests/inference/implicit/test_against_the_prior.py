@@ -1,12 +1,10 @@
 """AVB with its discriminator against the prior, without adaptive contrast: equations 7 to 13."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
+from support.runs.configured import F64, double, generator, normal
 from support.small.small_problems import advance, component, linear_posterior, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
@@ -85,7 +83,7 @@ def test_the_discriminator_learns_draws_of_q_from_draws_of_the_prior():
 
 def test_the_best_discriminator_is_the_log_ratio_to_the_prior():
     """Equations (11), (12): q/(q + p) maximises a log t + b log(1 − t), and no other t does."""
-    w = torch.linspace(-3, 3, 13, dtype=torch.float64)
+    w = torch.linspace(-3, 3, 13, dtype=F64)
     q, p = Normal(0.7, 0.6).log_prob(w).exp(), Normal(0.0, 1.0).log_prob(w).exp()
     best = q / (q + p)
     torch.testing.assert_close((best / (1 - best)).log(), q.log() - p.log())
@@ -94,7 +92,7 @@ def test_the_best_discriminator_is_the_log_ratio_to_the_prior():
         return q * t.log() + p * (1 - t).log()
 
     for factor in (0.99, 1.01):
-        assert bool((value((best * factor).clamp(max=1 - 1e-12)) < value(best)).all())
+        assert (value((best * factor).clamp(max=1 - 1e-12)) < value(best)).all()
 
 
 def test_the_expected_discriminator_is_the_kl_to_the_prior():
@@ -144,7 +142,7 @@ def test_far_from_the_prior_only_adaptive_contrast_measures_the_kl():
 def test_a_learned_prior_follows_the_derivative_of_the_kl():
     """E_q[∂_s T(θ/s)] with T fixed at the log ratio is ∂_s KL(N(m, v) ‖ N(0, s²))."""
     m, sd = 0.8, 0.5
-    s = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
+    s = torch.tensor(1.3, dtype=F64, requires_grad=True)
     u = normal(generator(0), 400_000)
     q = Normal(double(m / 1.3), sd / 1.3)  # of θ/s, fixed at this s
     theta = m + sd * u

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.runs.configured import F64
 from support.small.small_problems import advance, classes, component, real
 
 from components.errors import ConfigMismatchError
@@ -25,7 +26,7 @@ KEYS = {"n_samples": 6, "n_predict": 5, "noise_dim": 7, "generator_widths": [8],
 STEPS = 12
 
 
-def splits(made=real, dtype=torch.float64, rows=20):
+def splits(made=real, dtype=F64, rows=20):
     """Two sets of rows of their own, of which the second is on another scale."""
     found = [made(n=rows, n_inputs=3, batch_size=8, seed=seed, dtype=dtype) for seed in (1, 2)]
     found[1].train.x.mul_(3)
@@ -57,21 +58,21 @@ def together(name, network, problems, **keys):
 
 
 CASES = [
-    ("aadm", PLAIN, real, torch.float64, {"alpha": 0.5}),
+    ("aadm", PLAIN, real, F64, {"alpha": 0.5}),
     # rates of aadm_uci
     ("aadm", LEARNED, real, torch.float32, {"alpha": 1.0, "lr": 1e-3, "discriminator_lr": 2e-3}),
-    ("aadm", LEARNED, real, torch.float64, {"rows": "own"}),
-    ("aadm", PLAIN, classes, torch.float64, {"alpha": 0.5}),
-    ("avb", LEARNED, real, torch.float64, {}),
-    ("avb", PLAIN, real, torch.float64, {"discriminator": "none"}),
-    ("aadm", LEARNED, real, torch.float64, {"discriminator": "prior"}),
+    ("aadm", LEARNED, real, F64, {"rows": "own"}),
+    ("aadm", PLAIN, classes, F64, {"alpha": 0.5}),
+    ("avb", LEARNED, real, F64, {}),
+    ("avb", PLAIN, real, F64, {"discriminator": "none"}),
+    ("aadm", LEARNED, real, F64, {"discriminator": "prior"}),
 ]
 
 
 @pytest.mark.parametrize(("name", "net", "made", "dtype", "keys"), CASES)
 def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
     network, problems = component("model", "mlp", **net), splits(made, dtype)
-    close = 1e-12 if dtype == torch.float64 else 1e-6
+    close = 1e-12 if dtype == F64 else 1e-6
     method, state, info, problem, rng = together(name, network, problems, **keys)
     first = begun(name, network, problems, **keys)[1].q.trainable_parameters()
     assert all(
@@ -85,7 +86,7 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
             mine = dict(module.named_parameters())
             scale = max(float(p.detach().abs().max()) for p in module.parameters())
             for at, p in stacked.module(r).named_parameters():
-                assert float((p - mine[at]).detach().abs().max()) < close * scale, at
+                assert (p - mine[at]).detach().abs().max() < close * scale, at
         for word, value in said.items():
             assert info[word].shape == (2,)
             assert float(info[word][r]) == pytest.approx(float(value), rel=1e4 * close)

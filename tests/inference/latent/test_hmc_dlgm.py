@@ -1,11 +1,9 @@
 """Decoders learnt from refined draws: Fisher's identity on probabilistic PCA, whose likelihood is
 known."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component, normal
+from support.runs.configured import F64, component, normal
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import best_likelihood, log_evidence, ppca, real_rows
 from test_iwae import fisher, z_scores
@@ -36,7 +34,7 @@ def parts(found, module):
 
 
 def test_fields_are_the_log_joint_and_its_slope(problem):
-    module, z = ppca(problem, exact_guide=False), torch.randn(3, N, 2, dtype=torch.float64)
+    module, z = ppca(problem, exact_guide=False), torch.randn(3, N, 2, dtype=F64)
     goes, value, slope = joint_field(module, problem.train, z)
     assert torch.equal(goes, value)
     assert_close(value, module.log_joint(problem.train, z).detach())

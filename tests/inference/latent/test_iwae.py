@@ -1,13 +1,11 @@
 """The importance-weighted bound on probabilistic PCA, whose log p(x) is known: order, tightness,
 two gradients of one mean."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, normal
+from support.runs.configured import F64, component, normal
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import best_likelihood, log_evidence, ppca, real_rows
 from torch.distributions import MultivariateNormal, Normal
@@ -42,7 +40,7 @@ def test_weights_are_a_literal_ratio_of_densities(problem):
             m, s = module.encode(batch)
             noise = normal(Streams(2).noise, 3, N, 2)
             z, (up,) = m + s * noise, module.generative.network.layers
-            eye = torch.eye(4, dtype=torch.float64)
+            eye = torch.eye(4, dtype=F64)
             p = MultivariateNormal(
                 z @ up.weight.T + up.bias, module.generative.log_noise.exp() * eye
             ).log_prob(batch.x)

@@ -1,8 +1,6 @@
 """The contrastive divergence of rows: literal value, gradient of the guide by quadrature, Fisher's
 identity of the decoder."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

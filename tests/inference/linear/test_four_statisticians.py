@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 import torch
-from support.runs.configured import generator, load
+from support.runs.configured import F64, generator, load
 from support.small.small_problems import component, real, train
 from torch.testing import assert_close
 
@@ -20,7 +20,6 @@ from components.maths.least_squares import least_squares
 from components.posteriors.decisions import Squared, to_samples
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 PARTS = ["maximum_likelihood", "statistical_risk", "conjugate_bayes", "ridge_path"]
 NOISE = 2.0
 
@@ -93,7 +92,7 @@ def test_least_squares_has_constant_risk_and_is_dominated():
     found, *_ = analysed("statistical_risk", simulations=5000)
     exact = NOISE * float(found.data.fit.covariance.trace())
     # (1.3): its worst case is every case
-    assert bool(((found.risk[0] - exact).abs() < 4 * found.error[0]).all())
+    assert ((found.risk[0] - exact).abs() < 4 * found.error[0]).all()
     assert found.dominating_estimators["james_stein"]
     assert found.dominating_estimators["james_stein_plus"]
     assert not found.dominating_estimators["bayes"]  # far from 0 the prior misleads
@@ -141,7 +140,7 @@ def test_draws_are_from_the_posterior_and_bayes_actions_follow(noise):
     belief = to_samples(found.draws)
     beta = type(belief)(belief.values[:2000, :4], torch.full((2000,), 1 / 2000, dtype=F64))
     spread = found.scale**0.5 * found.known_coefficients.covariance.diagonal().sqrt() / 2000**0.5
-    assert bool(((Squared().act(beta) - found.known_coefficients.m).abs() < 5 * spread).all())
+    assert ((Squared().act(beta) - found.known_coefficients.m).abs() < 5 * spread).all()
     rows = found.decisions()
     assert {row["loss"] for row in rows} == {
         *component("inference", "conjugate_bayes").decisions,
@@ -165,7 +164,7 @@ def test_models_are_chosen_by_their_evidence():
     for name, value in zip(found.candidates, found.log_evidence, strict=True):
         own = X[:, inputs[name]]
         assert float(value) == pytest.approx(log_evidence(eye + 0.16 * own @ own.T, y))
-    assert float(found.model_probabilities.sum()) == pytest.approx(1)
+    assert found.model_probabilities.sum() == pytest.approx(1)
 
 
 def test_ridge_path_criteria_literally():

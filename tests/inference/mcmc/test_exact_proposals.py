@@ -1,8 +1,6 @@
 """random_walk_mh and mala find exact moments and leave laws invariant; with a mistake they do
 not."""
 
-from __future__ import annotations
-
 import pytest
 from support.targets.exact_targets import (
     TARGETS,

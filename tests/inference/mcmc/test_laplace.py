@@ -1,7 +1,5 @@
 """The Laplace approximation: mode, curvature and derivatives."""
 
-from __future__ import annotations
-
 import torch
 from support.runs.configured import double, generator
 from support.targets.exact_targets import TwoModes

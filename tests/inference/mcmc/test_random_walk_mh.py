@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, normal
+from support.runs.configured import component, double, draw_uniform, generator, normal
 from support.targets.exact_targets import (
     HalfNormal,
 )
@@ -22,7 +20,7 @@ def test_accept_step_is_the_literal_ratio():
     proposed[:20] = -math.inf
     correction[:10] = math.nan  # what a gradient outside the support gives
     accept, alpha = metropolis_hastings(value, proposed, correction, 1, generator(1))
-    u = torch.rand(500, generator=generator(1), dtype=F64)
+    u = draw_uniform(500, seed=1)
     ratio = proposed.exp() * correction.exp() / value.exp()
     literal = torch.where(proposed.exp() == 0, 0.0, ratio.clamp(max=1))
     assert_close(alpha, literal, rtol=1e-12, atol=0)

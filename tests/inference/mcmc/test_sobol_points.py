@@ -70,7 +70,7 @@ def test_points_lie_in_every_elementary_interval_and_go_on_after_a_stop():
     like = torch.zeros((), dtype=F64)
     sequence = SobolPoints(3, 5)
     whole = torch.cat([sequence.block(s, 32, like) for s in (0, 32)])
-    assert bool(((whole > 0) & (whole < 1)).all())
+    assert ((whole > 0) & (whole < 1)).all()
     for j in range(3):  # one point in each 64th
         assert (whole[:, j] * 64).long().unique().numel() == 64
     assert_close(SobolPoints(3, 5).block(32, 32, like), whole[32:], rtol=0, atol=0)

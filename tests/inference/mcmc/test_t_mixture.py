@@ -8,7 +8,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
+from support.runs.configured import double, draw_uniform, generator, normal
 from support.targets.exact_targets import TwoModes
 from support.targets.known_targets import F64, GaussianTarget, z_score
 from torch.testing import assert_close
@@ -77,7 +77,7 @@ def test_draws_have_the_moments_of_the_mixture(dof):
 def test_a_round_is_the_literal_update():
     q, n, P, nu = mixture(), 40, 2, 4.0
     theta = q.draw(n, generator())
-    weights = torch.rand(n, generator=generator(2), dtype=F64)
+    weights = draw_uniform(n, seed=2)
     weights /= weights.sum()
     anchor = double([[2.0, 0.3], [0.3, 1.0]])
     after = update_mixture(q, theta, weights, anchor)

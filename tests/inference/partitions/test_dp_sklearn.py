@@ -1,8 +1,6 @@
 """A Dirichlet process mixture by scikit-learn: what the library is given, and the density that is
 made of what it finds."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from sklearn.mixture import BayesianGaussianMixture

@@ -38,7 +38,7 @@ def test_every_member_is_map_from_its_own_start(problem, descent):
         assert_close(end[:n], network.theta)
         if network.learns_noise:
             assert_close(end[n:], network.log_noise)
-            assert float(end[n:].sum()) != pytest.approx(2 * math.log(0.1), abs=1e-3)
+            assert end[n:].sum() != pytest.approx(2 * math.log(0.1), abs=1e-3)
 
 
 def test_starts_are_glorot_networks_with_the_initial_noise():

@@ -1,7 +1,5 @@
 """A network as it is: no step moves it, and one is enough."""
 
-from __future__ import annotations
-
 import torch
 from support.runs.configured import component, made_job
 from support.small.small_problems import advance, classes

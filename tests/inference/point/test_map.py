@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from support.runs.configured import F64
 from support.small.small_problems import advance, classes, component, real, train
 from torch.testing import assert_close
 
@@ -52,11 +53,11 @@ def ridge(lam, sigma2, penalised):
     inference = component("inference", "map", optimizer="sgd", lr=0.02, momentum=0.9)
     state, rng = train(inference, model, problem, 0)
     if not penalised:
-        state.network.penalty = lambda: torch.zeros((), dtype=torch.float64)
+        state.network.penalty = lambda: torch.zeros((), dtype=F64)
     state, _ = advance(inference, state, problem, rng, 0, 1500)
-    x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=torch.float64)], 1)
+    x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
     exact = torch.linalg.solve(
-        x.T @ x / sigma2 + lam * torch.eye(4, dtype=torch.float64), x.T @ problem.train.y / sigma2
+        x.T @ x / sigma2 + lam * torch.eye(4, dtype=F64), x.T @ problem.train.y / sigma2
     )
     return float((state.network.theta.detach() - exact[:, 0]).abs().max())
 

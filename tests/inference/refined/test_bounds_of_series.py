@@ -1,14 +1,12 @@
 """Bounds and draws of the posterior of a series' two standard deviations against their integrals on
 a grid."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 
 import pytest
 import torch
-from support.runs.configured import component, composed, load
+from support.runs.configured import F64, component, composed, load
 from support.targets.refined_targets import trained, vis
 
 from components.inference.log_joint import log_joint
@@ -24,7 +22,7 @@ def exact():
     problem, _ = load("dlm_sim", n_steps=43, n_ahead=3)
     model = DLM.build(problem, Streams(0))
     axes = [
-        torch.linspace(low, high, n, dtype=torch.float64)
+        torch.linspace(low, high, n, dtype=F64)
         for n, low, high in zip(LEVELS, (-9, -4), (2.5, 3), strict=True)
     ]
     theta = torch.cartesian_prod(*axes)

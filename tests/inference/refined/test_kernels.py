@@ -1,11 +1,9 @@
 """Kernels that refine: drifts and repulsion against literal sums, leapfrog against the
 sampler's."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import F64, double, generator
+from support.runs.configured import F64, double, draw_normal, generator
 from support.targets.refined_targets import gaussian, slope_of
 
 from components.errors import ConfigMismatchError
@@ -18,7 +16,7 @@ H = 1.3
 
 
 def particles(S=5, B=3, D=2):
-    return torch.randn(S, B, D, generator=generator(0), dtype=F64)
+    return draw_normal(S, B, D)
 
 
 def k(a, b):

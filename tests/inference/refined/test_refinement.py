@@ -1,8 +1,6 @@
 """The way of z_0 to z_T and its entropies, against literal recursions and densities that are
 known."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,8 +1,6 @@
 """Variationally inferred sampling of parameters: T = 0 is variational inference, and what
 refinement does beyond."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

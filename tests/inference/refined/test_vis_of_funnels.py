@@ -1,7 +1,5 @@
 """Variationally inferred sampling of the funnel: divergences in closed form, and draws that come nearer."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,8 +1,6 @@
 """Variationally inferred sampling of the latent variables of rows: probabilistic PCA is the exact
 case."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import F64, component, composed, normal

@@ -1,8 +1,6 @@
 """Variationally inferred sampling of the parameters of series whose states are summed out, and one
 step size a coordinate."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import F64, component, composed, double, generator, load, normal

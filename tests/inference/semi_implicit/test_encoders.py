@@ -1,8 +1,6 @@
 """Semi-implicit encoders of rows on probabilistic PCA: literal bound, weights whose mean is p(x),
 gradients of the exact ELBO, and what they learn."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

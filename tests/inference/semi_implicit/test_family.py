@@ -1,8 +1,6 @@
 """The semi-implicit family against the Gaussian that an affine one is, and chains that leave a
 density as it is."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import normal

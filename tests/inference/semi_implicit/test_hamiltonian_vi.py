@@ -1,16 +1,12 @@
 """Hamiltonian variational inference: the bound written out, exact for Gaussians, a lower bound."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, load, normal
+from support.runs.configured import F64, component, double, generator, load, normal
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 from torch.testing import assert_close
-
-F64 = torch.float64
 
 
 def begun(dataset="gaussian", data=None, **keys):
@@ -81,7 +77,7 @@ def test_of_a_gaussian_the_best_backward_model_leaves_the_bound_of_the_marginal(
     with torch.no_grad():
         q.slopes.mul_(0.5)  # another backward model is a looser bound
     _, looser = inference.run(state, None, 20_000, generator(0))
-    assert float(looser.detach().mean()) < exact - 4 * error
+    assert looser.detach().mean() < exact - 4 * error
 
 
 def test_transitions_reach_a_correlated_gaussian_that_a_diagonal_one_cannot():

@@ -1,8 +1,6 @@
 """The kernelised Stein discrepancy of a semi-implicit family: literally, against its closed form,
 and what it learns."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

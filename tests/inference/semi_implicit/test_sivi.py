@@ -1,8 +1,6 @@
 """The surrogate bound of semi-implicit variational inference: literally, never above, rising; and
 what it learns."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component, double, load, normal

@@ -1,7 +1,5 @@
 """The unbiased gradient of implicit posteriors against the exact one of an affine family."""
 
-from __future__ import annotations
-
 import torch
 from support.runs.configured import component, double, normal
 from support.targets.affine_families import (

@@ -1,8 +1,6 @@
 """The variational contrastive divergence: its three forms, its gradient against quadrature, and
 what it learns."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """A user's matrices of the recipe."""
 
-from __future__ import annotations
-
 import sys
 import types
 

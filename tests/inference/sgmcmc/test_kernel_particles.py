@@ -1,8 +1,6 @@
 """Kernels within random blocks of particles: the mean over all partitions, Γ as the divergence of
 D, the law of the noise, and what a sampler of blocks leaves invariant."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -192,7 +192,7 @@ def test_particles_that_start_together_end_as_the_target():
     target = Systems(S, L, start_sd=0.05, start_mean=1.0)
     means = target.means(sample_systems(target, "sgld_r", 0.05, 300, burn_in=150), 2).mean(1)
     # 0.02: bias of the step
-    assert float(means.mean()) == pytest.approx(1, abs=0.02 + 4 * float(means.std()) / S**0.5)
+    assert means.mean() == pytest.approx(1, abs=0.02 + 4 * float(means.std()) / S**0.5)
 
 
 def test_masses_are_fixed_after_burn_in():
@@ -207,7 +207,7 @@ def test_masses_that_follow_the_chain_bias_it_little():
     """β₂ = 0.999 as in Adam: what is neglected stays below a tenth of the variance here."""
     target = Systems(S, L)
     draws = sample_systems(target, "adam_nr", 0.01, 1500, burn_in=500, adapt="always")
-    assert float(target.means(draws, 2).mean()) == pytest.approx(1, abs=0.1)
+    assert target.means(draws, 2).mean() == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.slow

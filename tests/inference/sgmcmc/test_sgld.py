@@ -2,8 +2,6 @@
 
 Steps and stationary moments are checked in test_sgmcmc_recipe and test_sgmcmc_stationary."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

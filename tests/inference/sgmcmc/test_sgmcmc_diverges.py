@@ -3,8 +3,6 @@ to lower.
 
 (sgld from the command line is in tests/runner.)"""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component, double, load
@@ -49,7 +47,7 @@ def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
     # steps.
     assert_close(draws[:, -1], double(NOTEBOOK_END), rtol=0, atol=2e-3)
     path = torch.cat([start.unsqueeze(1), draws], 1)
-    assert float(path.mean()) == pytest.approx(0.18421564, abs=5e-4)
+    assert path.mean() == pytest.approx(0.18421564, abs=5e-4)
     assert path.std((0, 1), correction=0).tolist() == pytest.approx(
         [0.6957327, 0.73811656], abs=5e-4
     )

@@ -9,7 +9,7 @@ from copy import deepcopy
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, load, normal
+from support.runs.configured import F64, component, double, generator, load, normal
 from support.series.exact_smoothing import smoothed
 from support.series.small_sequences import run, run_filter, sequence
 from support.targets.known_targets import z_score
@@ -200,9 +200,7 @@ def test_only_filters_that_keep_weights_are_taken(name, filter, message):
         component("inference", name, filter=component("inference", filter))
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("dtype", [torch.float32, pytest.param(F64, marks=pytest.mark.slow)])
 def test_on_a_clean_series_ffbsi_is_the_rauch_tung_striebel_smoother(dtype):
     """Within 5 % NMSE of the signal, as in Table 6.1 (on which the printed gain of the BPF is a
     failure of Monte Carlo)."""

@@ -1,8 +1,6 @@
 """Bayes by backprop: its four divergences have one mean, two of them one gradient, and the printed
 chain rule a third."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component, generator, load

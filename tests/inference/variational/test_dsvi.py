@@ -1,8 +1,6 @@
 """Doubly stochastic VI: it learns, resumes bit for bit, and each of its options does what it
 says."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
@@ -132,7 +130,7 @@ def test_clipping_bounds_what_adam_sees():
     state, info = inference.step(state, problem.train, rng)
     assert info["grad_norm"] > 1e-3
     norms = [p.grad.norm() for p in state.module.parameters() if p.grad is not None]
-    assert float(torch.stack(norms).norm()) == pytest.approx(1e-3, rel=1e-3)
+    assert torch.stack(norms).norm() == pytest.approx(1e-3, rel=1e-3)
 
 
 def test_info_is_detached_and_complete():

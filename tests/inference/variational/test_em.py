@@ -1,8 +1,6 @@
 """Expectation maximisation: modes and maxima found by scipy too, and an objective that never
 falls."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -62,7 +60,7 @@ def test_objectives_rise_and_the_best_start_is_handed_back():
     assert (torch.stack(values).diff(dim=0) > -1e-9).all()
     posterior = inference.posterior(state)
     scores = problem.score(posterior, rng)
-    assert scores["objective"] == float(state.objective.max())
+    assert scores["objective"] == state.objective.max()
     assert scores["ari"] > 0.9
     weights = [scores[f"mean/pi{k}"] for k in (1, 2, 3)]
     assert sum(weights) == pytest.approx(1)

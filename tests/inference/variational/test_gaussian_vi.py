@@ -14,7 +14,7 @@ from conjugate_regression import (
     posterior,
     regression,
 )
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.runs.offered_pairs import check_pairs
 from support.small.small_problems import advance, check_resumed, train
 
@@ -24,8 +24,6 @@ from components.errors import ConfigMismatchError, NumericalError
 from components.posteriors.variational import GaussianPosterior
 from runner.errors import ConfigError
 from runner.execution.rng import Streams
-
-F64 = torch.float64
 
 
 @pytest.mark.parametrize(("noise", "batch_size"), [("shared", None), ("rows", 8)])

@@ -1,7 +1,5 @@
 """The bound of q(θ) = N(m, L Lᵀ), its gradients and its draws, against closed forms."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from conjugate_regression import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
+from support.runs.configured import F64, double, generator, normal
 from support.small.small_problems import (
     classes,
     component,
@@ -25,7 +25,7 @@ def orthogonal(n=30, noise=0.3) -> Supervised:
     """A linear regression whose columns, the constant included, are orthogonal: its posterior
     factorises."""
     g = generator(0)
-    ones = torch.ones(n, 1, dtype=torch.float64)
+    ones = torch.ones(n, 1, dtype=F64)
     q, _ = torch.linalg.qr(torch.cat([ones, normal(g, n, 3)], 1))
     x = q[:, 1:] * double([2.0, 4.0, 6.0])
     w = double([1.0, -0.5, 0.2])
@@ -127,7 +127,7 @@ def test_elbo_and_its_gradient_are_unbiased(estimator):
     rng = Streams(3)
     q = MeanField(LINEAR.build(problem, rng), 0.2)
     parameters = [q.network.theta, q.log_std]
-    x = torch.cat([problem.train.x, torch.ones(24, 1, dtype=torch.float64)], 1)
+    x = torch.cat([problem.train.x, torch.ones(24, 1, dtype=F64)], 1)
     spread = (x**2) @ (2 * q.log_std).exp()
     residual = (problem.train.y[:, 0] - x @ q.network.theta) ** 2
     expected = (-0.5 * (math.log(2 * math.pi * 0.09) + (residual + spread) / 0.09)).sum() - q.kl()

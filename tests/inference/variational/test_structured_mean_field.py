@@ -43,7 +43,7 @@ def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name)
         theta, area = grid(ascent, factors)
         log_q = ascent.log_density(factors, theta)
         mass = log_q.exp() * area
-        assert float(mass.sum()) == pytest.approx(1, abs=5e-3)
+        assert mass.sum() == pytest.approx(1, abs=5e-3)
         if cycles == 1:
             joint = log_joint(model, theta, problem.train)
             literal = float((mass * (joint - log_q)).sum() / mass.sum())

@@ -1,8 +1,6 @@
 """Variational inference of labels by any gradient: what its posterior predicts, and the bound that
 it is scored by."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
@@ -14,9 +12,6 @@ from components.contracts.problems import Batch
 from components.inference.variational import vi as module_of_vi
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
-
-F64 = torch.float64
-
 
 vi = partial(composed, "inference", "vi")
 

@@ -8,7 +8,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
-from support.runs.configured import build_model, generator, load_problem
+from support.runs.configured import F64, build_model, generator, load_problem
 from support.small.small_problems import classes, component, real, resumed, tensors, train
 from torch.testing import assert_close
 
@@ -25,7 +25,7 @@ def peers(problem, kind, seed, **options):
         yield forest.fit(problem.train.x[seen].numpy(), problem.train.y[seen, t].numpy())
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("dtype", [F64, torch.float32])
 def test_walking_the_tensors_is_what_scikit_learn_predicts(dtype):
     problem = real(n=150, dtype=dtype)
     forests = build_model("irf", problem, trees=30, max_features=1.0)
@@ -62,7 +62,7 @@ def test_predictive_variance_is_over_trees_plus_residual_and_is_calibrated():
     assert_close(predictive.variance, votes.var(0, correction=0) + fitted["noise"])
     scores = regression.scores(predictive, problem.test.y, problem.test.mask, ["t"])
     mse = float((predictive.mean - problem.test.y).square().mean())
-    assert float(predictive.variance.mean()) == pytest.approx(mse, rel=0.25)
+    assert predictive.variance.mean() == pytest.approx(mse, rel=0.25)
     assert 0.84 < scores["coverage90"] < 0.97
 
 
@@ -86,7 +86,7 @@ def test_learns_classes():
     problem = classes(n=200)
     state, rng = train(FIT, component("model", "irf", trees=50), problem, 1)
     predictive = FIT.posterior(state).predict(problem.test.x, rng.evaluation)
-    assert float((predictive.guess == problem.test.y).double().mean()) > 0.8
+    assert (predictive.guess == problem.test.y).double().mean() > 0.8
 
 
 def test_few_labels_and_none():

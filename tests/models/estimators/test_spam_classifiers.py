@@ -47,7 +47,7 @@ def test_l1_logistic_regression_meets_the_conditions_of_its_optimum():
     x, y = problem.train.x, problem.train.y[:, 0]
     miss = y - model.predict_fitted(fitted, x).probs[:, 0, 1]
     beta = fitted["coefficients"]
-    assert 0 < int((beta == 0).sum()) < len(beta)
+    assert 0 < (beta == 0).sum() < len(beta)
     for slope, value in zip(x.T @ miss, beta, strict=True):
         bound = float(slope) * s
         assert (

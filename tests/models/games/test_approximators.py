@@ -86,7 +86,7 @@ def test_coins_are_learnt_to_be_picked(name):
     game.attacker = component("attacker", "fixed_policy")
     inference = component("inference", "q_learning", alpha=0.05, gamma=0.9)
     _, posterior = play(game, inference, model=build_model(name, game))
-    assert float(posterior.rewards[:, -50:].mean()) > float(posterior.rewards[:, :30].mean()) + 0.2
+    assert posterior.rewards[:, -50:].mean() > float(posterior.rewards[:, :30].mean()) + 0.2
 
 
 def test_weights_at_marks_are_the_product_with_the_features():

@@ -163,7 +163,7 @@ def test_coverage_of_a_model_with_a_third_of_the_noise(rate, least, most):
             precision = C.T @ precision @ C
         sd = torch.linalg.inv(precision).diagonal().sqrt()
         inside.append(((centre - 1).abs() < 1.645 * sd).double())
-    assert least <= float(torch.cat(inside).mean()) <= most
+    assert least <= torch.cat(inside).mean() <= most
 
 
 def test_curvature_moves_the_loss_and_not_the_parameters():

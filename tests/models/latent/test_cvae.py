@@ -21,7 +21,7 @@ def test_importance_samples_find_the_evidence_of_every_class(proposal):
     with torch.no_grad():
         found = class_evidence(module, problem().train.x, C, 4_000, Streams(0).noise, proposal)
     assert_close(found, exact, rtol=0, atol=0.1)
-    assert float((exact.max(1).values - exact.min(1).values).min()) > 0.05, "classes differ"
+    assert (exact.max(1).values - exact.min(1).values).min() > 0.05, "classes differ"
 
 
 @pytest.mark.parametrize("samples", [1, 3])

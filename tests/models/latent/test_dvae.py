@@ -3,7 +3,7 @@ capabilities it offers."""
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator
+from support.runs.configured import F64, component, double, generator
 from support.small.small_bernoulli import binary_rows, enumerated_elbo, every_z, small_dvae
 from torch.autograd import grad
 from torch.distributions import Bernoulli
@@ -66,7 +66,7 @@ def test_draws_and_their_log_q_in_one_pass_are_those_of_two(layers):
         assert_close(one, two)
     many, _ = module.sample_with_log_q(problem.train, 20_000, Streams(1).noise)
     p = module.logits(problem.train, [])[0].sigmoid()
-    assert bool(((many[0].mean(0) - p).abs() < 4.5 * (p * (1 - p) / 20_000).sqrt()).all())
+    assert ((many[0].mean(0) - p).abs() < 4.5 * (p * (1 - p) / 20_000).sqrt()).all()
 
 
 @LAYERS
@@ -138,14 +138,14 @@ def test_draws_from_the_prior_have_the_mean_of_the_model():
         (z2 * module.prior_logits - torch.nn.functional.softplus(module.prior_logits)).sum(-1).exp()
     )
     exact = (weight[:, None] * module.up[0](z2).sigmoid()).sum(0)
-    assert bool(((z.mean(0) - exact).abs() < 4 * z.std(0) / 200).all())
+    assert ((z.mean(0) - exact).abs() < 4 * z.std(0) / 200).all()
     assert module.decode(z).shape == (40_000, 4)
 
 
 def test_relaxed_values_are_taken():
     problem = binary_rows(n=2)
     module = small_dvae(problem)
-    z = tuple(torch.full((3, 2, 3), 0.4, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    z = tuple(torch.full((3, 2, 3), 0.4, dtype=F64, requires_grad=True) for _ in range(2))
     slopes = grad((module.log_joint(problem.train, z) - module.log_q(problem.train, z)).sum(), z)
     assert all(bool(slope.abs().min() > 0) for slope in slopes)
 
@@ -166,7 +166,7 @@ def test_it_offers_what_it_says_and_touches_no_global_generator(layers, architec
     assert module.n_layers == layers
     assert torch.equal(module.prior_logits, torch.zeros(5).double())
     assert ("prior_logits" in dict(module.named_parameters())) == (prior == "learned")
-    assert all(p.dtype == torch.float64 for p in module.parameters())
+    assert all(p.dtype == F64 for p in module.parameters())
     names = [name for name, _ in module.named_parameters()]
     assert len(names) == 4 * layers * (3 if architecture == "nonlinear" else 1) + (
         prior == "learned"

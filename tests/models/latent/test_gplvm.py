@@ -39,9 +39,9 @@ def test_psi_statistics_are_expectations():
         each = torch.einsum("snm,snk->smk", K, K)
     for ours, draws in ((one, K), (two, each)):
         error = draws.std(0) / math.sqrt(len(draws))
-        assert float(((ours - draws.mean(0)) / error).abs().max()) < 4.5
+        assert ((ours - draws.mean(0)) / error).abs().max() < 4.5
     wrong = built.psi_statistics(m, 1.3 * v)[1].detach()  # another variance
-    assert float(((wrong - each.mean(0)) / (each.std(0) / math.sqrt(len(each)))).abs().max()) > 4.5
+    assert ((wrong - each.mean(0)) / (each.std(0) / math.sqrt(len(each)))).abs().max() > 4.5
 
 
 def test_points_have_the_kernels_themselves():
@@ -91,7 +91,7 @@ def test_bound_rises_and_rows_are_scored():
     m, s = fitted.encode(few)
     assert m.shape == s.shape == (3, 2)
     assert fitted.decode(m).shape == (3, 4)
-    assert bool((fitted.rows_at(few, m[None]) > fitted.rows_at(few, m[None] + 3)).all())
+    assert (fitted.rows_at(few, m[None]) > fitted.rows_at(few, m[None] + 3)).all()
 
 
 @torch.no_grad()

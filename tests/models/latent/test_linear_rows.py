@@ -220,7 +220,7 @@ def test_values_are_removed_and_put_aside():
     problem, _ = load("measured_rows", set="wine", gaps=0.3)
     whole, _ = load("measured_rows", set="wine")
     gaps = problem.train.x.isnan()
-    assert float(gaps.double().mean()) == pytest.approx(0.3, abs=0.03)
+    assert gaps.double().mean() == pytest.approx(0.3, abs=0.03)
     assert torch.equal(problem.complete, torch.cat([whole.train.x, whole.test.x]))
     assert torch.equal(problem.train.x[~gaps], whole.train.x[~gaps])
     inside = problem.held_out(0.2, Streams(0))

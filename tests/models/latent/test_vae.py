@@ -3,7 +3,7 @@ starts."""
 
 import pytest
 import torch
-from support.runs.configured import build_model, component
+from support.runs.configured import F64, build_model, component
 from support.small.unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
 from torch.distributions import Bernoulli, Normal
 from torch.testing import assert_close
@@ -34,14 +34,14 @@ def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(pr
     with torch.no_grad():
         w = LatentPosterior(module).log_weights(problem.test, 40_000, Streams(0).noise)  # [S, B]
     elbo = w.mean(0)
-    assert float((exact - elbo).min()) > 0.05
+    assert (exact - elbo).min() > 0.05
     bounds = [
         log_mean_exp(w.unflatten(0, (-1, s)).transpose(0, 1).flatten(1)).view(-1, 25).mean(0)
         for s in (5, 50)
     ]
-    assert bool((elbo < bounds[0]).all())
-    assert bool((bounds[0] < bounds[1]).all())
-    assert bool((bounds[1] < exact + 0.01).all())
+    assert (elbo < bounds[0]).all()
+    assert (bounds[0] < bounds[1]).all()
+    assert (bounds[1] < exact + 0.01).all()
     assert_close(log_mean_exp(w), exact, rtol=0, atol=0.05)
 
 
@@ -57,7 +57,7 @@ def test_the_bound_through_noise_has_the_closed_form_as_its_mean(problem):
 
 def test_densities_are_those_of_torch(problem):
     module = build_model("vae", problem, latent_dim=3, widths=[6])
-    z = torch.randn(4, 25, 3, dtype=torch.float64)
+    z = torch.randn(4, 25, 3, dtype=F64)
     normal = Normal
     m, s = module.encode(problem.train)
     assert_close(module.log_q(problem.train, z), normal(m, s).log_prob(z).sum(-1))
@@ -80,7 +80,7 @@ def test_it_offers_what_it_says_and_touches_no_global_generator(problem):
     assert torch.equal(torch.random.get_rng_state(), before)
     assert [len(layer.bias) for layer in module.generative.network.layers] == [5, 4, 4]
     assert [len(layer.bias) for layer in module.guide.network.layers] == [4, 5, 4]
-    assert all(p.dtype == torch.float64 for p in module.parameters())
+    assert all(p.dtype == F64 for p in module.parameters())
     other = model.build(problem, Streams(0))
     assert_close(list(module.parameters()), list(other.parameters()), rtol=0, atol=0)
 

@@ -92,7 +92,7 @@ def test_the_bound_is_its_expectation_and_below_the_evidence(cycles):
     ratio = log_parameters(*parts, *of_prior(model)) - log_parameters(*parts, *q)
     draws = (r * (log_rows(*parts, x) - r.log())).sum((1, 2)) + ratio
     bound = ascent.objective(factors, problem.train)
-    assert float(z_score(draws[:, None], bound).abs()) < 4
+    assert z_score(draws[:, None], bound).abs() < 4
     evidence = np.logaddexp.reduce(list(exact(model, x).values()))
     assert evidence - (2.5 if cycles else 20) < float(bound) < evidence
 
@@ -255,7 +255,7 @@ def test_draws_predict_rows_and_find_clusters():
     state, rng = train(inference, component("model", "gaussian_mixture"), problem, 60)
     posterior = inference.posterior(state)
     by_draws = super(type(posterior), posterior).log_predictive(problem.test)
-    assert float((by_draws - posterior.log_predictive(problem.test)).abs().mean()) < 0.05
+    assert (by_draws - posterior.log_predictive(problem.test)).abs().mean() < 0.05
     assert problem.score(posterior, rng)["ari"] > 0.9
     drawn = super(type(posterior), posterior).clusters(problem.test)
     assert adjusted_rand(drawn.argmax(1), posterior.clusters(problem.test).argmax(1)) > 0.95

@@ -79,7 +79,7 @@ def test_missing_labels_are_imputed_by_posterior_means():
         rows = mask[:, 1]
         observed = mask[rows, 0]
         column = second.labels.x[0, :, -1]
-        assert 0 < int(observed.sum()) < len(observed)
+        assert 0 < observed.sum() < len(observed)
         assert_close(column[~observed], mean[rows][~observed])
         expected = mean[rows] if denoise else p.train.y[rows, 0]
         assert_close(column[observed], expected[observed])
@@ -113,7 +113,7 @@ def test_predictions_are_mixtures_over_draws_of_the_earlier_tasks():
     ratio = predictive.variance[:, 1] / predictive.variance[:, 0]
     assert torch.allclose(ratio, torch.full_like(ratio, 4.0), rtol=0.35)
     # the broken variant: each component by itself, without the spread of the draws
-    assert float(predictive.v[:, :, 1].mean()) < 0.5 * float(predictive.variance[:, 1].mean())
+    assert predictive.v[:, :, 1].mean() < 0.5 * float(predictive.variance[:, 1].mean())
 
 
 def test_order_of_the_tasks():

@@ -1,8 +1,6 @@
 """lmc: against sums over labels, cgp and igp where they coincide, and its sparse predictions against
 the exact ones."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from pydantic import ValidationError
@@ -85,7 +83,7 @@ def test_slfm_starts_at_the_variance_on_average():
         parts = model.build(p, streams(seed)).covariance.parts
         total += sum(part.coregionalisation.detach() for part in parts) / 150
     # Var[Σ_q w_qt²] = 4 · 2 (v/4)² = 2: a standard error of 0.12
-    assert float((total - 2 * torch.eye(3, dtype=F64)).abs().max()) < 0.4
+    assert (total - 2 * torch.eye(3, dtype=F64)).abs().max() < 0.4
 
 
 def prefix(p, **changes):
@@ -138,7 +136,7 @@ def test_sparse_prediction_literally():
     assert_close((ours.mean, ours.variance), (mean, variance))
     # the broken variant: labels of unit noise
     wrong, _ = sparse_literally(module, p, noise_power=0.0)
-    assert float((ours.mean - wrong).abs().max()) > 1e-2
+    assert (ours.mean - wrong).abs().max() > 1e-2
 
 
 def test_chunks_of_labels_do_not_matter(monkeypatch):
@@ -161,7 +159,7 @@ def test_bound_is_of_the_prefix_and_predictions_follow_the_parameters():
     before = predict(module, p.test.x).mean
     with torch.no_grad():
         module.likelihood.raw_noise += 1.0
-    assert float((predict(module, p.test.x).mean - before).abs().max()) > 1e-3
+    assert (predict(module, p.test.x).mean - before).abs().max() > 1e-3
     # a larger set of pairs contains a smaller one
     more = prefix(p, learn_labels=11, prediction_pairs=30)
     few = {tuple(row.tolist()) for row in module.inducing.x[0]}

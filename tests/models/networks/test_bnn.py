@@ -130,7 +130,7 @@ def test_chains_start_where_the_model_says(start):
     assert torch.equal(b1, torch.zeros(5, 200, dtype=F64))
     assert torch.equal(b2, torch.zeros(5, 1, dtype=F64))
     for w, fan in ((w1, 30), (w2, 200)):
-        assert float(w.std()) == pytest.approx((fan + 1) ** -0.5, rel=0.08)
+        assert w.std() == pytest.approx((fan + 1) ** -0.5, rel=0.08)
     assert torch.equal(theta[:, -1], torch.zeros(5, dtype=F64))
     # λ is where p(w | λ) is largest
     slope = theta[:, : model.n_weights].square().sum(1) * theta[:, -2].exp() / 0.8**2

@@ -84,7 +84,7 @@ def test_forward_and_particles_literally(shape, channels, kernel, widths, downsa
     assert_close(network(problem.test.x)[:, 0], expected[1])
     if kernel > 1:  # a kernel turned round is another network
         wrong = literally(theta[0], problem.test.x, *settings, flip=True)
-        assert float((wrong - expected[0]).abs().max()) > 1e-3
+        assert (wrong - expected[0]).abs().max() > 1e-3
 
 
 def test_normalisation_is_inside_the_model():
@@ -153,7 +153,7 @@ def test_dropout_acts_on_features_and_hidden_units():
     h = network.front(x, layers[:1])
     variance = p / (1 - p) * (h.square() @ layers[1][0].square().T)
     z = (f.mean(0)[:, 0] - network(x).detach()[:, 0]) / (variance / S).sqrt()
-    assert float(z.abs().max()) < 4.5
+    assert z.abs().max() < 4.5
     assert_close(f.var(0)[:, 0], variance, rtol=0.1, atol=0)
     deep = cnn(widths=[3], dropout=p).build(problem, Streams(0))
     assert deep(x, generator(), 5).shape == (5, 2, 1, 3)
@@ -185,7 +185,7 @@ def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path)
         victim, x, y, rng, 0.2
     )
     assert victim.answer(attacked, y, rng.at("evaluation", 0)).objective.mean() < before
-    assert float((attacked - x).abs().max()) <= 0.2 + 1e-6
+    assert (attacked - x).abs().max() <= 0.2 + 1e-6
 
 
 def test_local_noise_is_refused_where_pixels_share_their_weights():

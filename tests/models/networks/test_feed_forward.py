@@ -105,8 +105,8 @@ def test_glorot_initialisation():
     assert torch.equal(b1, torch.zeros(200, dtype=F64))
     assert torch.equal(b2, torch.zeros(12, dtype=F64))
     for w, limit in ((w1, math.sqrt(6 / 230)), (w2, math.sqrt(6 / 203))):
-        assert 0.98 * limit < float(w.abs().max()) <= limit
-        assert float(w.std()) == pytest.approx(limit / math.sqrt(3), rel=0.03)
+        assert 0.98 * limit < w.abs().max() <= limit
+        assert w.std() == pytest.approx(limit / math.sqrt(3), rel=0.03)
 
 
 def test_dropout_masks_and_rescales_hidden_units_only():

@@ -98,10 +98,10 @@ def test_completed_draws_have_the_mean_and_covariance_of_the_conditional():
     theta = model.complete(rest.expand(n, -1), problem.train, generator(5))
     assert_close(model.rest(theta), rest.expand(n, -1), rtol=0, atol=0)
     w = theta[:, model.below : model.below + 4]
-    assert float(((w.mean(0) - mean) / (covariance.diagonal() / n).sqrt()).abs().max()) < 4
+    assert ((w.mean(0) - mean) / (covariance.diagonal() / n).sqrt()).abs().max() < 4
     c = covariance.diagonal()
     error = ((torch.outer(c, c) + covariance**2) / n).sqrt()  # of a covariance of n Gaussian draws
-    assert float(((w.T.cov() - covariance) / error).abs().max()) < 4
+    assert ((w.T.cov() - covariance) / error).abs().max() < 4
 
 
 def test_joint_is_marginal_times_conditional():

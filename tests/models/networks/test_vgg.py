@@ -88,7 +88,7 @@ def test_weights_begin_with_the_variance_of_he_from_the_runs_own_stream():
     again = build_model("vgg", images(), depth=7, width=16)
     assert_close(list(network.parameters()), list(again.parameters()), rtol=0, atol=0)
     kernel = network.kernels[3]  # 32 channels of 32
-    assert float(kernel.detach().var()) == pytest.approx(2 / (9 * 32), rel=0.05)
+    assert kernel.detach().var() == pytest.approx(2 / (9 * 32), rel=0.05)
 
 
 def test_the_penalty_is_minus_the_log_prior():

@@ -1,11 +1,9 @@
 """What a network of the user's own is examined for before it is trained, and outputs that are
 probabilities."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import F64, component
 from support.small.small_problems import classes, real, train
 from torch.autograd import grad
 from torch.testing import assert_close
@@ -135,7 +133,7 @@ def same(ours, theirs, problem):
     assert_close(*found, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("dtype", [F64, torch.float32])
 @pytest.mark.parametrize("outputs", ["probabilities", "log_probabilities"])
 def test_logits_of_certain_probabilities_are_finite_and_so_are_their_gradients(dtype, outputs):
     f = torch.tensor([[-2000.0, -200, -30, -1, 0, 1, 30, 200, 2000]], dtype=dtype).T
@@ -161,7 +159,7 @@ def test_it_is_trained_copied_and_attacked_in_the_format_of_the_run(name):
         state.network.log_prob(state.network(z), problem.test).sum()
         for z in (problem.test.x, moved)
     ]
-    assert moved.dtype == values[0].dtype == torch.float64
+    assert moved.dtype == values[0].dtype == F64
     assert values[1].item() < values[0].item()
 
 
@@ -177,9 +175,9 @@ def test_an_impossible_class_has_the_least_logit_and_no_part_in_the_others():
     problem = classes()
     ours, theirs = built(problem, "Impossible"), built(problem)
     x = problem.test.x
-    assert bool(torch.isfinite(ours(x)).all())
+    assert torch.isfinite(ours(x)).all()
     assert_close(ours(x).softmax(-1)[..., :2], theirs(x)[..., :2].softmax(-1))
-    assert float(ours(x).detach().softmax(-1)[..., 2].max()) < 1e-300
+    assert ours(x).detach().softmax(-1)[..., 2].max() < 1e-300
 
 
 def test_a_gradient_that_is_not_finite_is_refused_before_training():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from own_frozen import Transfer
-from support.runs.configured import component, load
+from support.runs.configured import F64, component, load
 from support.small.small_problems import classes, resumed, tensors, train
 from torch import nn
 from torch.autograd import grad
@@ -58,7 +58,7 @@ def test_frozen_numbers_stay_and_runs_resume(tmp_path, kind, name):
     assert len(before.theta) == len(before.prior_std) == N_HEAD
     state, rng = train(inference, model, problem, 4)
     predictive = inference.posterior(state).predict(problem.test.x, rng.noise)
-    assert bool(predictive.probs.isfinite().all())
+    assert predictive.probs.isfinite().all()
     # nothing that is learnt has the length of all parameters, which stay as they are
     values = [v for v in tensors(state) if v.is_floating_point()]
     whole = [v for v in values if len(before.weights) in v.shape]
@@ -114,7 +114,7 @@ def test_a_file_with_frozen_layers_has_the_density_of_the_others(tmp_path, freez
         network("state_dict", tmp_path, f).build(problem, Streams(0)) for f in (freeze, [])
     )
     assert torch.equal(part(problem.test.x), whole(problem.test.x))
-    K = part.theta.detach() + torch.randn(3, part.dim, dtype=torch.float64)
+    K = part.theta.detach() + torch.randn(3, part.dim, dtype=F64)
     full = part.all_weights(K)
     assert torch.equal(full[:, part.free], K)
     likelihoods = [

@@ -5,7 +5,7 @@ import pytest
 import torch
 from own_things import Net, Recurrent
 from safetensors.torch import save_file
-from support.runs.configured import component, generator, load
+from support.runs.configured import F64, component, generator, load
 from support.small.small_problems import classes, real, train
 from torch import nn
 from torch.testing import assert_close
@@ -28,7 +28,7 @@ def with_file(folder, problem, **keys):
     """A network whose weights a file has, and the plain module that they are of."""
     torch.manual_seed(5)
     net = Net(**sizes(problem)).double()
-    net(torch.randn(50, problem.n_inputs, dtype=torch.float64))  # statistics of its normalisation
+    net(torch.randn(50, problem.n_inputs, dtype=F64))  # statistics of its normalisation
     weights = {name: value for name, value in net.state_dict().items() if name != "third.weight"}
     path = folder / "net.pt"
     torch.save(net.state_dict(), path)
@@ -154,7 +154,7 @@ def test_members_of_an_ensemble_are_made_apart():
     assert theta.shape == (3, network.dim)
     assert not torch.equal(theta[0], theta[1])
     # a parameter that is not drawn is the same in all
-    assert int((theta == float(torch.tensor(0.7))).sum()) == 9
+    assert (theta == float(torch.tensor(0.7))).sum() == 9
 
 
 def test_images_are_images():

@@ -1,14 +1,12 @@
 """Weights from a file: the same function as the network that they are of, and where training and
 chains begin."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 import torch
-from saved_weights import SMALL, built, check_function, mlp, renamed, saved
 from support.runs.configured import load
+from support.small.saved_weights import SMALL, built, check_function, mlp, renamed, saved
 from support.small.small_problems import classes
 from torch import nn
 from torch.autograd import grad

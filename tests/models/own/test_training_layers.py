@@ -3,7 +3,7 @@
 import pytest
 import torch
 from own_frozen import Middle
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator
 from support.small.small_problems import classes, resumed, tensors, train
 from torch import nn
 from torch.testing import assert_close
@@ -47,7 +47,7 @@ def test_spectral_norms_are_those_of_the_weights_that_are_given(middle):
     """W/σ(W) is the same for W and 3 W, also far from the weights that the buffers belong to."""
     problem = classes()
     network = model(middle).build(problem, Streams(0))
-    theta = torch.randn(2, network.dim, dtype=torch.float64)
+    theta = torch.randn(2, network.dim, dtype=F64)
     parts = dict(zip(network.shapes, theta[0].split(network.pieces), strict=True))
     W = next(
         part for name, part in parts.items() if name.startswith("middle") and part.numel() == 36

@@ -4,8 +4,8 @@ import re
 
 import pytest
 import torch
-from saved_weights import built, mlp, model, saved
 from support.runs.configured import component, load
+from support.small.saved_weights import built, mlp, model, saved
 from support.small.small_problems import classes, real
 
 from components.errors import ConfigMismatchError
@@ -41,7 +41,7 @@ def test_chains_and_ensembles_begin_about_the_file(tmp_path, spread):
         else:
             z = (begun - theta) / spread  # 400 · 59 numbers
             assert abs(float(z.mean())) < 4 * z.numel() ** -0.5
-            assert float(z.std()) == pytest.approx(1, abs=4 * (2 * z.numel()) ** -0.5)
+            assert z.std() == pytest.approx(1, abs=4 * (2 * z.numel()) ** -0.5)
 
 
 @pytest.mark.parametrize(

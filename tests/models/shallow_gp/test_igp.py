@@ -1,7 +1,5 @@
 """igp with its exact posterior: scikit-learn, the literal likelihood, masks and gradients."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

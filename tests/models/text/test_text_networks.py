@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import build_model, double, generator
+from support.runs.configured import F64, build_model, double, generator
 from support.small.small_nets import SMALL_LSTM, SMALL_TRANSFORMER, texts
 from support.small.small_problems import classes, component, train
 from torch.nn import functional as F
@@ -64,7 +64,7 @@ def test_a_transformer_by_its_sums():
 
 
 def test_places_are_those_of_the_paper():
-    p = positions(5, 6, torch.zeros(1, dtype=torch.float64))
+    p = positions(5, 6, torch.zeros(1, dtype=F64))
     for t in range(5):
         for j in range(3):
             angle = t / 10_000 ** (2 * j / 6)
@@ -82,7 +82,7 @@ def test_places_without_a_word_have_no_say(model):
     ends = x.clone()
     ends[:, 0] = 2
     assert not torch.allclose(network(ends), network(x))
-    assert bool(torch.isfinite(network(torch.zeros_like(x))).all())  # rows without any word
+    assert torch.isfinite(network(torch.zeros_like(x))).all()  # rows without any word
 
 
 @BOTH

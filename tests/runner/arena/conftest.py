@@ -1,9 +1,7 @@
 """Fixtures of the tests of the arena."""
 
-from __future__ import annotations
-
 import pytest
-from arena_suites import TOY, use_suite
+from support.runs.arena_suites import TOY, use_suite
 
 
 @pytest.fixture

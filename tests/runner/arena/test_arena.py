@@ -1,13 +1,11 @@
 """The arena: suites, the length of a run by its budget, kept scores, and the commands."""
 
-from __future__ import annotations
-
 import math
 import os
 
 import pytest
 import yaml
-from arena_suites import TOY, make_line, run_here, toy
+from support.runs.arena_suites import TOY, make_line, run_here, toy
 
 from runner.arena import command, figures, lengths, listing, rows
 from runner.arena.scores import find_state, read_kept, read_snapshot, to_csv, write_kept

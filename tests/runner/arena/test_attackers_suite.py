@@ -1,9 +1,7 @@
 """Suites in which attackers are rows: norms of problems, the attackers' side, and costs."""
 
-from __future__ import annotations
-
 import pytest
-from arena_suites import use_suite
+from support.runs.arena_suites import use_suite
 
 from runner.arena import packed, rows
 from runner.arena.listing import time_of_row

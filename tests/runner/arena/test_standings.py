@@ -1,13 +1,11 @@
 """Standings of a suite's rows: ranks, ties, failures, differences, and the page that shows them."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
 
 import pytest
-from arena_suites import TOY, make_line, make_lines, toy
+from support.runs.arena_suites import TOY, make_line, make_lines, toy
 
 from runner.arena import figures, page, rows
 from runner.arena.standings import median_interval, rank_rows

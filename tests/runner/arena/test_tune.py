@@ -1,11 +1,9 @@
 """Settings of a row are chosen on validation problems, and what the choice cost is stated."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
-from arena_suites import TOY, make_line, run_here, toy, use_suite
+from support.runs.arena_suites import TOY, make_line, run_here, toy, use_suite
 
 from runner.arena import command, tune
 from runner.arena.rows import make_row

@@ -13,7 +13,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from arena_suites import TOY, use_suite
+from support.runs.arena_suites import TOY, use_suite
 from support.runs.configured import defaults
 from support.runs.made_records import made_record
 

@@ -1,7 +1,5 @@
 """runner sbc: table and verdict of an exact posterior, going on, --check, and its refusals."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

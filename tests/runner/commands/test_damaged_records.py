@@ -1,7 +1,5 @@
 """Whole commands on a damaged record: a line names the file, or the command does not need it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

@@ -2,8 +2,6 @@
 
 Commands and arguments come from the parsers: a new command is covered by itself."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import importlib

@@ -1,7 +1,5 @@
 """Words of others are shown as they are: none is run or drawn."""
 
-from __future__ import annotations
-
 import pytest
 from matplotlib.figure import Figure
 

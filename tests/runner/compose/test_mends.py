@@ -1,8 +1,6 @@
 """What a refusal offers works: the user's own command with any of the names that are offered is
 refused no more."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Files and code that keys of components name: what a file holds is part of what a run is, and code
 is named twice."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Names in configs, studies and records stay inside their folders."""
 
-from __future__ import annotations
-
 import pytest
 
 from runner.disk.inside import inside, real_file

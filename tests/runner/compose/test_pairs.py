@@ -1,7 +1,5 @@
 """What inference asks of a model is checked as both are configured, before any data are read."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.offered_pairs import check_pairs

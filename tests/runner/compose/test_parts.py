@@ -1,8 +1,6 @@
 """Components inside components: taken in full from their YAML, recorded so, and the same when read
 back."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,8 +1,6 @@
 """Compositions at random: none ends in a traceback, scores arrays of different shapes or hangs;
 what refusals offer works."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

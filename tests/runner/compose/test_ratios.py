@@ -1,7 +1,5 @@
 """Numbers written as ratios, ``8/255``: wherever a key holds numbers, and nowhere else."""
 
-from __future__ import annotations
-
 DIGITS = ["dataset=digits", "model=mlp", "inference=map", "steps=5", "attacker=pgd"]
 
 

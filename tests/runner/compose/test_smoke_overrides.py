@@ -1,8 +1,6 @@
 """smoke=true applies the experiment's overrides; what the user set stays, what the user swapped
 keeps its own keys."""
 
-from __future__ import annotations
-
 
 def test_the_users_value_stays(make_job):
     job = make_job("+experiment=sarcos_mdgp", "smoke=true", "dataset.n_train=33")

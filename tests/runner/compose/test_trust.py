@@ -1,7 +1,5 @@
 """Nothing is written outside its folder, and code of others runs only when it is named."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

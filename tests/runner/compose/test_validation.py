@@ -1,7 +1,5 @@
 """validation: training rows are scored in place of the test rows, which nothing looks at."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """A sampler that keeps the law of exact draws passes; each broken one fails."""
 
-from __future__ import annotations
-
 import pytest
 from support.runs.configured import component
 from support.targets.broken_samplers import BROKEN, broken_sampler

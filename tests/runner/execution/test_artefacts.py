@@ -1,8 +1,6 @@
 """Files that a posterior writes into the run's folder, and what a run says when a result is not
 complete."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

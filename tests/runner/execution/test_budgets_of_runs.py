@@ -1,7 +1,5 @@
 """Costs in a record, and the budget that ends a run."""
 
-from __future__ import annotations
-
 import pytest
 from support.runs.configured import recorded, repeatable
 

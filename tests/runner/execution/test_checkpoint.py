@@ -9,7 +9,7 @@ import threading
 
 import pytest
 import torch
-from support.runs.configured import generator
+from support.runs.configured import F64, generator
 
 from runner.execution import checkpoint
 from runner.execution.storage.packing import pack
@@ -30,7 +30,7 @@ def _state():
     return {
         "module": module,
         "optimizer": optimizer,
-        "draws": [torch.arange(3), torch.tensor(2.5, dtype=torch.float64)],
+        "draws": [torch.arange(3), torch.tensor(2.5, dtype=F64)],
         "moments": Moments(torch.eye(2), 7),
         "numbers": (
             1,
@@ -71,7 +71,7 @@ def test_round_trip_is_exact(tmp_path):
         torch.equal(a["state"][i][k], v) for i, s in b["state"].items() for k, v in s.items()
     )
     assert torch.equal(got["draws"][0], state["draws"][0])
-    assert got["draws"][1].dtype == torch.float64
+    assert got["draws"][1].dtype == F64
     assert isinstance(got["moments"], Moments)
     assert got["moments"].count == 7
     assert repr(got["numbers"]) == repr(state["numbers"])

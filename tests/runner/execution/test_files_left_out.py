@@ -1,7 +1,5 @@
 """A figure, table or file that cannot be made costs no score: a line says what is left out."""
 
-from __future__ import annotations
-
 import json
 import math
 

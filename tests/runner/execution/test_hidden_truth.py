@@ -1,7 +1,5 @@
 """A method is not shown what its result is scored by."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import load, made_job

@@ -1,8 +1,6 @@
 """What only scores and figures need is not imported before them, and a run that is done says so
 without torch."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

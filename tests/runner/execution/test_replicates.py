@@ -1,8 +1,6 @@
 """More replicates, or fewer, of a run that has finished some: those are taken over, and nothing
 changes by it."""
 
-from __future__ import annotations
-
 import pytest
 from support.runs.configured import repeatable, repeatable_line
 

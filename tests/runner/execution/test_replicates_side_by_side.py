@@ -1,8 +1,6 @@
 """``side_by_side=true``: replicates as a leading dimension of one run, whose record says what that
 of a loop does."""
 
-from __future__ import annotations
-
 import pytest
 from support.runs.configured import recorded, repeatable
 

@@ -1,7 +1,5 @@
 """Named streams: independent of each other, reproducible, restorable."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

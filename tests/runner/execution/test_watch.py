@@ -1,8 +1,6 @@
 """A run that is watched may be given up: what the watcher is told, the state it ends in, and that
 it can be gone on with."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

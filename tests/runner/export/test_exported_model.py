@@ -1,7 +1,5 @@
 """A fitted model as one file: it predicts what the record predicts, without the data."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -165,7 +163,7 @@ def test_columns_of_built_in_tables_lead_to_the_inputs(dataset, changes):
     raw = x * problem.columns.scale + problem.columns.mean
     assert problem.columns.n_inputs == problem.n_inputs
     assert torch.allclose(problem.columns.convert(raw), x)
-    assert float(problem.columns.mean.abs().max()) > 0.01  # the raw columns, not inputs
+    assert problem.columns.mean.abs().max() > 0.01  # the raw columns, not inputs
 
 
 def test_documents_are_counted_in_the_words_of_the_model():

@@ -1,7 +1,5 @@
 """Files of models from strangers: damaged, forged or of another version, they are refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -1,7 +1,5 @@
 """``runs`` and ``compare`` on records written by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

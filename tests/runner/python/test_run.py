@@ -1,7 +1,5 @@
 """``run`` and ``load``: the command line's own run, quietly, and what is read of it again."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

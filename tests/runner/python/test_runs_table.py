@@ -1,7 +1,5 @@
 """``runner runs``: the frame of runs, printed and written as Parquet, CSV and JSON."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Keywords of Python as words of a command line."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,8 +1,6 @@
 """A record says which code made it, from where on, and keeps changes that are not committed only
 where asked to."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

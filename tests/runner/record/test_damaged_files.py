@@ -1,8 +1,6 @@
 """Each reader of a finished run names a file that is not as it was written, and the command that
 makes it again."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

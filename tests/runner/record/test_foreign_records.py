@@ -1,8 +1,6 @@
 """Records that somebody else has made: pipes and devices in place of files, checks and configs of
 another form."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_studies import made_run, made_snapshot
 from support.runs.made_records import made_record
+from support.runs.made_studies import made_run, made_snapshot
 
 from runner.record import facts, index
 from runner.record.index import FOLDER, RecordSummary, load_entries, read_summaries

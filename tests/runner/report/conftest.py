@@ -1,9 +1,7 @@
 """Fixtures of the tests of reports."""
 
-from __future__ import annotations
-
 import pytest
-from small_study import launch
+from support.runs.small_study import launch
 
 
 @pytest.fixture

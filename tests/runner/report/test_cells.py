@@ -1,13 +1,19 @@
 """Cells of a study's tables from records: scores, verdicts, bold type, and reasons why one is empty."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from small_study import NOISE, NOISE_OF_EIGHT, STUDY, find_cells, line, record, redefine
+from support.runs.small_study import (
+    NOISE,
+    NOISE_OF_EIGHT,
+    STUDY,
+    find_cells,
+    line,
+    record,
+    redefine,
+)
 
 from runner.errors import RunnerWarning
 from runner.record.facts import read

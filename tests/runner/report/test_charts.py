@@ -1,10 +1,8 @@
 """Interactive figures: what a browser draws is what the Matplotlib figure shows."""
 
-from __future__ import annotations
-
-import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 from components.figures.samples.cost import cost_figure
 from components.figures.samples.evolution import evolution
@@ -43,7 +41,7 @@ def test_curves_have_values_error_bars_and_notes():
     chart = to_chart(learning_curve(make_curves("ab"), "size"), notes)
     bars = {t["name"]: t for t in chart["data"] if "error_y" in t}
     assert list(bars) == ["a", "b"]
-    np.testing.assert_allclose(bars["b"]["x"], [10, 100], rtol=0.02)  # a small step sideways
+    assert_allclose(bars["b"]["x"], [10, 100], rtol=0.02)  # a small step sideways
     assert bars["b"]["y"] == [2.0, 11.0]
     assert [bars[name]["error_y"]["array"] for name in "ab"] == [[0, 0], [0.5, 0.5]]
     assert bars["b"]["customdata"] == ["SE; n 5", "SE; n 6"]
@@ -112,7 +110,7 @@ def test_bands_are_areas_under_their_mean():
     area, mean = chart["data"][0], chart["data"][2]
     assert (area["name"], mean["name"]) == ("a", "a")
     assert mean["y"] == [0, 2, 4]
-    np.testing.assert_allclose([min(area["y"]), max(area["y"])], [0, 2 * (1 + 0.95 * 2)])
+    assert_allclose([min(area["y"]), max(area["y"])], [0, 2 * (1 + 0.95 * 2)])
 
 
 @pytest.mark.parametrize("kind", ["violin", "box"])

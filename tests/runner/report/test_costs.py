@@ -1,9 +1,7 @@
 """Scores against cost: counts of gradients, Pareto fronts, and the figures of a study."""
 
-from __future__ import annotations
-
-import numpy as np
-from small_study import NOISE, line, record, redefine
+from numpy.testing import assert_allclose
+from support.runs.small_study import NOISE, line, record, redefine
 
 from runner.report.figures.costs import costs, pareto_front
 from runner.report.report import write
@@ -50,7 +48,7 @@ def test_a_study_draws_its_scores_against_cost_by_one_key(study):
     assert "mean and central 90 % of 6 replicates" in by_steps.caption
     assert by_gradients.caption.endswith("no count of gradient evaluations: sMDGP, tuned")
     expected = [[[10, 3.0], [20, 1.0]], [[10, 2.0], [20, 0.5]]]
-    np.testing.assert_allclose(curves_of(by_steps), expected)
+    assert_allclose(curves_of(by_steps), expected)
     faces = [bars[0].get_markerfacecolor() for bars in by_steps.figure.axes[1].containers]
     assert [face == "white" for face in faces] == [True, False]  # as many steps, a worse score
     written, _ = write("small", frozen.study, frozen, study.output_dir / "out", forms=())
@@ -64,7 +62,7 @@ def test_each_cost_is_drawn_by_its_own_count(study):
     by_gradients, by_forwards = costs(frozen.study, frozen).values()
     for picture, step in ((by_gradients, 70), (by_forwards, 10)):
         expected = [[[step, 3.0], [2 * step, 1.0]]] * 2
-        np.testing.assert_allclose(curves_of(picture), expected)
+        assert_allclose(curves_of(picture), expected)
     assert "no count" not in by_gradients.caption
 
 

@@ -1,7 +1,5 @@
 """``runner report --with FILE``: scores of an earlier report beside those recorded here."""
 
-from __future__ import annotations
-
 import csv
 import re
 

@@ -1,12 +1,11 @@
 """Figures of a report: curves of its tables, evolutions of its records, spreads of its replicates."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_study import NOISE, line, record, redefine
+from numpy.testing import assert_allclose
+from support.runs.small_study import NOISE, line, record, redefine
 
 from runner.record.facts import read
 from runner.report.figures.curves import curves
@@ -40,7 +39,7 @@ def test_a_table_with_numbers_as_columns_is_a_curve(study):
     result = {"accuracy": [0.9, 0.8], "robust": [0.5, 0.4]}
     ax, picture = draw_curve(study, [table], result, x="attacked", label="size")
     assert ax.get_xscale() == "linear"
-    np.testing.assert_allclose(ax.containers[0][0].get_xydata(), [[0, 0.85], [0.1, 0.45]])
+    assert_allclose(ax.containers[0][0].get_xydata(), [[0, 0.85], [0.1, 0.45]])
     assert picture.caption.startswith("Accuracy under attack, mean ± SE")
 
 
@@ -53,7 +52,7 @@ def test_a_floor_is_dashed_and_shaded_up_to_the_curve(study):
     result = {name: [v, v] for name, v in values.items()}
     ax, picture = draw_curve(study, tables, result, x="attacked", floor="certified")
     dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
-    np.testing.assert_allclose(dashed[0].get_ydata(), [0.5, 0.1])
+    assert_allclose(dashed[0].get_ydata(), [0.5, 0.1])
     assert ax.get_ylim()[0] < 0.1
     assert picture.caption.startswith("attacked; dashed, shaded up to it: certified")
 
@@ -72,7 +71,7 @@ def test_a_frontier_is_one_score_against_another(study):
     picture = curves(small.study, layout_table(small.study, small))["frontier"]
     (ax,) = picture.figure.axes
     assert ax.get_xscale() == "linear"
-    np.testing.assert_allclose(ax.containers[0][0].get_xydata(), [[0.5, 1], [0.7, 3]])
+    assert_allclose(ax.containers[0][0].get_xydata(), [[0.5, 1], [0.7, 3]])
     assert picture.caption.startswith("reward against LOSS by n_train, mean ± SE")
 
 
@@ -106,7 +105,7 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
     (ax,) = picture.figure.axes
     assert picture.caption == "On the way; 2 runs of each"
     expected = [[[10, 1000 + r + 0.1], [20, 1000 + r + 0.05]] for r in range(2)]
-    np.testing.assert_allclose([line.get_xydata() for line in ax.lines], expected)
+    assert_allclose([line.get_xydata() for line in ax.lines], expected)
     timed = redefine(small, evolutions=[WAY | {"metrics": ["nlpp"], "against": "seconds"}])
     (ax,) = evolutions(timed.study, timed)["way"].figure.axes
     assert ax.get_xlabel() == "seconds of training"
@@ -141,7 +140,7 @@ def test_an_evolution_less_that_of_a_row(subtracted):
         folder = record(subtracted, experiment, 1000, [0.5, 0.6], lines)
     picture = evolutions(subtracted.study, subtracted)["way"]
     (drawn,) = picture.figure.axes[0].lines
-    np.testing.assert_allclose(drawn.get_xydata(), [[10, 15.0], [20, 15.0], [30, 15.0]])
+    assert_allclose(drawn.get_xydata(), [[10, 15.0], [20, 15.0], [30, 15.0]])
     ending = "of each less sMDGP, tuned, replicate by replicate"
     assert picture.caption.endswith(f"2 runs of each, mean {ending}")
     late = scores(read(folder), folder, "late/nelbo")
@@ -158,7 +157,7 @@ def test_an_evolution_less_that_of_a_row(subtracted):
     drawn = (ax.get_xlabel(), ax.get_ylabel(), len(ax.lines), len(ax.collections))
     assert drawn == ("episode", "loss", 1, 1)
     edges = ax.collections[0].get_paths()[0].vertices[:, 1]
-    np.testing.assert_allclose([edges.min(), edges.max()], [10.5, 19.5])  # of 10 and 20
+    assert_allclose([edges.min(), edges.max()], [10.5, 19.5])  # of 10 and 20
 
 
 def test_spreads_show_every_replicate_and_the_chosen_beta(study):

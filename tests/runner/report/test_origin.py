@@ -1,12 +1,10 @@
 """Kept scores: with what lies beside them a report without records says what the one with records
 said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
-from small_study import NOISE, STUDY, record
+from support.runs.small_study import NOISE, STUDY, record
 
 from runner.errors import ConfigError
 from runner.report import report

@@ -1,8 +1,6 @@
 """A report's page in a real browser, headless and without a network: what is drawn, sorts, filters,
 opens and can be read."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -13,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from small_study import NOISE, STUDY, record
+from support.runs.small_study import NOISE, STUDY, record
 
 from components.figures.style import PALETTE
 from runner.report import report

@@ -1,14 +1,12 @@
 """What a paper takes from a study: tables that LaTeX can read, figures of a column's width, every
 reference once."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from small_study import NOISE, STUDY, record
+from support.runs.small_study import NOISE, STUDY, record
 
 from runner.report import report
 from runner.report.latex.paper import COLUMN_WIDTH_INCHES, SMALLEST, SOFTWARE, TESTS, fit_to_column

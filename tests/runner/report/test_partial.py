@@ -1,11 +1,9 @@
 """Reports of a part of a study, of studies that are not complete, and of smoke runs."""
 
-from __future__ import annotations
-
 import csv
 
 import pytest
-from small_study import NOISE, record
+from support.runs.small_study import NOISE, record
 
 from runner.errors import ConfigError
 from runner.report.command import main

@@ -1,11 +1,9 @@
 """Ranks: Demšar's own example, pairs told apart by either test, and bars that join what is
 alike."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from small_study import record, redefine
+from support.runs.small_study import record, redefine
 
 from components.figures.supervised.critical_difference import critical_difference_diagram
 from runner.report.figures.ranks import Ranking, critical_difference, rank, ranks

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_study import NOISE, record, write_pages
+from support.runs.small_study import NOISE, record, write_pages
 
 from runner import CONF
 from runner.errors import ConfigError

@@ -1,11 +1,9 @@
 """A rerun with other seeds against kept scores: cells in SE of their difference."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
-from small_study import NOISE, STUDY, record
+from support.runs.small_study import NOISE, STUDY, record
 
 from runner.report import report
 from scripts import rerun

@@ -1,7 +1,5 @@
 """``--with``: several files, Parquet, and URLs of a server on this machine."""
 
-from __future__ import annotations
-
 import csv
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """Means, standard errors and paired tests against values worked by hand and against scipy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,12 +1,10 @@
 """Mistakes in the tables and figures of a study's definition."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 import yaml
-from small_study import STUDY
+from support.runs.small_study import STUDY
 
 from runner.errors import ConfigError
 from runner.study.definition import StudyDefinition, load_study

@@ -1,7 +1,5 @@
 """Published numbers as they are printed, and verdicts on ours against them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

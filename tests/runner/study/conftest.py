@@ -6,7 +6,7 @@ import functools
 import sys
 
 import pytest
-from made_studies import STEP_SIZES
+from support.runs.made_studies import STEP_SIZES
 
 from runner.study import snapshot, study
 from runner.study.definition import StudyDefinition

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from made_studies import made_run, made_snapshot
+from support.runs.made_studies import made_run, made_snapshot
 
 from runner.errors import ConfigError
 from runner.study import display, find_snapshot, snapshot, study

@@ -1,10 +1,8 @@
 """A study's definition: the plan of its runs, and mistakes in one line."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
-from made_studies import STEP_SIZES as DEFINITION
+from support.runs.made_studies import STEP_SIZES as DEFINITION
 
 from runner.errors import ConfigError
 from runner.study.definition import StudyDefinition, load_study

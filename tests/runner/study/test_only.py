@@ -1,7 +1,5 @@
 """Runs of a study that ``--only`` selects."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

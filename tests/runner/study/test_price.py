@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from made_studies import CONFIG, made_definition, made_run
+from support.runs.made_studies import CONFIG, made_definition, made_run
 
 from runner.errors import ConfigError
 from runner.record.usage import PHASES

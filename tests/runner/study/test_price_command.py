@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from made_studies import made_run, made_snapshot
+from support.runs.made_studies import made_run, made_snapshot
 
 from runner.disk.atomic import alive
 from runner.errors import ConfigError, RunFailure

@@ -1,8 +1,6 @@
 """A study whose tables or figures name a score that no run gives, or misspell a key, is refused
 before the first run."""
 
-from __future__ import annotations
-
 import pytest
 
 from runner.errors import ConfigError

@@ -1,8 +1,6 @@
 """Studies: frozen definitions, skipping what is done, crashes that stay alone, signals handed on,
 only the failed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,8 +11,8 @@ import threading
 
 import pytest
 import yaml
-from made_studies import STEP_SIZES as DEFINITION
 from support.runs.configured import repeatable
+from support.runs.made_studies import STEP_SIZES as DEFINITION
 
 from runner.errors import ConfigError
 from runner.study import snapshot, study

@@ -7,7 +7,7 @@ import time
 
 import pytest
 import yaml
-from made_studies import made_run, made_snapshot
+from support.runs.made_studies import made_run, made_snapshot
 
 from runner.record.usage import PHASES
 from runner.study.job_pool import RunningProcess

@@ -1,8 +1,6 @@
 """A signal that comes while a run is being written down is obeyed once that is done: what started
 it is to stop."""
 
-from __future__ import annotations
-
 import os
 import signal
 

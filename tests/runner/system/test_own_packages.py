@@ -1,7 +1,5 @@
 """A user's own folders named conf and components next to a script do not reach runner."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Names that collide, or that MLflow refuses, and long texts."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from support.runs.made_records import STARTED, client_of, history, line, made_record, write

@@ -1,7 +1,5 @@
 """MLflow says of a run what its record says."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from datetime import datetime

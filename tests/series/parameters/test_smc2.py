@@ -17,8 +17,8 @@ from torch.testing import assert_close
 
 from components.evaluation.checks.filters import inner_filter_checks
 from components.series.parameters.smc2 import SMC2
-from runner.execution import blocks
 from runner.execution.rng import Streams
+from runner.execution.storage import blocks
 
 
 def method(kind=SMC2, particles: int = 15, beta: float | None = None, **keys):

@@ -1,7 +1,5 @@
 """The least variance that polynomials of the noise leave, against closed forms."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import double, generator, normal
@@ -13,8 +11,6 @@ from components.errors import ConfigMismatchError
 from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.controlled import control_variates
 from components.inference.variational.laboratory.best_coefficients import best_ratios
-
-F64 = torch.float64
 
 
 class Location(nn.Module):

@@ -1,8 +1,6 @@
 """The laboratory: what it finds of estimators whose bias and variance are known, and that it leaves
 the training alone."""
 
-from __future__ import annotations
-
 import itertools
 
 import pandas as pd
@@ -21,7 +19,6 @@ from components.inference.variational.laboratory.frozen import Frozen
 from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
-F64 = torch.float64
 LINEAR = component("model", "linear_regression", noise=0.25, prior_scale=1.2, intercept_scale=3.0)
 TRAIN = {
     "name": "gaussian_vi",
@@ -177,7 +174,7 @@ def test_corrections_of_a_global_q_are_those_of_the_whole_bound():
         for name, h in (("mean", noise / q.log_std.exp()), ("log_std", noise**2 - 1)):
             exact = (f - f.mean()) @ h.square() / h.square().sum(0) / f.mean()
             assert found[name].shape == (1, len(q.mean))
-            torch.testing.assert_close(found[name][0], exact, rtol=0.1, atol=0.03)
+            assert_close(found[name][0], exact, rtol=0.1, atol=0.03)
 
 
 def test_kl_divergence_is_that_of_two_normals():

@@ -1,8 +1,6 @@
 """Columns of the laboratory's studies: scores go by the keys in which gradients differ, which a
 row's overrides can change."""
 
-from __future__ import annotations
-
 import pytest
 
 from components.inference.variational.laboratory.gradient_variance import GradientVariance, labels

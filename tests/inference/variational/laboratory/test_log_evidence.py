@@ -1,7 +1,5 @@
 """The evidence by importance sampling, against closed forms and quadrature."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

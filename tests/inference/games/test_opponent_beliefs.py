@@ -1,16 +1,15 @@
 """Mixtures of Markov chains and counting Bloom filters: against a plain twin, and against one
 Dirichlet for each state."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import F64, component, generator
 from support.small.small_games import game_of, play, three_states
+from torch.testing import assert_close
 
 from components.games.beliefs.bloom_counts import BloomCounts, largest_primes
 from runner.execution.rng import Streams
@@ -61,11 +60,11 @@ def test_an_opponent_who_answers_her_last_action_is_found_out():
         game = game_of("iterated_matrix", 20, opponent, memory=0, episodes=300)
         method = component("inference", "fpq_learning", belief=belief, epsilon=1.0, forget=1.0)
         found[name] = play(game, method)
-    assert float((found["state"][1].forecast - 0.5).abs().max()) < 0.15
+    assert (found["state"][1].forecast - 0.5).abs().max() < 0.15
     state, posterior = found["chains"]
     # the weights of the other two fade like 1/t
     did = posterior.forecast.gather(1, state.mind.counts.a.unsqueeze(1))
-    assert float(did.mean()) > 0.85
+    assert did.mean() > 0.85
 
 
 @pytest.mark.parametrize("forget", [1.0, 0.8])
@@ -75,8 +74,8 @@ def test_without_collisions_filters_are_one_dirichlet_a_state(forget):
     one, posterior = play(game, component("inference", "fpq_learning", forget=forget, belief=bloom))
     other, exact = play(game, component("inference", "fpq_learning", forget=forget))
     assert torch.equal(posterior.rewards, exact.rewards)
-    torch.testing.assert_close(one.mind.q.values, other.mind.q.values)
-    torch.testing.assert_close(posterior.forecast, exact.forecast)
+    assert_close(one.mind.q.values, other.mind.q.values)
+    assert_close(posterior.forecast, exact.forecast)
 
 
 def test_collisions_count_too_much_and_never_too_little():
@@ -86,7 +85,7 @@ def test_collisions_count_too_much_and_never_too_little():
     game = game_of("iterated_matrix", 1, memory=0)
     seat = replace(game.seat(None, None), n_states=60)
     filters = belief.open(seat, prior, Streams(0))
-    cells, exact = {}, torch.full((60, 2), prior, dtype=torch.float64)
+    cells, exact = {}, torch.full((60, 2), prior, dtype=F64)
     for s in torch.randint(0, 60, (300,), generator=generator(0)).tolist():
         b = s % 2
         seen = SimpleNamespace(s=torch.tensor([s]), each=torch.tensor([[b]]), live=None)
@@ -110,5 +109,5 @@ def test_states_without_numbers_are_told_apart_by_their_features():
         game, component("inference", "fpq_learning", belief=bloom), model="q_linear"
     )
     assert state.mind.counts.projection.shape[1] == 20
-    assert float(posterior.forecast.std()) > 0
-    torch.testing.assert_close(posterior.forecast.sum(1), torch.ones(4, dtype=torch.float64))
+    assert posterior.forecast.std() > 0
+    assert_close(posterior.forecast.sum(1), torch.ones(4, dtype=F64))
