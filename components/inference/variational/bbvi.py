@@ -11,10 +11,8 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.checks import Check
 from components.contracts.problems import Batch, Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import FinishedRun, Gradient, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -22,16 +20,15 @@ from components.errors import ConfigMismatchError
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
     SAMPLER_OUTPUTS,
-    ModelBatch,
     SampleableProblem,
     init_chains,
     training_data,
 )
 from components.inference.point.descent import frozen
-from components.inference.variational.ascent import TrainingState, ascend_parameters
+from components.inference.variational.ascent import TrainingState
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
-from components.inference.variational.guide_fit import GuideFit, overlap_checks
+from components.inference.variational.guide_fit import AscendedGuide
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
@@ -63,7 +60,7 @@ class FamilyPosterior(RefinedPosterior):
 
 
 @register("inference", "bbvi")
-class BBVI(GuideFit[BlackBoxTrainingState]):
+class BBVI(AscendedGuide[BlackBoxTrainingState]):
     """Black-box variational inference: stochastic ascent of the bound with any gradient.
 
         L(φ) = E_q[log p(y, θ) − log q(θ)],   φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ L
@@ -90,11 +87,8 @@ class BBVI(GuideFit[BlackBoxTrainingState]):
         kinds={"density", "supervised", "unlabelled"},
     )
     provides = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
-    # keys that the gradient inherits from here
-    inherited_keys = {"n_samples"}
     makes = {"pathwise", "log_ratio", "normal_noise", "path_derivative"}
 
-    gradient: Gradient
     family: Family
     parts: PositiveInt
     layers: PositiveInt
@@ -146,15 +140,6 @@ class BBVI(GuideFit[BlackBoxTrainingState]):
         return BlackBoxTrainingState(
             q, optimizer, self.gradient.init(q, rng), base, uniform, model, training_data(problem)
         )
-
-    def step(
-        self, state: BlackBoxTrainingState, batch: ModelBatch, rng: Rng
-    ) -> tuple[BlackBoxTrainingState, Info]:
-        return ascend_parameters(state, self.gradient, batch, rng)
-
-    def checks(self, run: FinishedRun) -> list[Check]:
-        assert isinstance(run.state, BlackBoxTrainingState)
-        return overlap_checks(run, run.state.module.log_density)
 
     @torch.no_grad()
     def posterior(self, state: BlackBoxTrainingState) -> FamilyPosterior:

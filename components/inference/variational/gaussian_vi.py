@@ -11,23 +11,20 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.checks import Check
 from components.contracts.problems import Batch, Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import FinishedRun, Gradient, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    ModelBatch,
     SampleableProblem,
     init_for_training,
     training_data,
 )
-from components.inference.variational.ascent import TrainingState, ascend_parameters
+from components.inference.variational.ascent import TrainingState
 from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
-from components.inference.variational.guide_fit import GuideFit, find_start, overlap_checks
+from components.inference.variational.guide_fit import AscendedGuide, find_start
 from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.variational import GaussianPosterior
 from components.registry import register
@@ -44,7 +41,7 @@ class GaussianTrainingState(TrainingState[GlobalGaussian]):
 
 
 @register("inference", "gaussian_vi")
-class GaussianVI(GuideFit[GaussianTrainingState]):
+class GaussianVI(AscendedGuide[GaussianTrainingState]):
     """Gaussian variational inference of a log joint: ascent of a lower bound on the evidence (Adam
     or gradient ascent).
 
@@ -68,8 +65,6 @@ class GaussianVI(GuideFit[GaussianTrainingState]):
     requires = Requirements(
         kinds={"density", "supervised", "sequence"},
     )
-    # keys that the gradient inherits from here
-    inherited_keys = {"n_samples"}
     makes = {
         "pathwise",
         "log_ratio",
@@ -84,7 +79,6 @@ class GaussianVI(GuideFit[GaussianTrainingState]):
         factored = self.covariance == "diagonal" and self.noise == "shared"
         return self.makes | ({"factored_guide"} if factored else set())
 
-    gradient: Gradient
     covariance: Literal["diagonal", "full"]
     noise: Noise
     start: Literal["zero", "drawn", "training"]
@@ -111,15 +105,6 @@ class GaussianVI(GuideFit[GaussianTrainingState]):
             model,
             training_data(problem),
         )
-
-    def step(
-        self, state: GaussianTrainingState, batch: ModelBatch, rng: Rng
-    ) -> tuple[GaussianTrainingState, Info]:
-        return ascend_parameters(state, self.gradient, batch, rng)
-
-    def checks(self, run: FinishedRun) -> list[Check]:
-        assert isinstance(run.state, GaussianTrainingState)
-        return overlap_checks(run, run.state.module.log_density)
 
     def posterior(self, state: GaussianTrainingState) -> GaussianPosterior:
         with torch.no_grad():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic
+from typing import Any, Generic
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -15,7 +14,7 @@ from components.contracts.checks import Check
 from components.contracts.posteriors import HoldsDraws
 from components.contracts.problems import BatchKind
 from components.contracts.requirements import Requirements
-from components.contracts.roles import FinishedRun, Inference
+from components.contracts.roles import FinishedRun, Gradient, Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
     NEEDS_TO_PREDICT,
@@ -25,11 +24,13 @@ from components.inference.chains import (
     init_chains,
 )
 from components.inference.point.descent import DescentKeys
+from components.inference.variational.ascent import TrainingState, ascend_parameters
 from components.metrics import limits
 from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
 from components.problems.density import Density
 
 S = TypeVar("S")
+T = TypeVar("T", bound=TrainingState[Any])
 
 
 class GuideFit(Inference[LogJoint, SampleableProblem, ModelBatch, S], DescentKeys, Generic[S]):
@@ -49,24 +50,37 @@ class GuideFit(Inference[LogJoint, SampleableProblem, ModelBatch, S], DescentKey
     draws: PositiveInt
 
 
-@torch.no_grad()
-def overlap_checks(run: FinishedRun, log_q: Callable[[Tensor], Tensor]) -> list[Check]:
-    """Check that draws θ [S, P] of q could be weighted to the density π of a problem: the shape k̂
-    of log π(θ) − log q(θ).
+class AscendedGuide(GuideFit[T], Generic[T]):
+    """Base of methods that ascend the bound of a q(θ) with a density by any estimator of its
+    gradient."""
 
-    Source: Yao et al. (2018), section 3.2."""
-    if not isinstance(run.problem, Density):
-        return []
-    assert isinstance(run.posterior, HoldsDraws)
-    theta = run.posterior.flat
-    name = "q is near enough to weight its draws: Pareto k̂ is below its limit"
-    if len(theta) < FEWEST_WEIGHTS:
-        detail = f"{len(theta)} draws, {FEWEST_WEIGHTS} needed; raise inference.draws"
-        return [Check(name, None, detail)]
-    value = pareto_k(run.problem.log_density(theta) - log_q(theta))
-    most = limits.pareto_k(len(theta))
-    detail = f"k {value:.2f} of {len(theta)} draws, below {most:.2f} asked"
-    return [Check(name, value < most, detail)]
+    # keys that the gradient inherits from here
+    inherited_keys = {"n_samples"}
+
+    gradient: Gradient
+
+    def step(self, state: T, batch: ModelBatch, rng: Rng) -> tuple[T, Info]:
+        return ascend_parameters(state, self.gradient, batch, rng)
+
+    @torch.no_grad()
+    def checks(self, run: FinishedRun) -> list[Check]:
+        """Check that draws θ [S, P] of q could be weighted to the density π of a problem: the
+        shape k̂ of log π(θ) − log q(θ).
+
+        Source: Yao et al. (2018), section 3.2."""
+        assert isinstance(run.state, TrainingState)
+        if not isinstance(run.problem, Density):
+            return []
+        assert isinstance(run.posterior, HoldsDraws)
+        theta = run.posterior.flat
+        name = "q is near enough to weight its draws: Pareto k̂ is below its limit"
+        if len(theta) < FEWEST_WEIGHTS:
+            detail = f"{len(theta)} draws, {FEWEST_WEIGHTS} needed; raise inference.draws"
+            return [Check(name, None, detail)]
+        value = pareto_k(run.problem.log_density(theta) - run.state.module.log_density(theta))
+        most = limits.pareto_k(len(theta))
+        detail = f"k {value:.2f} of {len(theta)} draws, below {most:.2f} asked"
+        return [Check(name, value < most, detail)]
 
 
 def find_start(

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, generator
+from support.small.small_nets import random_network
 from support.small.small_problems import classes
 from torch.testing import assert_close
 
@@ -13,19 +14,8 @@ from components.attackers.norms import NORMS
 from components.contracts.capabilities.margins import MarginBounds
 from components.evaluation.security.certificate import perturbations
 from components.maths.intervals import Perturbations
-from runner.execution.rng import Streams
 
 ACTIVATIONS = ["relu", "leaky_relu", "tanh", "gelu", "softplus", "identity"]
-
-
-def network(problem, seed=0, scale=1.5, model="mlp", **keys):
-    """A network with random weights, its biases too."""
-    built = component("model", model, **keys).build(problem, Streams(seed))
-    g = generator(seed)
-    noise = torch.randn(built.theta.shape, generator=g, dtype=F64).to(built.theta)
-    with torch.no_grad():
-        built.theta.mul_(scale).add_(0.3 * noise)
-    return built.requires_grad_(False)
 
 
 def images(dtype=F64):
@@ -64,7 +54,7 @@ NETWORKS = [{"widths": [7, 6], "activation": name} for name in ACTIVATIONS] + [
 @pytest.mark.parametrize("keys", NETWORKS, ids=lambda keys: "-".join(map(str, keys.values())))
 def test_no_sampled_margin_is_below_its_bound(keys, measure):
     problem = images() if "model" in keys else classes(n=8, n_inputs=5, n_tasks=2)
-    net, y = network(problem, **keys), problem.test.y
+    net, y = random_network(problem, **keys), problem.test.y
     inputs = perturbations(problem, y, measure, 0.1 if "model" in keys else 0.2)
     bound = net.margin_bounds(None, y, inputs)
     f = net(points(inputs).flatten(0, 1)).unflatten(0, (300, -1))
@@ -79,7 +69,7 @@ def test_no_sampled_margin_is_below_its_bound(keys, measure):
 def test_no_margin_that_gradients_find_is_below_its_bound(model, measure):
     problem = images()
     keys = {"widths": [9]} if model == "mlp" else {"channels": [3], "widths": [6]}
-    net = network(problem, model=model, **keys)
+    net = random_network(problem, model=model, **keys)
     y = problem.test.y
     inputs = perturbations(problem, y, measure, 0.3)
     bound = net.margin_bounds(None, y, inputs).lower[0]
@@ -101,7 +91,7 @@ def test_signs_split_literally():
     """Ends of z = W h + b: Σ_i W⁺ low + W⁻ high + b, and the other way round."""
     problem = classes(n=6, n_inputs=4)
     y = problem.test.y
-    net = network(problem, widths=[3])
+    net = random_network(problem, widths=[3])
     inputs = perturbations(problem, y, "linf", 0.1)
     (W, b), (V, c) = [(w.double(), b.double()) for w, b in net.layers(net.theta)]
     low, high = inputs.x + inputs.low, inputs.x + inputs.high
@@ -119,7 +109,7 @@ def test_a_linear_network_has_its_exact_margins(measure):
     """The least margin is at the corner, the point of the sphere or the axis that the dual norm
     names; in a box at one of its corners."""
     problem = replace(classes(n=10, n_inputs=4), bounds=None)
-    net = network(problem, widths=[])
+    net = random_network(problem, widths=[])
     y = problem.test.y
     W, _ = net.layers(net.theta)[0]
     inputs = perturbations(problem, y, measure, 0.25)
@@ -152,7 +142,7 @@ def test_bounds_hold_for_single_precision():
     is reached, is below the bound for real numbers in some rows and above ours in all; inputs and ε
     are multiples of 2⁻⁸, so that no input is rounded."""
     problem = classes(n=400, n_inputs=64, dtype=torch.float32)
-    net = network(problem, scale=20.0, widths=[])
+    net = random_network(problem, scale=20.0, widths=[])
     x = (problem.test.x * 256).round() / 256
     y = problem.test.y
     reach = torch.full_like(x, 0.125).double()

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator, threat
+from support.runs.configured import F64, component, threat
+from support.small.small_nets import random_network
 from support.small.small_problems import classes, train
 from support.small.small_spam import fitted, neighbours, rows, words
 
@@ -15,23 +16,13 @@ from components.posteriors.point_estimate import PointEstimate
 from runner.execution.rng import Streams
 
 
-def network(problem, seed=0, scale=1.5, model="mlp", **keys):
-    """A network with random weights, its biases too."""
-    built = component("model", model, **keys).build(problem, Streams(seed))
-    g = generator(seed)
-    noise = torch.randn(built.theta.shape, generator=g, dtype=F64).to(built.theta)
-    with torch.no_grad():
-        built.theta.mul_(scale).add_(0.3 * noise)
-    return built.requires_grad_(False)
-
-
 def test_a_tiny_network_by_a_grid():
     """D = 2: no certified row of a network or of a mixture is broken on a grid over its ball, and
     most rows that nothing on it breaks are certified where the ball is small."""
     problem = classes(n=60, n_inputs=2, n_classes=3)
     y = problem.test.y
-    model = network(problem, widths=[5])
-    thetas = torch.stack([network(problem, seed, widths=[5]).theta for seed in range(3)])
+    model = random_network(problem, widths=[5])
+    thetas = torch.stack([random_network(problem, seed, widths=[5]).theta for seed in range(3)])
     side = torch.linspace(-1, 1, 21, dtype=F64)
     grid = torch.stack(torch.meshgrid(side, side, indexing="ij"), -1).flatten(0, 1)
     for posterior in (PointEstimate(model), Particles(model, thetas)):
@@ -54,7 +45,7 @@ def test_words_by_trying_every_mail(model, direction):
     problem = words(n=60, n_words=6)
     y = problem.test.y
     if model == "mlp":
-        net = network(problem, widths=[6])
+        net = random_network(problem, widths=[6])
         posterior = Particles(net, torch.stack([net.theta, 0.9 * net.theta]))
     else:
         posterior = fitted(problem, model)

@@ -34,7 +34,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 def draw_normal(*shape: int, seed: int = 0) -> torch.Tensor:
     """Standard normal numbers [*shape] in float64."""
-    return torch.randn(shape, generator=generator(seed), dtype=F64)
+    return normal(generator(seed), *shape)
 
 
 def draw_uniform(*shape: int, seed: int = 0) -> torch.Tensor:

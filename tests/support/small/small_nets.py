@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, draw_normal, generator
 from support.small.small_problems import classes, component, resumed, tensors, train
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
+from runner.execution.rng import Streams
 
 SMALL_VGG = component("model", "vgg", depth=7, width=2)
 SMALL_LSTM = component("model", "lstm", words=3, units=4)
@@ -63,3 +64,12 @@ def check_resumed(method: Any, model: Any, folder: Path) -> None:
         for s in (whole, parts)
     )
     assert torch.equal(one, other)
+
+
+def random_network(problem, seed=0, scale=1.5, model="mlp", **keys):
+    """A network with random weights, its biases too."""
+    built = component("model", model, **keys).build(problem, Streams(seed))
+    noise = draw_normal(*built.theta.shape, seed=seed).to(built.theta)
+    with torch.no_grad():
+        built.theta.mul_(scale).add_(0.3 * noise)
+    return built.requires_grad_(False)
