@@ -51,14 +51,10 @@ class Option(BaseModel):
     help: str | None = None
 
     def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:
-        flag = f"--{name}"
-        if isinstance(self.default, bool):
-            parser.add_argument(flag, action="store_true", default=None, help=self.help)
-            return
         many = isinstance(self.default, list)
         example = self.default[0] if many else self.default
         parser.add_argument(
-            flag,
+            f"--{name}",
             type=str if example is None else type(example),
             nargs="+" if many else None,
             help=self.help or f"default: {self.default}",

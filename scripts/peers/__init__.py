@@ -1,2 +1,1 @@
-"""What benchmarks compare with: whether it is installed, and peers that need an environment of
-their own."""
+"""What benchmarks compare with, and whether it is installed."""
