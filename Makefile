@@ -63,10 +63,16 @@ mutants: setup ## wrong science in a copy of the tree: do the tests notice? thos
 bench: setup ## speed against named peers, as ratios
 	$(BIN)/python -m scripts.bench
 
-# torchattacks and particles pin older versions of packages that they run with, hence --no-deps.
-bench-peers: setup .venv/constraints.txt ## install the peers that make bench compares with
+# torchattacks and particles pin older versions of packages that they run with, hence --no-deps; GPflux needs an environment
+# of its own.
+bench-peers: setup .venv/constraints.txt .venv-peers/.ready ## install the peers that make bench compares with (GPflux in .venv-peers, 2 GB)
 	$(BIN)/python -m pip install --quiet -c .venv/constraints.txt -e '.[bench]'
 	$(BIN)/python -m pip install --quiet -c .venv/constraints.txt --no-deps torchattacks particles
+
+.venv-peers/.ready: scripts/peers/requirements.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet -r scripts/peers/requirements.txt
+	touch .venv-peers/.ready
 
 lint: setup ## ruff (lint and format), type hints, plainness
 	$(BIN)/ruff check .
@@ -114,4 +120,4 @@ format: setup ## let ruff mend what it can
 
 clean: ## remove caches; the records in outputs/ stay
 	rm -rf .pytest_cache .ruff_cache .mypy_cache build *.egg-info
-	find . -name __pycache__ -not -path './.venv/*' -exec rm -rf {} +
+	find . -name __pycache__ -not -path './.venv/*' -not -path './.venv-peers/*' -exec rm -rf {} +

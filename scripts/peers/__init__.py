@@ -1,1 +1,2 @@
-"""What benchmarks compare with, and whether it is installed."""
+"""What benchmarks compare with: whether it is installed, and peers that need an environment of
+their own."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 ABSENT = 77  # exit code: there is nothing to compare with (of automake's tests: skipped)
 TARGET = "make bench-peers"
+# environment of the peers that pin packages of which we have newer versions
+OWN = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 
 
 class AbsentPeer(SystemExit):
@@ -31,3 +34,10 @@ def peer_imports() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise AbsentPeer(str(error.name)) from None
+
+
+def own_interpreter(peer: str) -> Path:
+    """Interpreter of the peers' own environment."""
+    if not OWN.exists():
+        raise AbsentPeer(peer)
+    return OWN

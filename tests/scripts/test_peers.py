@@ -31,6 +31,14 @@ def test_a_peer_that_is_there_and_broken_is_an_error():
         from json import no_such_name  # noqa: F401
 
 
+def test_an_environment_of_its_own_that_is_missing_is_told_alike(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(installed, "OWN", tmp_path / "python")
+    with pytest.raises(SystemExit) as ended:
+        installed.own_interpreter("GPflux")
+    assert ended.value.code == installed.ABSENT
+    assert "make bench-peers" in capsys.readouterr().err
+
+
 def test_make_bench_goes_on(monkeypatch, capsys):
     found = {
         "benchmark": "b",
@@ -53,9 +61,11 @@ def test_make_bench_goes_on(monkeypatch, capsys):
 
 
 def test_the_target_is_in_the_makefile_and_installs_what_benchmarks_import():
-    """Peers are installed by the extra ``bench``, or by the two that need ``--no-deps``."""
+    """Peers are installed by the extra ``bench``, by the two that need ``--no-deps``, or by their
+    own environment."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert installed.TARGET.removeprefix("make ") + ":" in makefile
+    assert str(installed.OWN.relative_to(ROOT).parent.parent) in makefile
     for path in sorted((ROOT / "scripts" / "benchmarks").glob("*.py")):
         told = re.findall(
             r"pip install|except (?:ImportError|ModuleNotFoundError)",
