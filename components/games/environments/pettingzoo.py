@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -11,7 +10,7 @@ from pydantic import PositiveInt, field_validator
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.contracts.user_code import reraise_user_error
+from components.contracts.user_code import import_object, reraise_user_error
 from components.errors import ConfigMismatchError
 from components.games.environments.game import Game
 from components.games.environments.game_dataset import GameDataset
@@ -40,8 +39,8 @@ class PettingZoo(GameDataset):
     twice beforehand as a check.
 
     An episode that the environment truncates, or that reaches ``horizon`` moves, is not
-    terminal: the return after it is bootstrapped.  An episode that ends before its first
-    move has the value 0.
+    terminal: the return after it is bootstrapped; a player that leaves otherwise is at a true
+    end.  An episode that ends before its first move has the value 0.
 
     Raises:
         ConfigMismatchError: PettingZoo is not installed, ``env`` is not found or raises,
@@ -78,35 +77,11 @@ class PettingZoo(GameDataset):
             raise ConfigMismatchError(
                 "dataset=pettingzoo: PettingZoo is not installed; pip install pettingzoo gymnasium"
             )
-        name, _, function = self.env.partition(":")
-        function = function or "parallel_env"  # as PettingZoo's own modules have it
-        where = f"dataset.env={self.env}"
-        try:
-            with reraise_user_error(where):
-                module = importlib.import_module(name)
-        except ConfigMismatchError as error:
-            missing = error.__cause__
-            if isinstance(missing, ModuleNotFoundError) and f"{name}.".startswith(
-                f"{missing.name}."
-            ):
-                raise ConfigMismatchError(
-                    f"{where}: {missing}; is the folder of {name} on PYTHONPATH?"
-                ) from missing
-            if isinstance(missing, ModuleNotFoundError):
-                raise ConfigMismatchError(
-                    f"{where}: needs {missing.name}, which is not installed; install it with pip"
-                ) from missing
-            raise
-        maker = vars(module).get(function)
-        if not callable(maker):
-            turns = (
-                "; its env plays in turns, only parallel environments are played here"
-                if "env" in vars(module)
-                else ""
-            )
-            raise ConfigMismatchError(
-                f"{where}: {name} has no function or class {function!r}{turns}"
-            )
+        module, _, function = self.env.partition(":")
+        # as PettingZoo's own modules have it
+        maker: Callable[..., Any] = import_object(
+            "dataset.env", f"{module}:{function or 'parallel_env'}"
+        )
         return maker
 
     def load(self, rng: Rng, setting: Setting) -> Game:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from components.games.parallel.parallel_values import (
-    find_info_mask,
-    find_observation_error,
-    to_flag,
-    to_number,
-)
-from components.games.parallel.players import ACTION_MASK_HINT, find_spaces, order_players
-from components.games.parallel.user_environment import UserEnvironment
+import numpy as np
 
-RETURNS = ("observations", "rewards", "terminations", "truncations", "infos")
+from components.contracts.user_code import reraise_user_error
+from components.errors import ConfigMismatchError
+from components.games.parallel.parallel_spaces import check_no_mask, check_spaces, order_players
 
 
 class EpisodeStart(NamedTuple):
@@ -40,159 +37,113 @@ class ParallelGame:
     opponents in their order.
 
     Action n of a player is the n-th of a ``Discrete`` space.  What is observed is the decision
-    maker's own observation, flattened.  A player that has left gets nothing more; where the
-    decision maker has, or nobody is left, the episode is over. One that is over when it begins has
-    no moves.
+    maker's own observation, flattened.  A player that leaves without being truncated is at a true
+    end and gets nothing more; the episode is over where the decision maker is not in it.  An
+    environment that breaks PettingZoo's contract is refused with the error that follows from it.
 
     Raises:
         ConfigMismatchError: it is no parallel environment of two players or more with discrete
-            actions and observations of a fixed size, or does not return what PettingZoo's parallel
-            environments return."""
+            actions and observations of a fixed size, or one of its methods fails, or returns what
+            cannot be played."""
 
     def __init__(self, made: Any, agent: str | int | None, where: str):
-        self.user = UserEnvironment(made, where)
+        from gymnasium.spaces.utils import flatdim
+        from pettingzoo import ParallelEnv
+
         self.where = where
-        self.env = self.user.env
-        self.players = order_players(self.user, agent)
-        spaces, self.space, self.width = find_spaces(self.user, self.players)
+        if not isinstance(made, ParallelEnv):
+            raise ConfigMismatchError(
+                f"{where}: makes a {type(made).__name__}, no ParallelEnv; return one (pettingzoo.utils.aec_to_parallel turns "
+                "an AECEnv into one)"
+            )
+        self.env = made
+        with self._calls("possible_agents, which must name all players that there can be"):
+            possible_agents = made.possible_agents
+        self.players = order_players(possible_agents, agent, where)
+        with self._calls("action_space or observation_space"):
+            spaces = [made.action_space(player) for player in self.players]
+            views = [made.observation_space(player) for player in self.players]
+            for player, space, view in zip(self.players, spaces, views, strict=True):
+                check_spaces(player, space, view)
         self.first = [int(space.start) for space in spaces]
         self.sizes = [int(space.n) for space in spaces]
+        self.space = views[0]
+        self.width = flatdim(self.space)
 
-    def _parts(self, method: str, returned: Any, names: tuple[str, ...]) -> list[Mapping[Any, Any]]:
-        """Parts of a method's return value: a dictionary by player for each name."""
-        contract = f"{method} must return ({', '.join(names)}), dictionaries by player"
-        if not isinstance(returned, tuple | list):
-            self.user.refuse(f"{contract}; it returns a {type(returned).__name__}", method)
-        if len(returned) != len(names):
-            self.user.refuse(f"{contract}; it returns {len(returned)} values", method)
-        for name, part in zip(names, returned, strict=True):
-            if not isinstance(part, Mapping):
-                self.user.refuse(f"{contract}; its {name} are a {type(part).__name__}", method)
-        self._check_infos(method, returned[-1])
-        return list(returned)
+    def _calls(self, what: str, method: str = "") -> AbstractContextManager[None]:
+        """Re-raises errors of the user's code, and of what it returns, in one line."""
+        cls = type(self.env.unwrapped)  # the user's own class, below PettingZoo's wrappers
+        return reraise_user_error(f"{self.where}: {what}", vars(cls).get(method, cls))
 
-    def _check_infos(self, method: str, infos: Mapping[Any, Any]) -> None:
-        for key, info in infos.items():
-            sizes = [self.sizes[self.players.index(key)]] if key in self.players else self.sizes
-            mask = next(filter(None, (find_info_mask({key: info}, size) for size in sizes)), None)
-            if mask is not None:
-                whose = f"the info of {key}" if key in self.players else "the infos"
-                self.user.refuse(f"has {mask} in {whose}; {ACTION_MASK_HINT}", method)
-
-    def _active_players(self, method: str) -> list[Any]:
-        """The players that are in the game now."""
-        with self.user.calls(f"agents after {method}", method):
-            agents = self.user.in_order("agents", self.env.agents, method)
-        strangers = [str(agent) for agent in agents if agent not in self.players]
-        if strangers:
-            self.user.refuse(
-                f"agents has {strangers[0]!r} after {method}, who is not in possible_agents", method
-            )
-        return agents
-
-    def _observe(
-        self, method: str, observations: Mapping[Any, Any], *, needed: bool
-    ) -> list[float]:
-        """The decision maker's observation, flattened.
-
-        It is zeros if there is no observation and none is ``needed``.
-        """
+    def _observe(self, observations: Mapping[Any, Any]) -> list[float]:
+        """The decision maker's observation, flattened."""
+        from gymnasium.spaces import Discrete
         from gymnasium.spaces.utils import flatten
 
-        player = self.players[0]
-        if player not in observations:
-            if needed:
-                self.user.refuse(
-                    f"the observations that {method} returns lack {player!r}, who plays on", method
-                )
-            return [0.0] * self.width
-        if misfit := find_observation_error(self.space, observations[player]):
-            self.user.refuse(f"an observation of {player!r} {misfit}", method)
-        with self.user.calls(f"an observation of {player!r}", method):
-            return [float(x) for x in flatten(self.space, observations[player])]
+        observation = observations[self.players[0]]
+        if isinstance(self.space, Discrete) and not self.space.contains(observation):
+            raise ValueError(f"the observation {observation!r} is not in {self.space}")
+        numbers = [float(x) for x in flatten(self.space, observation)]
+        if len(numbers) != self.width or not all(map(math.isfinite, numbers)):
+            raise ValueError(
+                f"an observation of {self.players[0]!r} is not {self.width} finite numbers"
+            )
+        return numbers
+
+    def _check_infos(self, infos: Mapping[Any, Any]) -> None:
+        for player, info in infos.items():
+            check_no_mask((player, *(info or ())), f"the info of {player}")
 
     def begin(self, seed: int) -> EpisodeStart:
         """Resets the environment."""
-        with self.user.calls(f"reset(seed={seed})", "reset"):
-            returned = self.env.reset(seed=seed)
-        observations, _ = self._parts("reset", returned, ("observations", "infos"))
-        agents = self._active_players("reset")
-        player = self.players[0]
-        if agents and player not in agents:
-            self.user.refuse(f"agents lacks {player!r}, the decision maker, after reset", "reset")
-        return EpisodeStart(self._observe("reset", observations, needed=bool(agents)), not agents)
+        with self._calls(f"reset(seed={seed})", "reset"):
+            observations, infos = self.env.reset(seed=seed)
+            self._check_infos(infos)
+            over = self.players[0] not in self.env.agents
+            return EpisodeStart([0.0] * self.width if over else self._observe(observations), over)
 
     def move(self, actions: list[int]) -> MoveResult:
         """Takes a step with the actions of all players by number."""
-        players = self.players
         numbers = {
-            player: n + first for player, n, first in zip(players, actions, self.first, strict=True)
+            player: n + first
+            for player, n, first in zip(self.players, actions, self.first, strict=True)
         }
-        before = self._active_players("step")
-        with self.user.calls("step", "step"):
+        with self._calls("step", "step"):
+            before = list(self.env.agents)
             # in its own order
-            returned = self.env.step({player: numbers[player] for player in before})
-        observations, rewards, *flags, _ = self._parts("step", returned, RETURNS)
-        after = self._active_players("step")
-        gains = [self._gain(player, rewards) if player in before else 0.0 for player in players]
-        ends, stops = zip(*[self._end(p, before, after, flags) for p in players], strict=True)
-        if not (ends[0] or stops[0]):
-            for player, done, stopped in zip(players, ends, stops, strict=True):
-                if (done or stopped) and player in after:
-                    self._refuse_stay(player, player in before)
-        observed = self._observe("step", observations, needed=not ends[0])
-        present = [player in before for player in players[1:]]
-        return MoveResult(
-            observed, gains, ends[0], stops[0] and not ends[0], present, list(ends[1:])
-        )
-
-    def _refuse_stay(self, player: Any, present: bool) -> None:
-        """Refuses a player in agents after its end, or after a step that it was not in before."""
-        message = "is still in agents after its end; take it out of agents"
-        late = "is in agents after a step that it was not in before; players cannot join later, or come back"
-        self.user.refuse(f"{player!r} {message if present else late}", "step")
-
-    def _gain(self, player: Any, rewards: Mapping[Any, Any]) -> float:
-        if player not in rewards:
-            self.user.refuse(
-                f"the rewards that step returns lack {player!r}, who acted; at a last move too",
-                "step",
+            observations, rewards, ends, stops, infos = self.env.step(
+                {player: numbers[player] for player in before}
             )
-        gain, misfit = to_number(rewards[player])
-        if misfit:
-            self.user.refuse(f"the reward of {player!r} {misfit}", "step")
-        return gain
-
-    def _end(
-        self, player: Any, before: list[Any], after: list[Any], flags: list[Mapping[Any, Any]]
-    ) -> tuple[bool, bool]:
-        """Terminations and truncations after a move: the player is at a true end; the game stops
-        without one.
-
-        A player that leaves ``agents`` and both dictionaries together is at a true end.
-        """
-        given = [part[player] for part in flags if player in part]
-        if player not in before or (not given and player not in after):
-            return True, False
-        if not given:
-            self.user.refuse(
-                f"neither terminations nor truncations have {player!r}, who acted", "step"
-            )
-        for flag in given:
-            if to_flag(flag) is None:
-                self.user.refuse(
-                    f"terminations and truncations of {player!r} must be true or false, not {flag!r}",
-                    "step",
-                )
-        ends, stops = (bool(to_flag(part.get(player, False))) for part in flags)
-        if player not in after and not (ends or stops):
-            self.user.refuse(
-                f"{player!r} is no longer in agents, and neither its termination nor its truncation is true",
-                "step",
-            )
-        return ends, stops
+            self._check_infos(infos)
+            after = list(self.env.agents)
+            gains = [_to_number(rewards[p]) if p in before else 0.0 for p in self.players]
+            stopped = [bool(stops.get(player, False)) for player in self.players]
+            done = [
+                player not in before
+                or bool(ends.get(player, False))
+                or (player not in after and not stop)
+                for player, stop in zip(self.players, stopped, strict=True)
+            ]
+            over = done[0] or stopped[0]
+            for player, *flags in zip(self.players, done, stopped, strict=True):
+                if not over and any(flags) and player in after:
+                    raise ValueError(f"{player!r} is in agents after its end, or joins later")
+            gone = done[0] and self.players[0] not in observations
+            observed = [0.0] * self.width if gone else self._observe(observations)
+        present = [player in before for player in self.players[1:]]
+        return MoveResult(observed, gains, done[0], stopped[0] and not done[0], present, done[1:])
 
     def close(self) -> None:
         """Closes the environment."""
-        with self.user.calls("close", "close"):
+        with self._calls("close", "close"):
             self.env.close()
+
+
+def _to_number(value: Any) -> float:
+    """A finite number, also from an array of one.
+
+    Raises ValueError."""
+    number = float(np.asarray(value).item())
+    if not math.isfinite(number):
+        raise ValueError(f"a reward is not finite ({number})")
+    return number

@@ -7,7 +7,6 @@ from parallel_envs import Plain
 from support.runs.configured import load
 
 from components.errors import ConfigMismatchError
-from components.games.parallel.parallel_values import find_info_mask
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 
@@ -22,11 +21,9 @@ MASKED = {
     "all allowed": lambda env: {
         agent: {"action_mask": np.ones(2, np.int8)} for agent in env.agents
     },
-    "inside": lambda env: {agent: {"extra": {"avail_actions": [1, 0]}} for agent in env.agents},
     "of all players": lambda env: {"action_masks": {agent: [1, 0] for agent in env.agents}},
     "beside the players": lambda env: {"__common__": {"invalid_actions": [1]}},
     "written otherwise": lambda env: {agent: {"ActionMask": [1, 0]} for agent in env.agents},
-    "merely a mask": lambda env: {agent: {"mask": np.array([True, False])} for agent in env.agents},
 }
 
 
@@ -51,24 +48,18 @@ def test_a_mask_beside_observations_is_refused_in_every_form(form, monkeypatch):
     monkeypatch.setattr("parallel_envs.Telling", lambda: Telling(MASKED[form]), raising=False)
     with pytest.raises(
         ConfigMismatchError,
-        match=r"has \w+ in the infos?.*; every action must be allowed .*drop the mask",
+        match=r"the info of \w+ has \w+; every action must be allowed .*drop the mask",
     ):
         load("pettingzoo", replicates=1, env="parallel_envs:Telling")
 
 
-@pytest.mark.parametrize(
-    "info",
-    [
-        {},
-        None,
-        {"mask": np.ones((8, 8))},
-        {"death_mask": [1]},
-        {"mask": [0.5, 2.0]},
-        {"actions": [1, 0], "moves": 3},
-    ],
-)
-def test_what_is_no_mask_of_actions_is_taken_for_none(info):
-    assert find_info_mask(info, actions=2) is None
+@pytest.mark.parametrize("info", [{}, None, {"death_mask": [1]}, {"actions": [1, 0], "moves": 3}])
+def test_what_is_no_mask_of_actions_is_played(info, monkeypatch):
+    def infos(env):
+        return dict.fromkeys(env.agents, info)
+
+    monkeypatch.setattr("parallel_envs.Telling", lambda: Telling(infos), raising=False)
+    load("pettingzoo", replicates=1, env="parallel_envs:Telling")
 
 
 class Rejoins(Plain):
@@ -91,28 +82,20 @@ class Unordered(Plain):
         self.possible_agents = {"a", "b"}
 
 
-class Blind(Plain):
-    def observation_space(self, agent):
-        from gymnasium.spaces import Box
-
-        return Box(0, 1, (0,))
-
-
 @pytest.mark.parametrize(
     ("env", "said"),
     [
         (
             Rejoins,
-            "'b' is in agents after a step that it was not in before; players cannot join later, or come back",
+            "'b' is in agents after its end, or joins later",
         ),
         (
             Unordered,
             "possible_agents is a set, whose order differs from process to process; make it a list",
         ),
-        (Blind, "observations of a hold no number"),
     ],
 )
-def test_agents_without_an_order_out_of_turn_or_blind_are_refused(env, said, monkeypatch):
+def test_agents_without_order_or_out_of_turn_are_refused(env, said, monkeypatch):
     monkeypatch.setattr("parallel_envs.Bad", env, raising=False)
     with pytest.raises(ConfigMismatchError, match=said):
         load("pettingzoo", replicates=1, env="parallel_envs:Bad")

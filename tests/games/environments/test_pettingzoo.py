@@ -137,7 +137,14 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
 
 @pytest.mark.parametrize(
     "odd",
-    ["none", "reward is an array", "flags are numbers", "left out at the end", "never leaves"],
+    [
+        "none",
+        "reward is an array",
+        "flags are numbers",
+        "left out at the end",
+        "never leaves",
+        "leaves without a word",
+    ],
 )
 def test_what_is_unusual_and_clear_is_played(odd):
     world = game(

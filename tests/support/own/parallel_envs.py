@@ -183,8 +183,6 @@ class Odd(Plain):
         }
         if self.odd == "a stranger":
             self.agents = [*self.agents, "z"]
-        if self.odd == "agent is late":
-            self.agents = ["b"]
         return changed.get(self.odd, (seen, infos))
 
     def ends(self):
@@ -199,16 +197,12 @@ class Odd(Plain):
             pay[first] = self.wrong_pays[self.odd]
         if self.odd == "flags are numbers":
             ends = {agent: np.array([end]) for agent, end in ends.items()}
-        if self.odd == "flag is a word":
-            ends[first] = "no"
-        if self.odd == "no flags":
-            ends, cuts = {}, {}
         if self.odd == "left out at the end" and last:
             seen, ends, cuts, infos = {}, {}, {}, {}
         if self.odd == "left out of the rewards" and last:
             pay = {}
         if self.odd == "leaves without a word":
-            self.agents, ends = [], dict.fromkeys(ends, False)
+            self.agents, ends = [] if last else self.agents, dict.fromkeys(ends, False)
         if self.odd == "never leaves":
             self.agents = list(self.possible_agents)
         if self.odd == "opponent stays":
@@ -238,14 +232,6 @@ def continuous():
 
 def masked():
     return Weather(sees=Dict({"observation": Box(0, 1, (2,)), "action_mask": Box(0, 1, (3,))}))
-
-
-def many_actions():
-    return Weather(acts=Discrete(100_000))
-
-
-def many_places():
-    return Weather(sees=Discrete(10**9))
 
 
 def of_any_length():
