@@ -7,7 +7,6 @@ import torch
 from support.runs.configured import F64, component, double, load
 from torch.distributions import Normal, kl_divergence
 
-from components.errors import ConfigMismatchError
 from components.maths.divergences.alpha_divergence import (
     Quadrature,
     divergence,
@@ -77,13 +76,6 @@ def test_its_limits_are_the_two_kl_divergences_and_a_half_is_hellinger():
     assert float(divergence(grid, log_q, 0.5)) == pytest.approx(float(2 * square), rel=1e-9)
 
 
-def test_at_1_the_moments_are_those_of_the_target():
-    one = fit(1.0)
-    mean = float((W * M).sum())
-    sd = float(((W * (S**2 + M**2)).sum() - mean**2).sqrt())
-    assert (one.mass, one.mean, one.sd) == pytest.approx((1.0, mean, sd), abs=1e-6)
-
-
 def test_at_0_it_is_variational_inference_with_the_bound_as_log_mass():
     zero = fit(0.0)
     grid = TWO_MODES
@@ -99,9 +91,10 @@ def test_at_0_it_is_variational_inference_with_the_bound_as_log_mass():
     assert fit(1 - 1e-4).sd == pytest.approx(fit(1.0).sd, abs=1e-3)
 
 
-@pytest.mark.parametrize("alpha", [-1.0, 0.3, 0.5, 2.0])
+@pytest.mark.parametrize("alpha", [-1.0, 0.3, 0.5, 1.0, 2.0])
 def test_the_moments_are_those_of_the_weighted_product(alpha):
-    """Mass, mean and second moment of q are those of p^α q^{1−α} (Minka 2005, section 3.2)."""
+    """Mass, mean and second moment of q are those of p^α q^{1−α} (Minka 2005, section 3.2);
+    at α = 1 those of the target."""
     one = fit(alpha)
     grid = TWO_MODES
     log_q = math.log(one.mass) + gaussian(grid, one.mean, one.sd)
@@ -110,16 +103,6 @@ def test_the_moments_are_those_of_the_weighted_product(alpha):
     for power in (0, 1, 2):
         ours, theirs = ((weight * grid.x**power).sum() for weight in (q, product))
         assert float(ours) == pytest.approx(float(theirs), rel=1e-6)
-
-
-def test_no_mass_or_shape_nearby_is_nearer():
-    for alpha in (-1.0, 0.5, 2.0):
-        one = fit(alpha)
-        for factor in (0.97, 1.03):
-            for moved in ((factor, 1, 0), (1, factor, 0), (1, 1, factor - 1)):
-                z, sd, shift = one.mass * moved[0], one.sd * moved[1], moved[2]
-                log_q = math.log(z) + gaussian(TWO_MODES, one.mean + shift, sd)
-                assert divergence(TWO_MODES, log_q, alpha) > one.divergence
 
 
 @pytest.mark.parametrize("alpha", [-1.0, 0.5, 2.0])
@@ -191,10 +174,3 @@ def test_a_run_scores_and_draws_the_figures():
     assert [axis.get_title() for axis in figures["nearest_gaussians"].axes] == ["α = −∞", "α = 1"]
     assert len(figures["sizes_by_alpha"].axes) == 3
     torch.testing.assert_close(problem.mean, double([0.6]))
-
-
-def test_several_variables_are_refused():
-    problem, rng = load("banana", dim=2)
-    model = component("model", "target_density").build(problem, rng)
-    with pytest.raises(ConfigMismatchError, match="has 2; use dataset=mixture_of_gaussians_1d"):
-        component("inference", "alpha_divergence").init(model, problem, rng)

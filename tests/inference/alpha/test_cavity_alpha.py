@@ -5,24 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from alpha_networks import some_q
 from support.runs.configured import F64, double, generator, normal
 from support.small.small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 from torch.testing import assert_close
 
-from components.inference.variational.mean_field_vi import MeanField
 from runner.execution.rng import Streams
 
-MLP = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8)
 LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.25)
 CAVITY = {"draws_from": "cavity", "n_predict": 5}
-
-
-def some_q(problem, std=0.4, model=MLP):
-    rng = Streams(0)
-    q = MeanField(model.build(problem, rng), std).requires_grad_(False)
-    q.log_std += 0.3 * normal(rng.noise, q.log_std.shape)
-    return q
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.5, 1.0])

@@ -8,7 +8,6 @@ from support.runs.configured import F64, double, normal
 from support.small.small_problems import component, real
 from torch.testing import assert_close
 
-from components.errors import ConfigMismatchError
 from components.inference.alpha.assumed_density import (
     Gamma,
     log_normal,
@@ -109,8 +108,3 @@ def test_a_regression_is_learnt_with_its_noise():
     assert error < 0.7 * float(problem.test.y.std())
     assert (predicted.variance > state.noise.b / (state.noise.a - 1)).all()
     assert (state.variance > 0).all()
-
-
-def test_other_activations_are_refused():
-    with pytest.raises(ConfigMismatchError, match=r"model\.activation=relu"):
-        begun(activation="tanh")

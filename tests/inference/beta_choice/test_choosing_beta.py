@@ -13,12 +13,11 @@ import torch
 from pydantic import ValidationError
 from support.runs.configured import F64, component, load
 from support.series.small_sequences import run, run_filter
-from support.small.small_problems import advance
+from support.small.small_problems import advance, check_resumed
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.series.scores.predictive_loss import modal, predictive_loss, smallest, weights
-from runner.execution import checkpoint
 from runner.execution.rng import Streams
 
 BETAS = [0.0, 0.01, 0.1, 0.8]
@@ -127,22 +126,8 @@ def test_what_cannot_be_simulated_again_is_used_itself_and_said():
     "inference", [select(share=0.3), online(window=4)], ids=["select", "online"]
 )
 def test_a_run_that_was_stopped_resumes_to_the_same_choice(tmp_path, inference, stop):
-    problem, model, rng = contaminated(n_steps=20)
-    whole = run(inference, model, problem, rng)
-    problem, model, rng = contaminated(n_steps=20)
-    state = inference.init(model, problem, rng)
-    state, _ = advance(inference, state, problem, rng, 0, stop)
-    facts = {"step": stop, "replicate": 0, "signature": "s"}
-    checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, rng.state(), facts))
-    problem, model, rng = contaminated(n_steps=20)
-    fresh = inference.init(model, problem, rng)
-    facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
-    state, streams = checkpoint.restore(facts, tensors, fresh)
-    rng.restore(streams)
-    again = inference.posterior(advance(inference, state, problem, rng, stop, 20)[0])
-    for name in ("mean", "lower", "predicted", "ess", "log_normaliser"):
-        assert torch.equal(vars(again)[name], vars(whole)[name]), name
-    assert_close(again.scores(), whole.scores(), rtol=0, atol=0)
+    problem, *_ = contaminated(n_steps=20)
+    check_resumed(inference, component("model", "linear_gaussian_ssm"), problem, tmp_path, 20, stop)
 
 
 def test_after_the_choice_one_filter_goes_on():

@@ -1,13 +1,10 @@
 """ACRA and Dalvi's classifier against sums over every mail there is, one by one."""
 
 import math
-import os
-import time
-from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import F64, double, generator
+from support.runs.configured import double, generator
 from support.small.small_problems import check_resumed, component, train
 from support.small.small_spam import log_joint, log_odds, neighbours, rows, words
 
@@ -19,7 +16,6 @@ from components.attackers.words.beliefs import (
     required_draws,
 )
 from components.contracts.capabilities import CAPABILITIES
-from components.contracts.roles import Setting
 from runner.execution.rng import Streams
 
 
@@ -146,21 +142,6 @@ def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
         assert float(found[b]) == pytest.approx(yes / (yes + no), abs=0.04)
 
 
-@pytest.mark.slow
-def test_few_candidates_lose_little_and_idle_attackers_leave_spam_as_it_is():
-    problem = words(n=200, n_words=12, seed=1)
-    x = problem.test.x[:30]
-    all_, few = (
-        posterior("acra", problem, variance=0.5, draws=400, candidates=m).predict(x, generator(0))
-        for m in (79, 16)
-    )
-    assert (all_.probs - few.probs).abs().mean() < 0.02
-    idle = posterior("acra", problem, idle=1.0)
-    torch.testing.assert_close(
-        idle.predict(x, torch.Generator()).probs, idle.undefended.predict(x, None).probs
-    )
-
-
 def test_attacked_spam_is_recognised_again():
     problem = words(n=300, n_words=10, seed=1)
     x, y = problem.test.x, problem.test.y
@@ -187,21 +168,6 @@ def test_a_resumed_run_is_bit_identical(tmp_path, name):
     model, problem = component("model", "naive_bayes"), words()
     assert isinstance(model.build(problem, Streams(0)), CAPABILITIES["generative"])
     check_resumed(component("inference", name), model, problem, tmp_path, 2, 1)
-
-
-def test_utilities_that_prefer_mistakes_are_refused():
-    with pytest.raises(ValueError, match="a right answer is better than a wrong one"):
-        component("inference", "acra", utilities=[[0.0, 1.0], [1.0, 0.0]])
-
-
-@pytest.mark.slow
-def test_the_whole_spam_test_set_within_a_minute():
-    folder = Path(os.environ.get("RUNNER_DATA_DIR", "there-is-no-such-folder"))
-    setting = Setting(folder, torch.device("cpu"), F64, 1, offline=True)
-    problem = component("dataset", "spambase", simulated=True).load(Streams(0), setting)
-    aware, start = posterior("acra", problem), time.perf_counter()
-    aware.predict(problem.test.x, generator(0))
-    assert time.perf_counter() - start < 60
 
 
 def test_a_pilot_sets_the_draws_literally():
@@ -231,16 +197,3 @@ def test_a_frequency_has_the_precision_asked_for_and_no_bias():
     assert ((each.mean(0) - exact).abs() < 4 * error).all()
     pilot = estimate_frequency(which.repeat(200), rows, 0.5, 16, g).view(200, 6)
     assert pilot.std(0).max() > 0.06
-
-
-def test_acra_with_a_precision_is_nearer_to_acra_with_many_draws():
-    problem = words(n_words=5, seed=4)
-    every = double(neighbours((0,) * 5, 5, "insertion"))
-
-    def p(**options):
-        aware = posterior("acra", problem, variance=0.5, candidates=32, **options)
-        return aware.predict(every, generator(1)).probs[:, 0, 1]
-
-    goal = p(draws=20_000)
-    errors = [float((p(draws=10, precision=x) - goal).abs().mean()) for x in (None, 0.01)]
-    assert errors[1] < errors[0] / 3

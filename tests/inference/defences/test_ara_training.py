@@ -135,24 +135,6 @@ def test_without_an_attack_it_is_sgld(defender):
     assert (attacked - expected).abs().max() > 1e-3
 
 
-def test_momentum_keeps_the_stationary_variance():
-    """On N(0, I) (no data seen: τ = 1) v, θ with μ has variance 1 + O(η), as SGLD has; noise
-    without (1 − μ) has not."""
-    eta, mu, n = 0.02, 0.5, 4000
-    g = generator(0)
-
-    def variance(scale):
-        theta, v = torch.randn(n, generator=g), torch.zeros(n)
-        for _ in range(400):
-            v = mu * v - eta * theta + math.sqrt(2 * scale * eta) * torch.randn(n, generator=g)
-            theta = theta + v
-        return float(theta.var())
-
-    error = math.sqrt(2 / n)
-    assert abs(variance(1 - mu) - 1) < 4 * error + eta
-    assert abs(variance(1.0) - 1) > 4 * error + eta
-
-
 def test_predictive_is_the_mean_over_Particles():
     inference, problem = ara(), threatened()
     state, rng = train(inference, MLP, problem, 3)

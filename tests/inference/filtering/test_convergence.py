@@ -65,12 +65,3 @@ def test_errors_shrink_with_the_root_of_the_number_of_particles(name, keys, beta
     assert slope(name, keys, beta, {100: 400, 1000: 150, 10_000: 40}) == pytest.approx(
         -0.5, abs=0.06
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "keys", "beta"), FILTERS)
-def test_slope_from_100_to_100_000_particles(name, keys, beta):
-    """Prints it: pytest -s -m slow."""
-    found = slope(name, keys, beta, {100: 600, 1000: 300, 10_000: 80, 100_000: 24})
-    print(f"{name} {keys}: slope {found:.3f}")
-    assert found == pytest.approx(-0.5, abs=0.04)

@@ -24,7 +24,6 @@ from components.series.filtering.losses import (
 )
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.models.stochastic_volatility import VolatilityModule
-from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
 NAN = math.nan
@@ -204,20 +203,6 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal)
     mean = (w * x).sum()
     assert z_score(got.mean[:, 0, 0], mean).abs() < 4
     assert z_score(got.variance[:, 0, 0], (w * (x - mean) ** 2).sum()).abs() < 4
-
-
-@pytest.mark.parametrize(
-    ("name", "key", "value"),
-    [
-        ("generalised_filter", "beta", -0.1),
-        ("generalised_filter", "gamma", -0.1),
-        ("generalised_filter", "threshold", 0.0),
-        ("beta_auxiliary_filter", "beta", -0.1),
-    ],
-)
-def test_sizes_below_zero_are_refused_by_name(name, key, value):
-    with pytest.raises((ConfigError, ValueError), match=key):
-        component("inference", name, **{key: value})
 
 
 def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():

@@ -70,13 +70,6 @@ def test_kalman_is_the_joint_gaussian_given_the_observations(apart):
         assert_close(got.upper[r], upper, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("apart", "dim"), [(False, 2), (True, 3)])
-def test_covariances_are_shared_only_where_the_same_is_missing(apart, dim):
-    problem = gappy(apart)
-    model = LinearGaussianModule(problem.system)
-    assert component("inference", "kalman").init(model, problem, Streams(0)).P.dim() == dim
-
-
 @pytest.mark.parametrize("name", ["bootstrap_filter", "beta_bootstrap_filter"])
 def test_particle_filters_agree_with_kalman(name):
     problem = sequence(system(), T, 400)

@@ -11,7 +11,6 @@ from support.series.small_sequences import run_filter
 from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
-from components.errors import ConfigMismatchError
 from components.series.filtering.guided import propose
 from components.series.filtering.losses import (
     log_huber_likelihood,
@@ -61,15 +60,6 @@ def test_oracle_of_lost_observations_is_the_bootstrap_filter():
     lost = problem.attack(component("attacker", "missing", probability=0.4, run_length=2.0), rng)
     assert lost.missing.any()
     assert_oracle_is_bootstrap(lost, rng, linear(lost, rng))
-
-
-def test_oracle_refuses_a_model_whose_clean_noise_is_not_gaussian():
-    problem, rng = load("asymmetric_wiener", replicates=2, n_steps=8)
-    model = component("model", "asymmetric_wiener").build(problem, rng)
-    with pytest.raises(
-        ConfigMismatchError, match=r"inference=oracle: the model's own noise is not N\(0, Σ\)"
-    ):
-        component("inference", "oracle").init(model, problem, rng)
 
 
 LAWS = {
@@ -127,11 +117,3 @@ def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
     a, b = (propose(at, batch, before, Streams(4), guide) for guide in ("optimal", "linearised"))
     assert_close(a.x, b.x)
     assert_close(a.log_ratio, b.log_ratio)
-
-
-def test_oracle_refuses_an_attacker_without_a_law():
-    problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
-    attacked = problem.attack(component("attacker", "sensor_stuck"), rng)
-    model = component("model", "linear_gaussian_ssm").build(attacked, rng)
-    with pytest.raises(ConfigMismatchError, match="attacker=sensor_stuck does not say by what law"):
-        component("inference", "oracle").init(model, attacked, rng)

@@ -11,7 +11,6 @@ from support.runs.configured import component, double
 from support.small.shallow_gp_problems import F64, problem, streams
 
 from components.contracts.predictive import components_of
-from components.errors import ConfigMismatchError
 from components.inference.foundations.function_draws import DrawnFunctions
 from components.problems.supervised import Supervised
 
@@ -118,10 +117,3 @@ def test_every_family_draws_tasks(name: str):
     f = components_of(module.sample_function(data.test.x, streams().noise))
     assert f.shape == (1, len(data.test.x), 2)
     assert f.isfinite().all()
-
-
-def test_rows_need_an_exact_posterior():
-    data = one_input()
-    model = component("model", "idgp", n_inducing=4).build(data, streams())
-    with pytest.raises(ConfigMismatchError, match=r"inference.given=rows"):
-        component("inference", "function_draws", given="rows").init(model, data, streams())

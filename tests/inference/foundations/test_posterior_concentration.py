@@ -8,10 +8,9 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, component, generator, load, normal
-from support.small.small_problems import advance, real
+from support.small.small_problems import advance
 from torch.testing import assert_close
 
-from components.errors import ConfigMismatchError
 from components.problems.known_function import KnownFunction
 
 NUMBERS = [64, 128, 256, 512]
@@ -108,13 +107,3 @@ def test_functions_have_the_norm_and_coefficients_that_they_say():
     assert_close(c / c[0], torch.tensor([1, 2, 5], dtype=c.dtype) ** -1.7)
     line, _ = load("smooth_function", smoothness="line", scale=2.0, n_train=4000)
     assert line.f0(x).square().mean() == pytest.approx(4.0, rel=1e-6)
-
-
-def test_mistakes():
-    with pytest.raises(ValueError, match="must increase"):
-        component("inference", "posterior_concentration", numbers=[64, 64, 128])
-    problem = real(n_inputs=1, n_tasks=1)
-    model = component("model", "matern_regression").build(problem, None)
-    with pytest.raises(ConfigMismatchError, match="use dataset=smooth_function"):
-        component("inference", "posterior_concentration").init(model, problem, None)
-    assert "linear_smoother" not in component("model", "linear_regression").capabilities()

@@ -132,13 +132,6 @@ def test_shapers_cooperate_and_naive_learners_defect():
     assert (posterior.beliefs["belief/value"] < 2).double().mean() >= 0.8
 
 
-def test_in_matching_pennies_they_go_to_a_half_and_naive_learners_do_not():
-    state, _ = in_self_play(10, 150, {"payoffs": "matching_pennies"})
-    assert (state.mind.theta.softmax(-1)[:, :4, 0] - 0.5).abs().max() < 0.01
-    state, _ = in_self_play(10, 60, {"payoffs": "matching_pennies"}, lookahead=0.0)
-    assert (state.mind.theta.softmax(-1)[:, :4, 0] - 0.5).abs().mean() > 0.2
-
-
 @pytest.mark.slow
 def test_the_game_of_the_paper():
     """T, R, P, S = 0, −1, −2, −3 and the printed form: a mean of −1.06 a round (Foerster et al.,

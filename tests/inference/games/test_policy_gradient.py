@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import F64, component, draw_normal
-from support.small.small_games import game_of, mean_and_se, play, stepped
+from support.small.small_games import game_of, play, stepped
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -141,14 +141,3 @@ def test_rounds_without_end_literally(rounds):
             for other in range(2):
                 theta[s, other] += 0.1 * float(seen.r_a[0]) * ((other == a) - float(p[other]))
         assert_close(found[0], theta)
-
-
-def test_she_learns_to_cooperate_with_tit_for_tat_and_he_on_the_other_side_to_defect():
-    patient, myopic = gradient(rounds=20, lr=0.02), gradient(rounds=1, lr=0.1)
-    _, posterior = play(
-        game_of("iterated_matrix", 20, component("attacker", "tit_for_tat"), episodes=1200), patient
-    )
-    assert mean_and_se(posterior.rewards[:, -200:].mean(1))[0] > 4
-    him = component("attacker", "learner", agent=myopic)
-    _, posterior = play(game_of("iterated_matrix", 20, him, memory=0, episodes=400), myopic)
-    assert mean_and_se(posterior.firsts[1, :, -100:].mean(1))[0] < 0.1

@@ -5,13 +5,12 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, double
-from support.small.small_problems import classes, component, real, train
+from support.small.small_problems import component, real, train
 from torch import nn
 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.inference.gaussian_weights.modes import SeveralModes, distinct
-from runner.execution.rng import Streams
 
 S = 1.5  # standard deviation of the prior
 NOISE = 0.02
@@ -131,11 +130,3 @@ def test_modes_are_trained_apart_and_resume():
     assert posterior.predict(problem.test.x, torch.Generator()).mu.shape[0] == 50
     alone, _ = train(component("inference", "laplace", lr=0.02), model, problem, 60)
     assert torch.equal(alone.network.theta, state.network.theta)
-
-
-def test_classes_are_predicted_by_draws_of_all_modes():
-    problem = classes(n=20)
-    model = component("model", "mlp", widths=[3], activation="tanh")
-    laplace = component("inference", "laplace", modes=2, n_predict=9)
-    state, _ = train(laplace, model, problem, 20)
-    assert len(laplace.posterior(state).predict(problem.test.x, Streams(0).evaluation).logits) == 9

@@ -5,11 +5,10 @@ import pytest
 import torch
 from support.runs.configured import generator, normal
 from support.small.small_nets import SMALL_LSTM, SMALL_VGG, check_resumed, images
-from support.small.small_problems import classes, component, linear_posterior, real, train
+from support.small.small_problems import classes, component, real, train
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
-from components.errors import NumericalError
 from components.inference.gaussian_weights.swag import SwagGaussian, SwagPosterior
 from components.inference.log_joint import value_and_gradient
 from runner.execution.rng import Streams
@@ -90,21 +89,6 @@ def test_predictions_are_mixtures_of_draws_of_the_noise_too():
             .posterior(train(swag(), model, labels, 12)[0])
             .predict(labels.test.x, rng.evaluation)
         )
-
-
-def test_on_a_linear_network_the_mean_is_near_the_posterior_mean():
-    problem = real(n_tasks=1, missing=0.0, batch_size=10)
-    model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
-    state, _ = train(swag(burn_in=300, every=1, collect_lr=0.02), model, problem, 1500)
-    mean, _ = linear_posterior(problem, 0.09, 0.64)
-    assert (state.mean - mean[:, 0]).abs().max() < 0.02
-
-
-def test_a_descent_that_diverges_says_so():
-    with pytest.raises(
-        NumericalError, match=r"descent left the finite numbers.*inference\.collect_lr"
-    ):
-        train(swag(lr=1e200), MLP, real(), 8)
 
 
 def annealed(**changes):

@@ -146,25 +146,6 @@ def test_slope_of_chees_is_its_formula():
     assert chees.slope(z, after, rate, mass, 1.0) == pytest.approx(float(literal))
 
 
-def test_slope_of_chees_is_free_of_scales_and_of_what_was_rejected():
-    """The paper's estimate, divided by Σα and by nothing else, has neither property."""
-    z, after, mass = ends(1.0, 0.25, 5, 0)
-    rate = double([1.0, 0.2, 0.3, 0.7, 0.4])
-    right = chees.slope(z, after, rate, mass, 1.0)
-
-    def far(z):
-        return Phase(1e3 * z.theta, 1e3 * z.r, z.value, z.gradient)
-
-    def paper(z, after, rate):
-        own = chees.slope(z, after, rate, mass, 1.0)
-        return own * 5 / float(rate.sum()) * float(mass.square(z.theta).mean() ** 2)
-
-    assert chees.slope(far(z), far(after), rate, mass, 1.0) == pytest.approx(right)
-    assert abs(chees.slope(z, after, 1e-6 * rate, mass, 1.0)) < 1e-5 * abs(right)
-    assert abs(paper(far(z), far(after), rate)) > 1e11 * abs(paper(z, after, rate))
-    assert paper(z, after, 1e-6 * rate) == pytest.approx(paper(z, after, rate))
-
-
 @pytest.mark.parametrize("t", [0.8, 1.5, 2.2])
 def test_slope_of_chees_is_the_derivative(t):
     """For N(0, I_P) and exact dynamics ChEES(t) = P sin² t, whose derivative in log t is t P sin

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
-from pydantic import ValidationError
-from support.runs.configured import component, double, normal
+from support.runs.configured import double, normal
 from support.targets.known_targets import F64, correlated, moment_z, sampled
 from torch.testing import assert_close
 
@@ -76,15 +74,3 @@ def test_lengths_of_trajectories():
     assert jittered.stats["n_steps"][0].tolist() == [2, 1, 3, 1]  # h = 1/2, 1/4, 3/4, 1/8
     short = sampled("hmc", correlated(), 2, trajectory="fixed", max_steps=3, **keys)
     assert short.stats["n_steps"].max() == 3
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"chains": 1}, "chees learns from how chains differ"),
-        ({"warmup": 0}, "chees learns in warm-up"),
-    ],
-)
-def test_configurations_that_cannot_be(keys, message):
-    with pytest.raises(ValidationError, match=message):
-        component("inference", "hmc", **keys)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import double, generator, normal
-from support.targets.known_targets import F64
 from torch.testing import assert_close
 
 from components.contracts.problems import Batch
@@ -80,28 +79,6 @@ def test_leapfrog_is_reversible(mass):
     assert_close(back.theta, z.theta, rtol=0, atol=1e-11)
     assert_close(-back.r, z.r, rtol=0, atol=1e-11)
     assert (there.theta - z.theta).abs().max() > 0.5
-
-
-def test_leapfrog_keeps_volumes(mass):
-    def flow(x):
-        theta = x[None, :2]
-        z = Phase(theta, x[None, 2:], *value_and_gradient(Quartic(), theta, None))
-        after = leapfrog(Quartic(), None, mass, 0.3, z, 5)
-        return torch.cat([after.theta[0], after.r[0]])
-
-    z, h = start(mass, 1), 1e-5
-    x = torch.cat([z.theta[0], z.r[0]])
-    columns = [(flow(x + h * e) - flow(x - h * e)) / (2 * h) for e in torch.eye(4, dtype=F64)]
-    assert torch.linalg.det(torch.stack(columns, 1)) == pytest.approx(1, abs=1e-7)
-
-
-def test_error_of_the_energy_is_of_second_order(mass):
-    z, errors = start(mass, 200), []
-    for n in (40, 80, 160):
-        after = leapfrog(Quartic(), None, mass, 2.0 / n, z, n)
-        errors.append((after.energy(mass) - z.energy(mass)).abs().median())
-    assert float(errors[0] / errors[1]) == pytest.approx(4, rel=0.1)
-    assert float(errors[1] / errors[2]) == pytest.approx(4, rel=0.1)
 
 
 def test_energy_and_acceptance_are_their_formulas():

@@ -129,8 +129,3 @@ def test_numbers_that_are_not_finite_end_it(problem):
         next(module.generative.parameters()).fill_(float("nan"))
     with pytest.raises(NumericalError, match=r"inference\.lr"):
         hmc().step(state, problem.train, Streams(0))
-
-
-def test_step_sizes_adapt(problem):
-    vae = component("model", "vae", latent_dim=2, widths=[4])
-    assert trained(hmc(improve_steps=2), vae, problem, 6)[0].eps != 0.3

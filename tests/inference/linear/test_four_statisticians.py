@@ -9,16 +9,14 @@ import statistics
 import pytest
 import torch
 from support.runs.configured import F64, generator, load
-from support.small.small_problems import component, real, train
+from support.small.small_problems import component
 from torch.testing import assert_close
 
-from components.errors import ConfigMismatchError
 from components.inference.linear import statistical_risk
 from components.inference.linear.conjugate_posterior import region_radius
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import least_squares
 from components.posteriors.decisions import Squared, to_samples
-from runner.execution.rng import Streams
 
 PARTS = ["maximum_likelihood", "statistical_risk", "conjugate_bayes", "ridge_path"]
 NOISE = 2.0
@@ -213,20 +211,3 @@ def test_tables_are_written(tmp_path):
     table = found.estimates()
     assert list(table["coefficient"]) == ["x1", "x2", "x3", "x4"]
     assert list(table["true"]) == [1.0, -0.5, 0.0, 0.3]
-
-
-def test_too_few_coefficients_and_an_empty_path_are_refused():
-    problem, _ = load("linear_simulation", beta=[1.0, 2.0])
-    model = component("model", "linear_regression", noise=1.0, intercept_scale=None)
-    with pytest.raises(ConfigMismatchError, match="at least 3"):
-        train(component("inference", "statistical_risk"), model, problem, 0)
-    with pytest.raises(ValueError, match="below highest"):
-        component("inference", "ridge_path", lowest=2.0, highest=1.0)
-
-
-@pytest.mark.parametrize("name", [*PARTS, "four_statisticians"])
-def test_the_whole_data_are_used_whatever_the_batch_size(name):
-    data, inference = real(n_tasks=1, batch_size=10, missing=0.0), component("inference", name)
-    ((_, batch),) = data.batches(inference.requires.batch_kind, Streams(0), 0, 1)
-    assert batch is data.train
-    inference.posterior(train(inference, component("model", "linear_regression"), data, 1)[0])

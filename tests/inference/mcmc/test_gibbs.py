@@ -7,9 +7,8 @@ from support.small import small_problems
 from support.targets.known_targets import GaussianTarget, correlated, moment_z, sampled
 from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
 
-from components.contracts.capabilities import CAPABILITIES, Conditionals
+from components.contracts.capabilities import Conditionals
 from components.errors import NumericalError
-from components.registry import get
 from runner.execution.rng import Streams
 
 REVERSED = NormalGamma(("tau", "mu"))
@@ -142,13 +141,3 @@ def test_bad_conditionals_are_refused():
 
     with pytest.raises(NumericalError, match="mend the conditionals of the model"):
         sampled("gibbs", Overflowing(), 3, chains=2)
-
-
-def test_only_models_with_conditionals_fit():
-    assert get("inference", "gibbs").requires.capabilities <= set(CAPABILITIES)
-    assert (
-        not get("inference", "gibbs").requires.capabilities <= get("model", "target_density").offers
-    )
-    assert (
-        get("inference", "gibbs").requires.capabilities <= get("model", "linear_regression").offers
-    )

@@ -7,9 +7,8 @@ import math
 
 import pytest
 import torch
-from pydantic import ValidationError
 from scipy import stats
-from support.runs.configured import component, double, generator, load, normal
+from support.runs.configured import double, generator, load, normal
 from support.targets.known_targets import F64, GaussianTarget, sampled
 from torch.testing import assert_close
 
@@ -93,11 +92,3 @@ def test_the_relative_variance_grows_exponentially_with_the_dimension(dim):
 def test_a_density_of_one_coordinate_has_a_digest():
     problem, _ = load("gaussian", dim=1)
     assert data_digest(problem, {}) != data_digest(load("gaussian", dim=1, sd=2.0)[0], {})
-
-
-def test_keys():
-    keys = {"proposal": "gaussian", "points": "sobol"}
-    with pytest.raises(ValidationError, match=r"chains: 100 is no power of two.* 64 or 128"):
-        component("inference", "importance_sampling", chains=100, **keys)
-    with pytest.raises(ValidationError, match="points: sobol needs a q with a known inverse"):
-        component("inference", "importance_sampling", chains=64, points="sobol", proposal="prior")

@@ -6,7 +6,6 @@ from support.runs.configured import F64
 from support.small.small_problems import advance, classes, component, real, train
 from torch.testing import assert_close
 
-from components.contracts.problems import Batch
 from runner.execution.rng import Streams
 
 
@@ -76,26 +75,6 @@ def test_l2_and_gaussian_prior_are_the_same_training():
     assert torch.equal(*ends)
 
 
-def test_dropout_does_not_act():
-    problem = classes(batch_size=16)
-    inference = component("inference", "map")
-    ends = [
-        train(inference, component("model", "mann2", dropout=p), problem, 5)[0].network.theta
-        for p in (0.0, 0.5)
-    ]
-    assert torch.equal(*ends)
-
-
-def test_loss_estimate_is_unbiased_over_minibatches():
-    """Averaged over all batches of an epoch, N/B Σ_b is Σ_n."""
-    problem = real(n=40, batch_size=10)
-    network = component("model", "mlp", widths=[4]).build(problem, train(*_pieces(), problem, 0)[1])
-    rng = train(*_pieces(), problem, 0)[1]
-    parts = [loss_of(network, batch) for _, batch in problem.batches("minibatch", rng, 0, 4)]
-    whole = Batch(problem.train.x, problem.train.y, problem.train.mask, 1.0)
-    assert_close(torch.stack(parts).mean(), loss_of(network, whole))
-
-
 def _pieces():
     return component("inference", "map"), component("model", "mlp", widths=[4])
 
@@ -140,11 +119,6 @@ def test_the_cosine_schedule_is_that_of_torch():
     method = component("inference", "map", **keys)
     assert [method.rate_at(t) for t in range(12)] == pytest.approx(rates)
     assert rates[-3:] == pytest.approx([0.02] * 3)
-
-
-def test_a_cosine_without_an_end_is_refused():
-    with pytest.raises(ValueError, match=r"anneal_steps: schedule=cosine falls over so many steps"):
-        component("inference", "map", schedule="cosine")
 
 
 def test_dropout_acts_in_training_alone_and_only_where_asked_for():

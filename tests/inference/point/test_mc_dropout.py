@@ -1,6 +1,5 @@
 import itertools
 
-import pytest
 import torch
 from support.runs.configured import double
 from support.small.small_problems import classes, component, real, train
@@ -60,8 +59,3 @@ def test_prediction_depends_on_its_generator_alone():
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
     assert one.shape == (100, len(problem.test.x), 1, 3)
-
-
-def test_a_model_without_dropout_is_refused():
-    with pytest.raises(ValueError, match=r"model\.dropout: 0 leaves MC dropout nothing to draw"):
-        train(PIECES[0], component("model", "mlp"), real(), 0)

@@ -59,20 +59,6 @@ def test_bounds_lie_below_the_evidence_and_near_it(keys):
     assert evidence - 1.2 < -scores["nelbo"] < evidence + 0.05
 
 
-def test_without_the_jacobian_it_is_no_bound():
-    """Refined to the mode, with the entropy of where the draws began: above the evidence, and not
-    called a bound."""
-    problem, evidence, _, _ = exact()
-    inference = vis(
-        kernel="sgd", refine_steps=5, eta=0.01, n_samples=4, lr=0.05, draws=100, initial_std=0.5
-    )
-    state, info, _ = trained(inference, DLM, problem, 150)
-    scores = inference.posterior(state).scores()
-    assert set(scores) == {"objective"}
-    assert scores["objective"] > evidence + 0.2
-    assert "elbo" not in info
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nuts"])
 def test_draws_have_the_moments_of_the_integral(name):

@@ -79,14 +79,6 @@ def test_the_blob_is_both_sums():
             assert torch.allclose(found[m, b], -first - second)
 
 
-def test_the_blob_is_the_slope_of_the_smoothed_entropy():
-    """S times the gradient of −(1/S) Σ_m log (1/S) Σ_n K_mn in each particle."""
-    z = particles().requires_grad_()
-    K = torch.exp(-(z[:, None] - z[None]).square().sum(-1) / H)  # [S, S, B]
-    (known,) = torch.autograd.grad(-K.mean(1).log().mean(0).sum(), z)
-    assert torch.allclose(negative_score(z, H), 5 * known)
-
-
 class Target:
     """The same density as a log joint."""
 

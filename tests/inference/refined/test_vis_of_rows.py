@@ -6,11 +6,9 @@ import torch
 from support.runs.configured import F64, component, composed, normal
 from support.small.small_problems import advance
 from support.small.unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
-from support.targets.known_targets import GaussianTarget
 from support.targets.refined_targets import vis
 from torch.testing import assert_close
 
-from components.errors import ConfigMismatchError
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
 from runner.execution.rng import Streams
@@ -165,8 +163,3 @@ def test_from_the_prior_it_is_the_kernel_on_its_own():
     centre, bend = exact_mean(module, problem.train.x), I2 - ETA * precision(module)
     assert_close(m, centre - centre @ bend @ bend)
     assert torch.equal(s, torch.ones_like(m))
-
-
-def test_a_prior_of_parameters_is_refused():
-    with pytest.raises(ConfigMismatchError, match=r"inference\.q0=prior"):
-        vis(q0="prior").init(GaussianTarget(torch.zeros(2, dtype=F64), I2), None, Streams(0))

@@ -95,9 +95,3 @@ def test_it_learns_a_correlated_gaussian():
     assert last["ksd_squared"] < 0.1 * first["ksd_squared"]
     assert torch.allclose(posterior.mean, model.mean, atol=0.12)
     assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.2)
-
-
-@pytest.mark.parametrize(("n", "pairs"), [(1, "u_statistic"), (3, "two_batches")])
-def test_pairs_are_asked_for(n, pairs):
-    with pytest.raises(ValueError, match="n_samples: pairs of draws need 2 or more"):
-        component("inference", "ksivi", n_samples=n, pairs=pairs)

@@ -9,7 +9,7 @@ from itertools import combinations, permutations
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load, normal
+from support.runs.configured import component, generator, normal
 from support.small.small_problems import check_resumed, classes, noisy_sines, tensors
 from support.targets.known_targets import z_score
 from torch import Tensor
@@ -134,22 +134,11 @@ def test_noise_estimate_is_unbiased(gradient):
     assert_close(split(range(5)), split(range(4)))  # the fifth row is left out
 
 
-def test_what_does_not_fit_is_refused():
-    density, rng = load("mixture_of_gaussians_2d")
-    target = component("model", "target_density").build(density, rng)
-    refused = [
-        (name, {"gradient": gradient}, f"gradient={gradient}")
-        for name in ("sgld", "sghmc", "psgld", "sgd_momentum", "adam_noise")
-        for gradient in GRADIENTS[1:]
-    ]
-    refused += [(name, {"noise_estimate": True}, "noise_estimate") for name in ("sghmc", "recipe")]
-    for name, keys, message in refused:
-        with pytest.raises(ConfigMismatchError, match=rf"inference\.{message}: a density"):
-            component("inference", name, **keys).init(target, density, rng)
+def test_a_batch_of_one_row_has_no_noise_to_estimate():
     problem, keys = noisy_sines(6), {"noise_estimate": True}
     sghmc, _, state = started(problem, "linear_regression", "plain", "sghmc", **keys)
     with pytest.raises(ConfigMismatchError, match="batch of 1 row"):
-        sghmc.step(state, picked(problem, [0]), rng)
+        sghmc.step(state, picked(problem, [0]), Streams(0))
 
 
 # chains on minibatches

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.runs.configured import defaults
-from support.targets.known_targets import ExactGamma, correlated, moment_z, run_chains, sampled
+from support.targets.known_targets import ExactGamma, correlated, moment_z, run_chains
 from support.targets.recipe import (
     mutated_names,
     twisted,
@@ -56,10 +56,3 @@ def test_matrices_of_the_user_find_exact_moments(offer_matrices):
     offer_matrices(lambda z: tuple(0.2 * matrix for matrix in twisted(z)))
     keys = {"matrices": "own_recipe:matrices", "chains": 100}
     assert worst("langevin", correlated(), 0.05, **keys) < 4
-
-
-def test_cyclical_steps_reach_draws():
-    draws = sampled(
-        "recipe", correlated(), 60, chains=4, schedule="cyclical", cycle_length=20, burn_in=20, thinning=20
-    )  # fmt: skip
-    assert draws.draws.shape == (4, 2, 2)

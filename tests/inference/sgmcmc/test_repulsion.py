@@ -62,14 +62,6 @@ def test_drift_and_correction_are_those_of_the_recipe_for_D_K():
     assert_close(fast.correction(), literal)
 
 
-def test_the_correction_pushes_particles_apart_and_the_printed_sign_pulls_them_together():
-    two = double([[0.0], [1.0]])
-    force = interaction(two).correction()
-    assert force[0] < 0 < force[1]
-    printed = torch.stack([-sum(gradient_of_k(z, two[i], H) for z in two) / 2 for i in range(2)])
-    assert_close(force, -printed)
-
-
 def test_Q_K_is_skew_and_its_correction_acts_on_the_momenta_alone():
     theta, m = particles(), particles(2)
 

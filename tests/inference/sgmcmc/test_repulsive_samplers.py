@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, generator, normal
+from support.runs.configured import component, normal
 from support.series.particle_systems import Systems, force, gram
 from support.targets.known_targets import F64, correlated, sampled, walk
 from torch.testing import assert_close
@@ -98,38 +98,6 @@ def test_steps_are_the_equations_pair_by_pair(equations, steps, keys):
     assert_close(fast.draws[:, -1], slow, rtol=1e-8, atol=1e-8)
 
 
-def test_a_step_of_adam_nr_is_the_recipe_with_the_curl_matrix():
-    """One Euler step of size h for (z, r): r by −(D + Q)∇H + Γ and N(0, 2hD), then z by the new r
-    and the old K."""
-    n, eps, b1 = 4, 0.1, 0.8
-    g = generator(0)
-    target = correlated()
-    z, m, xi = normal(g, 3, n, 2)
-    M = torch.rand(n, 2, generator=g, dtype=F64) + 0.5
-    pushed = force(z, gradient(target, z), BANDWIDTH)
-    K = gram(z, BANDWIDTH)
-    step = (eps * (1 - b1) / n) ** 0.5
-    r, D = m * step / (1 - b1), (1 - b1) / step * M
-    r = r + step * (pushed - D * r / M) + (2 * step * D).sqrt() * xi
-    recipe = z + step * K @ (r / M)
-    m = b1 * m + (1 - b1) * (pushed + (2 * n / eps * M).sqrt() * xi)
-    assert_close(z + eps / n * K @ (m / M), recipe)
-
-
-def test_algorithm_2_2_as_printed_runs_away_from_the_modes():
-    """To the letter, with H = −log π, from a start in the stationary law."""
-    target, rng = correlated(), Streams(0)
-    z = target.sample_prior(6, rng.init)
-    m = normal(rng.init, z.shape)
-    for _ in range(400):
-        attraction = -force(z, torch.zeros_like(m), 2.0)
-        K = torch.exp(-torch.cdist(z, z).square() / 2)
-        ahead = m - 0.1 / 6 * (attraction - K @ gradient(target, z))
-        z = z - 0.1 / 6 * (K @ m + attraction)
-        m = ahead
-    assert z.abs().max() > 100
-
-
 # stationary moments of many systems
 # step η of a system, number of steps, other keys; friction counts per L
 SYSTEMS = {
@@ -208,18 +176,6 @@ def test_masses_that_follow_the_chain_bias_it_little():
     target = Systems(S, L)
     draws = sample_systems(target, "adam_nr", 0.01, 1500, burn_in=500, adapt="always")
     assert target.means(draws, 2).mean() == pytest.approx(1, abs=0.1)
-
-
-@pytest.mark.slow
-def test_bias_shrinks_at_first_order_in_the_step():
-    """Bias of the variance / η tends to a constant, here about 0.4."""
-    slope = {}
-    for eta in (0.4, 0.2, 0.1):
-        target = Systems(S, L)
-        draws = sample_systems(target, "sgld_r", eta, 1500, burn_in=100, thinning=5)
-        slope[eta] = (float(target.means(draws, 2).mean()) - 1) / eta
-    assert slope[0.4] > slope[0.2] > slope[0.1] > 0.2
-    assert slope[0.2] - slope[0.1] < slope[0.4] - slope[0.2] + 0.1
 
 
 def test_the_spread_of_svgd_falls_short_of_the_target():

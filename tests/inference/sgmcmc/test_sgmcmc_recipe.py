@@ -12,12 +12,9 @@ from support.targets.known_targets import walk, z_score
 from support.targets.recipe import (
     F64,
     PriorOfTwo,
-    correction,
     curl,
-    drift,
     euler,
     flow,
-    fokker_planck,
     in_turn,
     with_momentum,
     zero,
@@ -190,35 +187,3 @@ def test_curvature_of_a_linear_log_joint_is_zero():
 
 
 # what the recipe promises: exp(−H) is a stationary solution of the Fokker–Planck equation
-def test_recipes_leave_the_target_invariant_and_a_wrong_correction_does_not():
-    model, g = Skewed(0.7), generator(2)
-
-    def G(theta: Tensor) -> Tensor:  # pSGLD with α = 0, λ = 1
-        slope = torch.func.grad(model.U)(theta)
-        return torch.diag(1 / (1 + slope.abs()))
-
-    def with_gamma(sign: float):
-        gamma = torch.func.jacrev(lambda z: G(z).diagonal())
-        return lambda z: -G(z) @ torch.func.grad(model.U)(z) + sign * gamma(z).diagonal()
-
-    C, H = torch.diag(double([0.0, 0.0, 1.3, 0.4])), with_momentum(model.U, P)
-
-    def hamiltonian(friction: float):
-        return lambda z: -(friction * C + curl(P)) @ torch.func.grad(H)(z)
-
-    for theta, z in zip(normal(g, 5, P), normal(g, 5, 2 * P), strict=True):
-        assert_close(with_gamma(1.0)(theta), drift(theta, model.U, G, zero(P)))
-        assert correction(theta, G, zero(P)).abs().max() > 1e-3
-        # the right drift; Γ forgotten; Γ as Gallego prints it
-        right, forgotten, printed = (
-            abs(fokker_planck(theta, model.U, G, with_gamma(sign))) for sign in (1.0, 0.0, -1.0)
-        )
-        assert right < 1e-9
-        assert min(forgotten, printed) > 1e-3
-        # noise and friction, neither, noise without friction, friction without noise
-        both, neither, noise, friction = (
-            abs(fokker_planck(z, H, D, hamiltonian(share)))
-            for D, share in ((lambda z: C, 1.0), (zero(4), 0.0), (lambda z: C, 0.0), (zero(4), 1.0))
-        )
-        assert max(both, neither) < 1e-9
-        assert min(noise, friction) > 1e-3

@@ -33,32 +33,6 @@ def test_cyclical_is_zhang_eq_1():
     assert all(e > 0 for e in got)
 
 
-REFUSED = [
-    ("sgld", {"schedule": "polynomial", "decay": 0.5}, "Robbins-Monro"),
-    ("sgld", {"schedule": "polynomial", "decay": 1.1}, "Robbins-Monro"),
-    ("sgld", {"schedule": "cosine"}, "polynomial"),
-    ("sgld", {"cycles": 4}, "extra"),
-    ("psgld", {"burn_in": 0, "adapt": "burn_in"}, "burn_in=0 leaves no step to adapt in"),
-    ("adam_noise", {"burn_in": 0, "adapt": "burn_in"}, "burn_in=0 leaves no step to adapt in"),
-    ("sghmc", {"step_size": 0.5, "friction": 3.0}, "friction: step_size × friction"),
-    ("recipe", {"step_size": 1.0, "friction": 1.3}, "turns the momentum round"),
-    ("sgdm_r", {"chains": 8, "friction": 2.0, "step_size": 5.0},
-     "step_size: at 5 friction reverses momenta; use a value below .* = 4"),
-    ("sgld_r", {"chains": 6, "kernel_particles": 4}, "kernel_particles: 6 particles"),
-    ("svgd", {"chains": 6, "kernel_particles": 4}, "kernel_particles: 6 particles"),
-    ("sgld_r", {"chains": 1}, "chains: repulsion needs at least 2 particles"),
-    ("sgdm_r", {"chains": 1}, "chains: repulsion needs at least 2 particles"),
-    ("adam_nr", {"chains": 1}, "chains: repulsion needs at least 2 particles"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "keys", "message"), REFUSED)
-def test_keys_are_checked(name, keys, message):
-    with pytest.raises(ValidationError, match=message) as caught:
-        component("inference", name, **keys)
-    assert caught.value.error_count() == 1
-
-
 def test_keys_do_not_change_afterwards():
     with pytest.raises(ValidationError, match="frozen"):
         component("inference", "sgld").step_size = 0.1

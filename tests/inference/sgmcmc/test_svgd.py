@@ -1,7 +1,7 @@
 import pytest
 import torch
-from support.runs.configured import component, double, load
-from support.targets.known_targets import F64, GaussianTarget, correlated, run_chains, sampled
+from support.runs.configured import double
+from support.targets.known_targets import F64, GaussianTarget, correlated, sampled
 from torch.testing import assert_close
 
 from components.inference.log_joint import value_and_gradient
@@ -54,11 +54,3 @@ def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
     at_rest = path[:, 100:].std((0, 1), correction=0)
     # below 0.707, the σ of that target: without the way there SVGD falls short of it
     assert (at_rest < 0.65).all()
-
-
-def test_particles_come_to_rest():
-    problem, rng = load("mixture_of_gaussians_2d")
-    svgd = component("inference", "svgd", step_size=0.4, chains=10)
-    model = component("model", "target_density").build(problem, rng)
-    _, info = run_chains(svgd, model, 600, rng)
-    assert info["direction_norm"] < 2e-2

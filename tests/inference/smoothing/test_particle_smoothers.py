@@ -9,7 +9,7 @@ from copy import deepcopy
 
 import pytest
 import torch
-from support.runs.configured import F64, component, double, generator, load, normal
+from support.runs.configured import component, double, generator, normal
 from support.series.exact_smoothing import smoothed
 from support.series.small_sequences import run, run_filter, sequence
 from support.targets.known_targets import z_score
@@ -169,47 +169,6 @@ def test_the_way_back_is_the_same_whenever_it_is_asked_for(name):
         state.smoothed = None
     for what in ("mean", "variance", "lower", "upper"):
         assert torch.equal(getattr(inference.posterior(state), what), getattr(quiet, what)), what
-
-
-@pytest.mark.parametrize("name", SMOOTHERS)
-def test_an_outlier_moves_the_smoother_of_a_beta_filter_less(name):
-    problem = sequence(GENTLE, T, 8)
-    problem.observations[:, 3] += 25.0
-    problem.states = None
-    model = LinearGaussianModule(GENTLE)
-    clean = smoothed(GENTLE, sequence(GENTLE, T, 1).observations[0]).mean
-    robust, plain = (
-        run(smoother(name, **keys), model, problem, Streams(0)).mean for keys in ({"beta": 0.3}, {})
-    )
-    assert (robust - clean).abs().mean() < 0.5 * (plain - clean).abs().mean()
-
-
-@pytest.mark.parametrize(
-    ("name", "filter", "message"),
-    [
-        ("ffbs", "kalman", "filter: kalman is no particle filter; choose bootstrap_filter"),
-        (
-            "two_filter",
-            "student_t_filter",
-            "student_t_filter weighs by what the way back does not know; choose",
-        ),
-    ],
-)
-def test_only_filters_that_keep_weights_are_taken(name, filter, message):
-    with pytest.raises(ValueError, match=message):
-        component("inference", name, filter=component("inference", filter))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, pytest.param(F64, marks=pytest.mark.slow)])
-def test_on_a_clean_series_ffbsi_is_the_rauch_tung_striebel_smoother(dtype):
-    """Within 5 % NMSE of the signal, as in Table 6.1 (on which the printed gain of the BPF is a
-    failure of Monte Carlo)."""
-    problem, rng = load("matern_sde", replicates=16, n_steps=60, dtype=dtype)
-    model = component("model", "matern_sde").build(problem, rng)
-    exact = problem.score(run_filter("rts_smoother", problem, model), rng)["nmse"].mean()
-    inference = smoother("ffbsi", 3000).model_copy(update={"trajectories": 300})
-    got = problem.score(run(inference, model, problem, Streams(1)), rng)["nmse"].mean()
-    assert abs(float(got / exact) - 1) < 0.05
 
 
 def test_a_wide_proposal_is_put_right_by_weights(monkeypatch):

@@ -14,16 +14,11 @@ from support.targets.mean_field_families import F64, labels, log_joint, made, ro
 from torch.nn.utils import parameters_to_vector
 from torch.testing import assert_close
 
-from components.contracts.problems import Rows
-from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint as whole
 from components.inference.variational.flexible_guide import FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from runner.errors import ConfigError
 from runner.execution.rng import Streams
-
-DENSITY = Rows(torch.zeros(1, 0, dtype=F64), 1.0)
-
 
 bbvi = partial(composed, "inference", "bbvi")
 
@@ -179,11 +174,6 @@ def test_what_does_not_fit(make_job):
         match=r"takes a draw's coefficient from the others; set inference.n_samples to 2 or more",
     ):
         make_job(*probit, "inference.n_samples=1")
-    problem, rng = load("gaussian", dim=1)
-    with pytest.raises(ConfigMismatchError, match="couplings need two coordinates or more"):
-        bbvi(family="flow", gradient="reparam").init(
-            component("model", "target_density").build(problem, rng), problem, rng
-        )
 
 
 def test_the_control_is_unbiased_with_two_draws():

@@ -14,13 +14,13 @@ from conjugate_regression import (
     posterior,
     regression,
 )
-from support.runs.configured import F64, component, load
+from support.runs.configured import F64, component
 from support.runs.offered_pairs import check_pairs
 from support.small.small_problems import advance, check_resumed, train
 
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Model
-from components.errors import ConfigMismatchError, NumericalError
+from components.errors import ConfigMismatchError
 from components.posteriors.variational import GaussianPosterior
 from runner.errors import ConfigError
 from runner.execution.rng import Streams
@@ -59,15 +59,6 @@ def test_a_diagonal_one_has_the_precisions_of_the_posterior():
     assert bound < model.log_evidence(problem.train) - 0.05
 
 
-def test_it_reaches_a_gaussian_density():
-    problem, _ = load("gaussian")
-    inference = gaussian_vi(n_samples=16, lr=0.03, start="drawn", draws=4000)
-    state, rng = train(inference, component("model", "target_density"), problem, 250)
-    scores = problem.score(inference.posterior(state), rng)
-    assert scores["error_mean"] < 0.15
-    assert scores["error_second_moment"] < 0.4
-
-
 # as a part of a run
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, optimizer):
@@ -97,12 +88,6 @@ def test_the_posterior_predicts_by_draws_of_q():
     assert torch.equal(
         inference.posterior(state).draws, draws.view_as(found.draws)
     )  # q alone moves them
-
-
-def test_a_step_that_is_too_long_is_named():
-    problem, _ = regression()
-    with pytest.raises(NumericalError, match=r"lower inference.lr"):
-        train(gaussian_vi(optimizer="sgd", lr=100.0), LINEAR, problem, 200)
 
 
 def test_a_log_joint_without_a_gradient_is_refused():

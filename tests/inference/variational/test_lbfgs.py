@@ -107,14 +107,6 @@ def test_no_decrease_is_reported():
 
 
 # the optimum
-def test_rosenbrock():
-    _, state, infos = run(
-        Function(rosenbrock, [-1.2, 1.0, -0.5, 2.0]), tolerance=0.0, gradient_tolerance=1e-9
-    )
-    assert torch.allclose(state.module.theta, torch.ones(4, dtype=F64), atol=1e-8)
-    assert infos[-1]["converged"] == 1.0
-    values = [float(i["elbo"]) for i in infos]
-    assert values == sorted(values)
 
 
 def test_finds_what_scipy_finds():

@@ -142,20 +142,6 @@ def test_elbo_and_its_gradient_are_unbiased(estimator):
     assert z_score(sample.unflatten(0, (-1, 4)).mean(1), closed).abs().max() < 4
 
 
-def test_local_gradients_vary_less():
-    """What local reparameterisation is for (Kingma, Salimans and Welling 2015, section 2.2)."""
-    problem = real(n=64, n_tasks=1, missing=0.0)
-
-    def variance(estimator):
-        inference, rng = component("inference", "mean_field_vi", estimator=estimator), Streams(0)
-        q = MeanField(component("model", "mbnn2", widths=[10]).build(problem, rng), 0.1)
-        bounds = [inference.elbo(q, problem.train, rng.noise)["elbo"] for _ in range(200)]
-        slopes = [torch.autograd.grad(bound, q.network.theta)[0] for bound in bounds]
-        return float(torch.stack(slopes).var(0).sum())
-
-    assert variance("local") < 0.3 * variance("weights")
-
-
 def test_kl_scale_and_noise_prior_enter_the_bound():
     problem = real()
     rng = Streams(0)

@@ -18,8 +18,6 @@ from components.contracts.problems import Kind, Values
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Dataset, Model
 from runner.catalogue.class_description import nested_roles
-from runner.catalogue.listing import main as list_names
-from runner.catalogue.show import main as show
 from runner.compose.build import nested_components
 from runner.compose.fit.pairs import check_pairs
 from runner.errors import ConfigError
@@ -141,16 +139,3 @@ def test_pairs_that_do_not_fit_are_refused_with_the_names_that_do():
     ):
         check_pairs(images, WithoutNoise(name="dull"), vi(), None)
     check_pairs(images, vae, vi(), None)
-
-
-def test_the_catalogue_knows_the_role(capsys):
-    assert list_names(["list", "gradient"]) == 0
-    assert "reparam" in capsys.readouterr().out
-    assert show(["show", "gradient/reparam"]) == 0
-    shown = capsys.readouterr().out
-    assert "needs pathwise" in shown
-    assert "gradient.n_samples" in shown
-    assert show(["show", "inference/vi"]) == 0
-    shown = capsys.readouterr().out
-    assert "name of a gradient" in shown
-    assert "vae" in shown

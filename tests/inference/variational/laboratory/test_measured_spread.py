@@ -114,15 +114,6 @@ def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
     assert biased.bias == pytest.approx(3 * 0.2**2, rel=0.5)
 
 
-def test_p_values_of_unbiased_estimators_are_uniform():
-    p = []
-    for k in range(80):
-        pair, rng = [known(0.5), known(1.0)], [Streams(k), Streams(1_000 + k)]
-        p.append(spread_over_batches(pair, Vector(), rows(20, k), rng, [True])[1].bias_p)
-    assert 0.03 < np.mean(np.array(p) < 0.1) + 0.03 < 0.25
-    assert 0.35 < np.mean(p) < 0.65
-
-
 def test_the_bias_is_tested_by_groups_of_batches_as_scipy_does():
     watched = [known(0.5), known(0.5, offset=0.5), known(0.5)]
     found = spread_over_batches(watched, Vector(), rows(40), streams(3), [True])

@@ -1,0 +1,15 @@
+"""A network and a mean-field q of its weights, for objectives that are written out."""
+
+from support.runs.configured import component, normal
+
+from components.inference.variational.mean_field_vi import MeanField
+from runner.execution.rng import Streams
+
+MLP = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8)
+
+
+def some_q(problem, std=0.4, model=MLP):
+    rng = Streams(0)
+    q = MeanField(model.build(problem, rng), std).requires_grad_(False)
+    q.log_std += 0.3 * normal(rng.noise, q.log_std.shape)
+    return q

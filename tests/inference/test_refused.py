@@ -1,0 +1,137 @@
+"""Keys of methods that are out of range, and problems and models that a method cannot do with, are
+refused by name."""
+
+from functools import partial
+
+import pytest
+from support.runs.configured import component, composed, load
+from support.small.small_problems import classes, real, train
+
+from components.errors import ConfigMismatchError, NumericalError
+
+mlp = partial(component, "model", "mlp")
+TARGET = component("model", "target_density")
+MOMENTA = "step_size: at 5 friction reverses momenta; use a value below .* = 4"
+ADAPTS = {"burn_in": 0, "adapt": "burn_in"}
+ALONE = "chains: repulsion needs at least 2 particles"
+GREEDY = [[0.0, 1.0], [1.0, 0.0]]
+FILTER = partial(component, "inference")
+
+# method, its keys, message
+KEYS = [
+    *(("bb_alpha", {"alpha": alpha}, "alpha") for alpha in (0.0, -0.5, 1.5)),
+    *(("mc_dropout_alpha", {"alpha": alpha}, "alpha") for alpha in (0.0, -0.5, 1.5)),
+    ("renyi_vi", {"alpha": -1.0}, "alpha"),
+    ("aadm", {"n_samples": 1}, "n_samples"),
+    ("aadm", {"alpha": 0.0}, "alpha"),
+    ("aadm", {"alpha": 1.5}, "alpha"),
+    ("acra", {"utilities": GREEDY}, "a right answer is better than a wrong one"),
+    ("adversarial_training", {"train_eps": -0.1}, "train_eps"),
+    ("deep_ensemble", {"members": 0}, "members"),
+    ("generalised_filter", {"beta": -0.1}, "beta"),
+    ("generalised_filter", {"gamma": -0.1}, "gamma"),
+    ("generalised_filter", {"threshold": 0.0}, "threshold"),
+    ("beta_auxiliary_filter", {"beta": -0.1}, "beta"),
+    ("ffbs", {"filter": FILTER("kalman")}, "filter: kalman is no particle filter; choose bootstrap_filter"),
+    ("two_filter", {"filter": FILTER("student_t_filter")}, "student_t_filter weighs by what the way back does not know"),
+    ("hmc", {"chains": 1}, "chees learns from how chains differ"),
+    ("hmc", {"warmup": 0}, "chees learns in warm-up"),
+    ("importance_sampling", {"chains": 100, "proposal": "gaussian", "points": "sobol"},
+     r"chains: 100 is no power of two.* 64 or 128"),
+    ("importance_sampling", {"chains": 64, "proposal": "prior", "points": "sobol"},
+     "points: sobol needs a q with a known inverse"),
+    ("ksivi", {"n_samples": 1, "pairs": "u_statistic"}, "n_samples: pairs of draws need 2 or more"),
+    ("ksivi", {"n_samples": 3, "pairs": "two_batches"}, "n_samples: pairs of draws need 2 or more"),
+    ("map", {"schedule": "cosine"}, "anneal_steps: schedule=cosine falls over so many steps"),
+    ("posterior_concentration", {"numbers": [64, 64, 128]}, "must increase"),
+    ("ridge_path", {"lowest": 2.0, "highest": 1.0}, "below highest"),
+    ("sgld", {"schedule": "polynomial", "decay": 0.5}, "Robbins-Monro"),
+    ("sgld", {"schedule": "polynomial", "decay": 1.1}, "Robbins-Monro"),
+    ("sgld", {"schedule": "cosine"}, "polynomial"),
+    ("sgld", {"cycles": 4}, "extra"),
+    ("psgld", ADAPTS, "burn_in=0 leaves no step to adapt in"),
+    ("adam_noise", ADAPTS, "burn_in=0 leaves no step to adapt in"),
+    ("sghmc", {"step_size": 0.5, "friction": 3.0}, "friction: step_size × friction"),
+    ("recipe", {"step_size": 1.0, "friction": 1.3}, "turns the momentum round"),
+    ("sgdm_r", {"chains": 8, "friction": 2.0, "step_size": 5.0}, MOMENTA),
+    ("sgld_r", {"chains": 6, "kernel_particles": 4}, "kernel_particles: 6 particles"),
+    ("svgd", {"chains": 6, "kernel_particles": 4}, "kernel_particles: 6 particles"),
+    *((name, {"chains": 1}, ALONE) for name in ("sgld_r", "sgdm_r", "adam_nr")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "keys", "message"), KEYS)
+def test_keys_out_of_range_are_refused(name, keys, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        component("inference", name, **keys)
+    assert caught.value.error_count() == 1
+
+
+def density(name, **keys):
+    return load(name, **keys)[0]
+
+
+def attacked(attacker):
+    problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
+    return problem.attack(component("attacker", attacker), rng)
+
+
+# method, its keys, model, problem, message
+MISFITS = [
+    ("mc_dropout", {}, mlp(), real(), r"model\.dropout: 0 leaves MC dropout nothing to draw"),
+    ("mc_dropout_alpha", {}, mlp(), real(), r"model\.dropout: 0"),
+    ("pbp", {}, mlp(widths=[4], activation="tanh"), real(n_tasks=1, missing=0.0), r"model\.activation=relu"),
+    ("laplace", {"hyperparameters": "trained"}, mlp(widths=[2600]), real(),
+     r"inference\.structure=full: holds the covariances of .*use diagonal or last_layer"),
+    ("alpha_divergence", {}, TARGET, density("banana", dim=2), "has 2; use dataset=mixture_of_gaussians_1d"),
+    ("power_ep", {}, component("model", "logistic_regression", prior="laplace"),
+     density("binary_simulation", n_train=25, n_test=20, beta=[1.5]), r"model\.prior=gaussian"),
+    ("power_ep", {}, component("model", "logistic_regression", prior="gaussian"), classes(), "one linear predictor"),
+    ("oracle", {}, component("model", "asymmetric_wiener"), density("asymmetric_wiener", replicates=2, n_steps=8),
+     r"inference=oracle: the model's own noise is not N\(0, Σ\)"),
+    ("oracle", {}, component("model", "linear_gaussian_ssm"), attacked("sensor_stuck"),
+     "attacker=sensor_stuck does not say by what law"),
+    ("posterior_concentration", {}, component("model", "matern_regression"), real(n_inputs=1, n_tasks=1),
+     "use dataset=smooth_function"),
+    ("function_draws", {"given": "rows"}, component("model", "idgp", n_inducing=4), real(n_tasks=1),
+     r"inference.given=rows"),
+    ("importance_sampling", {"proposal": "prior"}, TARGET, density("mixture_of_gaussians_2d"),
+     r"inference\.proposal: a density has no prior"),
+    ("statistical_risk", {}, component("model", "linear_regression", noise=1.0, intercept_scale=None),
+     density("linear_simulation", beta=[1.0, 2.0]), "at least 3"),
+    ("bbvi", {"family": "flow", "gradient": "reparam"}, TARGET, density("gaussian", dim=1),
+     "couplings need two coordinates or more"),
+    ("vis", {"q0": "prior"}, TARGET, density("gaussian"), r"inference\.q0=prior"),
+    *((name, {"gradient": gradient}, TARGET, density("mixture_of_gaussians_2d"),
+       rf"inference\.gradient={gradient}: a density")
+      for name in ("sgld", "sghmc", "psgld", "sgd_momentum", "adam_noise") for gradient in ("control_variate", "svrg")),
+    *((name, {"noise_estimate": True}, TARGET, density("mixture_of_gaussians_2d"), r"inference\.noise_estimate: a density")
+      for name in ("sghmc", "recipe")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "keys", "model", "problem", "message"), MISFITS)
+def test_what_a_method_cannot_do_with_is_refused(name, keys, model, problem, message):
+    with pytest.raises(ConfigMismatchError, match=message):
+        train(composed("inference", name, **keys), model, problem, 0)
+
+
+SGD = {"optimizer": "sgd", "lr": 1e200}
+LEFT = r"descent left the finite numbers.*inference\.collect_lr"
+
+# method, its keys, model, problem, number of steps, message
+DIVERGING = [
+    ("swa", {"burn_in": 6, "every": 3, "lr": 1e200}, mlp(widths=[4]), real(), 9, LEFT),
+    ("swag", {"burn_in": 5, "every": 3, "lr": 1e200}, mlp(widths=[4]), real(), 8, LEFT),
+    ("deep_ensemble", SGD, mlp(widths=[5]), real(), 5,
+     r"members of the ensemble left the finite numbers.*lower inference\.lr"),
+    ("gaussian_vi", SGD | {"lr": 100.0}, component("model", "linear_regression"),
+     real(n=24, n_tasks=1, missing=0.0), 200, r"lower inference.lr"),
+    ("sgld", {"step_size": 5.0}, TARGET, density("gaussian"), 2000, r"lower inference\.step_size"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "keys", "model", "problem", "steps", "message"), DIVERGING)
+def test_a_step_that_is_too_long_is_named(name, keys, model, problem, steps, message):
+    with pytest.raises(NumericalError, match=message):
+        train(composed("inference", name, **keys), model, problem, steps)
