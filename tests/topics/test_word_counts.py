@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import component, load, make_setting
+from support.runs.configured import component, load
 
 from components.datasets.text.review_files import simulated_reviews
-from components.errors import SimulatedDataWarning
 from components.topics.counted_corpus import build_vocabulary, to_word_counts
 from runner.execution.rng import Streams
 
@@ -69,10 +68,3 @@ def test_the_vocabulary_is_of_training_texts_alone():
     assert problem.left_out == sum(
         word not in seen for i in order[:500].tolist() for word in texts[i]
     )
-
-
-def test_what_cannot_be_had_is_simulated_with_a_warning(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    setting = make_setting(tmp_path)
-    with pytest.warns(SimulatedDataWarning, match="dataset=reviews cannot be had.*reviews-sim"):
-        assert component("dataset", "word_counts").load(Streams(0), setting).name == "reviews-sim"

@@ -2,10 +2,8 @@
 had."""
 
 import hashlib
-import re
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from torch.testing import assert_close
 
 from components.datasets import files
 from components.datasets.arm import protocol, sarcos, simulation
-from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
+from components.errors import SimulatedDataWarning
 from runner.execution.rng import STREAMS, Streams
 
 SIZES = {
@@ -180,59 +178,6 @@ def test_test_file_split_needs_the_test_file_alone(genuine, tmp_path, no_network
     assert load(tmp_path, split="test_file").name == "sarcos-test-file"
     with pytest.warns(SimulatedDataWarning):
         assert load(tmp_path, split="official").name == "sarcos-sim"
-
-
-def test_simulated_split_is_no_surprise_and_needs_no_warning(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        problem = load(tmp_path, split="simulated", offline="error")
-    assert (problem.name, problem.test.x.shape) == ("sarcos-sim", (1_500, 21))
-
-
-@pytest.mark.parametrize("split", ["official", "test_file"])
-def test_simulation_takes_the_place_loudly_and_under_its_own_name(tmp_path, no_network, split):
-    with pytest.warns(SimulatedDataWarning) as caught:
-        problem = load(tmp_path / "data", split=split)
-    (warning,) = caught
-    assert Path(warning.filename).name == "sarcos.py", "the runner shows what components warn of"
-    assert re.match(
-        rf"SIMULATED DATA: dataset.split={split} cannot be had, a simulated seven-joint arm takes its"
-        ".*recorded as sarcos-sim.*runner data fetch sarcos",
-        str(warning.message),
-    )
-    assert problem.describe()["data"] == "sarcos-sim"
-    assert problem.test.x.shape[0] == (1_000 if split == "test_file" else 1_500)
-
-
-def test_offline_error_is_an_error(tmp_path, no_network):
-    chosen = dataset(offline="error")
-    for attempt in (
-        lambda: chosen.identity(tmp_path, offline=False),
-        lambda: chosen.load(Streams(0), setting(tmp_path)),
-        lambda: chosen.load(Streams(0), make_setting(tmp_path)),
-    ):
-        with pytest.raises(
-            DataUnavailableError, match=r"sarcos_inv\.mat: not in .*dataset\.offline=simulate"
-        ):
-            attempt()
-
-
-def test_offline_runs_attempt_no_download(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "fetch", lambda *_: pytest.fail("a download was attempted"))
-    assert dataset().identity(tmp_path, offline=True) == "sarcos-sim"
-
-
-def test_a_damaged_file_is_not_replaced_by_the_simulation(genuine, tmp_path, no_network):
-    for path in SIZES:
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_bytes((genuine / path).read_bytes()[:-1])
-    for attempt in (
-        lambda: dataset().identity(tmp_path, offline=False),
-        lambda: load(tmp_path),
-        lambda: load(tmp_path, split="test_file"),
-    ):
-        with pytest.raises(DamagedFileError, match="expected"):
-            attempt()
 
 
 def test_a_file_that_arrives_later_does_not_change_what_was_announced(

@@ -10,7 +10,7 @@ from support.runs.configured import F64, load_problem
 from torch.testing import assert_close
 
 from components.datasets.benchmarks import airlines, year
-from components.errors import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
+from components.errors import ConfigMismatchError
 
 
 @pytest.mark.parametrize(("name", "inputs"), [("year", 90), ("airlines", 8)])
@@ -26,16 +26,6 @@ def test_rows_are_drawn_by_the_seed_and_scored_apart(name, inputs):
     assert not rows & {tuple(row.tolist()) for row in one.test.x}
     assert_close(one.train.y.mean(0), torch.zeros(1, dtype=F64), atol=1e-9, rtol=0)
     assert float(one.y_std) > 1  # scores are in the units of the label
-
-
-@pytest.mark.parametrize("name", ["year", "airlines"])
-def test_absent_files_are_simulated_loudly_or_an_error(name):
-    with pytest.warns(
-        SimulatedDataWarning, match=f"{name}-sim and compares with no published number"
-    ):
-        load_problem(name, n_train=50, n_test=10)
-    with pytest.raises(DataUnavailableError, match=r"dataset\.offline=simulate"):
-        load_problem(name, offline="error")
 
 
 def test_more_rows_than_there_are():

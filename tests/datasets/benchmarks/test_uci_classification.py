@@ -14,14 +14,10 @@ from support.runs.configured import F64, load_problem
 from support.small.small_problems import component
 from torch.testing import assert_close
 
-from components.datasets import files
 from components.datasets.benchmarks.uci_classification import SOURCES, _read, simulated_labels
 from components.datasets.tables.uci_regression import split_rows
 from components.errors import (
     ConfigMismatchError,
-    DamagedFileError,
-    DataUnavailableError,
-    SimulatedDataWarning,
 )
 
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
@@ -107,23 +103,6 @@ def test_replicates_take_their_splits_whatever_the_seed():
     assert not torch.equal(loaded(replicate=4).test.x, loaded(replicate=5).test.x)
     problem = loaded()
     assert_close(problem.train.x.std(0, correction=0), torch.ones(6, dtype=F64))
-
-
-def test_absent_files_are_simulated_loudly_or_an_error_and_damaged_ones_refused(tmp_path):
-    with pytest.warns(
-        SimulatedDataWarning,
-        match=r"SIMULATED DATA: classification/crabs\.csv of dataset=uci_classification",
-    ):
-        problem = loaded(simulated=False, data_dir=tmp_path)
-    assert problem.name == "uci-classification-sim"
-    with pytest.raises(DataUnavailableError, match=r"classification/crabs\.csv.*offline=simulate"):
-        loaded(simulated=False, offline="error", data_dir=tmp_path)
-    damaged = tmp_path / "classification" / "crabs.csv"
-    damaged.parent.mkdir()
-    damaged.write_text("rownames,sp\n")
-    files.why_unavailable.cache_clear()
-    with pytest.raises(DamagedFileError, match="sha256 expected"):
-        loaded(simulated=False, data_dir=tmp_path)
 
 
 def test_refusals():

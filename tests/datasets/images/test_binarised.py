@@ -5,7 +5,6 @@ import torch
 from support.runs.configured import component, load_problem
 
 from components.datasets.images.mnist_files import enlarged_digits
-from components.errors import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 
@@ -62,13 +61,6 @@ def test_digits_of_images_can_be_drawn_once_too():
     ]
     assert rows[0] == rows[1]
     assert first.name == "digits-static"
-
-
-def test_a_set_that_cannot_be_had():
-    with pytest.warns(SimulatedDataWarning, match="Fashion-MNIST"):
-        assert load("binarised_fashion", offline="simulate").name == "digits-enlarged-threshold"
-    with pytest.raises(DataUnavailableError):
-        load("binarised_mnist", offline="error")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from support.runs.configured import double, load, load_problem
 from torch.testing import assert_close
 
-from components.datasets.images.cifar10 import ARCHIVE, read_cifar10
-from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
+from components.datasets.images.cifar10 import read_cifar10
+from components.errors import DamagedFileError
 
 
 def archive(path, names):
@@ -58,19 +58,3 @@ def test_standardised_pixels_and_their_bounds():
     assert_close(whole.train.x.std(correction=0), double(1.0), rtol=1e-6, atol=0)
     low, high = whole.bounds
     assert_close(whole.test.x * (high - low) ** -1 - low / (high - low), plain.test.x)
-
-
-def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.warns(SimulatedDataWarning, match="dataset=cifar10 cannot be had.*cifar10-sim"):
-        assert load_problem("cifar10", tmp_path).name == "cifar10-sim"
-    with pytest.raises(
-        DataUnavailableError,
-        match=rf"{ARCHIVE}: not in .*runner data fetch cifar10.*dataset\.offline=simulate",
-    ):
-        load_problem("cifar10", tmp_path, offline="error")
-    other = tmp_path / "other"
-    (other / ARCHIVE).parent.mkdir(parents=True)
-    (other / ARCHIVE).write_bytes(b"something else")
-    with pytest.raises(DamagedFileError, match="not the file it should be"):
-        load_problem("cifar10", other)

@@ -14,7 +14,6 @@ from support.small.small_problems import component
 
 from components.datasets.bundled import read_digits
 from components.datasets.images.mnist_files import enlarge, enlarged_digits
-from components.errors import DataUnavailableError, SimulatedDataWarning
 
 FIRST_TEN = {  # labels of the first test images, as anybody who has seen the sets knows them
     "mnist": [7, 2, 1, 0, 4, 1, 4, 9, 5, 9],
@@ -44,18 +43,6 @@ def test_test_images_are_the_same_in_every_replicate_and_training_images_are_not
     assert torch.equal(one.test.x, other.test.x)
     assert not torch.equal(one.train.x, other.train.x)
     assert len(one.train.x) == 50
-
-
-@both
-def test_missing_files_are_said_and_what_stands_in_is_announced(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(DataUnavailableError, match="offline=simulate"):
-        loaded(name, tmp_path / "nowhere", offline="error")
-    with pytest.warns(
-        SimulatedDataWarning, match="cannot be had.*take its place.*digits-enlarged"
-    ) as said:
-        assert loaded(name, tmp_path / "nowhere").name == "digits-enlarged"
-    assert "components" in said[0].filename  # the runner shows what components warn of
 
 
 @both

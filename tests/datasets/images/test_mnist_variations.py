@@ -3,19 +3,16 @@
 import gzip
 import os
 import struct
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import load_problem, make_setting
+from support.runs.configured import load_problem
 from support.small.small_problems import component
 
 from components.datasets.images.mnist_files import enlarged_digits, read_idx
 from components.datasets.images.mnist_variations import overlay, patches, photographs
-from components.errors import DataUnavailableError, SimulatedDataWarning
-from runner.execution.rng import Streams
 
 FILES = component("dataset", "mnist_variations").files.paths
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -117,6 +114,11 @@ def test_training_digits_of_the_tasks_differ_and_test_digits_are_the_same():
     assert given.tolist() == np.bincount(enlarged_digits()[0][1], minlength=10).tolist()
 
 
+def test_the_stand_in_has_at_most_its_own_images():
+    problem = load(n_train=1000, n_test=10_000)
+    assert (len(problem.train.x), len(problem.test.x)) == (3 * 400, 3 * 597)
+
+
 def test_replicates_share_the_test_set_and_nothing_else():
     a, b = (load(replicate=replicate) for replicate in range(2))
     again = load()
@@ -126,33 +128,6 @@ def test_replicates_share_the_test_set_and_nothing_else():
     assert torch.equal(a.train.x, again.train.x)
     assert torch.equal(a.train.x, other.train.x)
     assert not torch.equal(a.test.x, other.test.x)
-
-
-def test_stand_in_is_announced_named_and_capped(tmp_path):
-    with pytest.warns(
-        SimulatedDataWarning, match=r"scikit-learn's 8 × 8 digits take its place.*digits-variations"
-    ):
-        problem = load(tmp_path, n_train=1000, n_test=10_000, offline="simulate")
-    assert problem.name == "digits-variations"
-    assert problem.train.x.shape[0] == 3 * 400
-    assert problem.test.x.shape[0] == 3 * 597
-
-
-def test_asked_for_the_stand_in_comes_without_warning(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert load(tmp_path).name == "digits-variations"
-
-
-def test_error_names_the_mend(tmp_path):
-    for ask in (
-        lambda d: d.load(Streams(0), make_setting(tmp_path)),
-        lambda d: d.identity(tmp_path, True),
-    ):
-        with pytest.raises(
-            DataUnavailableError, match=r"runner data fetch mnist.*dataset\.offline=simulate"
-        ):
-            ask(dataset(offline="error"))
 
 
 @needs_mnist

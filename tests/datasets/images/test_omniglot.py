@@ -12,12 +12,12 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from PIL import Image
-from support.runs.configured import component, load_problem
+from support.runs.configured import load_problem
 
 from components.datasets import files
 from components.datasets.images import omniglot
 from components.datasets.images.omniglot import average_pixels, read_parts, read_whole
-from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
+from components.errors import DamagedFileError, SimulatedDataWarning
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 HERE = os.environ.get("RUNNER_DATA_DIR")
@@ -113,18 +113,6 @@ def test_the_whole_set_is_upright_and_has_its_size(tmp_path, monkeypatch):
     path.write_text("<html>log in first</html>")
     with pytest.raises(DamagedFileError, match=r"chardata.*yburda"):
         read_whole(path)
-
-
-@pytest.mark.parametrize("chosen", ["omniglot", "omniglot-partial"])
-def test_without_files_the_digits_stand_in_loudly(tmp_path, chosen):
-    with pytest.warns(SimulatedDataWarning, match=f"{chosen} cannot be had.*digits-enlarged"):
-        problem = load(tmp_path, set=chosen, n_test=9)
-    assert problem.name == "digits-enlarged-dynamic"
-    assert (problem.n, problem.test.n_rows, problem.image_shape) == (1200, 9, (28, 28))
-    assert 0.1 < problem.train.x.mean() < 0.3
-    strict = component("dataset", "images", set=chosen, offline="error")
-    with pytest.raises(DataUnavailableError, match=r"omniglot/.*dataset\."):
-        strict.identity(tmp_path, True)
 
 
 @LAKE

@@ -9,7 +9,7 @@ import torch
 from support.runs.configured import component, double, load, make_setting
 from torch.testing import assert_close
 
-from components.errors import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
+from components.errors import ConfigMismatchError
 from components.series.forecast_data import co2
 from runner.execution.rng import Streams
 
@@ -94,16 +94,6 @@ def test_co2_has_no_more_months():
         load("co2", simulated=True, n_train=630)
 
 
-def test_co2_without_its_file(tmp_path):
-    setting = make_setting(tmp_path)
-    with pytest.raises(
-        DataUnavailableError, match=r"or dataset\.offline=simulate to use a simulated record"
-    ):
-        component("dataset", "co2", offline="error").identity(tmp_path, True)
-    with pytest.warns(SimulatedDataWarning, match="recorded as co2-sim"):
-        assert component("dataset", "co2").load(Streams(0), setting).name == "co2-sim"
-
-
 @needs_file
 def test_co2_is_the_record():
     setting = make_setting(REAL)
@@ -120,9 +110,7 @@ def test_co2_is_the_record():
 def test_monthly_records(name, months, dates):
     cls = type(component("dataset", name))
     keys = {"n_train": months - 24, "n_ahead": 24, "log": False}
-    with pytest.warns(SimulatedDataWarning, match="a simulated record takes its place"):
-        problem, _ = load(name, **keys)
-    assert problem.name == f"{name}-sim"
+    problem, _ = load(name, simulated=True, **keys)
     whole = torch.cat([problem.observations, problem.future], 1)[0, :, 0]
     assert len(whole) == months
     assert (problem.dates[:1] + problem.dates[-1:]) == dates
@@ -141,12 +129,10 @@ def test_monthly_records(name, months, dates):
 
 
 def test_sunspots_have_no_logarithm_where_there_are_none():
-    with pytest.warns(SimulatedDataWarning):
-        problem, _ = load("sunspots")
+    problem, _ = load("sunspots", simulated=True)
     assert (problem.observations.shape, problem.future.shape) == ((1, 480, 1), (1, 36, 1))
     assert problem.season == 12
-    with (
-        pytest.warns(SimulatedDataWarning),
-        pytest.raises(ConfigMismatchError, match=r"dataset\.log=true: month 1 has 0, which has no"),
+    with pytest.raises(
+        ConfigMismatchError, match=r"dataset\.log=true: month 1 has 0, which has no"
     ):
-        load("sunspots", log=True)
+        load("sunspots", simulated=True, log=True)

@@ -13,9 +13,6 @@ from components.datasets.tables import airfoil
 from components.datasets.tables.titanic import persons
 from components.errors import (
     ConfigMismatchError,
-    DamagedFileError,
-    DataUnavailableError,
-    SimulatedDataWarning,
 )
 from runner.execution.rng import Streams
 
@@ -88,23 +85,6 @@ def test_the_real_rows():
     # six chords, four speeds
     assert [len(column.unique()) for column in problem.train.x.T][2:4] == [6, 4]
     assert len(load_problem("airfoil", data_dir=REAL, n_test=150).test.x) == 150
-
-
-def test_without_the_file_a_simulation_under_its_own_name_takes_its_place():
-    with pytest.warns(SimulatedDataWarning, match="recorded as airfoil-sim"):
-        problem = load_problem("airfoil")
-    assert (problem.name, tuple(problem.train.x.shape)) == ("airfoil-sim", (1503, 5))
-    assert problem.train.x.equal(load_problem("airfoil", simulated=True).train.x)
-    with pytest.raises(DataUnavailableError, match=r"dataset\.offline=simulate"):
-        load_problem("airfoil", offline="error")
-
-
-def test_a_damaged_file_is_named(tmp_path):
-    path = tmp_path / airfoil.FILE
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"1,2,3,4,5,6\n")
-    with pytest.raises(DamagedFileError, match="not the file it should be"):
-        load_problem("airfoil", data_dir=tmp_path)
 
 
 def test_labels_follow_the_true_weights():

@@ -24,8 +24,6 @@ from components.datasets.tables.uci_regression import SHAPES, simulated_rows, sp
 from components.errors import (
     ConfigMismatchError,
     DamagedFileError,
-    DataUnavailableError,
-    SimulatedDataWarning,
 )
 from runner.execution.rng import Streams
 
@@ -141,14 +139,6 @@ def test_scores_are_in_the_units_of_the_target():
     )
     # Gneiting and Raftery (2007), eq. (5), of one Gaussian
     assert_close(scores["crps"], float(crps.mean()))
-
-
-def test_absent_files_are_simulated_loudly_or_an_error(tmp_path):
-    with pytest.warns(SimulatedDataWarning, match="SIMULATED DATA"):
-        problem, _ = loaded(simulated=False, data_dir=tmp_path)
-    assert problem.name == "uci-sim"
-    with pytest.raises(DataUnavailableError, match="uci_bnn/yacht"):
-        loaded(simulated=False, offline="error", data_dir=tmp_path)
 
 
 @pytest.mark.parametrize("form", ["txt", "npz"])

@@ -10,7 +10,6 @@ import torch
 from support.runs.configured import load_problem
 
 from components.datasets.text.sms_spam import SmsSpam, bag, messages, most_frequent, words_of
-from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 NOWHERE = Path("there-is-no-such-folder")
@@ -66,23 +65,6 @@ def test_the_vocabulary_is_of_training_messages_alone():
         counts, key=lambda word: (-sum(word in message for message in found), word)
     )  # of all messages: another vocabulary
     assert set(leaky[:30]) != set(best)
-
-
-def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.warns(SimulatedDataWarning, match="dataset=sms_spam cannot be had.*sms-sim"):
-        assert load(data_dir=tmp_path, simulated=False).name == "sms-sim"
-    with pytest.raises(
-        DataUnavailableError, match=r"runner data fetch text.*dataset\.offline=simulate"
-    ):
-        load(data_dir=tmp_path, simulated=False, offline="error")
-
-
-def test_a_file_with_other_content_is_refused(tmp_path):
-    (tmp_path / "text").mkdir()
-    (tmp_path / SmsSpam.packed).write_bytes(gzip.compress(b"ham\thello\n"))
-    with pytest.raises(DamagedFileError, match="not the file it should be"):
-        load(data_dir=tmp_path, simulated=False)
 
 
 @needs_file

@@ -12,7 +12,6 @@ from support.runs.offered_pairs import check_pairs
 from support.small.small_problems import component
 
 from components.datasets.text.spambase import Spambase, simulated_mails
-from components.errors import DataUnavailableError, SimulatedDataWarning
 from runner.errors import ConfigError
 
 NOWHERE = Path("there-is-no-such-folder")
@@ -45,14 +44,6 @@ def test_replicates_hold_out_other_mails_and_training_sets_are_nested():
     assert torch.equal(load(0, n_train=100).train.x, first.train.x[:100])
     rows = torch.cat([first.train.x, first.test.x]).sum(0)
     assert torch.equal(rows, torch.from_numpy(simulated_mails()[0]).sum(0))
-
-
-def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.warns(SimulatedDataWarning, match="spam-sim"):
-        assert load(data_dir=tmp_path, simulated=False).name == "spam-sim"
-    with pytest.raises(DataUnavailableError, match=r"dataset\.offline=simulate"):
-        load(data_dir=tmp_path, simulated=False, offline="error")
 
 
 @needs_file

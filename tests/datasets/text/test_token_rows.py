@@ -16,7 +16,6 @@ from components.errors import (
     ConfigMismatchError,
     DamagedFileError,
     DataUnavailableError,
-    SimulatedDataWarning,
 )
 from runner.execution.rng import Streams
 
@@ -112,21 +111,7 @@ def test_what_takes_the_place_of_imdb():
     )
 
 
-def test_files_that_are_not_there_are_named_in_one_line(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for name, file in (
-        ("imdb", "imdb/aclImdb_v1.tar.gz"),
-        ("reviews", "text/review_polarity.tar.gz"),
-    ):
-        with pytest.raises(
-            DataUnavailableError, match=rf"{file}: not in .*dataset\.offline=simulate"
-        ) as refusal:
-            component("dataset", name, offline="error").identity(tmp_path, True)
-        assert "\n" not in str(refusal.value)
-        with pytest.warns(SimulatedDataWarning, match=f"{name}-sim"):
-            component("dataset", name, length=5, n_train=20).load(
-                Streams(0), make_setting(tmp_path, torch.float32)
-            )
+def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path):
     with pytest.raises(
         DataUnavailableError,
         match=r"dataset\.tokenizer: .*tokenizer\.json is not there; put the tokenizer",

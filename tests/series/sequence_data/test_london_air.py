@@ -4,27 +4,21 @@ user can get wrong."""
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from support.runs.configured import F64, component, load
+from support.runs.configured import component, load
 from support.series.small_sequences import run
 from torch.testing import assert_close
 
-from components.contracts.roles import Setting
 from components.errors import (
     ConfigMismatchError,
     DamagedFileError,
-    DataUnavailableError,
-    SimulatedDataWarning,
 )
 from components.series.sequence_data.air_network import (
     SensorNetwork,
     Window,
     read_network,
-    simulated_network,
 )
 from runner.execution.rng import Streams
 
@@ -137,18 +131,6 @@ def test_what_a_user_can_get_wrong():
         load("london_air", pick=99, **load_)
     with pytest.raises(ValueError, match="give both sensor and start, or neither"):
         component("dataset", "london_air", sensor="S01")
-
-
-def test_without_the_file_a_simulated_network_takes_its_place_or_none():
-    with pytest.warns(
-        SimulatedDataWarning, match="cannot be had, a simulated network takes its place"
-    ):
-        problem, _ = load("london_air", hours=20)
-    assert problem.name == "london_air-sim"
-    dataset = component("dataset", "london_air", offline="error")
-    with pytest.raises(DataUnavailableError, match="no address offers it"):
-        dataset.load(Streams(0), Setting(Path(), torch.device("cpu"), F64, 1, offline=True))
-    assert simulated_network().values.shape == (8760, 24)
 
 
 def test_another_file_is_no_network(tmp_path):
