@@ -10,11 +10,9 @@ import ast
 import hashlib
 import importlib
 import inspect
-import os
-import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,9 +24,6 @@ from components.errors import ConfigMismatchError
 # holds the packages ``components`` and ``runner``
 OURS = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(traceback.__file__).parent  # the standard library
-# functions of os that may end this process, or replace it
-ENDINGS = ("_exit", "abort", "execv", "execve", "kill")
-FATAL_SIGNALS = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGSTOP)
 
 
 def _check_object_path(text: str, info: ValidationInfo) -> str:
@@ -177,43 +172,6 @@ def refusal(what: str, error: BaseException, whose: object = None) -> ConfigMism
     return ConfigMismatchError(f"{what}: {type(error).__name__}{detail}{place}")
 
 
-def is_interrupt(error: BaseException) -> bool:
-    """True for Ctrl-C; false for a KeyboardInterrupt that code of the user raises while signals are
-    handled elsewhere."""
-    if not isinstance(error, KeyboardInterrupt):
-        return False
-    frames = traceback.extract_tb(error.__traceback__)
-    # it leaves no frame of its own
-    by_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    return by_default or not frames or not is_user_file(frames[-1].filename)
-
-
-@contextmanager
-def trap_process_exit() -> Iterator[None]:
-    """Makes calls that end this process uncatchably (``os._exit``, ``os.abort``, ``os.exec…``, a
-    fatal signal to itself) a SystemExit; processes that it starts end as they did."""
-    process = os.getpid()
-    before = {name: getattr(os, name) for name in ENDINGS}
-
-    def replacement(name: str) -> Callable[..., None]:
-        def call(*given: Any) -> None:
-            is_fatal = name != "kill" or (given[0] == process and given[1] in FATAL_SIGNALS)
-            if os.getpid() != process or not is_fatal:
-                before[name](*given)
-                return
-            raise SystemExit(f"os.{name}({', '.join(map(str, given))})")
-
-        return call
-
-    for name in ENDINGS:
-        setattr(os, name, replacement(name))
-    try:
-        yield
-    finally:
-        for name, function in before.items():
-            setattr(os, name, function)
-
-
 @contextmanager
 def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
     """Re-raise an error of the given user code in one line, with its location.
@@ -222,11 +180,8 @@ def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
         ConfigMismatchError: the code raised, or ended the process.
     """
     try:
-        with trap_process_exit():
-            yield
-    except ConfigMismatchError:
+        yield
+    except (ConfigMismatchError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if is_interrupt(error):
-            raise
         raise refusal(what, error, whose) from error

@@ -30,10 +30,10 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
         from components.contracts.plugins.process_settings import preserve_settings
 
         # imports pydantic: only plug-ins pay for it
-        from components.contracts.user_code import refusal, trap_process_exit
+        from components.contracts.user_code import refusal
 
         try:
-            with preserve_settings(), trap_process_exit():
+            with preserve_settings():
                 importlib.import_module(module)
         except KeyboardInterrupt:
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import ClassVar
 
@@ -106,9 +105,7 @@ def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(register
         refuse_unknown_defaults("inference", "wrong_one", ["lrr"], {"lr", "name"})
 
 
-@pytest.mark.parametrize(
-    "leaves", ["import sys\nsys.exit(0)\n", "import os\nos._exit(0)\n", "raise SystemExit\n"]
-)
+@pytest.mark.parametrize("leaves", ["import sys\nsys.exit(0)\n", "raise SystemExit\n"])
 def test_a_module_that_ends_the_process_is_one_line(registered, leaves):
     registered(leaves)
     with pytest.raises(
@@ -116,7 +113,6 @@ def test_a_module_that_ends_the_process_is_one_line(registered, leaves):
         match=r"plugins: mine_to_be_wrong: SystemExit.*\(mine_to_be_wrong.py, line \d\)",
     ):
         import_plugins(["mine_to_be_wrong"])
-    assert os._exit.__module__ == "posix"
 
 
 def test_a_plug_in_without_a_base_is_one_line(registered):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import get_args
+from typing import Any, get_args
 
 from components.contracts import attackers, problems, roles
 from components.contracts.capabilities import CAPABILITIES
@@ -129,30 +129,20 @@ def _check_methods(where: str, cls: type, base: type) -> None:
             raise ConfigMismatchError(f"{where}: {cls.__name__} has no {method}; write {signature}")
 
 
-def _check_words(where: str, value: object, variable: str) -> None:
+def _check_words(where: str, value: Any, variable: str) -> None:
     words = WORDS[variable]
-    if value is None:
-        return
-    if variable in SINGLE_WORDS:
-        _check_known_words(where, [value], words)
-    elif variable.endswith("_by_kind"):
-        if not isinstance(value, Mapping):
-            raise ConfigMismatchError(
-                f"{where} is a {type(value).__name__}, must be a dictionary of sets of words by kind of problem"
-            )
+    if isinstance(value, Mapping):
         _check_known_words(where, value, KINDS)
         for kind, some in value.items():
-            _check_set(f"{where}[{kind!r}]", some, words)
-    else:
-        _check_set(where, value, words)
-
-
-def _check_set(where: str, value: object, words: frozenset[str]) -> None:
-    if not isinstance(value, set | frozenset):
+            _check_words(f"{where}[{kind!r}]", some, variable)
+    elif variable in SINGLE_WORDS:
+        _check_known_words(where, [] if value is None else [value], words)
+    elif isinstance(value, set | frozenset):
+        _check_known_words(where, value, words)
+    elif value is not None:
         raise ConfigMismatchError(
             f"{where} is a {type(value).__name__}, must be a set of words, {{…}}"
         )
-    _check_known_words(where, value, words)
 
 
 def _check_known_words(where: str, given: Iterable[object], words: frozenset[str]) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", contravariant=True, default=Any)  # a posterior that it can score
 
 
+@runtime_checkable
 class Problem(Protocol[Q]):
     """The result of loading a dataset.
 
