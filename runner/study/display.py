@@ -119,9 +119,14 @@ def _reason(code: int, log: Path) -> str:
     last."""
     if code == -signal.SIGKILL:
         return f"killed from outside (exit code {code}), perhaps because memory ran out; the study's command goes on with it"
+    return f"exit code {code}: {last_line(log)}"
+
+
+def last_line(log: Path) -> str:
+    """Last line that a process printed."""
     text = log.read_text(errors="replace") if log.is_file() else ""  # a job makes it as it begins
     lines = [line for line in text.splitlines() if line.strip()]
-    return f"exit code {code}: {lines[-1].strip()[:200] if lines else 'it said nothing'}"
+    return lines[-1].strip()[:200] if lines else "it said nothing"
 
 
 class StudyDisplay:

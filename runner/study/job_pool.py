@@ -98,11 +98,11 @@ class RunningProcess:
     gpu: dict[str, str] = field(default_factory=dict)  # the variable that assigns it its GPU
 
 
-def command(snapshot: Snapshot, run: FrozenRun) -> list[str]:
-    """Command line that runs one run of a study."""
+def command(snapshot: Snapshot, run: FrozenRun, module: str = "runner.study.one_run") -> list[str]:
+    """Command line of a module that runs one run of a study."""
     snapshot_file = str(location(snapshot.name, snapshot.output_dir))
     # -P: no module of the current folder is imported in place of another.
-    return [sys.executable, "-P", "-m", "runner.study.one_run", snapshot_file, run.name]
+    return [sys.executable, "-P", "-m", module, snapshot_file, run.name]
 
 
 class JobPool:
@@ -113,8 +113,7 @@ class JobPool:
     Runs that are already going, of this study or started by hand, are not started again:
     they count towards the parallel jobs, and are waited for; of them, only the runs of a
     study that is no longer alive get a signal.  ``stopped_by`` is the signal that ended the
-    pool, if one did.  ``drop_late`` takes runs out of those that wait,
-    ``note_end`` hears how long each took.  A second Ctrl-C kills the processes immediately.
+    pool, if one did.  ``drop_late`` takes runs out of those that wait.  A second Ctrl-C kills the processes immediately.
     """
 
     def __init__(
@@ -136,7 +135,6 @@ class JobPool:
         self.waiting: list[FrozenRun] = []
         self.stopped_by: int | None = None
         self.drop_late: Callable[[list[FrozenRun]], None] = lambda waiting: None
-        self.note_end: Callable[[FrozenRun, float], None] = lambda run, seconds: None
         self._hard = False
 
     def _note(self, signum: int, _frame: Any) -> None:
@@ -199,7 +197,6 @@ class JobPool:
                 self.waiting.append(job.run)
             else:
                 seconds = time.monotonic() - job.started
-                self.note_end(job.run, seconds)
                 self.on_end(
                     job.run, job.process.poll() or 0, seconds, job.log, self.stopped_by is not None
                 )

@@ -9,6 +9,13 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from runner.compose.config import Job
+    from runner.study.snapshot import FrozenRun, Snapshot
 
 
 def _watch() -> None:
@@ -18,22 +25,18 @@ def _watch() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def main(argv: list[str]) -> int:
-    """Run (or resume) the run of that name; the exit code is the one of ``runner`` itself."""
+def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, DictConfig, Job]:
+    """The run of a snapshot that a command line names, its config and its job.
+
+    Raises:
+        RunnerError: it cannot be run as it was frozen.
+    """
     from omegaconf import OmegaConf
 
-    from runner.commands.app import attempt
-    from runner.errors import ConfigError, RunnerError
+    from runner.errors import ConfigError
     from runner.execution.memory import load_blas
-    from runner.record import usage
-    from runner.record.parts import ALONE, replicate_output_folder
     from runner.study import snapshot
-    from runner.terminal.printer import complain
 
-    if "--watched" in argv:
-        threading.Thread(target=_watch, daemon=True).start()
-    usage.claim_process()
-    replicate = int(argv[argv.index("--replicate") + 1]) if "--replicate" in argv else None
     path = Path(argv[0])
     study = snapshot.load(path.parent.name, path.parents[2])
     assert study is not None
@@ -41,20 +44,36 @@ def main(argv: list[str]) -> int:
     # Paths may have changed since (another folder, another machine); the computation has not.
     cfg = OmegaConf.create({**run.config, "output_dir": str(study.output_dir)})
     cfg.pop("experiment")
-    try:
-        load_blas()
-        from runner.compose.config import prepare  # it imports torch
+    load_blas()
+    from runner.compose.config import prepare  # it imports torch
 
-        job = prepare(cfg, run.experiment, None)
-        if job.signature != run.signature:
-            reason = (
-                f"the data are now {job.data}, not {run.data}"
-                if job.data != run.data
-                else "the code reads its config otherwise"
-            )
-            raise ConfigError(
-                f"{run.name}: {reason}; take a new snapshot with runner study {study.name} --fresh"
-            )
+    job = prepare(cfg, run.experiment, None)
+    if job.signature != run.signature:
+        reason = (
+            f"the data are now {job.data}, not {run.data}"
+            if job.data != run.data
+            else "the code reads its config otherwise"
+        )
+        raise ConfigError(
+            f"{run.name}: {reason}; take a new snapshot with runner study {study.name} --fresh"
+        )
+    return study, run, cfg, job
+
+
+def main(argv: list[str]) -> int:
+    """Run (or resume) the run of that name; the exit code is the one of ``runner`` itself."""
+    from runner.commands.app import attempt
+    from runner.errors import ConfigError, RunnerError
+    from runner.record import usage
+    from runner.record.parts import ALONE, replicate_output_folder
+    from runner.terminal.printer import complain
+
+    if "--watched" in argv:
+        threading.Thread(target=_watch, daemon=True).start()
+    usage.claim_process()
+    replicate = int(argv[argv.index("--replicate") + 1]) if "--replicate" in argv else None
+    try:
+        _, run, cfg, job = load_job(argv)
     except RunnerError as error:
         complain(str(error))
         return 2 if isinstance(error, ConfigError) else 1

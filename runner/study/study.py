@@ -62,7 +62,6 @@ def launch(
     if launcher.engine is None:
         executor = JobPool(snapshot, jobs, display.report_end, display.poll, per_gpu=per_gpu)
         executor.drop_late = deadline.drop_late
-        executor.note_end = deadline.note_end
     else:
         executor = JobQueue(snapshot, launcher, display.report_end, display.poll)
     if display.live:

@@ -100,39 +100,20 @@ class TimeBudget:
     rest: str  # command that runs what is left out
 
 
+@dataclass
 class Deadline:
-    """End of a budget: runs that wait and would end too late are not started.
+    """End of a budget: runs that wait and would end too late are not started."""
 
-    Runs that ended tell how much longer than expected they take, as on a machine that others use.
-    """
-
-    def __init__(
-        self, ends: float = math.inf, seconds: Mapping[str, float] | None = None, rest: str = ""
-    ):
-        """``ends``: of the monotonic clock; ``seconds``: by signature, the expected time of a run;
-        ``rest``: the command that goes on."""
-        self.ends = ends
-        self.seconds = seconds or {}
-        self.rest = rest
-        self.dropped: list[FrozenRun] = []
-        self.expected = 0.0  # seconds of the runs that ended
-        self.taken = 0.0
-
-    def note_end(self, run: FrozenRun, seconds: float) -> None:
-        """Compare the time of a run that ended with its price."""
-        self.expected += self.seconds.get(run.signature, seconds)
-        self.taken += seconds
-
-    @property
-    def pace(self) -> float:
-        """Time that runs take over their price, at least 1."""
-        return max(1.0, self.taken / self.expected) if self.expected else 1.0
+    ends: float = math.inf  # of the monotonic clock
+    seconds: Mapping[str, float] = field(default_factory=dict)  # expected, of a run by signature
+    rest: str = ""  # command that runs what is left out
+    dropped: list[FrozenRun] = field(default_factory=list)
 
     def drop_late(self, waiting: list[FrozenRun]) -> None:
         """Take out of ``waiting`` the runs that would end after the budget."""
         now = time.monotonic()
         for run in list(waiting):
-            if now + self.pace * self.seconds.get(run.signature, 0.0) > self.ends:
+            if now + self.seconds.get(run.signature, 0.0) > self.ends:
                 waiting.remove(run)
                 self.dropped.append(run)
 

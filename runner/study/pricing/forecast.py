@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.study.job_pool import RunningProcess
-from runner.study.pricing.study_records import StudyRecords, kind_of_run
+from runner.study.pricing.study_records import StudyRecords
 from runner.study.snapshot import FrozenRun, Snapshot
 
 
@@ -73,44 +73,39 @@ class Forecast:
         if facts and facts["state"] == "done" and facts.get("seconds"):
             self.records.add(run, facts["seconds"])
 
-    def _remaining_of_run(self, going: RunningProcess) -> tuple[float | None, float | None]:
+    def _remaining_of_run(self, going: RunningProcess) -> tuple[float, float] | None:
         """Seconds that are left of a run under way, and all that it takes; None: not known yet."""
         config = going.run.config
-        total = self.records.seconds(going.run)
+        total = self.records.seconds(going.run) or 0.0
+        remaining = max(0.0, total - (time.monotonic() - going.started))
         progress = read_progress(self.snapshot.folder(going.run))
         steps = config.get("steps")
-        replicates = (
-            1
-            if (self.snapshot.facts(going.run) or {}).get("vectorised")
-            else config.get("replicates", 1)
-        )
-        elapsed = time.monotonic() - going.started
-        by_record = None if total is None else max(0.0, total - elapsed)
-        if progress is not None and steps and 0 < progress.step <= steps:
-            # without the last evaluation, which records include
-            each = progress.seconds * steps / progress.step
-            remaining = each * (replicates - progress.replicate) - progress.seconds
-            return max(remaining, by_record or 0.0), max(each * replicates, total or 0.0)
-        return by_record, total
+        if progress is None or not steps or not 0 < progress.step <= steps:
+            return (remaining, total) if total else None
+        is_one_pass = (self.snapshot.facts(going.run) or {}).get("vectorised")
+        passes = 1 if is_one_pass else config.get("replicates", 1)
+        # without the last evaluation, which records include
+        each = progress.seconds * steps / progress.step
+        left = each * (passes - progress.replicate) - progress.seconds
+        return max(left, remaining), max(each * passes, total)
 
     def remaining_seconds(self, going: Iterable[RunningProcess]) -> float | None:
         """Seconds until all is done; None: nothing is known yet."""
         under_way = {job.run.signature: self._remaining_of_run(job) for job in going}
-        wholes = {kind_of_run(job.run): under_way[job.run.signature][1] for job in going}
-        waiting = [run for signature, run in self.waiting.items() if signature not in under_way]
-        estimates = [self.records.seconds(run) or wholes.get(kind_of_run(run)) for run in waiting]
+        estimates = [
+            self.records.seconds(run)
+            for signature, run in self.waiting.items()
+            if signature not in under_way
+        ]
         durations = [
-            seconds
-            for seconds in [*estimates, *(total for _, total in under_way.values())]
-            if seconds is not None
+            *(seconds for seconds in estimates if seconds is not None),
+            *(times[1] for times in under_way.values() if times is not None),
         ]
         if not durations:
             return None
         usual = statistics.mean(durations)
-        now = [usual if remaining is None else remaining for remaining, _ in under_way.values()]
-        return makespan(
-            now, [usual if seconds is None else seconds for seconds in estimates], self.jobs
-        )
+        now = [usual if times is None else times[0] for times in under_way.values()]
+        return makespan(now, [seconds or usual for seconds in estimates], self.jobs)
 
 
 def makespan(now: Iterable[float], waiting: Iterable[float], jobs: int) -> float:

@@ -11,11 +11,15 @@ are computed together, or not at all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from components.contracts.requirements import LEFT_OUT, THINNING
 
+if TYPE_CHECKING:
+    from runner.compose.config import Job
+
 FEWEST_STEPS = 8  # of a miniature
+FEW_REPLICATES = 4  # computed together: they are not shortened
 DRAWS = 4  # draws of a chain that a miniature keeps, if it can: ESS and R̂ need them
 STEP_COUNTS = ("undefended_steps", "prior_steps")  # parts of the training, in steps
 STEP_LIST = "at"  # steps after which something is measured
@@ -30,15 +34,6 @@ def _thinning_key(keys: Keys) -> str | None:
         return THINNING
     has_burn_in = any(key in keys for key in LEFT_OUT)
     return EVERY if has_burn_in and isinstance(keys.get(EVERY), int) else None
-
-
-def count_draws(keys: Keys, steps: int) -> int:
-    """States that a method has kept after this many steps; the steps, if it keeps none."""
-    thinning = _thinning_key(keys)
-    if thinning is None:
-        return steps
-    left_out = sum(int(keys.get(key) or 0) for key in LEFT_OUT)
-    return max(0, steps - left_out) // int(keys[thinning])
 
 
 def _shrink_keys(keys: Keys, steps: int, total: int) -> dict[str, Any]:
@@ -66,9 +61,9 @@ def _shrink_keys(keys: Keys, steps: int, total: int) -> dict[str, Any]:
     return small
 
 
-def shrink_steps(config: Keys, steps: int, total: int) -> dict[str, Any]:
-    """Config of a run of ``steps`` steps, in place of ``total``, with one evaluation on the way if
-    the run has any."""
+def shrink_steps(config: Keys, steps: int) -> dict[str, Any]:
+    """Config of a run with fewer steps, and one evaluation on the way if the run has any."""
+    total = int(config["steps"])
     every = int(config.get("eval_every") or total)
     small = {
         "steps": steps,
@@ -79,6 +74,19 @@ def shrink_steps(config: Keys, steps: int, total: int) -> dict[str, Any]:
     return dict(config) | small
 
 
-def can_shrink_steps(total: int, whole_series: bool) -> bool:
-    """True if a run has steps to save."""
-    return total > FEWEST_STEPS and not whole_series
+def choose_axis(job: Job) -> str:
+    """What of a run is shortened: steps, replicates that are computed together, or nothing."""
+    from components.contracts.attackers import Injection
+
+    if (job.settings.steps or 0) > FEWEST_STEPS and not isinstance(job.attacker, Injection):
+        return "steps"
+    is_wide = job.is_vectorised and job.settings.replicates > FEW_REPLICATES
+    return "replicates" if is_wide else "nothing"
+
+
+def shrink(job: Job, axis: str, size: int) -> dict[str, Any]:
+    """Config of a miniature; ``size``: its steps or its replicates."""
+    config = job.config if job.is_vectorised else job.config | {"replicates": 1}
+    if axis == "steps":
+        return shrink_steps(config, size)
+    return config | {"replicates": size} if axis == "replicates" else config

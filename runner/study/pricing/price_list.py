@@ -9,13 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from runner.study.pricing.forecast import makespan, words
-from runner.study.pricing.price import Price, price_from_probe
+from runner.study.pricing.price import Price
 from runner.study.pricing.probes import measure_runs
 from runner.study.pricing.study_records import StudyRecords, cost_key
 from runner.study.snapshot import FrozenRun, Snapshot
-from runner.terminal.printer import out, show_count
+from runner.terminal.printer import out
 
-SOURCES = {"record": "from records", "probe": "from probes", "rough": "rough"}
+SOURCES = {
+    "record": "from records",
+    "probe": "from probes",
+    "rough": "rough",
+    "error": "without a price",
+}
 KEPT_APART = 1.5  # a spread from which a range is shown
 
 
@@ -26,25 +31,11 @@ class PriceList:
     prices: Mapping[str, Price]
     probes: int = 0
     seconds: float = 0.0  # by the clock
-    cpu_seconds: float = 0.0  # of the probes
 
     def seconds_of(self, run: FrozenRun) -> float:
         """Expected seconds of a run by the clock, if its threads have a core each; NaN: unknown."""
         price = self.prices[run.signature]
         return math.nan if price.error else price.cpu / max(1, int(run.config.get("threads") or 1))
-
-    def describe_search(self) -> str:
-        """Number of prices by source, and what the probes took."""
-        counts = Counter("error" if p.error else p.source for p in self.prices.values())
-        parts = [f"{counts[s]} {text}" for s, text in SOURCES.items() if counts[s]]
-        if counts["error"]:
-            parts.append(f"{counts['error']} without a price")
-        took = (
-            f"; {self.probes} probes took {self.seconds:.0f} s ({self.cpu_seconds:.0f} CPU seconds)"
-            if self.probes
-            else ""
-        )
-        return f"runs: {', '.join(parts)}{took}"
 
 
 def price_runs(
@@ -59,24 +50,19 @@ def price_runs(
     after ``ends`` of the monotonic clock."""
     records = StudyRecords(snapshot, runs)
     prices = {run.signature: records.price(run) for run in runs}
-    open_runs = [run for run in runs if prices[run.signature] is None]
-    found = {s: price for s, price in prices.items() if price is not None}
+    known = {signature: price for signature, price in prices.items() if price is not None}
+    open_runs = [run for run in runs if run.signature not in known]
     if seconds is None:
-        return PriceList(found | {run.signature: records.rough_price(run) for run in open_runs})
+        return PriceList(known | {run.signature: records.rough_price(run) for run in open_runs})
     groups: dict[tuple[str, str, int], list[FrozenRun]] = {}
     for run in open_runs:
         key = run.experiment, cost_key(run.config, run.data), int(run.config["replicates"])
         groups.setdefault(key, []).append(run)
     began = time.monotonic()
-    first_runs = [group[0] for group in groups.values()]
-    probes = measure_runs(
-        first_runs, jobs, seconds, lambda done, total: show_count("probing", done, total), ends
-    )
-    for group, probe in zip(groups.values(), probes, strict=True):
-        price = price_from_probe(probe, group[0].config)
-        found |= {run.signature: price for run in group}
-    took = time.monotonic() - began
-    return PriceList(found, len(probes), took, sum(probe.seconds for probe in probes))
+    probes = measure_runs(snapshot, [group[0] for group in groups.values()], jobs, seconds, ends)
+    for group in groups.values():
+        known |= {run.signature: probes[group[0].signature] for run in group}
+    return PriceList(known, len(probes), time.monotonic() - began)
 
 
 @dataclass(frozen=True)
@@ -191,5 +177,8 @@ def to_cells(line: PricedRow) -> tuple[str, ...]:
 
 
 def show_search(listed: PriceList) -> None:
-    """One line: where prices come from."""
-    out.print(f"prices   {listed.describe_search()}")
+    """One line: the number of prices by source, and what the probes took."""
+    counts = Counter("error" if p.error else p.source for p in listed.prices.values())
+    parts = [f"{counts[s]} {text}" for s, text in SOURCES.items() if counts[s]]
+    took = f"; {listed.probes} probes took {listed.seconds:.0f} s" if listed.probes else ""
+    out.print(f"prices   runs: {', '.join(parts)}{took}")

@@ -11,15 +11,15 @@ import json
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from runner.compose.settings import signed_config
 from runner.errors import ConfigError
-from runner.record.facts import CHOSEN_ROLES, read, read_config
+from runner.record.facts import CHOSEN_ROLES
 from runner.record.index import RecordSummary, read_summaries
-from runner.record.usage import MB, folder_bytes
-from runner.study.pricing.price import BY_PASS, RECORD_SPREAD, ROUGH_SPREAD, Price
+from runner.study.pricing.price import RECORD_SPREAD, ROUGH_SPREAD, MeasuredRun, Price, price_run
 from runner.study.snapshot import FrozenRun, Snapshot
 
 # keys outside the identity of a run that change its cost
@@ -53,28 +53,13 @@ def cost_key(config: Mapping[str, Any], data: str) -> str:
     return json.dumps([kept, costly, data], sort_keys=True, default=str)
 
 
-def price_from_record(facts: Mapping[str, Any], folder: Path, replicates: int) -> Price | None:
-    """Price of a run of equal config and ``replicates``; None: the record lacks part of the cost."""
-    done = int(facts["replicates"])
-    is_vectorised = bool(facts.get("vectorised"))
-    if facts["state"] != "done" or (is_vectorised and done != replicates):
-        return None
-    share = 1.0 if is_vectorised else replicates / done
-    usage = facts.get("usage") or {}
-    if usage.get("passes") != (1 if is_vectorised else done):
-        return None
-    cpu = usage["cpu_seconds"] + (share - 1.0) * sum(usage[phase] for phase in BY_PASS)
-    disk = folder_bytes(folder) * share / MB
-    return Price(cpu, usage["peak_mib"], disk, "record", RECORD_SPREAD, "")
-
-
 class StudyRecords:
     """Records of the experiments of some runs that are done, read once."""
 
     def __init__(self, snapshot: Snapshot, runs: Iterable[FrozenRun]):
         self.rates: defaultdict[Kind, list[float]] = defaultdict(list)  # seconds a unit of size
-        self.records: defaultdict[Kind, list[tuple[Path, str]]] = defaultdict(list)  # with data
-        self._cost_keys: dict[Path, str] = {}
+        self.records: defaultdict[Kind, list[Path]] = defaultdict(list)
+        self._measured: dict[Path, MeasuredRun | None] = {}
         for experiment in {run.experiment for run in runs}:
             self._load(snapshot.output_dir / experiment)
 
@@ -83,7 +68,7 @@ class StudyRecords:
             if summary is None or summary.state != "done":
                 continue
             kind = kind_of_record(folder.name, summary)
-            self.records[kind].append((folder / name, summary.data))
+            self.records[kind].append(folder / name)
             if summary.rate is not None:
                 self.rates[kind].append(summary.rate)
 
@@ -100,11 +85,11 @@ class StudyRecords:
         """Price of a run, the median over equal ones; None without any."""
         key = cost_key(run.config, run.data)
         prices = [
-            price
-            for folder, data in self.records.get(kind_of_run(run), [])
-            if self._cost_key(folder, data) == key
-            and (facts := read(folder)) is not None
-            and (price := price_from_record(facts, folder, int(run.config["replicates"])))
+            price_run(run.config, [one], source="record", spread=RECORD_SPREAD)
+            for one in map(self._read, self.records.get(kind_of_run(run), []))
+            if one is not None
+            and cost_key(one.config, one.facts["data"]) == key
+            and one.units(one.config) == one.units(run.config)
         ]
         prices.sort(key=lambda price: price.cpu)
         return prices[(len(prices) - 1) // 2] if prices else None
@@ -117,11 +102,10 @@ class StudyRecords:
         note = "from records of the same components with other settings"
         return Price(cpu=seconds, source="rough", spread=ROUGH_SPREAD, note=note)
 
-    def _cost_key(self, folder: Path, data: str) -> str:
-        """``cost_key`` of a record; empty if its config is damaged."""
-        if folder not in self._cost_keys:
-            try:
-                self._cost_keys[folder] = cost_key(read_config(folder), data)
-            except ConfigError:
-                self._cost_keys[folder] = ""
-        return self._cost_keys[folder]
+    def _read(self, folder: Path) -> MeasuredRun | None:
+        """A record, read once; None if its config is damaged."""
+        if folder not in self._measured:
+            self._measured[folder] = None
+            with suppress(ConfigError):
+                self._measured[folder] = MeasuredRun.read(folder)
+        return self._measured[folder]

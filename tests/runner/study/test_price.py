@@ -3,119 +3,115 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from support.runs.made_studies import CONFIG, made_definition, made_run
 
+from components.metrics.names import COST_PREFIX
 from runner.errors import ConfigError
 from runner.record.usage import PHASES
 from runner.study.pricing.budget import Deadline, choose_rows, parse_budget
-from runner.study.pricing.miniature import count_draws, shrink_steps
-from runner.study.pricing.price import Price, fit_line, price_from_probe
+from runner.study.pricing.miniature import shrink_steps
+from runner.study.pricing.price import MeasuredRun, Price, extrapolate, price_run
 from runner.study.pricing.price_list import PriceList, list_rows, to_cells
-from runner.study.pricing.probe import Probe, Sample, _next_size
+from runner.study.pricing.probe import next_size
 
 
-def sample(steps: int, replicates: int = 1, **seconds: float) -> Sample:
-    """A miniature with these CPU seconds by phase, one second of other work, one evaluation."""
+@pytest.fixture(autouse=True)
+def sizes(monkeypatch):
+    """Records of a megabyte, 0.3 MB of it figures and checkpoints."""
+    monkeypatch.setattr(MeasuredRun, "shared", 0.3e6)
+    monkeypatch.setattr(MeasuredRun, "bytes_each", 0.7e6)
+
+
+def sample(steps: int, config: dict = CONFIG, vectorised: bool = False, **seconds: float):
+    """A miniature with these CPU seconds by phase, and one second of other work."""
     phases = dict.fromkeys(PHASES, 0.0) | seconds
-    usage = phases | {"cpu_seconds": sum(phases.values()) + 1.0, "peak_mib": 400.0}
-    sizes = {"disk": 500_000, "pictures": 300_000, "repeated": 0, "checkpoint": 100_000, "kept": 2}
-    lines = {"training_line": 100.0, "evaluation_line": 400.0}
-    costs = {"gradients": float(steps)}
-    return Sample(
-        steps, replicates, usage, **sizes, **lines, costs=costs, figures=True, evaluations=1
-    )
-
-
-def price(*samples: Sample, config: dict = CONFIG, total: int = 1000, **facts) -> Price:
-    return price_from_probe(Probe(total=total, start=2.0, samples=list(samples), **facts), config)
+    total = sum(phases.values()) + 1.0
+    usage = phases | {"cpu_seconds": total, "peak_mib": 400.0, "passes": 1}
+    small = {"steps": steps, "eval_every": max(1, steps // 2), "budget": None}
+    scores = {f"{COST_PREFIX}gradients": float(steps)}
+    facts = {"usage": usage, "vectorised": vectorised, "finished": {"0": scores}}
+    return MeasuredRun(Path("none"), config | small, facts)
 
 
 def test_price_is_the_start_and_a_line_through_warm_miniatures():
     # a step 0.01 s, set-up 0.5, an evaluation 0.2, the final one 2, a save 0.1, figures 0.3;
     # imports make the first evaluation 0.7 and the first figures 1.1 dearer
     warm = {"set_up": 0.5, "evaluations": 0.2, "final": 2.0, "saving": 0.1, "files": 0.3}
-    first = sample(8, **warm | {"training": 0.08, "evaluations": 0.9, "files": 1.4})
-    samples = (first, sample(100, **warm, training=1.0), sample(400, **warm, training=4.0))
+    cold = warm | {"training": 0.08, "evaluations": 0.9, "files": 1.4, "start": 2.0}
     one_pass = 0.5 + 10.0 + 3 * 0.2 + 2 * 0.1 + 2.0
-    by_hand = 2.0 + 1.0 + 0.7 + 1.1 + 0.3 + one_pass
-    three = CONFIG | {"replicates": 3}
-    assert price(*samples).cpu == pytest.approx(by_hand)
-    assert price(*samples, config=three).cpu == pytest.approx(by_hand + 2 * one_pass)
-    assert price(*samples, config=three, vectorised=True).cpu == pytest.approx(by_hand)
-    # lines: 100 of training and the first step's, three evaluations and the last one
-    assert price(*samples).megabytes == pytest.approx(1.0 + (101 * 100 + 4 * 400) / 1e6)
+    by_hand = 2.0 + 1.0 + 0.7 + 1.4 + one_pass
+    for vectorised, replicates, passes in ((False, 1, 1), (False, 3, 3), (True, 3, 1)):
+        config = CONFIG | {"replicates": replicates}
+        runs = [
+            sample(steps, config, vectorised, **seconds)
+            for steps, seconds in (
+                (8, cold),
+                (100, warm | {"training": 1.0}),
+                (400, warm | {"training": 4.0}),
+            )
+        ]
+        whole = price_run(config, runs)
+        assert whole.cpu == pytest.approx(by_hand + (passes - 1) * one_pass)
+        assert whole.megabytes == pytest.approx(0.3 + passes * 0.7)
+        assert whole.mib == 400.0
 
 
-CHAIN = CONFIG | {"inference": {"name": "sgld", "burn_in": 200, "thinning": 10}, "eval_every": None}
 ALONE = CONFIG | {"eval_every": None}
+LIMITED = ALONE | {"budget": {"gradients": 500, "steps": None}}
+WIDE = ALONE | {"steps": 1}
 
 
-@pytest.mark.parametrize(("small", "large", "config", "facts", "cpu"), [
-    # 8 and 32 draws of 80: an evaluation of more draws costs more
-    (sample(100, training=1.0, final=0.8), sample(400, training=4.0, final=3.2), CHAIN, {}, 10.0 + 8.0),
-    (sample(100, training=1.0, final=3.0), sample(400, training=4.0, final=3.2), CHAIN, {}, 10.0 + 3.2),  # noise
+def wide(replicates: int, **seconds: float):
+    return sample(1, WIDE | {"replicates": replicates}, True, **seconds)
+
+
+@pytest.mark.parametrize(("runs", "config", "cpu"), [
+    # an evaluation of more draws costs more
+    ((sample(8), sample(100, final=0.8), sample(400, final=3.2)), ALONE, 8.0),
+    ((sample(8), sample(100, final=3.0), sample(400, final=3.2)), ALONE, 3.2),  # noise
     # half of the steps spend the budget
-    (sample(100, training=1.0), sample(400, training=4.0), ALONE | {"budget": {"gradients": 500, "steps": None}}, {}, 5.0),
-    (sample(1, 20, training=2.0), sample(1, 40, training=4.0), ALONE | {"steps": 1, "replicates": 100},
-     {"total": 1, "axis": "replicates", "vectorised": True}, 10.0),
+    ((sample(8), sample(100, training=1.0), sample(400, training=4.0)), LIMITED, 5.0),
+    ((wide(12), wide(20, training=2.0), wide(40, training=4.0)), WIDE | {"replicates": 100}, 10.0),
+    # compilation in the first of two
+    ((sample(8, training=3.0), sample(100, training=1.0)), ALONE, 2.92 + 10.0),
+    ((sample(8, training=8.0),), ALONE, 1000.0),
 ])  # fmt: skip
-def test_cpu_seconds_of_a_whole_run(small, large, config, facts, cpu):
-    first = sample(8) if small.steps > 1 else sample(1, 12)
-    assert price(first, small, large, config=config, **facts).cpu == pytest.approx(2.0 + 1.0 + cpu)
+def test_cpu_seconds_of_a_whole_run(runs, config, cpu):
+    limited = runs[-1].limited_steps(config)
+    assert price_run(limited, runs).cpu == pytest.approx(1.0 + cpu)
 
 
 def test_miniatures_shrink_all_counts_of_steps():
     keys = {"burn_in": 500, "thinning": 50, "undefended_steps": 250, "at": [0, 10, 20, 1000]}
     inference = {"name": "x", "lr": 0.1}
-    small = shrink_steps(CONFIG | {"inference": inference | keys}, 100, 1000)
+    small = shrink_steps(CONFIG | {"inference": inference | keys}, 100)
     assert (small["steps"], small["eval_every"], small["budget"]) == (100, 50, None)
     # at least four draws
     shrunk = {"burn_in": 50, "thinning": 12, "undefended_steps": 25, "at": [0, 1, 2, 100]}
     assert small["inference"] == inference | shrunk
-    assert shrink_steps(CONFIG | {"eval_every": 1000}, 100, 1000)["eval_every"] is None
-    for steps, draws in ((100, 8), (400, 32)):  # burn-ins of 20 and 80, thinned by 10
-        assert count_draws(shrink_steps(CHAIN, steps, 1000)["inference"], steps) == draws
-    assert count_draws(CHAIN["inference"], 1000) == 80
-
-
-SMALL, WHOLE, DEAR = sample(8, training=0.1), sample(20, training=0.2), sample(20, final=50.0)
+    assert shrink_steps(CONFIG | {"eval_every": 1000}, 100)["eval_every"] is None
 
 
 @pytest.mark.parametrize(
-    ("done", "again", "size"),
+    ("sizes", "whole", "training", "rest", "size"),
     [
-        ([SMALL], True, 20),
-        ([SMALL, WHOLE], True, 20),  # it finds memory that the first one had to ask for
-        ([SMALL, WHOLE, WHOLE], True, 0),
-        ([SMALL, WHOLE], False, 0),
-        ([SMALL, DEAR], True, 0),
+        ([8], 20, 0.1, 1.0, 20),  # shorter than the probe
+        ([8], 10**6, 0.008, 1.0, 8 * 32),
+        ([8], 10**6, 0.8, 1.0, 16),  # half a second of training, at least twice the size
+        ([8, 256], 10**6, 0.256, 1.0, 2000),
+        ([8, 256], 10**6, 0.256, 6.0, 0),  # its evaluation takes longer than the probe
+        ([8, 16], 10**6, 2.1, 1.0, 0),
+        ([8, 16], 20, 2.1, 1.0, 20),
+        ([8, 20], 20, 0.1, 1.0, 0),
+        ([8, 16, 32], 10**6, 0.1, 1.0, 0),
     ],
 )
-def test_runs_of_several_passes_get_a_second_whole_miniature(done, again, size):
-    assert _next_size(done, 20, "steps", 5.0, again) == size
-
-
-def test_a_step_whose_cost_changes_has_a_range():
-    samples = [sample(8), sample(100, training=1.0), sample(400, training=4.0)]
-    assert price(*samples).spread < 1.5
-    for trees, one in zip((8.0, 800.0, 1400.0), samples, strict=True):
-        one.costs["gradients"] = trees
-    changing = price(*samples)
-    assert changing.spread > 2.0
-    assert "changes" in changing.note
-
-
-def test_price_of_a_probe_that_did_not_end_well():
-    assert price(error="inference.lr: too large").error == "inference.lr: too large"
-    stopped = price(error="no word", late="took more than 60 s")
-    late = "its probe took more than 60 s; a larger --probe-seconds gives it longer"
-    assert stopped.error == late
-    rough = price(sample(8, training=8.0), late="took more than 30 s")
-    assert rough.cpu == pytest.approx(2.0 + 1.0 + 1000.0)
-    assert rough.spread >= 3.0
-    assert "30 s" in rough.note
+def test_miniatures_grow_to_a_share_of_the_seconds(sizes, whole, training, rest, size):
+    usage = {"cpu_seconds": 2.0 + training + rest, "start": 2.0, "training": training}
+    assert next_size(sizes, whole, usage, 5.0) == size
 
 
 @pytest.mark.parametrize(
@@ -129,7 +125,7 @@ def test_price_of_a_probe_that_did_not_end_well():
     ],
 )
 def test_lines(points, value):
-    assert fit_line(points, growth=0.2)(10.0) == pytest.approx(value)
+    assert extrapolate(points, 10.0, growth=0.2) == pytest.approx(value)
 
 
 STUDY = made_definition(a=1.0, b=3.0, c=2.0, d=1.0)
@@ -158,11 +154,6 @@ def test_runs_that_would_end_after_the_budget_are_not_started():
     waiting = [a, b]
     deadline.drop_late(waiting)
     assert (waiting, deadline.dropped) == ([a], [b])
-    deadline.note_end(a, 25.0)
-    assert deadline.pace == 1.0, "sooner than expected"
-    deadline.note_end(a, 175.0)  # 200 s in place of 100 s
-    deadline.drop_late(waiting)
-    assert not waiting, "a run of 50 s takes 100 s"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +14,6 @@ import pytest
 import yaml
 from support.runs.made_studies import made_run, made_snapshot
 
-from runner.disk.atomic import alive
 from runner.errors import ConfigError, RunFailure
 from runner.record.usage import PHASES
 from runner.study import snapshot, study
@@ -78,67 +77,46 @@ def test_rows_and_mistakes_are_priced_and_nothing_is_written(path, tmp_path, cap
     assert lines["all"]["cpu_seconds"] == pytest.approx(parts, abs=0.3)
 
 
-def test_a_probe_that_dies_is_an_error_of_its_run(frozen, tmp_path):
-    process = probes.ProbeProcess(frozen.runs[0], 0.5, str(tmp_path))
-    process.process.kill()
-    process.process.join()
-    assert not process.is_running()
-    probe = process.stop()
-    assert (probe.samples, probe.error) == ([], "its probe ended without a word")
+def test_a_late_probe_is_stopped(frozen, monkeypatch):
+    monkeypatch.setattr(probes, "last_line", lambda log: "")
+    busy = [sys.executable, "-c", "import resource, time\n"
+            "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass"]  # fmt: skip
+    monkeypatch.setattr(probes, "command", lambda *_: busy)
+    prices = probes.measure_runs(frozen, frozen.runs, 2, 0.5).values()
+    why = "took more than 33 s; --probe-seconds gives it longer"
+    assert [price.error for price in prices] == [why, why]
 
 
-def test_a_late_probe_is_stopped(frozen, tmp_path):
-    process = probes.ProbeProcess(frozen.runs[0], 0.5, str(tmp_path))
-    process.ends = 0.0
-    assert not process.is_running()
-    assert process.stop().late == "took more than 45 s"
-    assert process.process.exitcode == -signal.SIGKILL
+def test_a_failed_probe_is_priced_by_the_miniatures_before(frozen, tmp_path):
+    config = frozen.runs[0].config
+    folder = tmp_path / "mog" / "aa"
+    folder.mkdir(parents=True)
+    usage = dict.fromkeys(PHASES, 0.0) | {"cpu_seconds": 10.0, "peak_mib": 300.0, "training": 8.0}
+    facts = {"state": "done", "experiment": "e", "signature": "aa", "data": "", "choice": {}, "seed": 0,
+             "smoke": True, "started": "", "seconds": 9.0, "replicates": 1, "vectorised": False,
+             "finished": {"0": {"x": 1.0}}, "result": {"x": [1.0]}, "usage": usage | {"passes": 1}}  # fmt: skip
+    (folder / "run.json").write_text(json.dumps(facts))
+    small = config | {"steps": config["steps"] // 10, "replicates": 1}
+    (folder / "config.yaml").write_text(yaml.safe_dump(small))
+    price = probes.price_probe(frozen.runs[0], tmp_path, "no memory")
+    assert price.cpu == pytest.approx(2.0 + 80.0 * config["replicates"], rel=0.1)
+    assert (price.spread, price.note) == (3.0, "its probe: no memory")
 
 
-def test_ctrl_c_ends_the_probes_and_their_folder(frozen, monkeypatch):
-    processes: list[probes.ProbeProcess] = []
+def test_sigterm_ends_the_probes_and_their_folder(frozen, monkeypatch):
     folders: list[Path] = []
+    asleep = [sys.executable, "-c", "import time; time.sleep(600)"]
 
-    def interrupt(prober):
-        processes.extend(prober.processes)
-        folders.append(Path(prober.folder))
-        assert folders[0].is_dir()
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(5)
+    def start(snapshot: Snapshot, *_: object) -> list[str]:
+        folders.append(snapshot.output_dir)
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        return asleep
 
-    monkeypatch.setattr(probes.Prober, "collect", interrupt)
+    monkeypatch.setattr(probes, "command", start)
     with pytest.raises(RunFailure, match="interrupted while runs were probed; nothing was run"):
-        probes.measure_runs(frozen.runs, 2, 600.0, lambda *_: None)
-    assert [process.process.exitcode for process in processes] == [-signal.SIGKILL] * 2
+        probes.measure_runs(frozen, frozen.runs, 1, 600.0)
+    assert len(folders) == 1, "the second probe never began"
     assert not folders[0].exists()
-
-
-ASK = """
-import sys, threading, time
-from runner.study.pricing.probes import CONTEXT, end_with_parent
-def hold():
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    time.sleep(600)
-if __name__ == "__main__":
-    process = CONTEXT.Process(target=hold)
-    process.start()
-    print(process.pid, flush=True)
-    time.sleep(600)
-"""
-
-
-def test_a_probe_ends_with_the_process_that_asked_for_it(tmp_path):
-    """A price that is killed leaves no probe behind."""
-    (tmp_path / "ask.py").write_text(ASK)
-    command = [sys.executable, str(tmp_path / "ask.py")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as asking:
-        probe = int(asking.stdout.readline())
-        assert alive(probe)
-        asking.kill()
-    deadline = time.monotonic() + 30.0
-    while alive(probe) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not alive(probe)
 
 
 def test_no_probe_begins_once_its_share_of_the_budget_is_spent(frozen):

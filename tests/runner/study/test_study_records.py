@@ -12,7 +12,7 @@ from support.runs.made_studies import made_run, made_snapshot
 from runner.record.usage import PHASES
 from runner.study.job_pool import RunningProcess
 from runner.study.pricing.forecast import Forecast, makespan, read_progress, words
-from runner.study.pricing.study_records import StudyRecords, cost_key, price_from_record
+from runner.study.pricing.study_records import StudyRecords, cost_key
 
 USAGE = dict.fromkeys(PHASES, 0.0) | {
     "cpu_seconds": 50.0, "peak_mib": 700.0, "passes": 2, "start": 2.0, "training": 40.0, "files": 6.0,
@@ -70,7 +70,9 @@ def test_price_scales_equal_records_by_replicates(tmp_path):
     ],
 )
 def test_price_needs_a_complete_record(tmp_path, change, replicates):
-    assert price_from_record(FACTS | {"usage": USAGE} | change, tmp_path, replicates) is None
+    write_record(tmp_path, made_run("before", seed=3, replicates=2), **{"usage": USAGE} | change)
+    run = made_run("now", replicates=replicates)
+    assert StudyRecords(made_snapshot(tmp_path), [run]).price(run) is None
 
 
 def test_seed_and_replicates_leave_the_cost_key():
