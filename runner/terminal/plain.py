@@ -7,9 +7,7 @@ tabs stay."""
 
 from __future__ import annotations
 
-import codecs
 import re
-import unicodedata
 from typing import TypeVar
 
 CONTROL_CHARACTERS = re.compile(
@@ -17,40 +15,6 @@ CONTROL_CHARACTERS = re.compile(
 )
 T = TypeVar("T")
 UNKNOWN = "\ufffd"
-HANDLER = "runner.ascii"  # name of the codec error handler that ``register`` adds
-ASCII = {
-    "±": "+-",
-    "×": "x",
-    "·": "*",
-    "−": "-",
-    "–": "-",
-    "—": "-",
-    "─": "-",
-    "━": "-",
-    "│": "|",
-    "┃": "|",
-    "…": "...",
-    "≤": "<=",
-    "≥": ">=",
-    "≠": "!=",
-    "≈": "~",
-    "→": "->",
-    "∞": "inf",
-    "√": "sqrt",
-    "★": "*",
-    "•": "*",
-    "°": " deg",
-    "“": '"',
-    "”": '"',
-    "‘": "'",
-    "’": "'",
-    "\u0302": "hat",
-    "\u0303": "~",
-    "∇": "grad",
-    "Σ": "Sum",
-    "∑": "Sum",
-    "∫": "int",
-}
 
 
 def plain(text: str) -> str:
@@ -73,34 +37,3 @@ def _picture(found: re.Match[str]) -> str:
     if code < 0x20:
         return chr(0x2400 + code)
     return "\u2421" if code == 0x7F else UNKNOWN
-
-
-def to_ascii(text: str) -> str:
-    """ASCII form of a text's characters: ``eps`` for ε, ``+-`` for ±, ``?`` for the rest."""
-    return "".join(map(_letter, text))
-
-
-def _letter(letter: str) -> str:
-    if letter.isascii():
-        return letter
-    if letter in ASCII:
-        return ASCII[letter]
-    name = unicodedata.name(letter, "")
-    if name.startswith("GREEK ") and " LETTER " in name:
-        return name.split(" LETTER ")[1].split()[0].lower()
-    if name.startswith("BOX DRAWINGS"):
-        return "+"
-    simple = unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode()
-    return simple or "?"
-
-
-def register() -> str:
-    """Makes the error handler known to Python's codecs; its name."""
-    codecs.register_error(HANDLER, _replace)
-    return HANDLER
-
-
-def _replace(error: UnicodeError) -> tuple[str | bytes, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return to_ascii(error.object[error.start : error.end]), error.end

@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
-from runner.terminal.plain import plain, register
+from runner.terminal.plain import plain
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -120,7 +120,7 @@ def _open_fault_tolerant(fd: int, before: TextIO | None) -> Any:
     _files[fd] = FaultTolerantFile(fd)
     buffer: io.BufferedWriter = io.BufferedWriter(_files[fd])
     styled = io.TextIOWrapper(
-        buffer, encoding, register(), line_buffering=lines, write_through=fd == 2
+        buffer, encoding, "replace", line_buffering=lines, write_through=fd == 2
     )
     return PlainStream(styled)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runner.execution.scores import Scores, means
 from runner.terminal import printer
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PROGRESS_LINE_SECONDS = 30.0  # seconds between the lines of a long evaluation
 REFRESH_SECONDS = 0.25  # seconds between two drawings of the bar
-NO_FIELDS: dict[str, Any] = {"rate": "", "until": None, "metrics": ()}  # of the bar
+RATE_SECONDS = 3600.0  # seconds over which rich takes the mean rate
 
 
 class Live:
@@ -27,7 +27,6 @@ class Live:
         self.started = time.monotonic()
         self.printed = self.started  # time of the last line of progress
         self.parts = 0  # of the present phase of the last evaluation; 0: it has not begun
-        self.first: tuple[int, float] | None = None  # first step or part of the phase, and its time
         self.drawn = 0.0
         self.progress: Progress | None = None
         if printer.out.is_terminal and not printer.out.quiet:
@@ -39,9 +38,10 @@ class Live:
                 *columns(printer.out.width),
                 console=printer.out,
                 refresh_per_second=1 / REFRESH_SECONDS,
+                speed_estimate_period=RATE_SECONDS,
                 transient=True,
             )
-            self.task = self.progress.add_task("training", total=total, **NO_FIELDS)
+            self.task = self.progress.add_task("training", total=total, metrics="")
             self.progress.start()
 
     def update(self, step: int, replicate: int, info: Scores) -> None:
@@ -49,44 +49,25 @@ class Live:
         if self.progress is None:
             return
         name = f"replicate {replicate + 1}/{self.replicates}" if self.replicates > 1 else "training"
-        metrics = [f"{k} {printer.number(v)}" for k, v in means(info).items()]
-        self.progress.update(self.task, description=name, metrics=metrics)
-        self._move(step, self.total)
+        metrics = "  ".join(f"{k} {printer.number(v)}" for k, v in means(info).items())
+        self.progress.update(self.task, description=name, metrics=metrics, completed=step)
 
     def advance(self, step: int) -> None:
         """Move the bar to a step without recorded values, if the bar is due to be drawn."""
-        if self.progress is not None and time.monotonic() - self.drawn > REFRESH_SECONDS:
-            self._move(step, self.total)
-
-    def _move(self, done: int, total: int) -> None:
-        """Move the bar, with the mean rate of the present phase and the time that is left."""
-        from runner.execution.screen.columns import format_rate
-
-        assert self.progress is not None
         now = time.monotonic()
-        self.drawn = now
-        self.first = self.first or (done, now)
-        count = done - self.first[0]
-        seconds = now - self.first[1]
-        rate = count / seconds if count > 0 and seconds > 0 else None
-        self.progress.update(
-            self.task,
-            completed=done,
-            total=total,
-            rate="" if rate is None else format_rate(rate),
-            until=None if rate is None else now + (total - done) / rate,
-        )
+        if self.progress is not None and now - self.drawn > REFRESH_SECONDS:
+            self.drawn = now
+            self.progress.update(self.task, completed=step)
 
     def restart(self, replicate: int) -> None:
         """Begin the steps of another replicate."""
         self.parts = 0
-        self.first = None
         if self.progress is not None:
             self.progress.reset(
                 self.task,
                 total=self.total,
                 description=f"replicate {replicate + 1}/{self.replicates}",
-                **NO_FIELDS,
+                metrics="",
             )
 
     def show_evaluation(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
@@ -114,10 +95,8 @@ class Live:
         now = time.monotonic()
         if self.progress is not None:
             if self.parts != of or done == 0:
-                self.first = None
-                self.progress.reset(self.task, total=of, **NO_FIELDS)
-            self.progress.update(self.task, description=what)
-            self._move(done, of)
+                self.progress.reset(self.task, total=of, metrics="")
+            self.progress.update(self.task, description=what, completed=done)
         elif now - self.printed > PROGRESS_LINE_SECONDS:
             self.printed = now
             printer.out.print(f"evaluating: {what}, {done}/{of} ({now - self.started:.0f} s)")

@@ -12,7 +12,7 @@ from runner.execution.screen import show_run as console
 from runner.report.latex.text import latex
 from runner.terminal import printer
 from runner.terminal.csv_cells import escape_cell
-from runner.terminal.plain import plain, plain_value, register, to_ascii
+from runner.terminal.plain import plain, plain_value
 from runner.terminal.tables import print_table
 
 RED, TITLE = "\x1b[31mred\x1b[0m", "\x1b]0;owned\x07"  # ANSI, OSC
@@ -41,17 +41,6 @@ def test_control_characters_become_pictures(text, expected):
     assert plain_value(text) == expected
     assert latex(text).count("\x1b") == 0
     assert escape_cell(text) == expected
-
-
-@pytest.mark.parametrize(("text", "expected"), [
-    ("ε = 0.1 ± 2 × σ ≥ 3 …", "epsilon = 0.1 +- 2 x sigma >= 3 ..."),
-    ("R̂ café ━┃ 🔥", "Rhat cafe -| ?"),
-])  # fmt: skip
-def test_letters_that_an_encoding_lacks_have_others_in_their_place(text, expected):
-    assert to_ascii(text) == expected
-    assert text.encode("ascii", register()).decode() == expected
-    assert "é" in text.encode("latin-1", register()).decode("latin-1") or "é" not in text
-    assert "a\udcff".encode("utf-8", register()) == b"a?"  # a file's name that is no UTF-8
 
 
 def test_piped_cells_stay_in_their_column_and_line(capsys):
