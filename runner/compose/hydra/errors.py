@@ -210,7 +210,7 @@ def _wrong_value(override: Override, cfg: DictConfig, groups: list[Override]) ->
     if role in CHOSEN:
         if keys and cfg.get(role) is None:
             return f"{key}: no {role} is chosen; choose one too, {role}=… (runner list {role} names them)"
-        if isinstance(cfg.get(role), DictConfig) and open_parts(cfg[role], role, keys):
+        if len(keys) > 1 and open_parts(cfg[role], keys) is not None:
             return None  # key of a part: checked where its class is known
     value = override_values(override)[0]
     complaint = unknown_key_message(key, value, cfg)

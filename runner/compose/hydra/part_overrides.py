@@ -12,9 +12,7 @@ from typing import Any
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from components import registry
-from components.registry import CHOSEN, ROLES
-from runner.compose.parts import known_keys
+from components.registry import CHOSEN
 from runner.errors import ConfigError
 
 
@@ -40,56 +38,39 @@ def reach_part(override: Override, cfg: DictConfig) -> bool:
         ConfigError: a list has no such item.
     """
     role, *keys = override.key_or_group.split(".")
-    if role not in CHOSEN or not isinstance(cfg.get(role), DictConfig):
+    if role not in CHOSEN or not keys:
         return False
-    open_parts(cfg[role], role, keys)
-    return override.is_delete() and bool(keys) and _leave_out_part(cfg[role], role, keys)
+    holder = open_parts(cfg.get(role), keys)
+    return override.is_delete() and _leave_out(holder, role, keys)
 
 
-def open_parts(node: Any, role: str, keys: list[str]) -> bool:
-    """Opens the names that lie on the way to a key below a component's mapping; whether it leads
-    into a part of it."""
-    try:
-        inner = (
-            known_keys(role, OmegaConf.to_container(node), role).holds.get(keys[0])
-            if len(keys) > 1
-            else None
-        )
-    except ConfigError:  # key of a plug-in, not imported yet, or a mistake that is reported later
-        return False
-    if inner is None or node.get(keys[0]) is None:
-        return False
-    key: str | int = keys[0]
-    holder = node
-    below = keys[1:]
-    if isinstance(node[key], ListConfig) and below[0].isdigit() and int(below[0]) < len(node[key]):
-        holder = node[key]
-        key = int(below[0])
-        below = below[1:]
-    if below and isinstance(holder[key], str):
-        holder[key] = {"name": holder[key]}
-    if not below or not isinstance(holder[key], DictConfig):
-        return False
-    # Its keys are checked where its class is known, with the nearest existing key in the message.
-    OmegaConf.set_struct(holder[key], False)
-    open_parts(holder[key], inner, below)
-    return True
+def open_parts(node: Any, keys: list[str]) -> Any:
+    """Open the names on the way to a key below a component's mapping.
+
+    Their keys are checked where their class is known, with the nearest existing key in the message.
+
+    Returns:
+        The mapping or list that holds the last key; None if there is no way to it.
+    """
+    for key in keys[:-1]:
+        at = int(key) if _is_item(node, key) else key
+        value = node.get(at) if isinstance(node, DictConfig) or at != key else None
+        if isinstance(value, str):
+            node[at] = {"name": value}
+        elif not isinstance(value, DictConfig | ListConfig):
+            return None
+        node = node[at]
+        OmegaConf.set_struct(node, False)
+    return node
 
 
-def _leave_out_part(node: Any, role: str, keys: list[str]) -> bool:
-    """Leaves out the part, or the item of a list, that a key below a component's mapping leads to:
-    ``~inference.gradient`` is ``inference.gradient=null``.  False: it leads to neither.
+def _leave_out(node: Any, role: str, keys: list[str]) -> bool:
+    """Remove an item of a list, or set a component's key to null: ``~inference.gradient`` is
+    ``inference.gradient=null``.  False: it is neither.
 
     Raises:
-        ConfigError: the list has no such item."""
-    for key in keys[:-1]:
-        node = (
-            node.get(key)
-            if isinstance(node, DictConfig)
-            else node[int(key)]
-            if _is_item(node, key)
-            else None
-        )
+        ConfigError: the list has no such item.
+    """
     if isinstance(node, ListConfig):
         if not _is_item(node, keys[-1]):
             items = f"items 0 to {len(node) - 1}" if len(node) else "no items"
@@ -97,7 +78,7 @@ def _leave_out_part(node: Any, role: str, keys: list[str]) -> bool:
         OmegaConf.set_readonly(node, False)
         node.pop(int(keys[-1]))
         return True
-    if not isinstance(node, DictConfig) or keys[-1] not in node or not _holds(node, role, keys):
+    if not isinstance(node, DictConfig) or not {"name", keys[-1]} <= node.keys():
         return False
     node[keys[-1]] = None
     return True
@@ -105,19 +86,3 @@ def _leave_out_part(node: Any, role: str, keys: list[str]) -> bool:
 
 def _is_item(node: Any, key: str) -> bool:
     return isinstance(node, ListConfig) and key.isdigit() and int(key) < len(node)
-
-
-def _holds(node: DictConfig, role: str, keys: list[str]) -> bool:
-    """True if the last key of a component's mapping holds a component.
-
-    A key of a nested part is looked up in the part's own mapping.
-    """
-    try:
-        values = OmegaConf.to_container(node)
-        roles = [role] if len(keys) == 1 else list(ROLES)
-        return any(
-            registry.exists(r, str(node.get("name"))) and keys[-1] in known_keys(r, values, r).holds
-            for r in roles
-        )
-    except ConfigError:
-        return False
