@@ -6,7 +6,6 @@ each other."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -190,10 +189,10 @@ class RunComposition(Composition):
     """Components of a run, checked with its run-level keys."""
 
     def __init__(self, resolved: ResolvedConfig):
-        super().__init__({role: resolved.config.get(role) for role in CHOSEN})
+        values = {role: resolved.config.get(role) for role in CHOSEN}
+        super().__init__(values, given=_keys_given(resolved))
         self.settings = resolved.settings
         self.explicit = resolved.explicit
-        self.requested, self.carried = _split_given(resolved)
 
     def check(self, values: Values, parts: Parts) -> None:
         """Refuse components that do not fit each other or the run-level keys.
@@ -222,26 +221,14 @@ class RunComposition(Composition):
         config = shorten_for_smoke({"steps": settings.steps} | values, set(self.explicit))
         return {role: config[role] for role in values}
 
-    def lacks_steps(self, parts: Parts) -> bool:
-        """True if a run would not know its number of steps once its data are loaded."""
-        dataset = parts["dataset"]
-        inference = parts["inference"]
-        has_end = dataset.poses() == "game" or (
-            dataset.poses() == "sequence" and inference.requires.batch_kind == "observation"
-        )
-        return self.settings.steps is None and inference.max_useful_steps is None and not has_end
 
-
-def _split_given(resolved: ResolvedConfig) -> tuple[dict[str, Values], dict[str, Values]]:
-    """By role, keys that the user set, and keys that the experiment has set."""
-    requests: dict[str, Values] = defaultdict(dict)
-    carried: dict[str, Values] = defaultdict(dict)
-    words = {".".join(key.split(".")[:2]) for key in resolved.explicit}
-    for role, role_values in resolved.given.items():
-        defaults = component_defaults(role, role_values["name"]) if "name" in role_values else {}
-        for key, value in role_values.items():
-            if f"{role}.{key}" in words:
-                requests[role][key] = value
-            elif key != "name" and (key not in defaults or defaults[key] != value):
-                carried[role][key] = value
-    return requests, carried
+def _keys_given(resolved: ResolvedConfig) -> dict[str, Values]:
+    """By role, keys that the user or the experiment has set: those that are not a component's own
+    defaults."""
+    given = {}
+    for role, values in resolved.given.items():
+        defaults = component_defaults(role, values["name"]) if "name" in values else {}
+        given[role] = {
+            key: value for key, value in values.items() if defaults.get(key, ...) != value
+        }
+    return given

@@ -231,7 +231,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     offers_where = {
         "coordinate_ascent": "noise=learned",
         "structured_ascent": "noise=learned",
-        "linear_smoother": "noise to a number",
+        "linear_smoother": "noise=1.0",
     }
 
     prior_scale: PositiveFloat

@@ -76,7 +76,7 @@ DropoutRate = ZeroToBelowOne
 class DropoutModel(Model[Supervised, nn.Module]):
     """Network that has dropout where its key ``dropout`` is above 0."""
 
-    offers_where = {"dropout": "dropout above 0"}
+    offers_where = {"dropout": "dropout=0.1"}
     dropout: DropoutRate
 
     def capabilities(self) -> Set[str]:

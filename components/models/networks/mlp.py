@@ -35,7 +35,7 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     requires = Requirements(kinds={"supervised"})
     offers = {"network", "weight_space", "own_inputs"}
     offers_where = {
-        "dropout": "dropout above 0",
+        "dropout": "dropout=0.1",
         "penalised": "prior_std=1.0",
         "affine_layers": "biases=random",
         "log_joint": "prior_std=1.0 model.biases=random",

@@ -9,12 +9,7 @@ from components.contracts.attackers import Attacker, Contamination, Evasion, Inj
 from components.contracts.opponents import Opponent
 from components.contracts.problems import Domain
 from components.contracts.roles import Dataset, Model
-from runner.compose.fit.incompatible import (
-    IncompatibleError,
-    Offer,
-    SuggestedFix,
-    kind_with_article,
-)
+from runner.compose.fit.incompatible import IncompatibleError, kind_with_article
 from runner.compose.fit.traits import check_traits
 from runner.compose.parts import nested_names
 
@@ -35,12 +30,12 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
         needed = " or ".join(sorted(attacker.requires.targets))
         raise IncompatibleError(
             f"{choice} needs {needed} labels, those of dataset={dataset.name} are {target}",
-            Offer("attacker", "attackers that need none", where=where),
+            where,
         )
     if attacker.follows_gradient and not model.differentiable:
         raise IncompatibleError(
             f"{choice} follows a gradient, and model={model.name} has none",
-            Offer("attacker", "attackers that need none", where=where),
+            where,
         )
     if isinstance(attacker, Injection):
         check_traits(dataset, attacker, "attacker", where)
@@ -49,7 +44,7 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
         if attacker.follows() == "dlr" and target == "binary":
             raise IncompatibleError(
                 f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two",
-                mends=(SuggestedFix("use margin", {f"{where}.criterion": "margin"}),),
+                fix=f"{where}.criterion=margin",
             )
 
 
@@ -57,7 +52,7 @@ def _wrong_kind(chosen: str, where: str, kind: str, dataset: str) -> Incompatibl
     """The complaint about an attacker who has no use for a kind of problem."""
     return IncompatibleError(
         f"{chosen} cannot attack {kind_with_article(kind)} problem (dataset={dataset})",
-        Offer("attacker", "attackers that can", where=where),
+        where,
     )
 
 
@@ -72,7 +67,7 @@ def check_domain(
     if attacked != dataset.domain:
         raise IncompatibleError(
             f"{chosen} attacks {attacked} inputs, those of dataset={name} are {dataset.domain}",
-            Offer("attacker", "attackers that fit", where=where),
+            where,
         )
 
 

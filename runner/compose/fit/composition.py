@@ -4,12 +4,11 @@ would take them."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from components.contracts.roles import Model
 from components.registry import CHOSEN
 from runner.compose.build import build_component
 from runner.compose.fit.attacker_pairs import check_nested_attackers
@@ -20,25 +19,24 @@ from runner.compose.settings import Values
 from runner.errors import ConfigError
 
 Parts = dict[str, Any]  # the component of each role, or None
+NOT_GIVEN: Mapping[str, Values] = MappingProxyType({})
 
 
 class Composition:
     """Components, built once, and the checks of all of them together.
 
-    Attributes:
-        carried: keys of an experiment, which apply to any component that takes a role's place.
-        requested: keys that the user set.
+    Args:
+        values: the full mapping of each role, or None.
+        parts: components that are already built, by their roles.
+        given: by role, keys that were set, which apply to any component that takes its place.
     """
 
-    carried: Mapping[str, Values] = {}
-    requested: Mapping[str, Values] = {}
-
-    def __init__(self, values: Values, parts: Parts | None = None):
+    def __init__(
+        self, values: Values, parts: Parts | None = None, given: Mapping[str, Values] = NOT_GIVEN
+    ):
         self.values = values
-        # Methods that ``is_valid_with`` has accepted: whether the run would lack its number of
-        # steps.
-        self.methods_that_work: dict[str, bool] = {}
-        self.built = dict(parts or {})  # components that are already built, by their roles
+        self.built = dict(parts or {})
+        self.given = given
 
     def check(self, values: Values, parts: Parts) -> None:
         """Refuse components that do not fit each other.
@@ -51,10 +49,6 @@ class Composition:
     def adjust(self, values: Values) -> Values:
         """The mappings as a mode of the run (smoke) changes them."""
         return values
-
-    def lacks_steps(self, parts: Parts) -> bool:
-        """True if a run of some components would not know its number of steps."""
-        return False
 
     @property
     def parts(self) -> Parts:
@@ -88,60 +82,32 @@ class Composition:
         name: str | None = holder["name"] if isinstance(holder, dict) else holder
         return name
 
-    def is_valid_with(self, changes: Mapping[str, Any], brings: Set[str] = frozenset()) -> bool:
+    def is_valid_with(self, changes: Mapping[str, Any]) -> bool:
         """True if the composition fits with some components or key values replaced.
 
         A component key may take another name or none; any other key takes a new value.
 
-        A component put in place of a role has its own defaults and the experiment's keys that
-        it knows.  If it knows all of the keys that the user set, it has to fit with these too.
-        ``brings``: capabilities that a setting of the model, given only in words, would add.
+        A component put in place of a role has its own defaults and those of the keys given that it
+        knows.
         """
-        parts = self._fitting_parts(changes, brings)
-        if parts is not None and self._takes_requested(changes):
-            parts = self._fitting_parts(changes, brings, self.requested)
-        if parts is None:
-            return False
-        self.methods_that_work[parts["inference"].name] = self.lacks_steps(parts)
-        return True
-
-    def _takes_requested(self, changes: Mapping[str, Any]) -> bool:
-        """True if the components put in place of others know all keys that the user set."""
-        swapped = [role for role in changes if changes[role] is not None]
-        requested = {role: self.requested[role] for role in swapped if self.requested.get(role)}
-        return bool(requested) and all(
-            keys.keys() <= known_keys(role, {"name": changes[role]}, role).keys
-            for role, keys in requested.items()
-        )
-
-    def _fitting_parts(
-        self,
-        changes: Mapping[str, Any],
-        brings: Set[str],
-        requested: Mapping[str, Values] = MappingProxyType({}),
-    ) -> Parts | None:
-        """The components of the changed whole; None: they do not fit."""
         try:
-            values = self._replace_parts(changes, requested)
+            values = self._replace_parts(changes)
             same = {
                 role: part
                 for role, part in self.built.items()
                 if values.get(role) is self.values.get(role)
             }
-            parts = Composition(values, same).parts
-            if brings:
-                parts["model"] = _with_capabilities(parts["model"], brings)
-            self.check(values, parts)
+            self.check(values, Composition(values, same).parts)
         except (ConfigError, ValueError):
-            return None
-        return parts
+            return False
+        return True
 
-    def _replace_parts(self, changes: Mapping[str, Any], requested: Mapping[str, Values]) -> Values:
+    def _replace_parts(self, changes: Mapping[str, Any]) -> Values:
         values = dict(self.values)
         for where, value in changes.items():
             role, *keys = where.split(".")
             if not keys:
-                values[role] = value and self._replacement_values(role, value, requested)
+                values[role] = value and self._replacement_values(role, value)
                 continue
             values[role] = copy.deepcopy(values[role])
             holder: Any = values
@@ -159,15 +125,14 @@ class Composition:
             for k, v in adjusted.items()
         }
 
-    def _replacement_values(self, role: str, name: str, requested: Mapping[str, Values]) -> Values:
+    def _replacement_values(self, role: str, name: str) -> Values:
         """Full mapping of a component in the place of a role's own.
 
         Raises:
             ConfigError: the component cannot be configured by its name only.
         """
         keys = known_keys(role, {"name": name}, role).keys
-        user_keys = self.carried.get(role, {}) | requested.get(role, {})
-        own_keys = {key: value for key, value in user_keys.items() if key in keys}
+        own_keys = {key: value for key, value in self.given.get(role, {}).items() if key in keys}
         values = component_defaults(role, name) | own_keys | {"name": name}
         out = expand_component(role, values, role)
         for where, _, part in all_parts(role, out):
@@ -183,14 +148,3 @@ def _is_to_be_given(key: str, value: Any) -> bool:
     if value == "???" or (key == "path" and value is None):
         return True
     return key == "folder" and not Path(str(value)).is_dir()
-
-
-def _with_capabilities(model: Model, brings: Set[str]) -> Model:
-    """A model as it would be with settings that bring some capabilities."""
-
-    class Configured(type(model)):  # type: ignore[misc]
-        def capabilities(self) -> Set[str]:
-            return model.capabilities() | brings
-
-    configured: Model = Configured.model_construct(**dict(model))
-    return configured

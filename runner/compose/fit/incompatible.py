@@ -2,68 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
 
 from runner.errors import ConfigError
 
-
-@dataclass(frozen=True)
-class Offer:
-    """Components that could take the place of one: named in a refusal if the whole composition
-    takes them."""
-
-    role: str
-    lead: str  # the words of a message before their names
-    needs: Set[str] = frozenset()  # capabilities that settings of a model may have to bring
-    where: str = ""  # the key that holds the component; "": the role's own
-    joint: str = "; "
-
-    @property
-    def key(self) -> str:
-        """The key that a name is given to."""
-        return self.where or self.role
-
-
-@dataclass(frozen=True)
-class SuggestedFix:
-    """Settings that could resolve an incompatibility.
-
-    They are shown if the whole composition accepts them, or if no settings are named.
-    """
-
-    text: str
-    changes: Mapping[str, Any] = field(default_factory=dict)  # dotted keys and their values
-    brings: Set[str] = frozenset()  # capabilities that the text's setting of the model brings
-
-    @classmethod
-    def from_setting(cls, verb: str, role: str, setting: str) -> SuggestedFix:
-        """One key of a role's component with its value: "use model.posterior=sparse"."""
-        key, _, value = setting.partition("=")
-        return cls(f"{verb} {role}.{setting}", {f"{role}.{key}": value})
+SETTINGS = r" (?=\w+\.\w+=)"  # pattern of what is between two settings
 
 
 class IncompatibleError(ConfigError):
-    """Components that do not fit as configured; ``offers`` and ``mends`` are not tried yet."""
+    """Components that do not fit as configured.
 
-    def __init__(self, problem: str, *offers: Offer, mends: tuple[SuggestedFix, ...] = ()):
+    Args:
+        problem: why they do not.
+        keys: keys that could hold another component; its name is suggested if the whole composition
+            takes it.
+        fix: settings that could help, ``model.posterior=sparse model.bound=variational``; they are
+            suggested likewise.
+    """
+
+    def __init__(self, problem: str, *keys: str, fix: str = ""):
         super().__init__(problem)
         self.problem = problem
-        self.offers = offers
-        self.mends = mends
-
-    def inside(self, path: str, keys: Mapping[str, str]) -> IncompatibleError:
-        """The same of parts inside another, which ``keys`` of it hold by role; ``path`` is said
-        first."""
-        moved = [
-            replace(offer, where=keys[offer.role], lead=f"{keys[offer.role]} that would fit")
-            for offer in self.offers
-            if offer.role in keys and not offer.where
-        ]
-        others = [offer for offer in self.offers if offer.where]
-        return IncompatibleError(f"{path}: {self.problem}", *moved, *others)
+        self.keys = keys
+        self.fix = fix
 
 
 @contextmanager
@@ -73,12 +35,12 @@ def prefix_key_path(path: str, **keys: str) -> Iterator[None]:
     try:
         yield
     except IncompatibleError as error:
-        raise error.inside(path, keys) from None
+        raise IncompatibleError(f"{path}: {error.problem}", *_nest(error.keys, keys)) from None
 
 
-def list_names(names: list[str]) -> str:
-    """Names as a complaint has them."""
-    return ", ".join(names) if names else "none yet"
+def _nest(keys: tuple[str, ...], by_role: Mapping[str, str]) -> list[str]:
+    """Keys of a part in the place of those of the run; keys without a part are left out."""
+    return [by_role.get(key, key) for key in keys if key in by_role or "." in key]
 
 
 def kind_with_article(kind: str) -> str:

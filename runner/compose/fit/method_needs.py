@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
 from runner.compose.build import nested_components
-from runner.compose.fit.incompatible import (
-    IncompatibleError,
-    Offer,
-    SuggestedFix,
-    kind_with_article,
-)
+from runner.compose.fit.incompatible import SETTINGS, IncompatibleError, kind_with_article
 
 
 def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
@@ -23,10 +19,10 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     """
     kind = dataset.poses()
     offered = model.capabilities()
-    that_fit = Offer("inference", f"inference that fits model={model.name}")
     if kind not in inference.requires.kinds:
         raise IncompatibleError(
-            f"inference={inference.name} has no use for {kind_with_article(kind)} problem", that_fit
+            f"inference={inference.name} has no use for {kind_with_article(kind)} problem",
+            "inference",
         )
     target = dataset.target_kind()
     if inference.requires.targets is not None and target not in {None, *inference.requires.targets}:
@@ -34,13 +30,13 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
         raise IncompatibleError(
             f"inference={inference.name} needs {needed} labels, those of dataset={dataset.name} are "
             f"{target}",
-            Offer("inference", "inference that fits"),
+            "inference",
         )
     if target is not None and (misfit := inference.labels_misfit(target)):
         setting, mend = misfit
         raise IncompatibleError(
             f"inference.{setting}: needs other labels than the {target} ones of dataset={dataset.name}",
-            mends=(SuggestedFix.from_setting("use", "inference", mend),),
+            fix=f"inference.{mend}",
         )
     lacks = (
         inference.requires.capabilities - offered
@@ -48,37 +44,31 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     )
     if not lacks:
         return
-    mends = _settings_that_offer(model, lacks)
+    fix = _settings_that_offer(model, lacks)
     suffix = " as configured" if lacks & model.offers_where.keys() else ""
     lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{suffix}"
     key_by_need = inference.asked_by_keys()
     if not lacks <= key_by_need.keys():
-        raise IncompatibleError(f"inference={inference.name} needs {lacked}", that_fit, mends=mends)
+        raise IncompatibleError(f"inference={inference.name} needs {lacked}", "inference", fix=fix)
     keys = sorted({key_by_need[capability] for capability in lacks})
     values = dict(inference)
     key_values = {
         key: part.name if isinstance(part := values[key], Component) else part for key in keys
     }
     subject = " and ".join(f"inference.{key}={value}" for key, value in key_values.items())
-    that_can = Offer(
-        "model", "models that can", needs=inference.required_capabilities(kind, offered)
-    )
     raise IncompatibleError(
-        f"{subject} need{'s' if len(keys) == 1 else ''} {lacked}", that_can, mends=mends
+        f"{subject} need{'s' if len(keys) == 1 else ''} {lacked}", "model", fix=fix
     )
 
 
-def _settings_that_offer(model: Model, lacks: Set[str]) -> tuple[SuggestedFix, ...]:
+def _settings_that_offer(model: Model, lacks: Set[str]) -> str:
     """Settings of a model that would offer all that is lacking; empty if there are none."""
     if not lacks <= model.offers_where.keys():
-        return ()
-    settings = {model.offers_where[capability] for capability in lacks}
-    # a setting brings everything it is named for, not only the missing capabilities
-    brought = {
-        capability for capability, setting in model.offers_where.items() if setting in settings
-    }
-    text = "; ".join(f"set model.{setting}" for setting in sorted(settings))
-    return (SuggestedFix(text, brings=frozenset(lacks | brought)),)
+        return ""
+    settings = {f"model.{model.offers_where[capability]}" for capability in lacks}
+    # a setting of several keys may hold those of another
+    words = {word for setting in settings for word in re.split(SETTINGS, setting)}
+    return " ".join(sorted(words))
 
 
 def check_gradients(inference: Inference, where: str, model: Model) -> None:
@@ -107,11 +97,9 @@ def check_gradient(gradient: Gradient, where: str, model: Model, inference: Infe
             if inference.variational_capabilities()
             else f"model={model.name}"
         )
-        others = (
-            () if inference.variational_capabilities() else (Offer("model", "models that have it"),)
-        )
+        others = [] if inference.variational_capabilities() else ["model"]
         raise IncompatibleError(
             f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which {subject} lacks",
-            Offer("gradient", "gradients that fit it", where=where),
+            where,
             *others,
         )

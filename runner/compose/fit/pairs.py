@@ -3,16 +3,12 @@ before any data are read."""
 
 from __future__ import annotations
 
-import yaml
-
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
 from components.contracts.roles import Component, Dataset, Inference, Model
 from runner.compose.build import nested_components
 from runner.compose.fit.attacker_pairs import check_attacker
 from runner.compose.fit.incompatible import (
     IncompatibleError,
-    Offer,
-    SuggestedFix,
     kind_with_article,
     prefix_key_path,
 )
@@ -36,7 +32,7 @@ def check_pairs(
         raise IncompatibleError(
             f"model={model.name} assumes {', '.join(sorted(unknown))} of what made the data, "
             f"which dataset={dataset.name} is not",
-            Offer("model", "models that fit"),
+            "model",
         )
     check_needs(dataset, model, inference)
     check_traits(dataset, inference, "inference")
@@ -47,7 +43,7 @@ def check_pairs(
         if lacking := ", ".join(sorted(model.requires.attacker_capabilities - offered)):
             raise IncompatibleError(
                 f"model={model.name} needs {lacking} of whoever attacks, which attacker={attacker.name} lacks",
-                Offer("attacker", "attackers that have it"),
+                "attacker",
             )
     if isinstance(attacker, Injection):
         _check_injection(attacker, inference)
@@ -59,7 +55,7 @@ def check_pairs(
     if dataset.poses() == "game" and attacker is None:
         raise IncompatibleError(
             f"attacker: dataset={dataset.name} is a game and needs an adversary",
-            Offer("attacker", "there are"),
+            "attacker",
         )
     has_own_attacker = any(
         isinstance(part, Attacker) for _, part in nested_components(inference, "inference")
@@ -67,7 +63,7 @@ def check_pairs(
     if inference.requires.attacker and attacker is None and not has_own_attacker:
         raise IncompatibleError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…",
-            Offer("attacker", "attackers that fit"),
+            "attacker",
         )
 
 
@@ -80,12 +76,12 @@ def _check_injection(attacker: Injection, inference: Inference) -> None:
     if not {"filtered_states"} <= inference.provides:
         raise IncompatibleError(
             f"attacker={attacker.name} leads a filter astray, which inference={inference.name} is not",
-            Offer("inference", "filters"),
+            "inference",
         )
     if not inference.differentiable:
         raise IncompatibleError(
             f"attacker={attacker.name} is judged by the gradient of a filter, and inference={inference.name} has none",
-            Offer("inference", "filters that have one"),
+            "inference",
         )
 
 
@@ -99,7 +95,7 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
     ):
         raise IncompatibleError(
             f"{why}, and inference={inference.name} predicts nothing",
-            Offer("inference", "inference that predicts"),
+            "inference",
         )
 
 
@@ -125,9 +121,8 @@ def check_side_by_side(
         )
     if inference.side_by_side() is None:
         raise IncompatibleError(
-            f"{setting}: inference={inference.name} computes one replicate after the other",
-            Offer("inference", "use one of", joint=", or "),
-            mends=(SuggestedFix("leave it out"),),
+            f"{setting}: inference={inference.name} computes one replicate after the other; leave it out",
+            "inference",
         )
     if isinstance(attacker, Evasion):
         raise IncompatibleError(
@@ -144,40 +139,26 @@ def check_model(dataset: Dataset, model: Model) -> None:
     """
     kind = dataset.poses()
     target = dataset.target_kind()
-    that_do = Offer("model", "models that do")
-    that_fit = Offer("model", "models that fit")
     domains = " or ".join(sorted(model.requires.domains))
     refusals = {
-        "kinds": (
-            f"model={model.name} does not fit dataset={dataset.name} "
-            f"({kind_with_article(kind)} problem)",
-            that_do,
-        ),
-        "domains": (
-            f"model={model.name} reads inputs that are {domains}, those of "
-            f"dataset={dataset.name} are {dataset.domain}",
-            that_fit,
-        ),
-        "targets": (
-            f"model={model.name} has no likelihood for the {target} labels of "
-            f"dataset={dataset.name}",
-            that_do,
-        ),
-        "values": (
-            f"model={model.name} has no likelihood for the {dataset.holds()} values of "
-            f"dataset={dataset.name}",
-            that_do,
-        ),
+        "kinds": f"model={model.name} does not fit dataset={dataset.name} "
+        f"({kind_with_article(kind)} problem)",
+        "domains": f"model={model.name} reads inputs that are {domains}, those of "
+        f"dataset={dataset.name} are {dataset.domain}",
+        "targets": f"model={model.name} has no likelihood for the {target} labels of "
+        f"dataset={dataset.name}",
+        "values": f"model={model.name} has no likelihood for the {dataset.holds()} values of "
+        f"dataset={dataset.name}",
     }
     if unmet := model.requires.find_unmet(dataset.data_facts()):
-        raise IncompatibleError(*refusals[unmet])
+        raise IncompatibleError(refusals[unmet], "model")
     check_traits(dataset, model, "model")
     if target is not None and (misfit := model.labels_misfit(target)):
         setting, mend = misfit
         raise IncompatibleError(
             f"model.{setting}: the {target} labels of dataset={dataset.name} have none",
-            that_fit,
-            mends=(SuggestedFix.from_setting("use", "model", mend),),
+            "model",
+            fix=f"model.{mend}",
         )
     for path, part in nested_components(model, "model"):
         if isinstance(part, Model):
@@ -193,16 +174,10 @@ def check_scored(dataset: Dataset, model: Model) -> None:
     requests = dataset.asked_by_keys()
     for capability in sorted(requests.keys() - model.capabilities()):
         setting, mend = requests[capability]
-        changes = {
-            key: yaml.safe_load(value)
-            for key, _, value in (word.partition("=") for word in mend.split())
-        }
         raise IncompatibleError(
             f"{setting} needs {capability}, which model={model.name} lacks",
-            Offer(
-                "model", "one of the models that can", needs=frozenset({capability}), joint=", or "
-            ),
-            mends=(SuggestedFix(f"use {mend}", changes),),
+            "model",
+            fix=mend,
         )
 
 

@@ -7,13 +7,7 @@ from components.contracts.attackers import Injection
 from components.contracts.requirements import TRAITS
 from components.contracts.roles import Dataset, Inference, Model
 from components.datasets.own.own_file import OwnFile
-from runner.compose.fit.incompatible import IncompatibleError, Offer, SuggestedFix
-
-OFFER_LEADS = {
-    "model": "models that fit",
-    "inference": "inference that fits",
-    "attacker": "attackers that fit",
-}
+from runner.compose.fit.incompatible import IncompatibleError
 
 
 def check_traits(
@@ -47,9 +41,8 @@ def check_traits(
         ]
     if misfits:
         why, has, setting = misfits[0]
-        mends = (SuggestedFix.from_setting("set", "dataset", setting),) if setting else ()
         raise IncompatibleError(
             f"{where or role}={part.name}: {why}, and dataset={dataset.name} has {has}",
-            Offer(role, OFFER_LEADS[role], where=where),
-            mends=mends,
+            where or role,
+            fix=f"dataset.{setting}" if setting else "",
         )

@@ -116,6 +116,6 @@ def test_a_gradient_that_q_does_not_serve_is_refused_whatever_the_model_offers()
     wrong = inference.model_copy(update={"gradient": OfLayers(name="of_layers")})
     with pytest.raises(
         ConfigError,
-        match=r"which the q\(θ\) of inference=gaussian_vi lacks; gradients that fit it: .*reparam",
+        match=r"which the q\(θ\) of inference=gaussian_vi lacks; inference.gradient that would fit: .*reparam",
     ):
         check_pairs(data, WithThem(name="layered"), wrong, None)

@@ -86,7 +86,7 @@ VAE_DIGITS, DGP = "+experiment=vae_digits", "+experiment=cv_dgp"
         ),
         (
             [VAE_DIGITS, "inference=sgld"],
-            "has no use for an unlabelled problem; inference that fits model=vae: fixed, hmc_dlgm, "
+            "has no use for an unlabelled problem; inference that fits: fixed, hmc_dlgm, "
             "iwae, sivi, uivi, vcd_dlgm, vi, vis",
         ),
         ([VAE_DIGITS, "attacker=fgsm"], "attacker=fgsm cannot attack an unlabelled problem"),

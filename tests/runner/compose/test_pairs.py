@@ -119,6 +119,6 @@ def test_an_oracle_needs_an_attacker_whose_law_is_known():
     with pytest.raises(ConfigError) as error:
         check_pairs(*filtered, Corrupts(name="doubled"))
     assert str(error.value) == (
-        "model=contaminated_ssm needs noise_law of whoever attacks, which attacker=doubled lacks; attackers that have it: "
+        "model=contaminated_ssm needs noise_law of whoever attacks, which attacker=doubled lacks; attackers that fit: "
         "gaussian_contamination, missing"
     )

@@ -56,13 +56,14 @@ def test_the_same_seed_makes_the_same_commands():
 
 def test_what_a_refusal_offers_is_read_from_its_words():
     message = (
-        "inference=dsvi needs elbo, which model=mlp lacks as configured; set model.posterior=sparse; inference that fits "
-        "model=mlp: map, sgld; give steps=… too"
+        "inference=dsvi needs elbo, which model=mlp lacks as configured; set model.posterior=sparse; inference that "
+        "fits: map, sgld"
     )
     assert offered(message) == [["model.posterior=sparse"], ["inference=map"], ["inference=sgld"]]
-    assert offered("a; parts that fit together: model=x inference=y, or model=z ~attacker") == [
-        ["model=x", "inference=y"],
-        ["model=z", "~attacker"],
+    assert offered("a; leave attacker=z out (~attacker)") == [["~attacker"]]
+    assert offered("a; what dataset=d is run with: +experiment=e, +experiment=f") == [
+        ["+experiment=e"],
+        ["+experiment=f"],
     ]
     assert is_fault_of_its_own(
         ["a=1", "validation=0.9"], ["a=2", "validation=0.9"], "validation=0.9: leaves no row"

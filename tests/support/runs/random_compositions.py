@@ -120,45 +120,26 @@ def _values(default: object, kind: str) -> list[str]:
     return values
 
 
-LEADS = (
-    r"models|inference(?= that )|attackers|datasets|filters|there are|use one of|one of the models"
+OFFERS = re.compile(
+    r"(?:(models|inference|attackers|datasets) that fits?|(\S+) that would fit): (.*)"
 )
-OFFERS = re.compile(f"({LEADS})([^:;]*): ([^;]*)")
-ROLES = {"models": "model", "one of the models": "model", "inference": "inference", "filters": "inference",
-         "use one of": "inference", "attackers": "attacker", "there are": "attacker", "datasets": "dataset"}  # fmt: skip
+SETTINGS = re.compile(r"(?:set|add|leave \S+ out) (.*)")
+ROLES = {"models": "model", "attackers": "attacker", "datasets": "dataset"}
 WORD = re.compile(r"^(?:~attacker|[a-z_.]+=\S+)$")
 
 
 def offered(message: str) -> list[list[str]]:
     """What a refusal offers, each as words that change a command."""
     out: list[list[str]] = []
-    for part in message.partition("; give steps=… too")[0].split("; "):
-        lead, _, rest = part.partition(": ")
-        if lead.startswith("parts that fit together"):
-            out += [group.split() for group in rest.split(", or ")]
-        elif lead.startswith("what dataset="):
-            out += [[word] for word in rest.split(", ")]
-        elif (match := OFFERS.match(part)) and not (
-            match[1] == "there are" and not message.startswith("attacker: ")
-        ):
-            key = ROLES.get(match[1])
-            if inner := re.match(r"^(\S+\.\S+) that would fit", part):
-                key = inner[1]
-            for name in match[3].split(", ") if key else []:
-                name, _, setting = name.partition(" (")
-                extra = [f"{key}.{setting.rstrip(')')}"] if "=" in setting else []
-                if not setting or extra:
-                    out.append([f"{key}={name}", *extra])
-        else:
-            words = [
-                w.strip("(),") for w in re.sub(r"^(use|set|add|leave \S+ out) ", "", part).split()
-            ]
-            if (
-                words
-                and re.match(r"(use|set|add|leave) ", part)
-                and all(WORD.match(w) for w in words)
-            ):
-                out.append(words)
+    for part in message.split("; "):
+        if part.startswith("what dataset="):
+            out += [[word] for word in part.partition(": ")[2].split(", ")]
+        elif match := OFFERS.fullmatch(part):
+            key = match[2] or ROLES.get(match[1], match[1])
+            out += [[f"{key}={name}"] for name in match[3].split(", ")]
+        elif match := SETTINGS.fullmatch(part):
+            words = [word.strip("(),") for word in match[1].split()]
+            out += [words] if all(map(WORD.match, words)) else []
     return out
 
 
