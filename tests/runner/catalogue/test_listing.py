@@ -8,14 +8,16 @@ import re
 import pytest
 
 from components import registry
+from runner import CONF
 from runner.catalogue import listing
 from runner.catalogue.declarations import catalogue
-from runner.catalogue.families import families, find_citation
+from runner.catalogue.families import families
 from runner.catalogue.list_and_show import (
     GROUPS,
     options,
 )
 from runner.catalogue.listing import main
+from runner.disk.yaml_limits import read_yaml
 
 
 def _within(group: str, text: str) -> set[str]:
@@ -91,20 +93,13 @@ def test_json_of_everything_has_its_form_of_before(capsys):
     }
 
 
-CITATIONS = {
-    "Boustati (2021), Tables 3.1 and A.2": "boustati/3",
-    "with the settings of Boustati A.1.2": "boustati/3",
-    "a filter (Boustati D.3.3), after Gallego Fig 3.8": "boustati/6",
-    "Table 2.6 of Gallego (2021): a model": "gallego/2",
-    "All equilibria (Gallego 4.B, 4.C)": "gallego/4",
-    "the partition sampled (Bardenet chapter 7)": "bardenet/7",
-    "Rodríguez Santana and Hernández-Lobato (2020), 6.3": "rodriguez",
-    "Bishop 10.2, at a rate of 1.5": "other",
-}
-
-
-def test_chapters_are_read_from_citations():
-    assert {text: find_citation(text) for text in CITATIONS} == CITATIONS
+def test_texts_name_files_that_exist():
+    for group in ("experiment", "study", "published"):
+        names = [
+            name for listed in read_yaml(CONF / "texts.yaml")[group].values() for name in listed
+        ]
+        assert set(names) <= set(options(group))
+        assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("role", registry.ROLES)
