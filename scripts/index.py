@@ -1,18 +1,47 @@
-"""``make index``: writes ``components/index.json``, the declarations of all components.
+"""``make index``: writes ``components/index.json``, the declarations of all components, and the
+options of all commands.
 
-Every component is imported once; `runner list`, `show`, completion and the validation of keys read
-the index, and need no torch.
+Each is imported once; `runner list`, `show`, completion and the validation of keys read the index,
+and need no torch.
 """
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
+from importlib import import_module
+from unittest.mock import patch
 
 from components import registry
+from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.class_description import describe_class
 from runner.catalogue.declarations import CONFIG, INDEX
+from runner.commands.sub_commands import COMMANDS
 from runner.compose.settings import Settings
+from runner.errors import ConfigError
+from runner.terminal.arguments import Parser
+
+SECOND_WORDS = ([], ["run"], ["tune"], ["show"], ["pack"], ["verify"])  # the arena's commands have a second
+
+
+def describe_command(name: str) -> ClassDeclaration:
+    """Options of a command: their metavars (flags: empty) and what each means."""
+    fields: dict[str, str] = {}
+    comments: dict[str, str] = {}
+
+    def read_options(parser: Parser, file: object = None) -> None:
+        for action in parser._actions:
+            for option in action.option_strings:
+                if option.startswith("--"):
+                    fields[option] = "" if action.nargs == 0 else str(action.metavar or action.dest)
+                    comments[option] = action.help or ""
+
+    with patch.object(Parser, "print_help", read_options):
+        for words in SECOND_WORDS:
+            with suppress(SystemExit, ConfigError):
+                import_module(COMMANDS[name].module).main([name, *words, "--help"])
+    return ClassDeclaration(fields=fields, comments=comments)
 
 
 def index_text() -> str:
@@ -23,9 +52,11 @@ def index_text() -> str:
         for name in registry.names(role)
         if registry.file(role, name)
     }
+    entries = {key: describe_class(cls) for key, cls in {CONFIG: Settings, **classes}.items()}
+    entries |= {f"command/{name}": describe_command(name) for name in COMMANDS}
     lines = [
-        f"{json.dumps(key)}: {json.dumps(asdict(describe_class(cls)), ensure_ascii=False)}"
-        for key, cls in {CONFIG: Settings, **classes}.items()
+        f"{json.dumps(key)}: {json.dumps(asdict(entry), ensure_ascii=False)}"
+        for key, entry in entries.items()
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import yaml
 
 from components import registry
+from runner.catalogue.declarations import read_index
 from runner.catalogue.families import families
 from runner.catalogue.list_and_show import GROUPS, options
 from runner.catalogue.override_candidates import (
@@ -23,7 +24,6 @@ from runner.catalogue.override_candidates import (
     override_candidates,
     without_meaning,
 )
-from runner.commands.command_options import list_command_options
 from runner.commands.shell_scripts import SCRIPTS
 from runner.commands.sub_commands import COMMANDS
 from runner.disk import conf_folders
@@ -67,57 +67,31 @@ def _launch_names(words: list[str]) -> list[Candidate]:
     return [(name, "launched under this name") for name in names if name not in options("study")]
 
 
-def _no_candidates(_: list[str]) -> list[Candidate]:
-    """A value that the shell completes, as files."""
-    return []
-
-
-# Options that take one of some values, or a file.
+# Options that take one of some values; other options take any.
 VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
     "--as": _launch_names,
     "--plugin": modules,
-    **dict.fromkeys(
-        (
-            "--output-dir",
-            "--data-dir",
-            "--config-dir",
-            "--to",
-            "--with",
-            "--in",
-            "--port",
-            "--jobs",
-            "--budget",
-            "--only",
-            "--horizon",
-            "--replicate",
-            "--variant",
-            "--device",
-            "--register",
-            "--setting",
-            "--data-sets",
-            "--draws",
-            "--bins",
-            "--inputs",
-        ),
-        _no_candidates,
-    ),
 }
 
 
 def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
+    options = read_index()[f"command/{command}"]
     before = words[-1] if words else ""
     option, equals, _ = word.partition("=")
-    if command == "sbc" and not word.startswith("-") and before not in VALUES:
-        return list(override_candidates(word, words))
-    if equals or before in VALUES:
-        lead = f"{option}=" if equals else ""
-        return [
-            (lead + name, meaning)
-            for name, meaning in VALUES.get(option if equals else before, _no_candidates)(words)
-        ]
+    if equals and option in options.fields:
+        return [(f"{option}={name}", meaning) for name, meaning in _option_values(option, words)]
+    if options.fields.get(before):
+        return _option_values(before, words)
     if word.startswith("-"):
-        return list(list_command_options(COMMANDS[command].module))
+        return list(options.comments.items())
+    if command == "sbc":
+        return override_candidates(word, words)
     return _values_of_argument(command, word, words)
+
+
+def _option_values(option: str, words: list[str]) -> list[Candidate]:
+    """Values of an option; none of one that takes any, such as a file, which the shell completes."""
+    return VALUES[option](words) if option in VALUES else []
 
 
 def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candidate]:

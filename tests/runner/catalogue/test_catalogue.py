@@ -20,8 +20,10 @@ from runner.catalogue.list_and_show import (
     describe,
     explain_keys,
 )
+from runner.commands.sub_commands import COMMANDS
 from runner.compose.settings import Settings
 from runner.disk.yaml_comments import read_file, read_keys
+from scripts.index import describe_command
 
 FILES = sorted(CONF.rglob("*.yaml"))
 COMPONENTS = [
@@ -171,5 +173,8 @@ def test_the_index_has_the_declarations_of_the_class(role, name):
 
 def test_the_index_has_the_run_level_keys_and_nothing_else():
     indexed = read_index()
-    assert indexed.keys() == {CONFIG, *(f"{role}/{name}" for role, name in COMPONENTS)}
+    commands = {f"command/{name}" for name in COMMANDS}
+    assert indexed.keys() == {CONFIG, *commands, *(f"{role}/{name}" for role, name in COMPONENTS)}
+    for name in COMMANDS:
+        assert asdict(indexed[f"command/{name}"]) == asdict(describe_command(name))
     assert asdict(indexed[CONFIG]) == asdict(describe_class(Settings)), "run make index"
