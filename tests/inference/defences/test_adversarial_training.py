@@ -4,7 +4,7 @@ from support.small.small_problems import check_resumed, classes, component, trai
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
-from components.inference.defences.training_threat import TrainingThreat, mixed
+from components.inference.defences.training_threat import TrainingThreat
 from components.posteriors.point_estimate import PointEstimate
 from runner.execution.rng import Streams
 
@@ -39,11 +39,12 @@ def test_attacks_of_size_zero_are_map(optimizer):
     assert (moved - plain).detach().abs().max() > 1e-3
 
 
-def test_two_steps_literally():
+@pytest.mark.parametrize(("mixture", "clean_share"), [("half", 0.5), ("attacked", 0.0)])
+def test_two_steps_literally(mixture, clean_share):
     """θ := θ − η ∇[−½ (mean log p(y|x) + mean log p(y|x')) − log p(θ)/N], x' = clip(x − ε sign ∇_x
     log p(y|x)) at the θ of that very step."""
     problem = threatened()
-    inference = defence(momentum=0.0, train_eps=0.15)
+    inference = defence(momentum=0.0, train_eps=0.15, mixture=mixture)
     state, rng = train(inference, MLP, problem, 0)
     network = state.network
     theta = network.theta.detach().clone()[None]
@@ -54,7 +55,8 @@ def test_two_steps_literally():
         at = theta.clone().requires_grad_()
         clean = network.predictive(at, batch.x).log_prob(batch.y).mean()
         fooled = network.predictive(at, attacked).log_prob(batch.y).mean()
-        loss = -0.5 * (clean + fooled) - network.log_prior(at).sum() / problem.n
+        fit = clean_share * clean + (1 - clean_share) * fooled
+        loss = -fit - network.log_prior(at).sum() / problem.n
         theta = theta - 0.1 * torch.autograd.grad(loss, at)[0]
         state, _ = inference.step(state, batch, rng)
         assert_close(network.theta.detach(), theta[0])
@@ -88,18 +90,6 @@ def test_an_attack_that_may_stop_early_goes_on_while_training():
         )
 
     assert loss(goes_on) > loss(stops)
-
-
-def test_mixture_weighs_as_much_as_the_data():
-    problem = threatened()
-    batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))[1]
-    attacked = batch.x + 0.1
-    both = mixed(batch, attacked, "half")
-    assert len(both.x) == 20
-    assert both.scale * len(both.x) == batch.scale * len(batch.x) == problem.n
-    assert torch.equal(both.x[10:], attacked)
-    assert torch.equal(both.y[10:], batch.y)
-    assert torch.equal(mixed(batch, attacked, "attacked").x, attacked)
 
 
 @pytest.mark.parametrize(("attacker", "settings"), [("fgsm", {}), ("pgd", {"steps": 3})])

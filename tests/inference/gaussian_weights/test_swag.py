@@ -82,13 +82,6 @@ def test_predictions_are_mixtures_of_draws_of_the_noise_too():
     assert_close(said.mu, state.model.predictive(theta, x).mu)
     assert_close(said.v[:, 0], theta[:, -2:].exp())
     assert posterior.some(3, rng.evaluation).predict(x, rng.evaluation).mu.shape[0] == 3
-    for model in (component("model", "bnn", widths=[3]), component("model", "logistic_regression")):
-        labels = classes(n_classes=2)
-        assert (
-            swag()
-            .posterior(train(swag(), model, labels, 12)[0])
-            .predict(labels.test.x, rng.evaluation)
-        )
 
 
 def annealed(**changes):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from support.runs.configured import F64
-from support.small.small_problems import advance, classes, component, real
+from support.small.small_problems import advance, check_resumed, classes, component, real
 
 from components.errors import ConfigMismatchError
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
-from runner.execution import checkpoint
 from runner.execution.rng import Streams
 
 PLAIN = {"widths": [4], "activation": "leaky_relu", "noise_init": 0.5, "prior_std": 0.9}
@@ -138,23 +139,14 @@ def test_each_split_has_its_own_batches():
 
 
 def test_a_checkpoint_goes_on_bit_for_bit(tmp_path):
-    network = component("model", "mlp", **LEARNED)
-    _, whole, _, _, rng = together("aadm", network, splits())
-    method, state, problem, half = begun("aadm", network, splits())
-    state, _ = advance(method, state, problem, half, 0, 5)
-    facts = {"step": 5, "replicate": 0, "signature": "s"}
-    checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, half.state(), facts))
-    _, fresh, problem, again = begun("aadm", network, splits())
-    state, streams = checkpoint.restore(*checkpoint.load_newest(tmp_path, "s")[:2], fresh)
-    again.restore(streams)
-    state, _ = advance(method, state, problem, again, 5, STEPS)
-    ends = [
-        checkpoint.snapshot(end, of.state(), {}).tensors
-        for end, of in ((whole, rng), (state, again))
-    ]
-    assert ends[0].keys() == ends[1].keys()
-    assert "streams.1/noise" in ends[0]
-    assert all(torch.equal(ends[0][at], ends[1][at]) for at in ends[0])
+    network, problems = component("model", "mlp", **LEARNED), splits()
+    method = component("inference", "aadm", **KEYS).side_by_side()
+
+    def build(problem, rng):
+        return [network.build(split, rng.of(r)) for r, split in enumerate(problems)]
+
+    whole = SupervisedReplicates(problems)
+    check_resumed(method, SimpleNamespace(build=build), whole, tmp_path, STEPS, 5)
 
 
 def test_training_sets_of_other_sizes_are_refused():

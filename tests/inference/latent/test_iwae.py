@@ -17,6 +17,7 @@ from components.models.latent.generative import log_normal
 from runner.execution.rng import Streams
 
 N = 12
+ENCODER = {"widths": [8], "lr": 0.02, "n_samples": 8, "initial_std": 0.5}
 
 
 @pytest.fixture
@@ -160,11 +161,19 @@ def test_a_step_reports_its_bound_by_the_number_of_its_samples(problem, way):
     assert info["elbo"] < info["multi_sample_bound_7"] < exact + 5
 
 
-def test_training_leads_to_the_best_likelihood(problem):
+@pytest.mark.parametrize(
+    ("name", "steps", "keys"),
+    [
+        ("iwae", 400, {"n_samples": 5, "lr": 0.03}),
+        ("hmc_dlgm", 500, {"n_samples": 4, "lr": 0.03, "improve_steps": 2, "leapfrog_steps": 3}),
+        pytest.param("sivi", 800, ENCODER, marks=pytest.mark.slow),
+        pytest.param("uivi", 800, ENCODER, marks=pytest.mark.slow),
+    ],
+)
+def test_training_leads_to_the_best_likelihood(problem, name, steps, keys):
     """Of probabilistic PCA it is known (Tipping and Bishop 1999, eq. 8)."""
     vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
-    inference = component("inference", "iwae", n_samples=5, lr=0.03)
-    state, _ = trained(inference, vae, problem, 400)
-    x = problem.train.x
-    likelihood = float(log_evidence(state.module, x).mean())
-    assert likelihood == pytest.approx(best_likelihood(x), abs=0.05)
+    state, _ = trained(component("inference", name, **keys), vae, problem, steps)
+    module = getattr(state.module, "model", state.module)
+    likelihood = float(log_evidence(module, problem.train.x).mean())
+    assert likelihood == pytest.approx(best_likelihood(problem.train.x), abs=0.05)

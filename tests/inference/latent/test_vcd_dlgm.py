@@ -5,9 +5,10 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, double, normal
+from support.runs.configured import component, normal
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import ppca, real_rows
+from support.targets.contrastive_divergence import held, vcd_by_quadrature
 from support.targets.known_targets import F64, z_score
 from test_iwae import fisher
 from torch.distributions import Normal
@@ -43,32 +44,6 @@ def guide_bias(module, gradients):
     return gradients[names.index("guide.network.maps.0.bias")]
 
 
-def by_quadrature(module, batch, mean, log_std, eps):
-    """L_VCD of one iteration of one leapfrog step, differentiable in m and log s."""
-
-    def joint(z):
-        return module.log_joint(batch, z.reshape(-1, 1, 1)).reshape(z.shape)
-
-    def f(z):
-        return joint(z) - Normal(mean, log_std.exp()).log_prob(z)
-
-    x = torch.linspace(-7, 7, 401, dtype=F64)
-    with torch.no_grad():
-        z, r = (mean + log_std.exp() * x)[:, None], x[None]
-        values = joint(double([-1.0, 0.0, 1.0]))
-        bend = float(values[0] - 2 * values[1] + values[2])  # log p(x, z) is quadratic
-        slope = float(values[2] - values[0]) / 2
-        half = r + 0.5 * eps * (slope + bend * z)
-        moved = z + eps * half
-        after = half + 0.5 * eps * (slope + bend * moved)
-        rate = (joint(moved) - 0.5 * after**2 - joint(z) + 0.5 * r**2).clamp(max=0).exp()
-        weight = Normal(0.0, 1.0).log_prob(r).exp() * (x[1] - x[0])
-        step = z[1, 0] - z[0, 0]
-    worth = (weight * (rate * f(moved) + (1 - rate) * f(z.expand_as(moved)))).sum(1)
-    density = Normal(mean, log_std.exp()).log_prob(z[:, 0]).exp() * step
-    return (density * (worth - f(z[:, 0]))).sum()
-
-
 @pytest.mark.parametrize("control", [0.0, 2.0])
 def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(control):
     module, batch = on_the_line()
@@ -78,11 +53,13 @@ def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(contr
         contrast = inference.contrast(module, batch, 0.7, control, rng.noise)
         found.append(-guide_bias(module, contrast.gradients))  # of what is climbed: −L_VCD
         values.append(contrast.info["vcd"])
-    held = [torch.tensor(v, dtype=F64, requires_grad=True) for v in (0.9, math.log(0.5))]
-    exact = by_quadrature(module, batch, *held, 0.7)
+    at = held(0.9, math.log(0.5))
+    exact = vcd_by_quadrature(
+        lambda z: module.log_joint(batch, z.reshape(-1, 1, 1)).reshape(z.shape), *at, 0.7
+    )
     assert float(exact.detach()) > 0.02
     assert abs(z_score(torch.stack(values), exact.detach())) < 4
-    expected = torch.stack(torch.autograd.grad(exact, held))
+    expected = torch.stack(torch.autograd.grad(exact, at))
     assert z_score(torch.stack(found), expected).abs().max() < 4.5
 
 

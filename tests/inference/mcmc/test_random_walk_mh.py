@@ -66,13 +66,10 @@ def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
     if forgetting == 0:
         # Haario: all alike
         assert_close(weights, torch.full((16,), 1 / 16, dtype=F64))
-    mean = weights[0] * states[0].mean(0) + (weights[1:, None, None] * states).sum(0).mean(0)
-    start = states[0].mean(0) - mean
-    covariance = weights[0] * (torch.eye(3, dtype=F64) + torch.outer(start, start))
-    for w, theta in zip(weights[1:], states, strict=True):
-        for row in theta - mean:
-            covariance = covariance + w / 4 * torch.outer(row, row)
-    assert_close(moments["mean"], mean)
+    rows = torch.cat([states[0].mean(0, keepdim=True), states.flatten(0, 1)])
+    each = torch.cat([weights[:1], (weights[1:] / 4).repeat_interleave(4)])
+    covariance = rows.T.cov(correction=0, aweights=each) + weights[0] * torch.eye(3, dtype=F64)
+    assert_close(moments["mean"], each @ rows)
     assert_close(moments["covariance"], covariance if shape == "dense" else covariance.diagonal())
     L = factor(moments["covariance"], 0.1)
     square = L @ L.T if shape == "dense" else L**2

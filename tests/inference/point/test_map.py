@@ -1,9 +1,12 @@
 import math
+from functools import partial
 
 import pytest
 import torch
 from support.runs.configured import F64
-from support.small.small_problems import advance, classes, component, real, train
+from support.small.small_problems import advance, classes, component, linear_posterior, real, train
+from torch.optim import SGD, Adam
+from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.testing import assert_close
 
 from runner.execution.rng import Streams
@@ -18,31 +21,35 @@ def loss_of(network, batch):
     return -log_joint / (batch.scale * len(batch.x))
 
 
-@pytest.mark.parametrize(("optimizer", "momentum"), [("sgd", 0.0), ("sgd", 0.5), ("adam", 0.0)])
-def test_two_steps_literally(optimizer, momentum):
-    """SGD with momentum: v := μv + g, θ := θ − ηv.  Adam: Kingma and Ba (2014), Algorithm 1."""
+def by_torch(optimizer, problem, model, steps, falling=0):
+    """Parameters after steps of an optimizer of ``torch.optim``, and its rates."""
+    rng, rates = Streams(0), []
+    network = model.build(problem, rng)
+    descent = optimizer(network.parameters())
+    schedule = CosineAnnealingLR(descent, T_max=9, eta_min=0.02)
+    for step, batch in problem.batches("minibatch", rng, 0, steps):
+        rates.append(descent.param_groups[0]["lr"])
+        descent.zero_grad()
+        loss_of(network, batch).backward()
+        descent.step()
+        if step <= falling:
+            schedule.step()
+    return list(network.parameters()), rates
+
+
+@pytest.mark.parametrize(
+    ("keys", "optimizer"),
+    [
+        ({"optimizer": "sgd", "momentum": 0.0}, partial(SGD, lr=0.05)),
+        ({"optimizer": "sgd", "momentum": 0.5}, partial(SGD, lr=0.05, momentum=0.5)),
+        ({"optimizer": "adam"}, partial(Adam, lr=0.05)),
+    ],
+)
+def test_steps_are_those_of_torch(keys, optimizer):
     problem = real(batch_size=10)
-    inference = component("inference", "map", optimizer=optimizer, momentum=momentum, lr=0.05)
     model = component("model", "mlp", widths=[4], activation="tanh")
-    state, rng = train(inference, model, problem, 0)
-    network = state.network
-    values = [p.detach().clone() for p in network.parameters()]
-    first = [torch.zeros_like(v) for v in values]
-    second = [torch.zeros_like(v) for v in values]
-    for t, batch in problem.batches("minibatch", rng, 0, 2):
-        gradients = torch.autograd.grad(loss_of(network, batch), list(network.parameters()))
-        for i, g in enumerate(gradients):
-            if optimizer == "sgd":
-                first[i] = momentum * first[i] + g
-                values[i] = values[i] - 0.05 * first[i]
-            else:
-                first[i] = 0.9 * first[i] + 0.1 * g
-                second[i] = 0.999 * second[i] + 0.001 * g**2
-                corrected = first[i] / (1 - 0.9**t), second[i] / (1 - 0.999**t)
-                values[i] = values[i] - 0.05 * corrected[0] / (corrected[1].sqrt() + 1e-8)
-        state, _ = inference.step(state, batch, rng)
-        for value, parameter in zip(values, network.parameters(), strict=True):
-            assert_close(parameter.detach(), value)
+    state, _ = train(component("inference", "map", lr=0.05, **keys), model, problem, 3)
+    assert_close(list(state.network.parameters()), by_torch(optimizer, problem, model, 3)[0])
 
 
 def ridge(lam, sigma2, penalised):
@@ -54,10 +61,7 @@ def ridge(lam, sigma2, penalised):
     if not penalised:
         state.network.penalty = lambda: torch.zeros((), dtype=F64)
     state, _ = advance(inference, state, problem, rng, 0, 1500)
-    x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
-    exact = torch.linalg.solve(
-        x.T @ x / sigma2 + lam * torch.eye(4, dtype=F64), x.T @ problem.train.y / sigma2
-    )
+    exact, _ = linear_posterior(problem, sigma2, 1 / lam)
     return float((state.network.theta.detach() - exact[:, 0]).abs().max())
 
 
@@ -94,29 +98,14 @@ def test_posterior_is_a_frozen_copy_differentiable_in_x():
 
 
 def test_the_cosine_schedule_is_that_of_torch():
-    """Half a cosine from lr to final_lr, then as it is; steps of momentum by ``torch.optim``."""
+    """Half a cosine from lr to final_lr, then as it is."""
     problem, (_, model) = real(batch_size=8), _pieces()
-    keys = {
-        "optimizer": "sgd",
-        "lr": 0.1,
-        "schedule": "cosine",
-        "anneal_steps": 9,
-        "final_lr": 0.02,
-    }
-    state, _ = train(component("inference", "map", **keys), model, problem, 12)
-    rng = Streams(0)
-    network = model.build(problem, rng)
-    by_hand = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
-    schedule, rates = torch.optim.lr_scheduler.CosineAnnealingLR(by_hand, T_max=9, eta_min=0.02), []
-    for step, batch in problem.batches("minibatch", rng, 0, 12):
-        rates.append(by_hand.param_groups[0]["lr"])
-        by_hand.zero_grad()
-        loss_of(network, batch).backward()
-        by_hand.step()
-        if step <= 9:
-            schedule.step()
-    assert_close(state.network.theta, network.theta)
-    method = component("inference", "map", **keys)
+    keys = {"optimizer": "sgd", "lr": 0.1, "schedule": "cosine", "anneal_steps": 9}
+    method = component("inference", "map", final_lr=0.02, **keys)
+    state, _ = train(method, model, problem, 12)
+    optimizer = partial(SGD, lr=0.1, momentum=0.9)
+    parameters, rates = by_torch(optimizer, problem, model, 12, falling=9)
+    assert_close(list(state.network.parameters()), parameters)
     assert [method.rate_at(t) for t in range(12)] == pytest.approx(rates)
     assert rates[-3:] == pytest.approx([0.02] * 3)
 

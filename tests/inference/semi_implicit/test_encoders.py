@@ -6,8 +6,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, double, normal
-from support.small.small_problems import train
-from support.small.unlabelled_problems import best_likelihood, log_evidence, ppca, real_rows
+from support.small.unlabelled_problems import log_evidence, ppca, real_rows
 from support.targets.known_targets import F64, z_score
 from torch.distributions import Normal
 from torch.testing import assert_close
@@ -184,15 +183,3 @@ def test_the_encoder_of_the_model_takes_no_part():
         state, _ = inference.step(state, problem.train, rng)
         after = state.module.model.guide.parameters()
         assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["sivi", "uivi"])
-def test_training_leads_to_the_best_likelihood(name):
-    vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
-    problem = real_rows(n=12)
-    inference = component("inference", name, widths=[8], lr=0.02, n_samples=8, initial_std=0.5)
-    state, _ = train(inference, vae, problem, 800)
-    x = problem.train.x
-    likelihood = float(log_evidence(state.module.model, x).mean())
-    assert likelihood == pytest.approx(best_likelihood(x), abs=0.05)

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, normal
+from support.runs.configured import double, generator, normal
 from support.targets.affine_families import (
     F64,
     STD,
@@ -16,7 +16,7 @@ from support.targets.affine_families import (
     marginal,
     target,
 )
-from support.targets.known_targets import GaussianTarget, walk, z_score
+from support.targets.known_targets import GaussianTarget, z_score
 from torch.testing import assert_close
 
 from components.inference.semi_implicit.ksivi import stein_pairs
@@ -84,14 +84,3 @@ def test_a_median_bandwidth_is_held_still():
         for width in ("median", h)
     )
     assert torch.allclose(found, known)
-
-
-def test_it_learns_a_correlated_gaussian():
-    covariance = double([[1.0, 0.7], [0.7, 1.0]])
-    model = GaussianTarget(double([1.0, -1.0]), covariance)
-    inference = component("inference", "ksivi", widths=[], lr=0.03, draws=2000)
-    (_, first), *_, (state, last) = walk(inference, model, 400)
-    posterior = inference.posterior(state)
-    assert last["ksd_squared"] < 0.1 * first["ksd_squared"]
-    assert torch.allclose(posterior.mean, model.mean, atol=0.12)
-    assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.2)

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, double, load, normal
+from support.targets.contrastive_divergence import held, vcd_by_quadrature
 from support.targets.known_targets import F64, GaussianTarget, run_chains, z_score
 from support.targets.refined_targets import TARGET, trained
 from torch.distributions import Normal
@@ -38,31 +39,6 @@ def still(model, mean, std, **changes):
     return inference, state, rng
 
 
-def by_quadrature(model, mean, log_std):
-    """L_VCD of one iteration of one leapfrog step, differentiable in m and log s."""
-
-    def f(z):
-        return model.log_prior(z.reshape(-1, 1)).reshape(z.shape) - Normal(
-            mean, log_std.exp()
-        ).log_prob(z)
-
-    def slope(z):
-        return -(z**3)
-
-    x = torch.linspace(-8, 8, 801, dtype=F64)
-    z, r = (mean + log_std.exp() * x).detach()[:, None], x[None]
-    half = r + 0.5 * EPS * slope(z)
-    moved = z + EPS * half
-    after = half + 0.5 * EPS * slope(moved)
-    logs = [model.log_prior(v.reshape(-1, 1)).reshape(v.shape) for v in (z, moved)]
-    rate = (logs[1] - 0.5 * after**2 - logs[0] + 0.5 * r**2).clamp(max=0).exp()
-    weight = Normal(0.0, 1.0).log_prob(r).exp() * (x[1] - x[0])
-    # f and q_0 both move with (m, s); z stays where the grid is
-    worth = (weight * (rate * f(moved) + (1 - rate) * f(z.expand_as(moved)))).sum(1)
-    density = Normal(mean, log_std.exp()).log_prob(z[:, 0]).exp() * (z[1, 0] - z[0, 0])
-    return (density * (worth - f(z[:, 0]))).sum()
-
-
 def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
     model = Quartic()
     inference, state, rng = still(model, 0.4, 0.7, n_samples=2000)
@@ -74,11 +50,11 @@ def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
             # descent: of L_VCD itself
             found.append(torch.cat([p.grad for p in (state.q.mean, state.q.log_std)]))
             values.append(info["vcd"])
-    held = [torch.tensor(v, dtype=F64, requires_grad=True) for v in (0.4, math.log(0.7))]
-    exact = by_quadrature(model, *held)
+    at = held(0.4, math.log(0.7))
+    exact = vcd_by_quadrature(lambda z: -0.25 * z**4, *at, EPS)
     assert float(exact.detach()) > 0
     assert abs(z_score(torch.stack(values), exact.detach())) < 4
-    expected = torch.stack(torch.autograd.grad(exact, held))
+    expected = torch.stack(torch.autograd.grad(exact, at))
     assert z_score(torch.stack(found), expected).abs().max() < 4.5
 
 
