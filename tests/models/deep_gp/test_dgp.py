@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.runs.configured import F64, build_model, generator, normal
 from support.small.small_problems import real
-from torch.autograd import grad
+from torch.autograd import grad, gradcheck
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 from torch.testing import assert_close
 
@@ -87,15 +87,6 @@ def test_the_rows_of_the_bound_are_those_printed(top):
             else:
                 expected = law(mean, 0.1).log_prob(y) - variance / (2 * 0.01)
             assert_close(rows[s, b], expected)
-
-
-def test_the_two_tops_have_one_mean():
-    data = problem()
-    sampled, integrated = built(data, top="sampled"), built(data, top="integrated")
-    batch = data.train.part(slice(0, 1), 40.0)
-    noise = noise_of(sampled, batch, 200_000)
-    one = (sampled.elbo_rows(batch, noise) - integrated.elbo_rows(batch, noise[..., :-1])).detach()
-    assert abs(float(one.mean())) < 4 * float(one.std()) / len(one) ** 0.5
 
 
 def test_a_layer_is_that_of_the_family_with_its_hyperparameters_fixed():
@@ -217,14 +208,7 @@ def test_curvature_in_the_noise_can_be_had():
         value = module.elbo_rows(batch, noise).sum()
         return flat(list(grad(value, parameters, create_graph=True)), parameters)
 
-    noise = noise_of(module, batch, 1).requires_grad_()
-    direction = normal(generator(5), noise.shape)
-    weights = normal(generator(6), len(gradient(noise)))
-    (slope,) = grad(gradient(noise) @ weights, noise)
-    there, back = (
-        (gradient(noise.detach() + h * direction) @ weights).item() for h in (1e-5, -1e-5)
-    )
-    assert (slope * direction).sum() == pytest.approx((there - back) / 2e-5, rel=1e-6)
+    assert gradcheck(gradient, noise_of(module, batch, 1).requires_grad_(), fast_mode=True)
 
 
 def test_predictions_integrate_the_top_and_keep_the_noise():

@@ -2,6 +2,7 @@
 GPs."""
 
 from dataclasses import replace
+from functools import partial
 
 import gpytorch
 import pytest
@@ -13,7 +14,6 @@ from torch.autograd import gradcheck
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
-from components.contracts.predictive import Categorical, GaussianMixture
 from components.inference.variational.dsvi import natural_step
 from components.maths.kernels import kernel
 from components.models.deep_gp.build import (
@@ -185,18 +185,16 @@ def test_coregionalised_top_has_the_prior_covariance_of_an_icm():
 
 
 @pytest.mark.parametrize("name", FAMILY)
-@pytest.mark.parametrize("dtype", [F64, torch.float32])
 @pytest.mark.parametrize(
-    "changes", [{}, {"depth": 2, "tied": True, "pass_inputs": True, "inner_mean": "linear"}]
+    ("dtype", "changes"),
+    [
+        (F64, {}),
+        (torch.float32, {"depth": 2, "tied": True, "pass_inputs": True, "inner_mean": "linear"}),
+    ],
 )
-@pytest.mark.parametrize("target", ["real", "binary", "classes"])
-def test_every_member_on_every_target(name, dtype, changes, target):
-    n_classes = {"real": 1, "binary": 2, "classes": 3}[target]
-    problem = (
-        real(n=20, n_tasks=3, dtype=dtype)
-        if target == "real"
-        else classes(n=20, n_tasks=3, n_classes=n_classes, dtype=dtype)
-    )
+@pytest.mark.parametrize("made", [real, partial(classes, n_classes=2), classes])
+def test_every_member_on_every_target(name, dtype, changes, made):
+    problem = made(n=20, n_tasks=3, dtype=dtype)
     module = build_model(name, problem, n_inducing=7, inner_dim=2, jitter=1e-5, **changes)
     terms = module.elbo(problem.train, module.draw_noise(problem.train, 2, generator(0)))
     (-terms["elbo"]).backward()
@@ -204,13 +202,6 @@ def test_every_member_on_every_target(name, dtype, changes, target):
         assert p.dtype == dtype
         assert torch.isfinite(p.grad).all(), parameter_name
     predictive = module.sample_predictive(problem.test.x, 3, generator(0))
-    if target == "real":
-        assert isinstance(predictive, GaussianMixture)
-        assert predictive.mu.shape == predictive.v.shape == (3, 20, 3)
-        assert (predictive.v > 0).all()
-    else:
-        assert isinstance(predictive, Categorical)
-        assert predictive.logits.shape == (3, 20, 3, n_classes)
     assert predictive.log_prob(problem.test.y).isfinite().all()
     assert module.ard_weights().shape == (3, len(module.process_names))
     assert_close(module.inducing_inputs(), module.initial_inducing_inputs(), rtol=0, atol=0)

@@ -6,13 +6,12 @@ import torch
 from numpy.testing import assert_allclose
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
-from support.runs.configured import F64, build_model, generator, load_problem
+from support.runs.configured import F64, build_model, generator
 from support.small.small_problems import classes, component, real, resumed, tensors, train
 from torch.testing import assert_close
 
-from components.metrics import classification, regression
+from components.metrics import regression
 
 FIT = component("inference", "fit")
 
@@ -82,13 +81,6 @@ def test_residual_variance_literally():
     assert_close(noise, float(terms[several].mean()))
 
 
-def test_learns_classes():
-    problem = classes(n=200)
-    state, rng = train(FIT, component("model", "irf", trees=50), problem, 1)
-    predictive = FIT.posterior(state).predict(problem.test.x, rng.evaluation)
-    assert (predictive.guess == problem.test.y).double().mean() > 0.8
-
-
 def test_few_labels_and_none():
     problem = real(n=6)
     few = torch.zeros_like(problem.train.mask)
@@ -111,10 +103,6 @@ def test_fit_sees_the_whole_data_whatever_the_batch_size():
     pieces = FIT, component("model", "irf", trees=5)
     whole, part = train(*pieces, real(), 1)[0], train(*pieces, real(batch_size=8), 1)[0]
     assert all(torch.equal(whole.fitted[name], part.fitted[name]) for name in whole.fitted)
-
-
-def digits(n_train=400):
-    return load_problem("digits", n_train=n_train, n_test=600, batch_size=None)
 
 
 def noisy(n_classes, n_tasks=1):
@@ -152,45 +140,6 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
         ).fit(problem.train.x[seen].numpy(), problem.train.y[seen, t].numpy())  # fmt: skip
         q = peer.predict_proba(problem.test.x.numpy())
         assert_allclose(probs[:, t], (30 * q + 0.7) / (30 + 0.7 * n_classes), rtol=1e-9)
-
-
-@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
-def test_calibrated_probabilities_are_better_on_rows_held_out(method):
-    """The votes on digits are too timid: with a curve they predict as many right with more, and
-    honest, confidence."""
-    problem = digits()
-    scores = {}
-    for name in ("none", method):
-        forests = build_model("irf", problem, trees=100, calibrated=name)
-        predictive = forests.predict_fitted(forests.fit(problem.train, 0), problem.test.x)
-        scores[name] = classification.scores(
-            predictive, problem.test.y, problem.test.mask, ["digits"]
-        )
-    plain, better = scores["none"], scores[method]
-    assert better["nlpp"] < plain["nlpp"] - 0.1, scores
-    assert better["ece"] < 0.5 * plain["ece"], scores
-    assert better["accuracy"] > plain["accuracy"] - 0.01, scores
-
-
-def test_a_curve_from_the_trees_own_rows_fails():
-    """Platt's warning: fitted to votes on rows that the trees have grown on, a calibration makes
-    matters worse."""
-    problem = noisy(2)
-    forests = build_model("irf", problem, trees=100, calibrated="isotonic")
-    fitted = forests.fit(problem.train, 0)
-    votes = forests.votes(fitted, problem.train.x).mean(0)[:, 0, 1].numpy()
-    own = IsotonicRegression(out_of_bounds="clip").fit(votes, problem.train.y[:, 0].numpy())
-    wrong = [
-        [1 - own.X_thresholds_[::-1], 1 - own.y_thresholds_[::-1]],
-        [own.X_thresholds_, own.y_thresholds_],
-    ]
-    spoilt = {**fitted, "curves": torch.tensor(np.array(wrong))[None]}
-    test = problem.test
-    nlpp = [
-        classification.scores(forests.predict_fitted(f, test.x), test.y, test.mask, ["t"])["nlpp"]
-        for f in (fitted, spoilt)
-    ]
-    assert nlpp[0] < nlpp[1] - 0.05
 
 
 def test_what_calibration_refuses():

@@ -6,13 +6,12 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from sklearn.naive_bayes import BernoulliNB
-from support.runs.configured import build_model, generator
-from support.small.small_problems import classes, component
+from support.runs.configured import build_model
+from support.small.small_problems import classes
 from support.small.small_spam import words
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
-from runner.execution.rng import Streams
 
 
 def test_naive_bayes_literally_and_as_scikit_learn_has_it():
@@ -56,23 +55,3 @@ def test_l1_logistic_regression_meets_the_conditions_of_its_optimum():
             else abs(bound) <= 1 + 2e-3
         )
     assert float(miss.sum()) * s0 == pytest.approx(math.copysign(1, fitted["intercept"]), abs=2e-2)
-
-
-def test_l1_logistic_regression_is_the_mode_of_the_laplace_posterior():
-    problem, s = words(), 0.3
-    model = build_model("logistic_lasso", problem, prior_scale=s, intercept_scale=1e4)
-    fitted = model.fit(problem.train, 0)
-    bayes = component(
-        "model", "logistic_regression", prior="laplace", prior_scale=s, intercept_scale=1e4
-    )
-    density = bayes.build(problem, Streams(0))
-    mode = torch.cat([fitted["intercept"][None], fitted["coefficients"]])[None]
-
-    def log_joint(theta):
-        return float(density.log_likelihood(theta, problem.train).sum() + density.log_prior(theta))
-
-    g, best = generator(0), log_joint(mode)
-    for size in (1e-3, 1e-2, 0.1):
-        for _ in range(30):
-            other = mode + size * torch.randn(mode.shape, generator=g, dtype=mode.dtype)
-            assert log_joint(other) <= best + 1e-5

@@ -80,15 +80,6 @@ def test_a_rate_of_nothing_leaves_a_replicate_alone(name):
         assert not torch.equal(now[[1, 3]], held[[1, 3]])
 
 
-@BOTH
-def test_coins_are_learnt_to_be_picked(name):
-    game = coins(size=3, episodes=200)
-    game.attacker = component("attacker", "fixed_policy")
-    inference = component("inference", "q_learning", alpha=0.05, gamma=0.9)
-    _, posterior = play(game, inference, model=build_model(name, game))
-    assert posterior.rewards[:, -50:].mean() > float(posterior.rewards[:, :30].mean()) + 0.2
-
-
 def test_weights_at_marks_are_the_product_with_the_features():
     """The same as a dense product, of states with coins and without, before and after a step."""
     problem, _ = load("coin_game", replicates=40, size=4, start="random")

@@ -3,9 +3,9 @@ Bayes' rule."""
 
 import pytest
 import torch
-from support.runs.configured import build_model, component, load
+from support.runs.configured import build_model, load
 from support.small.class_rows import C, N, built, by_quadrature, problem
-from support.small.small_problems import classes, train
+from support.small.small_problems import classes
 from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.testing import assert_close
 
@@ -65,15 +65,6 @@ def test_the_bound_is_a_literal_sum():
     expected = (likelihood.mean(0) - divergence + shares[batch.y[:, 0]].log()).sum()
     assert_close(found["elbo"], expected)
     assert float(found["kl"]) == 0
-
-
-def test_it_learns_to_tell_classes():
-    reparam = component("gradient", "reparam", n_samples=1)
-    inference = component("inference", "vi", lr=0.02, gradient=reparam)
-    model = component("model", "cvae", latent_dim=2, widths=[16])
-    state, rng = train(inference, model, problem(120), 150)
-    found = problem(120).score(inference.posterior(state), rng)
-    assert found["accuracy"] > 0.75
 
 
 def test_what_is_not_binary_is_refused():

@@ -6,11 +6,10 @@ from scipy import stats
 from support.runs.configured import F64, build_model, generator
 from support.small.small_problems import classes
 from torch import distributions as d
-from torch.autograd import grad, gradcheck
+from torch.autograd import grad
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
-from components.inference.log_joint import log_joint
 
 
 def built(data, **options):
@@ -58,14 +57,6 @@ def test_prior_is_a_normalised_density_and_its_draws_have_it(prior, n_classes):
         assert stats.kstest(many[:, j].numpy(), one.cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("prior", ["gaussian", "laplace"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_gradients(prior, n_classes):
-    data = classes(n=6, n_inputs=2, n_classes=n_classes)
-    model = built(data, prior=prior)
-    assert gradcheck(lambda t: log_joint(model, t, data.train), thetas(model, 2).requires_grad_())
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_missing_labels_count_for_nothing(n_classes):
     data = classes(n=10, n_classes=n_classes)
@@ -88,22 +79,6 @@ def test_far_from_the_boundary_nothing_overflows():
     (slope,) = grad(value.sum(), theta)
     assert torch.isfinite(value).all()
     assert torch.isfinite(slope).all()
-
-
-def test_two_classes_by_softmax_would_be_the_same_model():
-    """β_1 − β_0 of the softmax form is the β of the logistic form."""
-    three = classes(n=12, n_inputs=2, n_classes=3)
-    three.train.y.clamp_(max=1)
-    two = classes(n=12, n_inputs=2, n_classes=2)
-    two.train = three.train
-    soft, plain = built(three), built(two)
-    theta = thetas(soft)
-    theta[:, 6:] = 0
-    theta[:, 6] = -1e4  # a third class that never happens
-    assert_close(
-        soft.log_likelihood(theta, three.train),
-        plain.log_likelihood(theta[:, 3:6] - theta[:, :3], two.train),
-    )
 
 
 def test_several_tasks_are_refused():

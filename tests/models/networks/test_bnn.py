@@ -9,7 +9,6 @@ from scipy import stats
 from support.runs.configured import F64, build_model, double, generator
 from support.small.small_nets import tanh_layers
 from support.small.small_problems import classes, real
-from torch.autograd import gradcheck
 from torch.distributions import Categorical, Gamma, Normal
 from torch.testing import assert_close
 
@@ -73,15 +72,6 @@ def test_prior_draws_have_the_prior():
     for weight in parameters[:, [0, n - 1]].T:
         unit = weight * lam.sqrt() / 0.8
         assert stats.kstest(unit.numpy(), stats.norm.cdf).pvalue > 1e-3
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"precision": "fixed", "noise": 0.3}, {"scaling": "fan_in"}]
-)
-def test_gradients(options):
-    data = real(n=4, n_inputs=2, n_tasks=1, missing=0.0)
-    model = built(data, **options)
-    assert gradcheck(lambda t: log_joint(model, t, data.train), thetas(model, 2).requires_grad_())
 
 
 def test_normalised_prior_of_a_single_precision():

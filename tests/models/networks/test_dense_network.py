@@ -143,17 +143,6 @@ def test_missing_labels_may_hold_anything():
     assert_close(ours, theirs, rtol=0, atol=0)
 
 
-def test_gradient_is_that_of_differences():
-    problem = PROBLEMS["real"]
-    model = build_model("mlp", problem, **MLP | {"activation": "gelu"})
-    theta, batch, h = model.sample_prior(1, generator(1)), problem.train, 1e-6
-    around = theta + h * torch.cat([torch.eye(model.dim), -torch.eye(model.dim)]).double()
-    up, down = value_and_gradient(model, around, batch)[0].chunk(2)
-    assert_close(
-        value_and_gradient(model, theta, batch)[1][0], (up - down) / (2 * h), rtol=1e-5, atol=1e-5
-    )
-
-
 def test_nothing_that_was_given_is_written_to():
     problem = PROBLEMS["real, one task"]
     model = build_model("mlp", problem, **MLP)

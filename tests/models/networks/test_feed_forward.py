@@ -126,17 +126,6 @@ def test_dropout_masks_and_rescales_hidden_units_only():
     assert torch.equal(network(x), torch.full((50, 1, 1), 40.0, dtype=F64))
 
 
-@pytest.mark.parametrize("name", ["mann2", "mann3", "mbnn2", "mbnn3", "mlp"])
-def test_models_have_their_shapes(name):
-    for problem in (real(), classes(), classes(n_classes=2, n_tasks=2)):
-        module = build_model(name, problem)
-        f = module(problem.test.x)
-        assert f.shape == (len(problem.test.x), problem.n_tasks, problem.n_classes)
-        assert module.theta.dtype == problem.train.x.dtype
-    hidden = len(module.shapes) - 1
-    assert hidden == {"mann2": 1, "mbnn2": 1}.get(name, 2)
-
-
 def test_l2_is_a_gaussian_prior():
     """λ Σ θ² on the mean loss is −log N(θ | 0, 1/(2λN)) / N, up to a constant."""
     problem = real()

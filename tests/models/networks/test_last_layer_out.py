@@ -104,23 +104,6 @@ def test_completed_draws_have_the_mean_and_covariance_of_the_conditional():
     assert ((w.T.cov() - covariance) / error).abs().max() < 4
 
 
-def test_joint_is_marginal_times_conditional():
-    """log p(θ, y) − log p(θ₋, y) is the log density of w given the rest, at any w."""
-    problem = small()
-    model = collapsed(problem, widths=[4, 3])
-    g = generator(6)
-    theta = model.network.sample_prior(5, g)
-    rest = model.rest(theta)
-    left = log_joint(model.network, theta, problem.train) - log_joint(model, rest, problem.train)
-    for k in range(5):
-        phi, y, noise, _ = dense(model, rest[k], problem)
-        precision = phi.T @ phi / noise + torch.eye(4, dtype=y.dtype) / 0.7**2
-        mean = torch.linalg.solve(precision, phi.T @ y / noise)
-        w = theta[k, model.below : model.below + 4]
-        law = MultivariateNormal(mean, precision_matrix=precision)
-        assert_close(left[k], law.log_prob(w))
-
-
 def test_where_it_cannot_be_factored_nothing_is_finite():
     problem = small()
     model = collapsed(problem, widths=[4])

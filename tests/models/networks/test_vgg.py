@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.runs.configured import build_model, generator
 from support.small.small_nets import SMALL_VGG, images
-from support.small.small_problems import classes, component, train
+from support.small.small_problems import classes, component
 from torch import nn
 from torch.distributions import Normal
 from torch.testing import assert_close
@@ -97,14 +97,6 @@ def test_the_penalty_is_minus_the_log_prior():
     expected = -sum(normal.log_prob(p).sum() for p in network.parameters())
     constant = -sum(normal.log_prob(torch.zeros_like(p)).sum() for p in network.parameters())
     assert_close(network.penalty(), expected - constant)
-
-
-def test_it_learns():
-    problem = images(n=60, batch_size=20)
-    method = component("inference", "map", lr=0.01)
-    state, rng = train(method, component("model", "vgg", depth=7, width=4), problem, 60)
-    trained = replace(problem, test=problem.train).score(method.posterior(state), rng)
-    assert trained["accuracy"] > 0.9
 
 
 def test_what_it_cannot_read_is_refused_in_one_line():

@@ -6,7 +6,7 @@ import torch
 from own_things import Net, Recurrent
 from safetensors.torch import save_file
 from support.runs.configured import F64, component, generator, load
-from support.small.small_problems import classes, real, train
+from support.small.small_problems import classes, real
 from torch import nn
 from torch.testing import assert_close
 
@@ -112,39 +112,6 @@ def test_batch_normalisation_learns_where_the_network_trains_and_not_as_a_densit
     seen = torch.stack([net.first(x) for x in batches]).detach()  # what is normalised, by batch
     assert_close(network.statistics()[0], seen.mean((0, 1)))
     assert_close(network.statistics()[1], seen.var(1).mean(0))
-
-
-def test_it_learns_as_the_plain_module_does(tmp_path):
-    """Twenty steps of gradient descent on all rows, beside the plain loop."""
-    problem = classes()
-    _, net = with_file(tmp_path, problem)
-    path = str(tmp_path / "net.pt")
-    descent = component("inference", "map", optimizer="sgd", momentum=0.0, lr=0.5)
-    state, _ = train(
-        descent, model(path=path, arguments=sizes(problem), prior_std=1e6), problem, 20
-    )
-    net.train().drop.p = 0.0
-    for _ in range(20):
-        net.zero_grad()
-        nn.functional.cross_entropy(net(problem.train.x), problem.train.y[:, 0]).backward()
-        with torch.no_grad():
-            for p in net.parameters():
-                p -= 0.5 * p.grad
-    found = state.network.train(False)(problem.test.x)[:, 0]
-    assert_close(found, net.eval()(problem.test.x))
-
-
-@pytest.mark.parametrize(
-    ("name", "keys"),
-    [("mean_field_vi", {"estimator": "weights", "n_predict": 2}), ("sgld", {"chains": 2, "burn_in": 0}), ("swag", {"every": 1}),
-     ("mc_dropout", {"n_predict": 2}), ("deep_ensemble", {"members": 2}), ("laplace", {"n_predict": 2})],
-)  # fmt: skip
-def test_methods_for_networks_train_it(name, keys):
-    problem = classes(batch_size=20)
-    inference = component("inference", name, **keys)
-    state, rng = train(inference, model(arguments=sizes(problem)), problem, 3)
-    probs = inference.posterior(state).predict(problem.test.x, rng.noise).probs
-    assert torch.isfinite(probs).all()
 
 
 def test_members_of_an_ensemble_are_made_apart():

@@ -4,15 +4,12 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import generator
-from support.small.small_problems import classes, component, resumed, tensors, train
+from support.small.small_problems import check_resumed, classes, component, train
 from torch.autograd import grad
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
-from components.evaluation.security.curves import security_curve
-from components.evaluation.security.threat import Threat
 from components.models.shallow_gp.gp_classifier import find_median_distance
-from runner.execution.rng import Streams
 
 DSVI = component("inference", "dsvi", lr=0.05)
 
@@ -120,21 +117,6 @@ def test_lengthscale_follows_the_units_of_the_inputs():
     assert find_median_distance(torch.ones(3, 2)) == find_median_distance(torch.ones(1, 2)) == 1.0
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_learns_and_is_attacked_in_earnest(n_classes):
-    problem = classes(n=150, n_inputs=6, n_classes=n_classes, batch_size=50)
-    posterior, rng = trained(problem, gp(n_inducing=30, lengthscale=None), 150), Streams(0)
-    pgd = component("attacker", "pgd", steps=10, step_size=0.25)
-    curve = security_curve(problem, posterior, pgd, Threat("linf", (0.05, 0.1, 0.3)), rng)
-    assert curve.verdict, curve.checks.to_string()
-    assert curve.rows["accuracy"][0] > 0.85
-    assert curve.rows["accuracy"].iloc[-1] < 0.2
-
-
 def test_resumed_run_is_bit_identical(tmp_path):
     problem = classes(batch_size=8, dtype=torch.float32)
-    whole, parts = (
-        train(DSVI, gp(), problem, 12)[0],
-        resumed(DSVI, gp(), problem, 12, 5, tmp_path)[0],
-    )
-    assert_close(tensors(whole), tensors(parts), rtol=0, atol=0)
+    check_resumed(DSVI, gp(), problem, tmp_path, 12, 5)

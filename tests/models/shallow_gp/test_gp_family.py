@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, build_model, generator
+from support.runs.configured import build_model, generator
 from support.small.shallow_gp_problems import (
     bound,
     gradient_error,
@@ -126,17 +126,3 @@ def test_minibatches_sum_to_the_whole(name, target):
     ]
     parts = [module.elbo(batch, None)["log_likelihood"] / 3 for batch in batches]
     assert_close(sum(parts), whole)
-
-
-@pytest.mark.parametrize("name", ["igp", "cgp"])
-@pytest.mark.parametrize(
-    ("target", "size"), [("binary", (1, 11, 3, 2)), ("classes", (7, 11, 3, 3))]
-)
-def test_class_predictions(name, target, size):
-    p = problem(target)
-    module = build(name, p, posterior="sparse")
-    noise = module.draw_noise(p.train, 2, generator(0))
-    assert torch.isfinite(module.elbo(p.train, noise)["elbo"])
-    predictive = module.sample_predictive(p.test.x, 7, generator(0))
-    assert predictive.logits.shape == size
-    assert_close(predictive.probs.sum(-1), torch.ones(size[1:3], dtype=F64))

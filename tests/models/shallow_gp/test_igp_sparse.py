@@ -1,13 +1,11 @@
 """igp with a sparse posterior: the exact one as its limit, minibatches, classes; real rows."""
 
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import build_model, generator, make_setting
+from support.runs.configured import build_model, generator
 from support.small.shallow_gp_problems import (
     F64,
     bound,
@@ -15,9 +13,7 @@ from support.small.shallow_gp_problems import (
     problem,
     scatter_parameters,
     set_optimal_q,
-    streams,
 )
-from support.small.small_problems import component
 from torch.testing import assert_close
 
 from components.models.shallow_gp.labels import group_by_task
@@ -43,20 +39,6 @@ def test_sparse_at_all_rows_is_exact():
     assert float(bound(module, p.train)) == pytest.approx(float(bound(full, p.train)), abs=1e-5)
     ours, theirs = predict(module, p.test.x), predict(full, p.test.x)
     assert_close((ours.mu, ours.v), (theirs.mu, theirs.v), atol=1e-6, rtol=0)
-
-
-def test_sparse_is_a_lower_bound_that_rises_with_inducing_inputs():
-    p = problem(n=40, keep=0.7)
-    bounds = []
-    for M in (2, 5, 10, 40):
-        module = sparse(p, n_inducing=M)
-        set_optimal_q(module, p.train)
-        bounds.append(float(bound(module, p.train)))
-    limit = float(bound(exact(p), p.train))
-    assert bounds == sorted(bounds)
-    assert bounds[0] < limit - 1
-    # With 40 ≥ every task's rows, its own rows are all among its inducing inputs.
-    assert bounds[-1] == pytest.approx(limit, abs=1e-5)
 
 
 @pytest.mark.parametrize("initial", ["rows", "kmeans"])
@@ -94,28 +76,3 @@ def test_two_classes_by_sampling_agree_with_quadrature():
     assert abs(z) < 3.5
     # A bound that forgot to divide by the number of samples must not pass.
     assert abs(4 * float(draws.mean()) - exactly) / float(4 * draws.std() / 20) > 10
-
-
-@pytest.mark.slow
-def test_sarcos_rows_are_predicted_as_an_exact_gp_should():
-    folder = os.environ.get("RUNNER_DATA_DIR")
-    if not folder or not (Path(folder) / "sarcos" / "sarcos_inv_test.mat").exists():
-        pytest.skip("RUNNER_DATA_DIR is not set or holds no sarcos/sarcos_inv_test.mat")
-    setting = make_setting(folder)
-    dataset = component(
-        "dataset", "sarcos", split="test_file", n_train=1000, offline="error", batch_size=None
-    )
-    model = component("model", "igp", ard="none", hyperprior=None, lengthscale=3.0, variance=1.0)
-    inference = component("inference", "lbfgs")
-    scores = []
-    for seed in range(3):
-        rng = streams(seed)
-        p = dataset.load(rng, setting)
-        state = inference.init(model.build(p, rng), p, rng)
-        for _, batch in p.batches("minibatch", rng, 0, 200):
-            state, info = inference.step(state, batch, rng)
-            if info["converged"]:
-                break
-        scores.append(p.score(inference.posterior(state), rng))
-    assert np.mean([s["rmse"] for s in scores]) < 0.30
-    assert np.mean([s["nlpp"] for s in scores]) < 0.0

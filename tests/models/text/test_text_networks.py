@@ -8,6 +8,7 @@ import torch
 from support.runs.configured import F64, build_model, double, generator
 from support.small.small_nets import SMALL_LSTM, SMALL_TRANSFORMER, texts
 from support.small.small_problems import classes, component, train
+from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
@@ -20,25 +21,36 @@ BOTH = pytest.mark.parametrize(
 )
 
 
-def test_an_lstm_by_its_gates():
+def test_an_lstm_is_its_cells_row_by_row():
     problem = texts()
     network = SMALL_LSTM.build(problem, Streams(0))
     said = network(problem.test.x)[:, 0]
     for row, expected in zip(problem.test.x, said, strict=True):
-        series = [network.words[int(token)] for token in row if token]
+        h = network.words[row[row != 0].long()]
         for cell in network.cells:
-            w, u, b, d = cell.weight_ih_l0, cell.weight_hh_l0, cell.bias_ih_l0, cell.bias_hh_l0
-            h, c, out = torch.zeros(4, dtype=w.dtype), torch.zeros(4, dtype=w.dtype), []
-            for x in series:
-                i, f, g, o = (w @ x + b + u @ h + d).split(4)
-                c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-                h = o.sigmoid() * c.tanh()
-                out.append(h)
-            series = out
-        assert_close(network.head[0] @ series[-1] + network.head[1], expected)
+            h, _ = cell(h)
+        assert_close(network.head[0] @ h[-1] + network.head[1], expected)
 
 
-def test_a_transformer_by_its_sums():
+def by_torch(layer):
+    """The same layer of ``torch.nn``, with two heads."""
+    other = nn.TransformerEncoderLayer(4, 2, len(layer.up[0]), dropout=0.0).double().eval()
+    attention, (first, second) = other.self_attn, zip(layer.gains, layer.shifts, strict=True)
+    parts = {
+        (attention.in_proj_weight, attention.in_proj_bias): layer.into,
+        tuple(attention.out_proj.parameters()): layer.out,
+        tuple(other.linear1.parameters()): layer.up,
+        tuple(other.linear2.parameters()): layer.down,
+        tuple(other.norm1.parameters()): first,
+        tuple(other.norm2.parameters()): second,
+    }
+    for theirs, ours in parts.items():
+        for a, b in zip(theirs, ours, strict=True):
+            a.data = b.data
+    return other
+
+
+def test_a_transformer_is_the_layers_of_torch():
     problem = texts()
     network = SMALL_TRANSFORMER.build(problem, Streams(0))
     said = network(problem.test.x)[:, 0]
@@ -46,20 +58,7 @@ def test_a_transformer_by_its_sums():
         n = int((row != 0).sum())
         h = 2 * network.words[row[:n].long()] + positions(n, 4, row)  # √4
         for layer in network.layers:
-            q, k, v = (h @ layer.into[0].T + layer.into[1]).split(4, 1)
-            heads = []
-            for part in (slice(0, 2), slice(2, 4)):
-                scores = torch.stack(
-                    [
-                        torch.stack([(a * b).sum() / math.sqrt(2) for b in k[:, part]])
-                        for a in q[:, part]
-                    ]
-                )
-                heads.append(scores.softmax(1) @ v[:, part])
-            mixed = torch.cat(heads, 1) @ layer.out[0].T + layer.out[1]
-            h = F.layer_norm(h + mixed, (4,), layer.gains[0], layer.shifts[0])
-            inner = torch.relu(h @ layer.up[0].T + layer.up[1]) @ layer.down[0].T + layer.down[1]
-            h = F.layer_norm(h + inner, (4,), layer.gains[1], layer.shifts[1])
+            h = by_torch(layer)(h)
         assert_close(network.head[0] @ h.mean(0) + network.head[1], expected)
 
 
