@@ -33,9 +33,9 @@ from runner.arena.packed import (
     list_differences,
 )
 from runner.errors import ConfigError
+from runner.execution.signals import ALONE
 from runner.record import code
 from runner.record.facts import read_facts_or_warn
-from runner.record.parts import replicate_record_folder
 from runner.report.exchange.archive import PLUGINS
 from runner.report.exchange.opened import OpenedArchive
 from runner.study import snapshot as snapshots
@@ -50,10 +50,11 @@ def compute_again(
 ) -> tuple[Scores | None, str]:
     """Scores of a cell computed by a child process, None if it could not; its last line."""
     path = snapshots.location(snapshot.name, snapshot.output_dir)
-    words = [] if cell.replicate is None else ["--replicate", str(cell.replicate)]
-    command = [sys.executable, "-P", "-m", "runner.study.one_run", str(path), cell.run.name, *words]
+    command = [sys.executable, "-P", "-m", "runner.study.one_run", str(path), cell.run.name]
     paths = [str(path) for path in (code.ROOT, plugins) if path is not None]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    if cell.replicate is not None:
+        environment[ALONE] = str(cell.replicate)
     child = subprocess.run(
         command,
         env=environment,
@@ -63,10 +64,7 @@ def compute_again(
         text=True,
         errors="replace",
     )
-    folder = snapshot.folder(cell.run)
-    if cell.replicate is not None:
-        folder = replicate_record_folder(folder, cell.replicate)
-    facts = read_facts_or_warn(folder) or {"finished": {}}
+    facts = read_facts_or_warn(snapshot.folder(cell.run)) or {"finished": {}}
     scores: Scores | None = facts["finished"].get(str(cell.replicate or 0))
     said = (child.stderr.strip() or child.stdout.strip()).splitlines()
     return scores, said[-1] if said else f"exit code {child.returncode}"

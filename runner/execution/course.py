@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,10 +17,9 @@ from runner.execution.rng import Streams
 from runner.execution.scores import Scores, StepTrace, means
 from runner.execution.screen.announcements import Announcements
 from runner.execution.screen.progress import Live
-from runner.execution.signals import ReceivedSignals
+from runner.execution.signals import ALONE, ReceivedSignals
 from runner.execution.storage.blocks import RowBlocks
 from runner.execution.watch import Watch
-from runner.record.parts import alone
 from runner.record.record import Record
 from runner.record.usage import UsageMeter
 from runner.terminal import printer
@@ -44,10 +44,10 @@ class RunContext:
         self.usage.before = self.record.facts.get("usage", {})
         if self.record.note:
             printer.announce("Damaged record", self.record.note)
-        for reuse in (replicates.take_over, replicates.gather):
-            if note := reuse(self.record, job):
-                printer.out.print(note)
-        self.alone = alone()
+        if note := replicates.take_over(self.record, job):
+            printer.out.print(note)
+        number = os.environ.get(ALONE)
+        self.alone = int(number) if number else None  # the only replicate to compute
         self.handover = create_handover(self.settings, self.record.folder)
         # A record stores how its run began: a run with replicates in sequence goes on in sequence.
         self.vectorised = job.is_vectorised

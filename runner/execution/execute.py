@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -30,7 +29,6 @@ from runner.record.facts import Facts, gather_scores
 from runner.record.files import digest_files, sync_files, warn_damage
 from runner.record.lease import LeaseLostError
 from runner.record.machine import disk_failure, now
-from runner.record.parts import PARTS
 from runner.terminal import printer
 
 # State of a run that an error ends; any other error: failed.
@@ -157,7 +155,6 @@ class Run(RunContext):
         check_scores(record.facts, self.job.inference, record.folder)
         record.sync()
         files = digest_files(record.folder, record.facts.get("artefacts", []))
-        shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # the record is complete
         return {"state": "done", "files": files}
 
     def _find_cause(self, error: BaseException) -> BaseException:

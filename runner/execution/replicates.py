@@ -19,7 +19,6 @@ from runner.record.files import find_damage, sync_files
 from runner.record.lines import NAME as METRICS_NAME
 from runner.record.lines import read_lines, write_lines
 from runner.record.outcomes import outcomes_file, predictions_file
-from runner.record.parts import alone, replicate_record_folder
 from runner.record.record import Record
 
 # replicates of the runs looked for; filters, games and chains have more and hold all together
@@ -116,32 +115,6 @@ def _by_replicate(name: str, own: Facts, other: Facts, recorded: Lines) -> Facts
     """A fact of the replicates of a record, and of those recorded in another one."""
     added = {r: value for r, value in other.get(name, {}).items() if r in recorded}
     return {**own.get(name, {}), **added}
-
-
-def gather(record: Record, job: Job) -> str | None:
-    """Fills a record with what jobs of single replicates have finished; says so, or None where
-    there is nothing new."""
-    if record.state == "done" or job.is_vectorised or alone() is not None:
-        return None
-    new = []
-    for r in range(job.settings.replicates):
-        folder = replicate_record_folder(record.folder, r)
-        facts = read(folder) if str(r) not in record.facts["finished"] and folder.is_dir() else None
-        recorded = (
-            {k: lines for k, lines in _recorded_lines(folder, facts, r + 1).items() if k == str(r)}
-            if facts
-            else {}
-        )
-        if facts and recorded:
-            _fill(record, folder, facts, recorded)
-            if r == 0 and "data_digest" in facts:
-                record.save(data_digest=facts["data_digest"])
-            new.append(r)
-    return (
-        f"{len(new)} of {job.settings.replicates} replicates gathered from jobs of their own"
-        if new
-        else None
-    )
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+# environment variable with the only replicate of a run that a process is to compute
+ALONE = "RUNNER_REPLICATE"
+
 
 class RunInterruptedError(Exception):
     """SIGINT or SIGTERM: the run has checkpointed and can be resumed."""
@@ -22,11 +25,11 @@ class RunInterruptedError(Exception):
 
 
 class ReplicateDoneError(RunInterruptedError):
-    """The one replicate that this process was asked for is done; others do the others."""
+    """The one replicate that this process was asked for is done."""
 
     def __init__(self, replicate: int, replicates: int):
         Exception.__init__(
-            self, f"replicate {replicate + 1} of {replicates} is done, in a job of its own"
+            self, f"replicate {replicate + 1} of {replicates} is done, the only one asked for"
         )
         self.code = 0
 

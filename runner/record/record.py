@@ -32,14 +32,13 @@ from runner.record.facts import (
 )
 from runner.record.lines import Lines
 from runner.record.machine import describe_hardware, disk_failure, initial_facts
-from runner.record.parts import PARTS
 from runner.record.rebuild import rebuilt, traces
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
 # What a run makes besides its config and run.json; a fresh one starts without that of an earlier one.
-MADE_FOLDERS = ("checkpoints", PARTS, "figures", "tables", "predictions", "outcomes")
+MADE_FOLDERS = ("checkpoints", "figures", "tables", "predictions", "outcomes")
 MADE_FILES = ("metrics.jsonl", "mlflow.json", "posterior.nc")
 
 

@@ -89,10 +89,10 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 @dataclass
 class RunningProcess:
-    """A process and what it runs."""
+    """A process, or a job of a cluster's engine, and what it runs."""
 
     run: FrozenRun
-    process: subprocess.Popen[bytes] | DetachedRun
+    process: Any  # Popen | DetachedRun | PollableJob
     started: float
     log: Path
     gpu: dict[str, str] = field(default_factory=dict)  # the variable that assigns it its GPU

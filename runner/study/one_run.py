@@ -1,5 +1,5 @@
-"""``python -m runner.study.one_run <snapshot> <run> [--replicate R] [--watched]``: one run of a
-study, or one replicate of it, from the config that was frozen.  Watched, it stops as after SIGTERM
+"""``python -m runner.study.one_run <snapshot> <run> [--watched]``: one run of a study, from the
+config that was frozen.  Watched, it stops as after SIGTERM
 when whoever holds its standard input is gone."""
 
 from __future__ import annotations
@@ -65,26 +65,16 @@ def main(argv: list[str]) -> int:
     from runner.commands.app import attempt
     from runner.errors import ConfigError, RunnerError
     from runner.record import usage
-    from runner.record.parts import ALONE, replicate_output_folder
     from runner.terminal.printer import complain
 
     if "--watched" in argv:
         threading.Thread(target=_watch, daemon=True).start()
     usage.claim_process()
-    replicate = int(argv[argv.index("--replicate") + 1]) if "--replicate" in argv else None
     try:
-        _, run, cfg, job = load_job(argv)
+        _, run, cfg, _ = load_job(argv)
     except RunnerError as error:
         complain(str(error))
         return 2 if isinstance(error, ConfigError) else 1
-    # all replicates are one computation, which the first job does
-    if replicate is not None and job.is_vectorised:
-        if replicate:
-            return 0
-    elif replicate is not None:
-        os.environ[ALONE] = str(replicate)
-        cfg.output_dir = str(replicate_output_folder(job.folder, replicate))
-        cfg.tracking = False
     outcome = attempt(cfg, run.experiment, None)
     if outcome.message:
         complain(outcome.message)

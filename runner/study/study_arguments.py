@@ -49,7 +49,7 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "overrides",
         nargs="*",
-        help="overrides of every run, and hydra/launcher=slurm, ray or joblib, split=replicates",
+        help="overrides of every run, and hydra/launcher=slurm, ray or joblib",
     )
     parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""A run of a study, or one replicate of it, as a job of a cluster's engine.
+"""A run of a study as a job of a cluster's engine.
 
 It is a process that is stopped when the job is.
 
@@ -14,14 +14,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from runner.record import lease
 from runner.record.facts import read
-from runner.record.parts import replicate_record_folder
 from runner.study.job_pool import GRACE_SECONDS, STOPPED_EXIT_CODES, THREAD_VARIABLES
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
@@ -37,21 +35,13 @@ PASSED_ENV_PREFIXES = (
 )  # variables of the study's process that a job gets, with any engine
 
 
-def _facts(folder: str) -> dict[str, Any]:
-    return read(Path(folder)) or {}
-
-
 @dataclass
 class ClusterJob:
     """Submitted job; calling it runs it, and returns the exit code."""
 
     snapshot_file: str
     name: str
-    key: str  # signature, or signature-replicate
-    run_folder: str  # of the run's record
-    folder: str  # of this job: the run's folder, or the replicate's
-    replicate: int | None
-    parts: list[str]  # folders of the records of all replicates, where each is a job
+    folder: str  # of the run's record
     log: str
     environment: dict[str, str] = field(default_factory=dict)
     process: Any = None
@@ -59,33 +49,18 @@ class ClusterJob:
     grace: float = GRACE_SECONDS  # that its process gets to stop
 
     def __call__(self) -> int:
-        if _facts(self.run_folder).get("state") == "done":  # while this job was in the queue
+        if self._is_done():  # while this job was in the queue
             return 0
-        code = self._run(self.replicate, self.folder)
-        if code == 0 and self.parts and all(_facts(part).get("finished") for part in self.parts):
-            return self._run(None, self.run_folder)  # the last one gathers
-        return code
-
-    def _run(self, replicate: int | None, folder: str) -> int:
-        path = Path(folder) / lease.NAME
-        one = [] if replicate is None else ["--replicate", str(replicate)]
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "runner.study.one_run",
-            self.snapshot_file,
-            self.name,
-            *one,
-            "--watched",
-        ]
+        path = Path(self.folder) / lease.NAME
+        module = "runner.study.one_run"
+        words = [sys.executable, "-P", "-m", module, self.snapshot_file, self.name, "--watched"]
         Path(self.log).parent.mkdir(parents=True, exist_ok=True)
         while True:
             # By an earlier job that has not noticed yet that it is over, or by a user who started
             # it by hand.
             while lease.is_leased(path):
                 time.sleep(POLL_SECONDS)
-            process = self._start(command)
+            process = self._start(words)
             try:
                 while (code := process.poll()) is None:
                     time.sleep(POLL_SECONDS)
@@ -94,15 +69,14 @@ class ClusterJob:
                     process.stdin.close()  # stops it, if it goes on
             if code == 2 and lease.is_leased(path):
                 continue  # another process was slightly faster
-            if (
-                code in STOPPED_EXIT_CODES
-                and not self.told
-                and _facts(folder).get("state") != "done"
-            ):
+            if code in STOPPED_EXIT_CODES and not self.told and not self._is_done():
                 # a cluster that wants its node kills the process too: the job is about to be
                 # requeued
                 time.sleep(REQUEUE_SECONDS)
             return int(code)
+
+    def _is_done(self) -> bool:
+        return (read(Path(self.folder)) or {}).get("state") == "done"
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         """Process of the run, in which Slurm's warning stays blocked.
@@ -153,33 +127,13 @@ class ClusterJob:
         return DelayedSubmission(self)
 
 
-def create_cluster_jobs(snapshot: Snapshot, run: FrozenRun, by_replicate: bool) -> list[ClusterJob]:
-    """The jobs of a run: one, or one for each replicate where these come one after the other."""
-    folder = snapshot.folder(run)
-    replicates = int(run.config["replicates"])
+def create_cluster_job(snapshot: Snapshot, run: FrozenRun) -> ClusterJob:
+    """The job of a run."""
     environment = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ENV_PREFIXES)}
     environment |= {
         **dict.fromkeys(THREAD_VARIABLES, str(run.config.get("threads", 1))),
         "RUNNER_STUDY": snapshot.name,
     }
     file = location(snapshot.name, snapshot.output_dir)
-
-    def create(
-        key: str, job_folder: Path | str, replicate: int | None = None, parts: Sequence[str] = ()
-    ) -> ClusterJob:
-        return ClusterJob(
-            snapshot_file=str(file),
-            name=run.name,
-            key=key,
-            run_folder=str(folder),
-            folder=str(job_folder),
-            replicate=replicate,
-            parts=list(parts),
-            log=str(file.parent / "logs" / f"{key}.log"),
-            environment=environment,
-        )
-
-    if not by_replicate or replicates == 1:
-        return [create(run.signature, folder)]
-    parts = [str(replicate_record_folder(folder, r)) for r in range(replicates)]
-    return [create(f"{run.signature}-{r}", part, r, parts) for r, part in enumerate(parts)]
+    log = file.parent / "logs" / f"{run.signature}.log"
+    return ClusterJob(str(file), run.name, str(snapshot.folder(run)), str(log), environment)

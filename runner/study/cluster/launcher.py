@@ -18,11 +18,10 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from runner.errors import ConfigError, nearest
+from runner.errors import ConfigError
 
 KEY = "hydra/launcher"
 LAUNCHER_KEY_PREFIX = "hydra.launcher."
-SPLIT = "split"
 # by class of the preset
 ENGINES = {"SlurmLauncher": "slurm", "LocalLauncher": "slurm_local", "RayLauncher": "ray"}
 HERE = ("BasicLauncher", "JoblibLauncher")  # processes of this machine: the study's own pool
@@ -34,7 +33,6 @@ class Launcher:
 
     engine: str | None = None
     jobs: int | None = None  # in parallel, where the preset says so
-    by_replicate: bool = False
     keys: dict[str, Any] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)  # as given
 
@@ -44,25 +42,10 @@ def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:
     runs.
 
     Raises:
-        ConfigError: no such launcher or key, one that is not installed, or a split that it
-            cannot do.
+        ConfigError: no such launcher or key, or one that is not installed.
     """
-    launcher_words = [
-        w for w in words if w.lstrip("+").startswith((f"{KEY}=", LAUNCHER_KEY_PREFIX))
-    ]
-    splits = [w for w in words if w.startswith(f"{SPLIT}=")]
-    remaining = [w for w in words if w not in launcher_words and w not in splits]
-    if wrong := [w for w in splits if w != f"{SPLIT}=replicates"]:
-        near = nearest(wrong[0].partition("=")[2], ["replicates"])
-        raise ConfigError(f"{wrong[0]}: the one value is replicates{near}")
-    launcher = _preset(launcher_words) if launcher_words else Launcher()
-    if splits and launcher.engine is None:
-        raise ConfigError(
-            f"{splits[0]}: a job for each replicate needs {KEY}=slurm, slurm_local or ray"
-        )
-    return Launcher(
-        launcher.engine, launcher.jobs, bool(splits), launcher.keys, [*launcher_words, *splits]
-    ), remaining
+    chosen = [w for w in words if w.lstrip("+").startswith((f"{KEY}=", LAUNCHER_KEY_PREFIX))]
+    return _preset(chosen) if chosen else Launcher(), [w for w in words if w not in chosen]
 
 
 def _preset(words: list[str]) -> Launcher:

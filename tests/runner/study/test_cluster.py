@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.runs.made_studies import made_run, made_snapshot
@@ -25,9 +26,6 @@ from runner.study.display import StudyDisplay
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["split=replicate"], "split=replicate: the one value is replicates, did you mean replicates?"),
-        (["split=replicates"], "split=replicates: a job for each replicate needs hydra/launcher=slurm, slurm_local or ray"),
-        (["hydra/launcher=joblib", "split=replicates"], "split=replicates: a job for each replicate needs"),
         (["hydra.launcher.partition=gpu"], "hydra.launcher.partition=gpu: of which launcher? Give hydra/launcher=slurm"),
         (["hydra/launcher=slrm"], "slrm"),
         (["hydra/launcher=slurm", "hydra.launcher.partitoin=gpu"], "partitoin"),
@@ -50,10 +48,10 @@ def test_a_launcher_that_is_not_installed_names_the_extra():
 
 def test_the_launcher_is_taken_out_of_the_overrides():
     found, left = split_launcher(
-        ["steps=3", "hydra/launcher=slurm", "hydra.launcher.partition=gpu", "split=replicates"]
+        ["steps=3", "hydra/launcher=slurm", "hydra.launcher.partition=gpu"]
     )
     assert left == ["steps=3"]
-    assert (found.engine, found.by_replicate, found.keys["partition"]) == ("slurm", True, "gpu")
+    assert (found.engine, found.keys["partition"]) == ("slurm", "gpu")
     assert found.keys["max_num_timeout"] == 10  # of our preset: a job whose time is up goes on
     assert split_launcher(["hydra/launcher=joblib", "hydra.launcher.n_jobs=3"])[0].jobs == 3
 
@@ -105,27 +103,21 @@ def queue(tmp_path, monkeypatch):
     snapshot.save(frozen)
     ended: list[tuple[str, int]] = []
 
-    def made(by_replicate=False):
-        launcher = Launcher("slurm", by_replicate=by_replicate)
-        return JobQueue(frozen, launcher, lambda run, code, *_: ended.append((run.name, code)))
+    def made():
+        end = lambda run, code, *_: ended.append((run.name, code))  # noqa: E731
+        return JobQueue(frozen, Launcher("slurm"), end)
 
     return frozen, fake, made, ended
 
 
-def test_a_run_ends_with_the_last_of_its_replicates(queue):
+def test_runs_end_as_their_jobs_do(queue):
     frozen, fake, made, ended = queue
-    going = made(by_replicate=True)
-    order = iter([("0", 0), ("1", 0), ("3", 0), ("4", 1), ("5", 0), ("2", 0)])
-
-    def look(_):
-        number, code = next(order)
-        assert len(ended) == (number == "2")
-        fake.codes[number] = code
-
-    going.on_poll = look
+    going = made()
+    order = iter([("1", 1), ("0", 0)])
+    going.on_poll = lambda _: fake.codes.update([next(order)] if len(ended) < 2 else [])
     going.go(frozen.runs)
-    assert [job.key for job in fake.submitted] == ["sa-0", "sa-1", "sa-2", "sb-0", "sb-1", "sb-2"]
-    assert ended == [("b", 1), ("a", 0)]  # one of b's failed
+    assert [Path(job.folder).name for job in fake.submitted] == ["sa", "sb"]
+    assert ended == [("b", 1), ("a", 0)]
 
 
 def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
@@ -199,7 +191,7 @@ def test_a_process_without_a_log_has_a_reason(tmp_path):
 
 def test_the_process_of_a_run_does_not_see_slurms_warning(tmp_path):
     """Slurm sends it to every process of a step, whose default action is to die."""
-    job = ClusterJob("", "", "", "", "", None, [], str(tmp_path / "log"))
+    job = ClusterJob("", "", "", str(tmp_path / "log"))
     process = job._start([sys.executable, "-c", "input(); print('alive')"])
     assert job.process is process
     os.kill(process.pid, signal.SIGUSR2)
@@ -210,7 +202,7 @@ def test_the_process_of_a_run_does_not_see_slurms_warning(tmp_path):
 
 
 def test_a_job_stops_its_process_before_slurms_limit(tmp_path):
-    job = ClusterJob("", "", "", "", "", None, [], str(tmp_path / "log"), grace=0.3)
+    job = ClusterJob("", "", "", str(tmp_path / "log"), grace=0.3)
     text = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); input()"
     process = job._start([sys.executable, "-c", text])
     while not (tmp_path / "log").read_text():

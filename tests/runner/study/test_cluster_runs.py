@@ -9,15 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
-from support.runs.configured import repeatable
-
-from runner.study import snapshot
-from runner.study.cluster.cluster_job import create_cluster_jobs
 
 DEFINITION = {
     "name": "two",
@@ -58,28 +53,6 @@ def checkpointed(tmp_path: Path) -> set[Path]:
     """Folders of runs with a checkpoint."""
     pattern = "bnn_uci/*/checkpoints/*.safetensors"
     return {path.parent for path in (tmp_path / "outputs").glob(pattern)}
-
-
-@pytest.mark.slow
-def test_each_replicate_is_a_job_and_the_numbers_are_those_of_one_run(tmp_path):
-    one = DEFINITION | {"grid": {"seed": [0]}, "replicates": 2}
-    split = launched(tmp_path, "hydra/launcher=slurm_local", "split=replicates", definition=one)
-    assert split.wait(400) == 0, split.stdout.read()
-    (found,) = facts(tmp_path)
-    assert found["state"] == "done"
-    assert found["replicates"] == 2
-    (folder,) = (tmp_path / "outputs/bnn_uci").glob("*")
-    assert not (folder / "parts").exists()
-    assert (folder / "figures").is_dir()
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert {line["replicate"] for line in lines} == {0, 1}
-    frozen = snapshot.load("two", tmp_path / "outputs")
-    whole = replace(frozen, output_dir=tmp_path / "whole")
-    snapshot.save(whole)
-    (job,) = create_cluster_jobs(whole, whole.runs[0], False)
-    assert job.replicate is None
-    assert job() == 0
-    assert repeatable(facts(tmp_path, "whole")[0]["result"]) == repeatable(found["result"])
 
 
 SLURM = {
