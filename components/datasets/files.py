@@ -212,17 +212,11 @@ def why_unavailable(data_dir: Path, paths: tuple[str, ...], offline: bool) -> st
     return None
 
 
-def warn_simulated(
-    what: str,
-    stand_in: str,
-    name: str,
-    why: str | None,
-    compares: str = " and compares with no published number",
-) -> None:
+def warn_simulated(what: str, stand_in: str, name: str, why: str | None) -> None:
     """Announce a simulation that takes the place of data that cannot be had."""
     warnings.warn(
         f"SIMULATED DATA: {what} cannot be had, {stand_in} takes its place; "
-        f"everything is recorded as {name}{compares} ({why})",
+        f"everything is recorded as {name} and compares with no published number ({why})",
         SimulatedDataWarning,
         stacklevel=2,  # from the file of the component: the runner shows such warnings
     )

@@ -13,6 +13,7 @@ from torch import Tensor
 from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.figures.supervised.toy_fit import toy_fit
 from components.problems.known_function import KnownFunction
 from components.registry import register
@@ -62,8 +63,7 @@ class SmoothFunction(Dataset[KnownFunction]):
         def batch(x: Tensor) -> Batch:
             x = x[:, None].to(setting.device, setting.dtype)
             e = torch.randn(len(x), generator=rng.data, dtype=torch.float64).to(x)
-            mask = torch.ones(len(x), 1, dtype=torch.bool, device=setting.device)
-            return Batch(x, (f0(x) + self.noise**0.5 * e)[:, None], mask, 1.0)
+            return labelled_rows(x, (f0(x) + self.noise**0.5 * e)[:, None], setting)
 
         test = batch(torch.rand(self.n_test, generator=rng.data, dtype=torch.float64))
         train = batch((torch.arange(self.n_train, dtype=torch.float64) + 0.5) / self.n_train)

@@ -1,20 +1,75 @@
-"""A data set of one file of the catalogue, and what is simulated in its place, under its own name,
-where it cannot be had."""
+"""Files of the catalogue, and what takes their place under its own name where they cannot be had."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from components.contracts.roles import Dataset, Setting
 from components.contracts.roles.dataset import P
+from components.datasets.data_files import find, verify_catalogue_file
 from components.datasets.files import locate, warn_simulated, why_unavailable
 from components.errors import DataUnavailableError
 
 
+@dataclass(frozen=True)
+class FilesOrStandIn:
+    """Files under the name ``genuine``, or a substitute under the name ``stand_in``."""
+
+    paths: tuple[str, ...]  # in the catalogue
+    genuine: str
+    stand_in: str
+    substitute: str  # in words
+    simulated: bool  # the substitute was requested, even if the files exist
+    offline: Literal["simulate", "error", "always"]
+    what: str = ""  # the files in words; "": by their name
+    packed: str | None = None  # another form of the one file
+    why: str | None = None  # reason why the files can never be had
+
+    def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
+        if self.why is not None or (self.packed and find(data_dir, self.packed)):
+            return self.why
+        return why_unavailable(Path(data_dir), self.paths, offline)
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``locate`` would find; may download them.
+
+        Raises:
+            DataUnavailableError: a file cannot be had and ``offline`` is error."""
+        if self.simulated:
+            return self.stand_in
+        why = self._why_unavailable(data_dir, offline)
+        if why is not None and self.offline == "error":
+            raise DataUnavailableError(
+                f"{why}; or dataset.offline=simulate to use {self.substitute}"
+            )
+        return self.genuine if why is None else self.stand_in
+
+    def locate(self, setting: Setting) -> list[Path]:
+        """Paths of the files, with their checksums verified; empty: use the substitute.
+
+        A substitute that was not requested is announced by a warning.
+
+        Raises:
+            DamagedFileError: a file is there but has unexpected content.
+            DataUnavailableError: a file cannot be had and ``offline`` is error.
+        """
+        if self.identity(setting.data_dir, setting.offline) == self.stand_in:
+            if not self.simulated:
+                why = self._why_unavailable(setting.data_dir, setting.offline)
+                warn_simulated(self.what or self.genuine, self.substitute, self.stand_in, why)
+            return []
+        packed = find(setting.data_dir, self.packed) if self.packed else None
+        if packed is None:
+            return [locate(setting.data_dir, path, setting.offline) for path in self.paths]
+        verify_catalogue_file(packed, self.paths[0])
+        return [packed]
+
+
 class FileOrSimulationDataset(Dataset[P]):
-    """Names, finds and announces; what a subclass adds is its file, what is simulated, and how
-    either is read."""
+    """A data set of one file; a subclass adds the file, what is simulated, and how either is
+    read."""
 
     stand_in: ClassVar[str] = "a random network of the same shape"  # the simulated object, in words
     simulated: bool
@@ -29,32 +84,27 @@ class FileOrSimulationDataset(Dataset[P]):
         ``-sim``."""
         return self.name
 
-    def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
-        return None if self.simulated else why_unavailable(data_dir, (self.file(),), offline)
+    def source(self) -> FilesOrStandIn:
+        """The file and what takes its place."""
+        name = self.genuine()
+        what = f"{self.file()} of dataset={self.name}"
+        return FilesOrStandIn(
+            (self.file(),),
+            name,
+            f"{name}-sim",
+            self.stand_in,
+            self.simulated,
+            self.offline,
+            what=what,
+        )
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
             DataUnavailableError: the file cannot be had and ``offline`` is error."""
-        why = self._why_unavailable(Path(data_dir), offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailableError(f"{why}; or dataset.offline=simulate to use {self.stand_in}")
-        return f"{self.genuine()}-sim" if self.simulated or why is not None else self.genuine()
+        return self.source().identity(data_dir, offline)
 
     def locate(self, setting: Setting) -> Path | None:
-        """Path of the file, with its checksum verified; None: simulate.
-
-        A simulation that was not requested is announced by a warning.
-
-        Raises:
-            DamagedFileError: the file is there but has unexpected content.
-        """
-        if self.simulated:
-            return None
-        why = self._why_unavailable(Path(setting.data_dir), setting.offline)
-        if why is None:
-            return locate(Path(setting.data_dir), self.file(), setting.offline)
-        file = f"{self.file()} of dataset={self.name}"
-        warn_simulated(file, self.stand_in, f"{self.genuine()}-sim", why)
-        return None
+        """Path of the file; None: simulate."""
+        return next(iter(self.source().locate(setting)), None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Literal
 
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.text.mail_files import MailFile, Offline
+from components.datasets.stand_in import FileOrSimulationDataset, FilesOrStandIn
 from components.datasets.text.review_files import REVIEWS, reviews
 from components.datasets.text.sms_spam import SmsSpam, message_texts, words_of
 from components.registry import register
@@ -16,7 +16,7 @@ from components.topics.counted_corpus import CountingKeys, Documents, build_corp
 
 
 @register("dataset", "word_counts")
-class WordCounts(Dataset[Corpus], CountingKeys):
+class WordCounts(FileOrSimulationDataset[Corpus], CountingKeys):
     """Texts as word counts: the SMS Spam Collection, or the polarity dataset of reviews.
 
     Words are runs of two or more letters or digits, in lower case.  The vocabulary comes
@@ -38,29 +38,21 @@ class WordCounts(Dataset[Corpus], CountingKeys):
 
     kind = "unlabelled"
     values = "count"
+    stand_in = "a simulated corpus of the same size"
     corpus: Literal["sms_spam", "reviews"]
-    simulated: bool
-    offline: Offline
 
-    @property
-    def file(self) -> MailFile:
-        if self.corpus == "sms_spam":
-            return MailFile(
-                "sms_spam",
-                SmsSpam.stand_in,
-                SmsSpam.text,
-                SmsSpam.packed,
-                self.simulated,
-                self.offline,
-            )
-        return MailFile("reviews", "reviews-sim", REVIEWS, REVIEWS, self.simulated, self.offline)
+    def source(self) -> FilesOrStandIn:
+        source = replace(super().source(), genuine=self.corpus)
+        if self.corpus == "reviews":
+            return replace(source, stand_in="reviews-sim")
+        return replace(source, stand_in=SmsSpam.corpus, packed=SmsSpam.packed)
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        return self.file.identity(data_dir, offline)
+    def file(self) -> str:
+        return SmsSpam.text if self.corpus == "sms_spam" else REVIEWS
 
     def load(self, rng: Rng, setting: Setting) -> Corpus:
         name = self.identity(setting.data_dir, setting.offline)
-        path = self.file.path(setting.data_dir, setting.offline)
+        path = self.locate(setting)
         if self.corpus == "sms_spam":
             documents: Documents = message_texts(path)[0]
         else:

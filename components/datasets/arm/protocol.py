@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
@@ -101,24 +101,14 @@ class PartlyLabelled(Dataset[Supervised]):
         x_std = x.std(0, correction=0)
         x_std = torch.where(x_std > 0, x_std, torch.ones_like(x_std))
         y_mean, y_std = moments(y, mask)
-
-        def batch(x: Tensor, y: Tensor, mask: Tensor) -> Batch:
-            x = (x - x_mean) / x_std
-            y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
-            return Batch(
-                x.to(setting.device, setting.dtype),
-                y.to(setting.device, setting.dtype),
-                mask.to(setting.device),
-                1.0,
-            )
-
-        x_test = torch.tensor(test[0])
-        y_test = torch.tensor(test[1])
+        y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
+        x_test = (torch.tensor(test[0]) - x_mean) / x_std
+        y_test = (torch.tensor(test[1]) - y_mean) / y_std
         return Supervised(
             name=name,
             target="real",
-            train=batch(x, y, mask),
-            test=batch(x_test, y_test, torch.ones_like(y_test, dtype=torch.bool)),
+            train=labelled_rows((x - x_mean) / x_std, y, setting, mask),
+            test=labelled_rows(x_test, y_test, setting),
             batch_size=self.batch_size,
             task_names=[f"joint {t + 1}" for t in range(JOINTS)],
             y_mean=y_mean.to(setting.device, setting.dtype),

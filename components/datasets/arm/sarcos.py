@@ -12,8 +12,7 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.arm.protocol import TEST_ROWS, Array, PartlyLabelled, sample_rows
 from components.datasets.arm.simulation import simulated_rows
-from components.datasets.files import locate, warn_simulated, why_unavailable
-from components.errors import DataUnavailableError
+from components.datasets.stand_in import FilesOrStandIn
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -82,26 +81,28 @@ class Sarcos(PartlyLabelled):
 
         Raises:
             DataUnavailableError: the files cannot be had and ``offline`` is error."""
-        why = why_unavailable(Path(data_dir), tuple(FILES[self.split]), offline)
-        if why is None:
-            return NAMES[self.split]
-        if self.offline == "error":
-            raise DataUnavailableError(f"{why}; or dataset.offline=simulate to use a simulated arm")
-        return NAMES["simulated"]
+        return self._source.identity(data_dir, offline)
+
+    @property
+    def _source(self) -> FilesOrStandIn:
+        return FilesOrStandIn(
+            FILES[self.split],
+            NAMES[self.split],
+            NAMES["simulated"],
+            "a simulated seven-joint arm",
+            self.split == "simulated",
+            self.offline,
+            what=f"dataset.split={self.split}",
+        )
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         name = self.identity(setting.data_dir, setting.offline)
-        if name == NAMES["simulated"]:
-            if self.split != "simulated":
-                why = why_unavailable(setting.data_dir, tuple(FILES[self.split]), setting.offline)
-                warn_simulated(
-                    f"dataset.split={self.split}", "a simulated seven-joint arm", name, why
-                )
+        paths = self._source.locate(setting)
+        if not paths:
             rows = simulated_rows(setting.data_dir)
             train = (rows.x_train, rows.y_train)
             test = (rows.x_test, rows.y_test)
         else:
-            paths = [locate(setting.data_dir, path, setting.offline) for path in FILES[self.split]]
             train = _read(paths[0])
             test = _read(paths[-1])
         if name == NAMES["test_file"]:

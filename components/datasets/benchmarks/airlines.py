@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 
 from components.contracts.roles import Setting
 from components.datasets.benchmarks.big_table import Array, BigTable
+from components.datasets.stand_in import FilesOrStandIn
 from components.registry import register
 
 
@@ -58,8 +59,8 @@ class Airlines(BigTable):
     total = 2_127_068  # of the paper's own set
     stand_in = "a law of flights like them"
 
-    def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
-        return None if self.simulated else "the table of the paper was not published"
+    def source(self) -> FilesOrStandIn:
+        return replace(super().source(), why="the table of the paper was not published")
 
     def file(self) -> str:
         return "airlines"

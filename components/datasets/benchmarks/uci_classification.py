@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.tables.raw_units import Rows, column_scales, standardised_inputs
+from components.datasets.labelled_rows import labelled_rows
+from components.datasets.tables.raw_units import column_scales, standardised_inputs
 from components.datasets.tables.uci_regression import Shape, SplitTable, simulated_rows, split_rows
 from components.figures.supervised.calibration import calibration
 from components.problems.input_columns import InputColumns
@@ -151,18 +151,12 @@ class UciClassification(SplitTable):
         x = standardised_inputs(raw, train_rows)
         kept = raw[train_rows]
         y = torch.from_numpy(classes)[:, None]
-
-        def batch(rows: Rows) -> Batch:
-            mask = torch.ones(y[rows].shape, dtype=torch.bool, device=setting.device)
-            return Batch(
-                x[rows].to(setting.device, setting.dtype), y[rows].to(setting.device), mask, 1.0
-            )
-
+        train, test = (labelled_rows(x[rows], y[rows], setting) for rows in (train_rows, scored))
         return Supervised(
             name,
             "binary",
-            batch(train_rows),
-            batch(scored),
+            train,
+            test,
             self.batch_size,
             n_classes=2,
             task_names=[self.set],

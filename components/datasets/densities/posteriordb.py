@@ -13,14 +13,13 @@ from torch import Tensor
 
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.files import locate, warn_simulated, why_unavailable
 from components.datasets.posteriordb_densities import DENSITIES
 from components.datasets.posteriordb_densities.gaussian_regressions import (
     GaussianRegression,
     numbered_names,
 )
 from components.datasets.posteriordb_densities.scale_priors import half_normal
-from components.errors import DataUnavailableError
+from components.datasets.stand_in import FilesOrStandIn
 from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
@@ -136,34 +135,29 @@ class Posteriordb(Dataset[Density]):
 
         Raises:
             DataUnavailableError: they cannot be had and ``offline`` is error."""
-        if self.posterior == SIMULATED:
-            return SIMULATED
-        why = why_unavailable(Path(data_dir), paths(self.posterior), offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailableError(
-                f"{why}; or dataset.offline=simulate to sample a simulated regression"
-            )
-        return self.posterior if why is None else SIMULATED
+        return self._source.identity(data_dir, offline)
+
+    @property
+    def _source(self) -> FilesOrStandIn:
+        return FilesOrStandIn(
+            paths(self.posterior),
+            self.posterior,
+            SIMULATED,
+            "a simulated linear regression",
+            self.posterior == SIMULATED,
+            self.offline,
+            what=f"dataset.posterior={self.posterior}",
+        )
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         name = self.identity(setting.data_dir, setting.offline)
-        if name == SIMULATED:
-            if self.posterior != SIMULATED:
-                why = why_unavailable(setting.data_dir, paths(self.posterior), setting.offline)
-                warn_simulated(
-                    f"dataset.posterior={self.posterior}",
-                    "a simulated linear regression",
-                    name,
-                    why,
-                    compares="",
-                )
+        files = self._source.locate(setting)
+        if not files:
             return replace(
                 simulated_regression(name, setting.dtype, setting.device),
                 replicates=setting.replicates,
             )
-        data, draws, mean, second = (
-            read(locate(setting.data_dir, path, setting.offline)) for path in paths(self.posterior)
-        )
+        data, draws, mean, second = map(read, files)
         density = DENSITIES[name](data, setting.dtype, setting.device)
 
         def tensor(numbers: Any) -> Tensor:

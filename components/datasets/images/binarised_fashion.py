@@ -21,4 +21,3 @@ class BinarisedFashion(BinarisedImages):
     """
 
     folder = "fashion_mnist"
-    title = "Fashion-MNIST"

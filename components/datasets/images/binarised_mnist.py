@@ -27,4 +27,3 @@ class BinarisedMnist(BinarisedImages):
     """
 
     folder = "mnist"
-    title = "MNIST"

@@ -15,6 +15,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.images.mnist_files import Images, enlarged_digits
+from components.datasets.labelled_rows import labelled_rows
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.errors import DamagedFileError
 from components.figures.supervised.calibration import calibration
@@ -114,15 +115,9 @@ class Cifar10(FileOrSimulationDataset[Supervised]):
         m, s = (float(pixels.mean()), float(pixels.std())) if self.standardised else (0.0, 1.0)
 
         def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
-            x = (
-                torch.tensor(
-                    images.reshape(len(images), -1), device=setting.device, dtype=setting.dtype
-                )
-                / 255
-            )
-            x = (x - m) / s
-            y = torch.from_numpy(labels.astype(np.int64)).to(setting.device)[:, None]
-            return Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
+            x = torch.tensor(images, device=setting.device, dtype=setting.dtype).flatten(1) / 255
+            y = torch.from_numpy(labels.astype(np.int64))[:, None]
+            return labelled_rows((x - m) / s, y, setting)
 
         return Supervised(
             name=name,

@@ -7,10 +7,10 @@ from typing import Annotated
 import torch
 from pydantic import Field, PositiveInt, model_validator
 
-from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
+from components.datasets.labelled_rows import labelled_rows
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -56,16 +56,14 @@ class Digits(Dataset):
         y = torch.from_numpy(classes)[:, None]  # [1797, 1]
         n_train = IMAGES - self.n_test if self.n_train is None else self.n_train
         order = torch.randperm(len(x), generator=rng.data)
-
-        def batch(rows: torch.Tensor) -> Batch:
-            mask = torch.ones(len(rows), 1, dtype=torch.bool, device=setting.device)
-            return Batch(x[rows].to(setting.device), y[rows].to(setting.device), mask, 1.0)
+        test = order[: self.n_test]
+        train = order[self.n_test : self.n_test + n_train]
 
         return Supervised(
             name=self.name,
             target="classes",
-            train=batch(order[self.n_test : self.n_test + n_train]),
-            test=batch(order[: self.n_test]),
+            train=labelled_rows(x[train], y[train], setting),
+            test=labelled_rows(x[test], y[test], setting),
             batch_size=self.batch_size,
             n_classes=10,
             task_names=["digits"],

@@ -21,5 +21,4 @@ class FashionMnist(ImageDataset):
 
     Source: Xiao, Rasul and Vollgraf (2017), section 2."""
 
-    title = "Fashion-MNIST"
     task = "clothing"

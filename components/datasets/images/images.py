@@ -10,7 +10,7 @@ from pydantic import model_validator
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
-from components.datasets.images.mnist_files import ImageFiles
+from components.datasets.images.mnist_files import idx_files
 from components.datasets.images.omniglot import OmniglotFiles
 from components.datasets.images.unlabelled_images import (
     STATIC,
@@ -18,11 +18,11 @@ from components.datasets.images.unlabelled_images import (
     Split,
     UnlabelledImages,
 )
+from components.datasets.stand_in import FilesOrStandIn
 from components.registry import register
 
 DIGITS = 1_797  # images of scikit-learn's digits, which have no test split of their own
 DIGITS_HELD_OUT = 500
-TITLES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}  # the sets in MNIST's files
 
 
 @register("dataset", "images")
@@ -76,12 +76,12 @@ class Images(UnlabelledImages):
         return self.binarised
 
     @property
-    def _files(self) -> ImageFiles | OmniglotFiles | None:
+    def _files(self) -> FilesOrStandIn | OmniglotFiles | None:
         if self.set == "digits":
             return None
         if self.set == "omniglot" or self.set == "omniglot-partial":
             return OmniglotFiles(self.set, self.offline)
-        return ImageFiles(self.set, TITLES[self.set], self.set, "digits-enlarged", self.offline)
+        return idx_files(self.set, self.set, "digits-enlarged", self.offline)
 
     def _split(self, rng: Rng, setting: Setting) -> Split:
         if self.set != "digits":

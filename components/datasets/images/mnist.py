@@ -21,5 +21,4 @@ class Mnist(ImageDataset):
 
     Source: LeCun, Bottou, Bengio and Haffner (1998), section III."""
 
-    title = "MNIST"
     task = "digits"

@@ -4,9 +4,7 @@ had."""
 from __future__ import annotations
 
 import gzip
-import warnings
 from collections.abc import Set
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -18,14 +16,15 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
-from components.datasets.files import locate, why_unavailable
-from components.errors import DataUnavailableError, SimulatedDataWarning
+from components.datasets.labelled_rows import labelled_rows
+from components.datasets.stand_in import FilesOrStandIn
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 
 Offline = Literal["simulate", "error", "always"]
 Images = tuple[np.ndarray, np.ndarray]  # [n, 28, 28] uint8, class numbers [n]
 SIDE = 28  # pixels
+DIGITS = "scikit-learn's 8 × 8 digits"
 HALF = 0.5  # pixels above it are 1 where images are binarised at a threshold
 STAND_IN_TRAIN = 1_200  # of scikit-learn's 1,797 digits; the other 597 are the test split
 
@@ -65,102 +64,29 @@ def enlarged_digits() -> tuple[Images, Images]:
     return (images[:cut], classes[:cut]), (images[cut:], classes[cut:])
 
 
-@dataclass(frozen=True)
-class ImageFiles:
-    """The idx files in ``folder`` of the data folder, under the name ``genuine``, or else the
-    digits under ``stand_in``."""
+def idx_files(folder: str, genuine: str, stand_in: str, offline: Offline) -> FilesOrStandIn:
+    """The idx files in a folder of the data folder (training images and labels, test images and
+    labels) under the name ``genuine``, or else the digits under ``stand_in``."""
+    paths = [
+        f"{folder}/{split}-{kind}-ubyte.gz"
+        for split in ("train", "t10k")
+        for kind in ("images-idx3", "labels-idx1")
+    ]
+    return FilesOrStandIn(
+        tuple(paths), genuine, stand_in, DIGITS, simulated=offline == "always", offline=offline
+    )
 
-    folder: str
-    title: str  # common name of the set
-    genuine: str
-    stand_in: str
-    offline: Offline
 
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """Training images and labels, test images and labels."""
-        kinds = [
-            f"{split}-{kind}-ubyte.gz"
-            for split in ("train", "t10k")
-            for kind in ("images-idx3", "labels-idx1")
-        ]
-        return tuple(f"{self.folder}/{kind}" for kind in kinds)
+def read_images(files: FilesOrStandIn, setting: Setting) -> tuple[Images, Images]:
+    """Training and test images with their classes.
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``images`` would give; may download them.
-
-        Raises:
-            DataUnavailableError: the files cannot be had and ``offline`` is error."""
-        if self.offline == "always":
-            return self.stand_in
-        why = why_unavailable(Path(data_dir), self.paths, offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailableError(
-                f"{why}; or dataset.offline=simulate to use scikit-learn's digits"
-            )
-        return self.genuine if why is None else self.stand_in
-
-    def images(self, setting: Setting, note: str = "") -> tuple[Images, Images]:
-        """Training and test images with their classes; a stand-in that was not asked for is
-        announced, with ``note``.
-
-        Raises:
-            DataUnavailableError: the files cannot be had and ``offline`` is error."""
-        name = self.identity(setting.data_dir, setting.offline)
-        if name == self.genuine:
-            arrays = [
-                read_idx(locate(setting.data_dir, path, setting.offline)) for path in self.paths
-            ]
-            return (arrays[0], arrays[1]), (arrays[2], arrays[3])
-        if self.offline != "always":
-            why = why_unavailable(setting.data_dir, self.paths, setting.offline)
-            warnings.warn(
-                f"OTHER DATA: {self.title} cannot be had, scikit-learn's 8 × 8 digits take its place{note}; everything "
-                f"is recorded as {name} and compares with no published number ({why})",
-                SimulatedDataWarning,
-                stacklevel=1,  # from this file: the runner shows warnings of components
-            )
+    Raises:
+        DataUnavailableError: the files cannot be had and ``offline`` is error."""
+    paths = files.locate(setting)
+    if not paths:
         return enlarged_digits()
-
-    def problem(
-        self,
-        rng: Rng,
-        setting: Setting,
-        n_train: int | None,
-        n_test: int,
-        batch_size: int | None,
-        task: str,
-    ) -> Supervised:
-        """``n_train`` of the training images at random and the first ``n_test`` test images, pixels
-        in [0, 1]. x [N, 784]"""
-        train, test = self.images(setting)
-        n_train = len(train[1]) if n_train is None else min(n_train, len(train[1]))
-        train_rows = torch.randperm(len(train[1]), generator=rng.data)[:n_train].numpy()
-
-        def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
-            x = (
-                torch.tensor(
-                    images.reshape(len(images), SIDE * SIDE),
-                    device=setting.device,
-                    dtype=setting.dtype,
-                )
-                / 255
-            )
-            y = torch.from_numpy(labels.astype(np.int64)).to(setting.device)[:, None]
-            return Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
-
-        return Supervised(
-            name=self.identity(setting.data_dir, setting.offline),
-            target="classes",
-            train=batch(train[0][train_rows], train[1][train_rows]),
-            test=batch(test[0][:n_test], test[1][:n_test]),
-            batch_size=batch_size,
-            n_classes=10,
-            task_names=[task],
-            bounds=(0.0, 1.0),
-            image_shape=(SIDE, SIDE),
-            figures=[calibration],
-        )
+    images, labels, test_images, test_labels = map(read_idx, paths)
+    return (images, labels), (test_images, test_labels)
 
 
 class ImageDataset(Dataset):
@@ -171,7 +97,6 @@ class ImageDataset(Dataset):
     target = "classes"
     traits = {"images"}
     traits_where = {"binary_inputs": "binarised=threshold"}
-    title: ClassVar[str]  # common name of the set
     task: ClassVar[str]
     # training images, 1 to 60000, drawn at random; null: all
     n_train: Annotated[int, Field(ge=1, le=60_000)] | None
@@ -188,8 +113,8 @@ class ImageDataset(Dataset):
         )
 
     @property
-    def files(self) -> ImageFiles:
-        return ImageFiles(self.name, self.title, self.name, "digits-enlarged", self.offline)
+    def files(self) -> FilesOrStandIn:
+        return idx_files(self.name, self.name, "digits-enlarged", self.offline)
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` would use; may download them.
@@ -200,11 +125,25 @@ class ImageDataset(Dataset):
         return name if self.binarised == "none" else f"{name}-{self.binarised}"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        problem = self.files.problem(
-            rng, setting, self.n_train, self.n_test, self.batch_size, self.task
+        train, test = read_images(self.files, setting)
+        train_rows = torch.randperm(len(train[1]), generator=rng.data)[: self.n_train].numpy()
+        is_binary = self.binarised == "threshold"
+
+        def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
+            x = torch.tensor(images, device=setting.device, dtype=setting.dtype).flatten(1) / 255
+            x = (x > HALF).to(x) if is_binary else x
+            return labelled_rows(x, torch.from_numpy(labels.astype(np.int64))[:, None], setting)
+
+        return Supervised(
+            name=self.identity(setting.data_dir, setting.offline),
+            target="classes",
+            train=batch(train[0][train_rows], train[1][train_rows]),
+            test=batch(test[0][: self.n_test], test[1][: self.n_test]),
+            batch_size=self.batch_size,
+            n_classes=10,
+            task_names=[self.task],
+            bounds=(0.0, 1.0),
+            image_shape=(SIDE, SIDE),
+            domain="binary" if is_binary else "continuous",
+            figures=[calibration],
         )
-        if self.binarised == "none":
-            return problem
-        train, test = (replace(b, x=(b.x > HALF).to(b.x)) for b in (problem.train, problem.test))
-        name = self.identity(setting.data_dir, setting.offline)
-        return replace(problem, name=name, train=train, test=test, domain="binary")

@@ -13,7 +13,9 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_photographs
-from components.datasets.images.mnist_files import SIDE, STAND_IN_TRAIN, ImageFiles, Images, Offline
+from components.datasets.images.mnist_files import SIDE, Images, Offline, idx_files, read_images
+from components.datasets.labelled_rows import labelled_rows
+from components.datasets.stand_in import FilesOrStandIn
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
@@ -107,10 +109,8 @@ class MnistVariations(Dataset):
     batch_size: PositiveInt | None
 
     @property
-    def files(self) -> ImageFiles:
-        return ImageFiles(
-            "mnist", "MNIST", "mnist-variations-regenerated", "digits-variations", self.offline
-        )
+    def files(self) -> FilesOrStandIn:
+        return idx_files("mnist", "mnist-variations-regenerated", "digits-variations", self.offline)
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` would use; may download them.
@@ -121,8 +121,7 @@ class MnistVariations(Dataset):
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         files = self.files
-        at_most = f", at most {STAND_IN_TRAIN // 3} training images per task"
-        train_pool, test_pool = files.images(setting, at_most)
+        train_pool, test_pool = read_images(files, setting)
         n_train = min(self.n_train, len(train_pool[1]) // 3)
         n_test = min(self.n_test, len(test_pool[1]))
         order = torch.randperm(len(train_pool[1]), generator=rng.data)[: 3 * n_train].numpy()
@@ -136,8 +135,7 @@ class MnistVariations(Dataset):
             task = torch.arange(3).repeat_interleave(len(labels) // 3)
             mask = task[:, None] == torch.arange(3)  # [3n, 3]
             y = torch.where(mask, torch.from_numpy(labels.astype(np.int64))[:, None], 0)
-            x = torch.from_numpy(images.reshape(len(images), -1)).to(setting.device, setting.dtype)
-            return Batch(x, y.to(setting.device), mask.to(setting.device), 1.0)
+            return labelled_rows(torch.from_numpy(images).flatten(1), y, setting, mask)
 
         return Supervised(
             name=files.identity(setting.data_dir, setting.offline),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 import zipfile
 from dataclasses import dataclass
 from functools import cache
@@ -14,9 +13,10 @@ import numpy as np
 
 from components.contracts.roles import Setting
 from components.datasets.data_files import find
-from components.datasets.files import locate, why_unavailable
-from components.datasets.images.mnist_files import SIDE, Images, Offline, enlarged_digits
-from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
+from components.datasets.files import warn_simulated
+from components.datasets.images.mnist_files import DIGITS, SIDE, Images, Offline, enlarged_digits
+from components.datasets.stand_in import FilesOrStandIn
+from components.errors import DamagedFileError, DataUnavailableError
 
 WHOLE = "omniglot/chardata.mat"
 ADDRESS = "https://github.com/yburda/iwae/raw/master/datasets/OMNIGLOT/chardata.mat"
@@ -114,53 +114,46 @@ class OmniglotFiles:
     genuine: Literal["omniglot", "omniglot-partial"]
     offline: Offline
 
+    @property
+    def _partial(self) -> FilesOrStandIn:
+        return FilesOrStandIn(
+            PARTS,
+            "omniglot-partial",
+            "digits-enlarged",
+            DIGITS,
+            simulated=self.offline == "always",
+            offline=self.offline,
+        )
+
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``images`` would give; may download the partial set.
 
         Raises:
             DataUnavailableError: the set cannot be had and ``offline`` is error."""
-        if self.offline == "always":
-            return "digits-enlarged"
-        if self.genuine == "omniglot" and _whole(Path(data_dir)) is not None:
-            return "omniglot"
-        if self.offline == "error" and self.genuine == "omniglot":
-            raise DataUnavailableError(
-                f"{WHOLE}: not in {Path(data_dir)}, and it is never downloaded; put it there from {ADDRESS}, or take eight "
-                "alphabets of it, dataset.set=omniglot-partial"
-            )
-        why = why_unavailable(Path(data_dir), PARTS, offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailableError(
-                f"{why}; or dataset.offline=simulate to use scikit-learn's digits"
-            )
-        return "omniglot-partial" if why is None else "digits-enlarged"
+        if self.genuine == "omniglot" and self.offline != "always":
+            if _whole(Path(data_dir)) is not None:
+                return "omniglot"
+            if self.offline == "error":
+                raise DataUnavailableError(
+                    f"{WHOLE}: not in {Path(data_dir)}, and it is never downloaded; put it there from {ADDRESS}, or take eight "
+                    "alphabets of it, dataset.set=omniglot-partial"
+                )
+        return self._partial.identity(data_dir, offline)
 
     def images(self, setting: Setting) -> tuple[Images, Images]:
         """Training and test images [n, 28, 28] in [0, 1] with alphabets, or the digits as they come
-        (uint8); what was not asked for is announced.
+        (uint8); a substitute that was not requested is announced.
 
         Raises:
             DataUnavailableError: the set cannot be had and ``offline`` is error."""
-        data_dir = setting.data_dir
-        offline = setting.offline
-        name = self.identity(data_dir, offline)
-        if name != self.genuine and self.offline != "always":
-            digits = name == "digits-enlarged"
-            why = (
-                why_unavailable(Path(data_dir), PARTS, offline)
-                if digits
-                else f"{WHOLE} is not in {data_dir}"
-            )
-            warnings.warn(
-                f"OTHER DATA: {self.genuine} cannot be had, "
-                f"{'scikit-learn’s 8 × 8 digits take' if digits else 'eight of its alphabets (4,840 images) take'} its place; "
-                f"everything is recorded as {name} and compares with no published number ({why})",
-                SimulatedDataWarning,
-                stacklevel=1,  # from this file: the runner shows warnings of components
-            )
-        archive = _whole(Path(data_dir))
+        name = self.identity(setting.data_dir, setting.offline)
+        archive = _whole(Path(setting.data_dir))
         if name == "omniglot" and archive is not None:
             return read_whole(archive)
-        if name == "omniglot-partial":
-            return read_parts(tuple(locate(data_dir, path, offline) for path in PARTS))
-        return enlarged_digits()
+        paths = self._partial.locate(setting)
+        if not paths:
+            return enlarged_digits()
+        if self.genuine == "omniglot":
+            why = f"{WHOLE} is not in {setting.data_dir}"
+            warn_simulated("omniglot", "eight of its alphabets (4,840 images)", name, why)
+        return read_parts(tuple(paths))

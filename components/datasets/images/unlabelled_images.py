@@ -13,8 +13,9 @@ from torch import Tensor
 from components.contracts.problems import Rows, Values
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.images.mnist_files import HALF, ImageFiles, Offline
+from components.datasets.images.mnist_files import HALF, Offline, idx_files, read_images
 from components.datasets.images.omniglot import OmniglotFiles
+from components.datasets.stand_in import FilesOrStandIn
 from components.figures.latent.latent_images import latent_plane, prior_samples, reconstructions
 from components.metrics.evidence.held_out import LatentEvidence, Proposal
 from components.problems.unlabelled import Unlabelled, sample_binary
@@ -53,7 +54,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
 
     @property
     @abstractmethod
-    def _files(self) -> ImageFiles | OmniglotFiles | None:
+    def _files(self) -> FilesOrStandIn | OmniglotFiles | None:
         """Files of the images; None if they ship with a package."""
 
     def holds(self) -> Values:
@@ -89,7 +90,11 @@ class UnlabelledImages(Dataset[Unlabelled]):
     def _split(self, rng: Rng, setting: Setting) -> Split:
         files = self._files
         assert files is not None
-        (train, _), (test, labels) = files.images(setting)
+        (train, _), (test, labels) = (
+            files.images(setting)
+            if isinstance(files, OmniglotFiles)
+            else read_images(files, setting)
+        )
         train_rows = torch.randperm(len(train), generator=rng.data)[: self.n_train]
         white = 255 if train.dtype == "uint8" else 1
         fixed = torch.Generator().manual_seed(STATIC)
@@ -142,7 +147,6 @@ class BinarisedImages(UnlabelledImages):
     """One set in MNIST's files, with pixels 0 or 1."""
 
     folder: ClassVar[str]
-    title: ClassVar[str]
     binarised: Literal["static", "dynamic", "threshold"]
 
     @property
@@ -150,5 +154,5 @@ class BinarisedImages(UnlabelledImages):
         return self.binarised
 
     @property
-    def _files(self) -> ImageFiles:
-        return ImageFiles(self.folder, self.title, self.folder, "digits-enlarged", self.offline)
+    def _files(self) -> FilesOrStandIn:
+        return idx_files(self.folder, self.folder, "digits-enlarged", self.offline)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.problems import Batch, Kind, Rows, Target, Values
+from components.contracts.problems import Kind, Rows, Target, Values
 from components.contracts.roles import BetweenZeroAndOne, Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.datasets.own.class_labels import ClassList, class_labels, name_classes
 from components.datasets.own.columns import (
     ColumnRules,
@@ -246,23 +247,17 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             )
         y, mask, tasks, scale, classes = labels
         real = self.labels == "real"
-
-        def batch(rows: Indices) -> Batch:
-            return Batch(
-                x[rows].to(setting.device, setting.dtype),
-                y[rows].to(setting.device, setting.dtype if real else y.dtype),
-                mask[rows].to(setting.device),
-                1.0,
-            )
-
+        train, test = (
+            labelled_rows(x[rows], y[rows], setting, mask[rows]) for rows in (train_rows, scored)
+        )
         y_mean, y_std = (
             (None, None) if scale is None else (v.to(setting.device, setting.dtype) for v in scale)
         )
         return OwnTable(
             name=self.identity(setting.data_dir, setting.offline),
             target=self.labels,
-            train=batch(train_rows),
-            test=batch(scored),
+            train=train,
+            test=test,
             batch_size=self.batch_size,
             n_classes=1 if real else len(classes),
             class_names=classes,

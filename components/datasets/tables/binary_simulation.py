@@ -13,6 +13,7 @@ from pydantic import Field, PositiveInt
 from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -48,10 +49,7 @@ class BinarySimulation(Dataset[Supervised]):
             f = self.intercept + x @ beta
             share = torch.special.ndtr(f) if self.link == "probit" else f.sigmoid()
             y = (torch.rand(n, generator=rng.data, dtype=torch.float64) < share).long()
-            mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
-            return Batch(
-                x.to(setting.device, setting.dtype), y[:, None].to(setting.device), mask, 1.0
-            )
+            return labelled_rows(x, y[:, None], setting)
 
         truth = {
             "beta": torch.cat([torch.tensor([self.intercept]), beta]).to(

@@ -7,10 +7,10 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_table
+from components.datasets.labelled_rows import labelled_rows
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -44,15 +44,11 @@ class Diabetes(Dataset):
         x = (x - x[train].mean(0)) / x[train].std(0, correction=0)
         y = (y - y_mean) / y_std
 
-        def rows(chosen: torch.Tensor) -> Batch:
-            mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
-            return Batch(x[chosen].to(setting.device), y[chosen].to(setting.device), mask, 1.0)
-
         return Supervised(
             self.name,
             "real",
-            rows(train),
-            rows(test),
+            labelled_rows(x[train], y[train], setting),
+            labelled_rows(x[test], y[test], setting),
             batch_size=None,
             task_names=["progression"],
             y_mean=y_mean.to(setting.device),

@@ -20,6 +20,7 @@ from pydantic import (
 from components.contracts.problems import Batch
 from components.contracts.roles import BetweenZeroAndOne, Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
@@ -194,9 +195,8 @@ class FaimsSim(Dataset):
             task = torch.arange(RUNS).repeat(n)  # rows: patient by patient, run by run
             mask = task[:, None] == torch.arange(RUNS)  # [3n, 3]
             label = torch.from_numpy(study.case[patients]).long().repeat_interleave(RUNS)
-            rows = x[patients].reshape(n * RUNS, -1).to(setting.device, setting.dtype)
             y = torch.where(mask, label[:, None], 0)
-            return Batch(rows, y.to(setting.device), mask.to(setting.device), 1.0)
+            return labelled_rows(x[patients].flatten(0, 1), y, setting, mask)
 
         return Supervised(
             name=self.name,

@@ -12,6 +12,7 @@ from torch import Tensor
 from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting, ZeroToBelowOne, ZeroToOne
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -49,8 +50,7 @@ class LinearSimulation(Dataset):
         def rows(n: int) -> Batch:
             x = torch.randn(n, D, generator=rng.data, dtype=setting.dtype) @ root.T
             y = x @ beta + self.noise**0.5 * torch.randn(n, generator=rng.data, dtype=setting.dtype)
-            mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
-            return Batch(x.to(setting.device), y[:, None].to(setting.device), mask, 1.0)
+            return labelled_rows(x, y[:, None], setting)
 
         truth: dict[str, Tensor] = {
             "beta": beta.to(setting.device),

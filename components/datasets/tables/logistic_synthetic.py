@@ -8,6 +8,7 @@ from pydantic import PositiveFloat, PositiveInt
 from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -42,10 +43,7 @@ class LogisticSynthetic(Dataset):
         def rows(n: int) -> Batch:
             x = 2 * torch.rand(n, self.n_inputs, generator=rng.data, dtype=torch.float64) - 1
             y = torch.rand(n, generator=rng.data, dtype=torch.float64) < torch.sigmoid(x @ w + b)
-            mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
-            return Batch(
-                x.to(setting.device, setting.dtype), y.long()[:, None].to(setting.device), mask, 1.0
-            )
+            return labelled_rows(x, y.long()[:, None], setting)
 
         train = rows(self.n_train)
         return Supervised(

@@ -11,6 +11,7 @@ from torch import Tensor
 from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.errors import ConfigMismatchError
 from components.figures.supervised.toy_fit import toy_fit
 from components.problems.supervised import Supervised
@@ -55,9 +56,7 @@ class NetworkSimulation(Dataset[Supervised]):
             x = 3**0.5 * (2 * torch.rand(n, generator=rng.data, dtype=torch.float64) - 1)
             e = torch.randn(n, generator=rng.data, dtype=torch.float64)
             y = self.function(x) + self.noise**0.5 * e
-            mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
-            x, y = (v[:, None].to(setting.device, setting.dtype) for v in (x, y))
-            return Batch(x, y, mask, 1.0)
+            return labelled_rows(x[:, None], y[:, None], setting)
 
         return Supervised(
             self.name,

@@ -11,9 +11,9 @@ import torch
 from pydantic import BaseModel, NonNegativeInt, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.problems.input_columns import InputColumns
@@ -58,20 +58,11 @@ class HeldOutRows(BaseModel):
             y = (y - y_mean) / y_std
             y_mean, y_std = (v.to(setting.device, setting.dtype) for v in (y_mean, y_std))
 
-        def rows(chosen: Tensor) -> Batch:
-            labels = (
-                y[chosen].to(setting.device, setting.dtype)
-                if target != "binary"
-                else y[chosen].to(setting.device)
-            )
-            mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
-            return Batch(x[chosen].to(setting.device, setting.dtype), labels, mask, 1.0)
-
         return Supervised(
             name,
             "binary" if target == "binary" else "real",
-            rows(train_rows),
-            rows(test_rows),
+            labelled_rows(x[train_rows], y[train_rows], setting),
+            labelled_rows(x[test_rows], y[test_rows], setting),
             self.batch_size,
             n_classes=2 if target == "binary" else 1,
             task_names=[task],

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from components.contracts.posteriors import Predicts
-from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
@@ -61,23 +61,12 @@ class RawUnits(Supervised):
         x = standardised_inputs(x, kept)
         y_mean = y[kept].mean(0)
         y_std = y[kept].std(0, correction=0)
-
-        def batch(rows: Rows) -> Batch:
-            xb = x[rows]
-            yb = (y[rows] - y_mean) / y_std
-            mask = torch.ones(yb.shape, dtype=torch.bool, device=setting.device)
-            return Batch(
-                xb.to(setting.device, setting.dtype),
-                yb.to(setting.device, setting.dtype),
-                mask,
-                1.0,
-            )
-
+        y = (y - y_mean) / y_std
         return cls(
             name=name,
             target="real",
-            train=batch(kept),
-            test=batch(scored),
+            train=labelled_rows(x[kept], y[kept], setting),
+            test=labelled_rows(x[scored], y[scored], setting),
             batch_size=batch_size,
             task_names=[label],
             y_mean=y_mean.to(setting.device, setting.dtype),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -17,8 +17,7 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
-from components.datasets.data_files import find, verify_catalogue_file
-from components.datasets.stand_in import FileOrSimulationDataset
+from components.datasets.stand_in import FileOrSimulationDataset, FilesOrStandIn
 from components.datasets.tables.raw_units import RawUnits
 from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
@@ -155,19 +154,9 @@ class UciRegression(SplitTable):
     def genuine(self) -> str:
         return "uci"
 
-    def _packed_file(self, data_dir: Path) -> Path | None:
+    def source(self) -> FilesOrStandIn:
         # the same numbers in another form, used in place
-        return find(data_dir, f"uci_bnn/{self.set}.npz")
-
-    def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
-        return None if self._packed_file(data_dir) else super()._why_unavailable(data_dir, offline)
-
-    def locate(self, setting: Setting) -> Path | None:
-        packed = None if self.simulated else self._packed_file(setting.data_dir)
-        if packed is None:
-            return super().locate(setting)
-        verify_catalogue_file(packed, self.file())
-        return packed
+        return replace(super().source(), packed=f"uci_bnn/{self.set}.npz")
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         shape = SHAPES[self.set]

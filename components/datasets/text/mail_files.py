@@ -2,76 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, Literal
+from dataclasses import replace
+from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Batch
-from components.contracts.roles import BetweenZeroAndOne, Dataset, Setting
-from components.datasets.data_files import find, verify_catalogue_file
-from components.datasets.files import locate, warn_simulated, why_unavailable
-from components.errors import DataUnavailableError
+from components.contracts.roles import BetweenZeroAndOne, Setting
+from components.datasets.labelled_rows import labelled_rows
+from components.datasets.stand_in import FileOrSimulationDataset, FilesOrStandIn
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
-
-Offline = Literal["simulate", "error"]
-
-
-@dataclass(frozen=True)
-class MailFile:
-    """One text file of the catalogue, or a compressed copy of it, under the name ``genuine``; or a
-    simulated corpus."""
-
-    genuine: str
-    stand_in: str
-    text: str
-    packed: str
-    simulated: bool  # simulation was requested, even if the files exist
-    offline: Offline
-
-    def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
-        return (
-            None
-            if find(data_dir, self.packed)
-            else why_unavailable(data_dir, (self.text,), offline)
-        )
-
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that would be used; may download them.
-
-        Raises:
-            DataUnavailableError: the file cannot be had and ``offline`` is error."""
-        why = None if self.simulated else self._why_unavailable(Path(data_dir), offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailableError(
-                f"{why}; or dataset.offline=simulate to use a simulated corpus"
-            )
-        return self.stand_in if self.simulated or why is not None else self.genuine
-
-    def path(self, data_dir: Path, offline: bool) -> Path | None:
-        """Path of the file, with its content verified; None: simulate.
-
-        A simulation that was not requested is announced by a warning.
-
-        Raises:
-            DamagedFileError: the file is there but has unexpected content.
-        """
-        if self.simulated:
-            return None
-        why = self._why_unavailable(data_dir, offline)
-        if why is not None:
-            corpus = "a simulated corpus of the same size"
-            warn_simulated(f"dataset={self.genuine}", corpus, self.stand_in, why)
-            return None
-        packed = find(data_dir, self.packed)
-        if packed is None:
-            return locate(data_dir, self.text, offline)
-        verify_catalogue_file(packed, self.text)
-        return packed
 
 
 def held_out(
@@ -95,21 +37,12 @@ def make_word_problem(
 ) -> Supervised:
     """Spam (1) or not (0), y [N], from words that are there (1) or not (0), x [N, D]; rows to train
     on and to test on."""
-
-    def batch(chosen: Tensor) -> Batch:
-        mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
-        return Batch(
-            x[chosen].to(setting.device, setting.dtype),
-            y[chosen, None].to(setting.device),
-            mask,
-            1.0,
-        )
-
+    train, test = (labelled_rows(x[chosen], y[chosen, None], setting) for chosen in rows)
     return Supervised(
         name=name,
         target="binary",
-        train=batch(rows[0]),
-        test=batch(rows[1]),
+        train=train,
+        test=test,
         batch_size=batch_size,
         n_classes=2,
         task_names=["spam"],
@@ -119,31 +52,22 @@ def make_word_problem(
     )
 
 
-class MailDataset(Dataset):
-    """A set of mails as binary words, one file of the catalogue or the simulated corpus
-    ``stand_in``."""
+class MailDataset(FileOrSimulationDataset[Supervised]):
+    """A set of mails as binary words, one file of the catalogue or the simulated ``corpus``."""
 
     kind = "supervised"
     target = "binary"
     domain = "binary"
-    stand_in: ClassVar[str]
+    stand_in = "a simulated corpus of the same size"
+    corpus: ClassVar[str]
     text: ClassVar[str]
     packed: ClassVar[str]
     test_share: BetweenZeroAndOne
     n_train: PositiveInt | None
-    simulated: bool
-    offline: Offline  # when the file is not available: simulate (the same, with a warning) | error
     batch_size: PositiveInt | None
 
-    @property
-    def file(self) -> MailFile:
-        return MailFile(
-            self.name, self.stand_in, self.text, self.packed, self.simulated, self.offline
-        )
+    def file(self) -> str:
+        return self.text
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailableError: the file cannot be had and ``offline`` is error."""
-        return self.file.identity(data_dir, offline)
+    def source(self) -> FilesOrStandIn:
+        return replace(super().source(), stand_in=self.corpus, packed=self.packed)

@@ -124,14 +124,14 @@ class SmsSpam(MailDataset):
     Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3.
     """
 
-    stand_in = "sms-sim"
+    corpus = "sms-sim"
     text = "text/sms_spam_collection.tsv"
     packed = "text/sms_spam_collection.tsv.gz"
     n_words: PositiveInt
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         name = self.identity(setting.data_dir, setting.offline)
-        path = self.file.path(setting.data_dir, setting.offline)
+        path = self.locate(setting)
         texts, spam = messages(path)
         rows = held_out(len(texts), self.test_share, self.n_train, rng.data)
         vocabulary = most_frequent([texts[i] for i in rows[0].tolist()], self.n_words)

@@ -70,13 +70,13 @@ class Spambase(MailDataset):
     section 3.2.2.
     """
 
-    stand_in = "spam-sim"
+    corpus = "spam-sim"
     text = "classification/spambase.data"
     packed = "classification/spambase.data.gz"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         name = self.identity(setting.data_dir, setting.offline)
-        path = self.file.path(setting.data_dir, setting.offline)
+        path = self.locate(setting)
         words, spam = simulated_mails() if path is None else _read(path)
         x = torch.from_numpy(words)
         y = torch.from_numpy(spam)

@@ -15,6 +15,7 @@ from torch import Tensor
 from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.text.vocabulary import most_common_words
 from components.errors import ConfigMismatchError, DataUnavailableError
@@ -152,9 +153,8 @@ class TokenRows(FileOrSimulationDataset[Supervised]):
         numbers, size = self.numbering(texts)
 
         def batch(texts: list[Text], labels: list[int]) -> Batch:
-            x = pad_rows([numbers(text) for text in texts], setting.dtype).to(setting.device)
-            y = torch.tensor(labels, device=setting.device)[:, None]
-            return Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
+            x = pad_rows([numbers(text) for text in texts], setting.dtype)
+            return labelled_rows(x, torch.tensor(labels)[:, None], setting)
 
         return Supervised(
             name=self.identity(setting.data_dir, setting.offline),

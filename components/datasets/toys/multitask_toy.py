@@ -9,9 +9,9 @@ import torch
 from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
 from components.figures.supervised.toy_fit import toy_fit
@@ -87,18 +87,11 @@ class MultitaskToy(Dataset):
         y_std = torch.where(y_std > 0, y_std, torch.ones_like(y_std))
         y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
 
-        def batch(x: Tensor, y: Tensor, mask: Tensor) -> Batch:
-            x = x[:, None].to(setting.device, setting.dtype)
-            y = y.to(setting.device, setting.dtype)
-            return Batch(x, y, mask.to(setting.device), 1.0)
-
         return Supervised(
             name=self.name,
             target="real",
-            train=batch(x, y, mask),
-            test=batch(
-                x_test, (y_test - y_mean) / y_std, torch.ones_like(y_test, dtype=torch.bool)
-            ),
+            train=labelled_rows(x[:, None], y, setting, mask),
+            test=labelled_rows(x_test[:, None], (y_test - y_mean) / y_std, setting),
             batch_size=self.batch_size,
             task_names=["task 1", "task 2"],
             y_mean=y_mean.to(setting.device, setting.dtype),

@@ -10,6 +10,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from components.contracts.problems import Batch
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.labelled_rows import labelled_rows
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -41,10 +42,7 @@ class TwoMoons(Dataset):
             shift = torch.stack([y, y / 2], 1)  # class 1 is class 0 turned by π and moved by (1, ½)
             x = sign[:, None] * torch.stack([t.cos(), t.sin()], 1) + shift
             x = x + self.noise * torch.randn(n, 2, generator=rng.data, dtype=torch.float64)
-            mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
-            return Batch(
-                x.to(setting.device, setting.dtype), y[:, None].to(setting.device), mask, 1.0
-            )
+            return labelled_rows(x, y[:, None], setting)
 
         # first: training sets of other sizes are tested on the same points
         test = batch(self.n_test)
