@@ -1,4 +1,4 @@
-"""LaTeX of a table: escaped text, columns and headings that wrap, and floats that fit the page."""
+"""LaTeX of a table: escaped text, and columns and headings that wrap."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ from runner.terminal.plain import plain
 HEADING_CHARACTERS = 14  # of a line of a heading
 LABEL_CHARACTERS = 26  # of a label that is not wrapped
 LABEL_WIDTH = r">{\raggedright\arraybackslash}p{0.28\linewidth}"
-PACKAGES = (
-    r"\usepackage{array, booktabs, graphicx, longtable, siunitx} "
-    r"and \sisetup{detect-weight=true, mode=text}"
-)
-PAGE_LINES = 45  # lines of a table that fit a page
-LONG_TABLE_COLUMNS = 7  # a table of more is made smaller instead
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -58,55 +52,6 @@ LATEX_SPECIAL_PATTERN = re.compile(
 def latex(text: str) -> str:
     """Text in LaTeX, with any special characters escaped."""
     return LATEX_SPECIAL_PATTERN.sub(lambda found: LATEX_ESCAPES[found.group()], plain(text))
-
-
-def floating_table(
-    label: str, caption: str, columns: list[str], headings: list[str], body: list[str]
-) -> str:
-    """A floating ``table``, no wider than the line, or a ``longtable``."""
-    if len(body) > PAGE_LINES and len(columns) <= LONG_TABLE_COLUMNS:
-        return _long_table(label, caption, columns, headings, body)
-    lines = [
-        f"% {label}; needs {PACKAGES}",
-        r"\begin{table}",
-        r"\centering",
-        f"\\caption{{{caption}}}",
-        f"\\label{{tab:{label}}}",
-        r"\par\medskip",
-        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-        f"\\begin{{tabular}}{{{' '.join(columns)}}}",
-        r"\toprule",
-        " & ".join(headings) + r" \\",
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}}",
-        r"\end{table}",
-    ]
-    return "\n".join([*lines, ""])
-
-
-def _long_table(
-    label: str, caption: str, columns: list[str], headings: list[str], body: list[str]
-) -> str:
-    """A table over several pages, with its headings on each."""
-    head = [r"\toprule", " & ".join(headings) + r" \\", r"\midrule"]
-    lines = [
-        f"% {label}; needs {PACKAGES}",
-        r"\begingroup\footnotesize",
-        f"\\begin{{longtable}}{{{' '.join(columns)}}}",
-        f"\\caption{{{caption}}}\\label{{tab:{label}}}\\\\",
-        *head,
-        r"\endfirsthead",
-        *head,
-        r"\endhead",
-        r"\bottomrule",
-        r"\endfoot",
-        *body,
-        r"\end{longtable}",
-        r"\endgroup",
-    ]
-    return "\n".join([*lines, ""])
 
 
 def label_column(labels: list[str]) -> str:
