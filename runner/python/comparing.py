@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runner.errors import ConfigError
 from runner.python.result import Result
 from runner.report.compared_record import ComparedRecord, load
 from runner.report.comparison import (
-    are_paired,
-    config_rows,
-    fact_rows,
+    facts_table,
+    make_pair_tests,
     metrics_of,
-    rows_test,
+    settings_table,
     warnings,
 )
 from runner.report.exchange.opened import find_in, find_records, is_archive
@@ -25,10 +24,6 @@ from runner.statistics.standard_error import mean_se
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from runner.statistics.paired_tests import PairedDifference
-
-TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
 
 
 @dataclass(frozen=True)
@@ -99,8 +94,6 @@ def compare(
         >>> tests.loc[tests.metric == "nlpp", ["a", "b", "n"]].values.tolist()
         [['wide', 'narrow', 2]]
     """
-    import pandas as pd
-
     unnamed, folders = _find_runs(runs, output_dir, bool(named))
     entries = [*((None, run) for run in unnamed), *named.items()]
     if len(entries) < 2:
@@ -112,20 +105,12 @@ def compare(
         if label in by_label:
             raise ConfigError(f"compare: {label} is given twice; name each, compare(a=…, b=…)")
         by_label[label] = one
-    labels = list(by_label)
-    those = list(by_label.values())
-
-    def lay_out(rows: list[list[str]]) -> pd.DataFrame:
-        return pd.DataFrame(
-            [row[1:] for row in rows], index=[row[0] for row in rows], columns=labels
-        )
-
     return Comparison(
-        settings=lay_out(config_rows(those, everything=False)),
-        facts=lay_out(fact_rows(those)),
+        settings=settings_table(by_label),
+        facts=facts_table(by_label),
         scores=_scores(by_label),
-        tests=pd.DataFrame(list(_tests(by_label)), columns=list(TESTS)),
-        notes=tuple(warnings(those)),
+        tests=make_pair_tests(by_label),
+        notes=tuple(warnings(list(by_label.values()))),
     )
 
 
@@ -140,35 +125,15 @@ def _find_runs(
     return given or ([] if has_others else in_archives), folders
 
 
-def _scores(found: dict[str, ComparedRecord]) -> pd.DataFrame:
+def _scores(records: dict[str, ComparedRecord]) -> pd.DataFrame:
     import pandas as pd
 
-    metrics = metrics_of(found.values())
+    metrics = metrics_of(records.values())
     columns: dict[tuple[str, str], list[float]] = {}
-    for label, run in found.items():
+    for label, run in records.items():
         cells = [run.result.get(metric) or [] for metric in metrics]
-        summaries = [mean_se(cell) if cell else (float("nan"), float("nan")) for cell in cells]
+        summaries = [mean_se(cell) if cell else (math.nan, math.nan) for cell in cells]
         columns[label, "mean"] = [mean for mean, _ in summaries]
         columns[label, "se"] = [se for _, se in summaries]
         columns[label, "n"] = [len(cell) for cell in cells]
     return pd.DataFrame(columns, index=metrics)
-
-
-def _tests(found: dict[str, ComparedRecord]) -> Iterator[tuple[Any, ...]]:
-    """A row for each metric and pair of runs that share replicates."""
-    from runner.statistics.paired_tests import compare as paired
-    from runner.statistics.paired_tests import holm, scores_by_replicate
-
-    for metric in metrics_of(found.values()):
-        pairs: dict[str, tuple[str, str, PairedDifference]] = {}
-        for (a, one), (b, other) in combinations(found.items(), 2):
-            if not are_paired(one, other):
-                continue
-            of_a, of_b = (scores_by_replicate(run.result.get(metric) or ()) for run in (one, other))
-            if (pair := paired(of_b, of_a)).n:
-                if exact := rows_test(one, other, metric):
-                    pair = replace(pair, p=exact.p)
-                pairs[f"{a}\0{b}"] = a, b, pair
-        for key, corrected in holm({key: pair for key, (_, _, pair) in pairs.items()}).items():
-            a, b, pair = pairs[key]
-            yield metric, a, b, pair.difference, pair.se, pair.n, pair.p, corrected.p_holm

@@ -5,24 +5,28 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runner.errors import ConfigError
 from runner.record.facts import skip_unreadable
 from runner.report.compared_record import ComparedRecord, load
 from runner.report.comparison import (
     Row,
-    config_rows,
     difference_rows,
     directions,
     evidence_rows,
-    fact_rows,
+    facts_table,
     result_rows,
+    settings_table,
     warnings,
 )
 from runner.report.exchange.opened import find_in, find_records, is_archive
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.streams import is_terminal
 from runner.terminal.tables import print_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def main(argv: list[str]) -> int:
@@ -31,8 +35,8 @@ def main(argv: list[str]) -> int:
         prog="runner compare",
         description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
         "side by side: mean ± standard error over replicates (on a terminal ↑ marks scores that are better the higher, ↓ the "
-        "lower), and the difference of each from the first, with p of "
-        "the two-sided signed-rank test where replicates are paired (the same seed and data) and five or more, "
+        "lower), and the difference of each from the first where replicates are paired (the same seed and data), with p of "
+        "the two-sided signed-rank test of five or more pairs, "
         "corrected for their number (Holm) where several runs are compared. Of runs of one replicate under attack, p of "
         "McNemar's exact test over the test labels that one alone predicts rightly. Where two or more paired runs have the "
         "score log_evidence, the posterior probabilities of their models at equal prior odds.",
@@ -65,12 +69,16 @@ def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
         ConfigError: fewer than two can be read.
     """
     runs = _readable(names, folders)
-    labels = [run.label for run in runs]
-    config = config_rows(runs, everything)
-    _section("run", "", labels, fact_rows(runs))
+    records: dict[str, ComparedRecord] = {}
+    for run in runs:  # the same run may be in several archives
+        again = sum(label.partition(" ")[0] == run.label for label in records)
+        records[f"{run.label} {again + 1}" if again else run.label] = run
+    labels = list(records)
+    config = _to_rows(settings_table(records, everything))
+    _section("run", "", labels, _to_rows(facts_table(records)))
     _section("config", "no difference" if not config else "", labels, config)
     results = result_rows(runs)
-    apart = difference_rows(runs)
+    apart = difference_rows(records)
     if is_terminal(sys.stdout):
         results = directions(results)
         apart = directions(apart)
@@ -81,7 +89,7 @@ def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
     else:
         _section("result", empty, labels, results)
         _section(f"less {labels[0]}", empty, labels[1:], apart)
-    if evidence := evidence_rows(runs):
+    if evidence := evidence_rows(records):
         _section("evidence", "", labels, evidence)
     for line in warnings(runs):
         print(f"note: {line}", file=sys.stderr)
@@ -102,6 +110,10 @@ def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
             f"compare: {len(runs)} of {len(names)} runs can be read; give two or more that can"
         )
     return runs
+
+
+def _to_rows(table: pd.DataFrame) -> list[Row]:
+    return [list(row) for row in table.itertuples(name=None)]
 
 
 def _section(name: str, empty: str, labels: list[str], rows: list[Row]) -> None:

@@ -1,23 +1,28 @@
-"""Rows of a comparison of runs: what differs, scores, differences, and reasons why they do not
-compare."""
+"""Comparison of runs as tables and rows: what differs, scores, differences, and reasons why they do
+not compare."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from components.metrics.names import better, without_costs
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
-from runner.record.outcomes import McNemar, compare_outcomes
+from runner.record.outcomes import compare_outcomes
 from runner.report.compared_record import ComparedRecord, describe_machine
 from runner.statistics.standard_error import mean_se
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from runner.statistics.paired_tests import PairedDifference
 
 ABSENT = "—"
+TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
 Row = list[str]
 
 
@@ -41,66 +46,84 @@ FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
 ALWAYS_SHOWN_FACTS = ("state", "data", "took")
 
 
-def fact_rows(runs: list[ComparedRecord]) -> list[Row]:
-    """State, data and duration, and the other facts that differ."""
-    table = {name: [getter(run.facts) for run in runs] for name, getter in FACTS.items()}
-    versions = [run.facts.get("versions") or {} for run in runs]
-    for package in sorted({package for each in versions for package in each}):
-        table[package] = [str(each.get(package, ABSENT)) for each in versions]
-    return [
-        [name, *values]
-        for name, values in table.items()
-        if name in ALWAYS_SHOWN_FACTS or len(set(values)) > 1
-    ]
+def _vary(table: pd.DataFrame, always: Sequence[str] = ()) -> pd.DataFrame:
+    """Lines of a table of texts whose runs differ, and those that are always shown."""
+    return table[(table.nunique(axis=1) > 1) | table.index.isin(list(always))]
 
 
-def config_rows(runs: list[ComparedRecord], everything: bool) -> list[Row]:
-    """Keys with different values (or all keys), in the order of the first config with them."""
-    keys = dict.fromkeys(key for run in runs for key in run.config)
-    rows = [[key, *(run.config.get(key, ABSENT) for run in runs)] for key in keys]
-    return [row for row in rows if everything or len(set(row[1:])) > 1]
+def facts_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
+    """By fact, a column for each run: state, data and duration, and the other facts that differ."""
+    import pandas as pd
+
+    facts = {
+        label: {name: read(run.facts) for name, read in FACTS.items()}
+        | (run.facts.get("versions") or {})
+        for label, run in records.items()
+    }
+    return _vary(pd.DataFrame(facts).fillna(ABSENT), ALWAYS_SHOWN_FACTS)
 
 
-def _number(value: float) -> str:
-    return f"{value:.4g}" if math.isfinite(value) else str(value)
+def settings_table(records: Mapping[str, ComparedRecord], everything: bool = False) -> pd.DataFrame:
+    """By key of the config, a column for each run: keys with different values, or all keys, in the
+    order of the first config with them."""
+    import pandas as pd
+
+    table = pd.DataFrame({label: run.config for label, run in records.items()}).fillna(ABSENT)
+    return table if everything else _vary(table)
 
 
-def _cell(values: list[float] | None) -> str:
-    if not values:
-        return ABSENT
-    mean, se = mean_se(values)
-    return (
-        f"{_number(mean)} ± {_number(se)} (n={len(values)})" if len(values) > 1 else _number(mean)
-    )
+def make_pair_tests(
+    records: Mapping[str, ComparedRecord], reference: str | None = None
+) -> pd.DataFrame:
+    """Paired tests, a line for each metric and pair of runs that share replicates.
+
+    Difference b − a, its SE, the number of pairs, p of the two-sided signed-rank test of five
+    pairs or more, and p after Holm's correction for the number of pairs of runs; of single
+    replicates p of McNemar's exact test, where the outcomes of test labels are kept.
+
+    Args:
+        records: runs by label.
+        reference: label of the first run of all pairs; None: every pair of runs.
+    """
+    import pandas as pd
+
+    from runner.statistics.paired_tests import holm
+
+    runs = list(combinations(records, 2))
+    rows = []
+    for metric in metrics_of(records.values()):
+        pairs = {
+            (a, b): pair
+            for a, b in runs
+            if reference in (None, a)
+            and are_paired(records[a], records[b])
+            and (pair := _test_pair(records[a], records[b], metric)).n
+        }
+        for (a, b), pair in holm(pairs).items():
+            rows.append((metric, a, b, pair.difference, pair.se, pair.n, pair.p, pair.p_holm))
+    return pd.DataFrame(rows, columns=list(TESTS))
 
 
 def are_paired(a: ComparedRecord, b: ComparedRecord) -> bool:
     """True if replicate r of both runs saw the same data and the same random streams."""
-    return (a.facts["seed"], a.facts["data"]) == (
-        b.facts["seed"],
-        b.facts["data"],
-    ) and None is a.step is b.step
+    same = all(a.facts[key] == b.facts[key] for key in ("seed", "data"))
+    return same and a.step is None and b.step is None
 
 
-def difference(a: list[float], b: list[float], paired: bool) -> str:
-    """b − a: mean ± SE, over pairs where replicates are paired, otherwise √(SE_a² + SE_b²)."""
-    if paired and len(a) == len(b) > 1:
-        mean, se = mean_se([y - x for x, y in zip(a, b, strict=True)])
-        return f"{_number(mean)} ± {_number(se)} (paired)"
-    (mean_a, se_a), (mean_b, se_b) = mean_se(a), mean_se(b)
-    text = _number(mean_b - mean_a)
-    return text if len(a) == 1 or len(b) == 1 else f"{text} ± {_number(math.hypot(se_a, se_b))}"
+def _test_pair(a: ComparedRecord, b: ComparedRecord, metric: str) -> PairedDifference:
+    from runner.statistics.paired_tests import compare, scores_by_replicate
+
+    of_a, of_b = (scores_by_replicate(run.result.get(metric) or ()) for run in (a, b))
+    pair = compare(of_b, of_a)
+    exact = compare_outcomes(a.folder, b.folder, metric) if len(of_a) == len(of_b) == 1 else None
+    return replace(pair, p=exact.p) if exact else pair
 
 
-def rows_test(a: ComparedRecord, b: ComparedRecord, metric: str) -> McNemar | None:
-    """McNemar's test over test labels of two runs of one replicate each that are paired; None: they
-    do not keep them."""
-    is_unreplicated = all(len(run.result.get(metric) or ()) == 1 for run in (a, b))
-    return (
-        compare_outcomes(a.folder, b.folder, metric)
-        if is_unreplicated and are_paired(a, b)
-        else None
-    )
+def _format_scores(values: Sequence[float] | None) -> str:
+    if not values:
+        return ABSENT
+    mean, se = mean_se(values)
+    return f"{mean:.4g} ± {se:.4g} (n={len(values)})" if len(values) > 1 else f"{mean:.4g}"
 
 
 def metrics_of(runs: Iterable[ComparedRecord]) -> list[str]:
@@ -119,68 +142,48 @@ def directions(rows: list[Row]) -> list[Row]:
 
 def result_rows(runs: list[ComparedRecord]) -> list[Row]:
     """Each metric's mean ± SE in every run."""
-    return [[name, *(_cell(run.result.get(name)) for run in runs)] for name in metrics_of(runs)]
+    return [
+        [name, *(_format_scores(run.result.get(name)) for run in runs)] for name in metrics_of(runs)
+    ]
 
 
-def difference_rows(runs: list[ComparedRecord]) -> list[Row]:
-    """Each metric's difference of every run from the first; where replicates are paired and five or
-    more, p of the two-sided signed-rank test, and of several runs also p after Holm's correction
-    for their number; of single replicates p of McNemar's exact test, where the outcomes of test
-    labels are kept."""
-    first, *others = runs
-    rows = []
-    for name in metrics_of(runs):
-        a = first.result.get(name) or []
-        pairs = _test_pairs(first, others, name)
-        row = [name]
-        for run in others:
-            b = run.result.get(name) or []
-            text = difference(a, b, are_paired(first, run)) if a and b else ABSENT
-            if exact := rows_test(first, run, name):
-                text += f", {exact}"
-            pair = pairs.get(run.label)
-            if pair is not None and not math.isnan(pair.p):
-                after = f" (Holm {pair.p_holm:.2g})" if len(pairs) > 1 else ""
-                text += f", p {pair.p:.2g}{after}"
-            row.append(text)
-        rows.append(row)
-    return rows
+def difference_rows(records: Mapping[str, ComparedRecord]) -> list[Row]:
+    """Each metric's difference of every run from the first, with the p of its test."""
+    first, *others = records
+    tests = make_pair_tests(records, first).set_index(["metric", "b"])
+    texts = {key: _format_test(test, len(others)) for key, test in tests.iterrows()}
+    return [
+        [metric, *(texts.get((metric, run), ABSENT) for run in others)]
+        for metric in metrics_of(records.values())
+    ]
 
 
-def _test_pairs(
-    first: ComparedRecord, others: list[ComparedRecord], metric: str
-) -> dict[str, PairedDifference]:
-    """Signed-rank tests of runs with the same replicates as the first, by label."""
-    from runner.statistics.paired_tests import compare, holm, scores_by_replicate
-
-    a = first.result.get(metric) or []
-    tested = {}
-    for run in others:
-        b = run.result.get(metric) or []
-        if are_paired(first, run) and len(a) == len(b) > 1:
-            tested[run.label] = compare(scores_by_replicate(b), scores_by_replicate(a))
-    return holm(tested)
+def _format_test(test: pd.Series[Any], n_tests: int) -> str:
+    text = f"{test.difference:.4g}"
+    if test.n > 1:
+        text += f" ± {test.se:.4g} (paired)"
+    if math.isnan(test.p):
+        return text
+    corrected = f" (Holm {test.p_holm:.2g})" if n_tests > 1 else ""
+    return f"{text}, {'McNemar p' if test.n == 1 else 'p'} {test.p:.2g}{corrected}"
 
 
-def evidence_rows(runs: list[ComparedRecord]) -> list[Row]:
+def evidence_rows(records: Mapping[str, ComparedRecord]) -> list[Row]:
     """p(M | y) ∝ p(y | M) of the models of paired runs that have a log evidence, of equal
     probability before the data: mean ± SE over replicates, each of data of its own; nothing where
     fewer than two have one."""
-    own = {
-        run.label: run.result["log_evidence"]
-        for run in runs
-        if run.result.get("log_evidence") and are_paired(runs[0], run)
+    from scipy.special import softmax
+
+    first = next(iter(records.values()))
+    logs = {
+        label: run.result["log_evidence"]
+        for label, run in records.items()
+        if run.result.get("log_evidence") and are_paired(first, run)
     }
-    if len(own) < 2 or len({len(values) for values in own.values()}) > 1:
+    if len(logs) < 2 or len({len(values) for values in logs.values()}) > 1:
         return []
-    by_replicate = []
-    for logs in zip(*own.values(), strict=True):
-        largest = max(logs)
-        shares = [math.exp(value - largest) for value in logs]
-        by_replicate.append([share / sum(shares) for share in shares])
-    shares_by_run = zip(*by_replicate, strict=True)
-    cells = {label: _cell(list(p)) for label, p in zip(own, shares_by_run, strict=True)}
-    return [["p(model | y)", *(cells.get(run.label, ABSENT) for run in runs)]]
+    shares = dict(zip(logs, softmax(list(logs.values()), axis=0).tolist(), strict=True))
+    return [["p(model | y)", *(_format_scores(shares.get(label)) for label in records)]]
 
 
 def warnings(runs: list[ComparedRecord]) -> list[str]:

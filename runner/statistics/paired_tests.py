@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from scipy.stats.mstats import median_cihs
 from components.metrics.names import ScoreDirection
 from runner.statistics.standard_error import mean_se
 
+K = TypeVar("K")
 Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
 LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
 MIN_PAIRS = 5  # fewer pairs have no p
@@ -163,16 +165,16 @@ def signed_rank_p(differences: NDArray[np.float64]) -> float:
     return min(1.0, 2 * float(min(law[: positive + 1].sum(), law[positive:].sum())))
 
 
-def holm(pairs: Mapping[str, PairedDifference]) -> dict[str, PairedDifference]:
+def holm(pairs: Mapping[K, PairedDifference]) -> dict[K, PairedDifference]:
     """The same comparisons with p corrected for how many they are, those that have a p: the i-th
     smallest of m, i = 0 … m − 1, times m − i, no smaller than the ones before it and at most 1.
 
     Source: Holm (1979)."""
-    tested = sorted((pair.p, name) for name, pair in pairs.items() if not math.isnan(pair.p))
+    tested = [name for name, pair in pairs.items() if not math.isnan(pair.p)]
     corrected = dict(pairs)
     largest = 0.0
-    for i, (p, name) in enumerate(tested):
-        largest = max(largest, min(1.0, p * (len(tested) - i)))
+    for i, name in enumerate(sorted(tested, key=lambda name: pairs[name].p)):
+        largest = max(largest, min(1.0, pairs[name].p * (len(tested) - i)))
         corrected[name] = replace(pairs[name], p_holm=largest)
     return corrected
 

@@ -82,15 +82,13 @@ def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Rank
         }
         return Ranking(mean_ranks, n, p_friedman, distance, alike)
     values = [scores_by_replicate(column.tolist()) for column in table.T]
-    tested = {f"{i} {j}": compare(values[i], values[j]) for i, j in pairs}
-    alike_pairs = [
-        tuple(map(int, key.split()))
-        for key, pair in holm(tested).items()
+    tested = holm({(i, j): compare(values[i], values[j]) for i, j in pairs})
+    alike = {
+        frozenset({names[i], names[j]})
+        for (i, j), pair in tested.items()
         if not pair.p_holm <= LEVEL
-    ]
-    return Ranking(
-        mean_ranks, n, p_friedman, None, {frozenset({names[i], names[j]}) for i, j in alike_pairs}
-    )
+    }
+    return Ranking(mean_ranks, n, p_friedman, None, alike)
 
 
 def critical_difference(k: int, n: int, level: float = LEVEL) -> float:
