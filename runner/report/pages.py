@@ -51,12 +51,12 @@ def markdown(text: object) -> str:
     return re.sub(special, r"\\\1", " ".join(str(text).split()))
 
 
-def write_page(path: Path, context: dict[str, Any], template: Path | None = None) -> Path:
-    """Write a page from the template for files of its suffix, or from one that extends it."""
+def render(template: Path, context: dict[str, Any]) -> str:
+    """A page from a template, which may extend one of those next to this module."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader([TEMPLATES, *([template.parent] if template else [])]),
+        loader=FileSystemLoader([template.parent, TEMPLATES]),
         autoescape=lambda file: str(file).endswith(".html.j2"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -64,6 +64,10 @@ def write_page(path: Path, context: dict[str, Any], template: Path | None = None
         finalize=plain_value,
     )
     environment.filters["md"] = markdown
-    name = template.name if template else f"template{path.suffix}.j2"
-    write_text(path, environment.get_template(name).render(context))
+    return environment.get_template(template.name).render(context)
+
+
+def write_page(path: Path, context: dict[str, Any], template: Path | None = None) -> Path:
+    """Write a page from a template, by default from the one for files of its suffix."""
+    write_text(path, render(template or TEMPLATES / f"template{path.suffix}.j2", context))
     return path
