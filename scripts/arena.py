@@ -58,7 +58,7 @@ def write(suite: Suite, new: list[Line]) -> None:
 def from_results(suite: Suite, name: str) -> list[Line]:
     """Lines of a study's kept scores: those of the suite's rows, problems, scores and replicates."""
     study = load_study(name)
-    kept = read_kept_scores([RESULTS / f"{name}_replicates.csv"], study)
+    kept = read_kept_scores({name: RESULTS / f"{name}_replicates.csv"}, study)
     commit = dict(kept.origin.provenance).get("frozen", "").partition("commit ")[2]
     rows = {row.name for row in suite.rows}
     values: dict[tuple[str, str, int, int], dict[str, float]] = {}

@@ -141,7 +141,7 @@ def read_kept(name: str, output_dir: Path | None) -> tuple[StudyDefinition, Kept
     if output_dir is None:
         raise ConfigError(f"no {name}_replicates.csv here; --keep takes it from records")
     study = load_study(name)
-    return study, read_kept_scores([], study)
+    return study, read_kept_scores({}, study)
 
 
 def note_rerun(page: str, why: str) -> str:

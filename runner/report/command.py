@@ -53,7 +53,7 @@ def _build_parser() -> Parser:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="each a <study>_replicates.csv of an earlier report or of another machine, or the same as Parquet: "
+        help="each a <study>_replicates.csv of an earlier report or of another machine: "
         "a path or a URL; their scores count as well",
     )
     parser.add_argument(

@@ -10,7 +10,7 @@ that were drawn from whole runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError
-from runner.report.exchange.score_files import ScoreFile, as_score_file, origin_path
+from runner.report.exchange.score_files import origin_path
 from runner.report.scores.cells import ExpectedProtocols, TableLayout
 from runner.report.scores.earlier import EarlierCell, EarlierScores, read_earlier
 from runner.study.definition import StudyDefinition
@@ -107,16 +107,16 @@ class Kept:
         return by_stem
 
 
-def read_kept_scores(scores: Sequence[Path | ScoreFile], study: StudyDefinition) -> Kept:
-    """Files of scores and the files next to them.
+def read_kept_scores(files: Mapping[str, Path], study: StudyDefinition) -> Kept:
+    """Files of scores, by name for the user, and the files next to them.
 
     If two give the same replicate, the later file takes precedence.
 
     Raises:
         ConfigError: a file is damaged, or is not of this study.
     """
-    paths = [as_score_file(source).path for source in scores]
-    earlier = read_earlier(scores, study)
+    paths = list(files.values())
+    earlier = read_earlier(files, study)
     origins = [read_origin(path) for path in map(origin_path, paths) if path.is_file()]
     for entry in (entry for origin in origins for entry in origin.cells):
         cell = earlier.setdefault((entry.table, entry.row, entry.column), EarlierCell(""))

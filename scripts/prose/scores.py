@@ -69,7 +69,7 @@ def load_scores(folder: Path, name: str) -> tuple[StudyDefinition, Kept]:
     path = origin_path(scores)
     origin = read_origin(path) if path.is_file() else Origin()
     study = load_study(origin.study or name)
-    return study, read_kept_scores([scores], study)
+    return study, read_kept_scores({name: scores}, study)
 
 
 def _matching(pattern: str, names: list[str], what: str) -> list[str]:

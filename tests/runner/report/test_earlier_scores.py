@@ -38,7 +38,7 @@ def test_a_report_reads_what_a_report_wrote(tmp_path, capsys):
     assert "Nothing has been run" not in (folder / "sarcos_table.md").read_text()
     (cell,) = (
         c
-        for laid in layout_table(STUDY, None, read_earlier([given], STUDY))
+        for laid in layout_table(STUDY, None, read_earlier({str(given): given}, STUDY))
         for _, row in laid.rows
         for c in row
         if c.values
@@ -59,7 +59,7 @@ def test_of_two_files_the_later_counts(tmp_path):
     second = written(
         tmp_path / "b.csv", *(["nlpp", "iGP, tuned", "100", "sarcos", 0, r, 2.0] for r in (1, 2))
     )
-    cell = read_earlier([first, second], STUDY)["nlpp", "iGP, tuned", "100"]
+    cell = read_earlier({"a": first, "b": second}, STUDY)["nlpp", "iGP, tuned", "100"]
     assert cell.values == {(0, 0): 1.0, (0, 1): 2.0, (0, 2): 2.0}
 
 
@@ -81,15 +81,15 @@ WRONG = {
 def test_a_wrong_line_is_named(tmp_path, message):
     given = written(tmp_path / "a.csv", GOOD, WRONG[message])
     with pytest.raises(ConfigError, match=re.escape(f"--with {given}, line 3: {message}")):
-        read_earlier([given], STUDY)
+        read_earlier({str(given): given}, STUDY)
 
 
 def test_files_that_are_not_such_a_table(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.csv"):
-        read_earlier([tmp_path / "none.csv"], STUDY)
+        read_earlier({"none": tmp_path / "none.csv"}, STUDY)
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_earlier([tmp_path / "b.csv"], STUDY)
+        read_earlier({"b": tmp_path / "b.csv"}, STUDY)
     (tmp_path / "c.csv").write_text("table,row\n")
     with pytest.raises(ConfigError, match="has no column column; give the <study>_replicates"):
-        read_earlier([tmp_path / "c.csv"], STUDY)
+        read_earlier({"c": tmp_path / "c.csv"}, STUDY)

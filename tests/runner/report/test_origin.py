@@ -28,7 +28,7 @@ def kept(study, tmp_path):
 
 
 def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
-    again = read_kept_scores([kept], STUDY)
+    again = read_kept_scores({"kept": kept}, STUDY)
     report.write("small", STUDY, None, tmp_path / "second", again)
     first, second = ((tmp_path / folder / "small.md").read_text() for folder in ("first", "second"))
     assert "0.20(0.01)†" in second
@@ -36,28 +36,28 @@ def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
     assert second == first
     alone = tmp_path / "alone_replicates.csv"
     alone.write_bytes(kept.read_bytes())
-    (laid,) = layout_table(STUDY, None, read_kept_scores([alone], STUDY).scores)
+    (laid,) = layout_table(STUDY, None, read_kept_scores({"kept": alone}, STUDY).scores)
     assert not any(cell.doubted for _, line in laid.rows for cell in line), "nothing lies beside it"
     origin_path(kept).write_text("{")
     with pytest.raises(ConfigError, match=r"small_origin\.json cannot be read"):
-        read_kept_scores([kept], STUDY)
+        read_kept_scores({"kept": kept}, STUDY)
 
 
 def test_rows_whose_scores_are_earlier_ones_are_not_missing(kept, study, tmp_path):
     empty = replace(study, output_dir=tmp_path / "elsewhere")
-    earlier = read_kept_scores([kept], STUDY)
+    earlier = read_kept_scores({"kept": kept}, STUDY)
     report.write("small", STUDY, empty, tmp_path / "second", earlier)
     page = (tmp_path / "second" / "small.md").read_text()
     assert "runs are done" not in page
     assert "1 row without a score: iRF." in page
-    again = read_kept_scores([tmp_path / "second" / "small_replicates.csv"], STUDY)
+    again = read_kept_scores({"kept": tmp_path / "second" / "small_replicates.csv"}, STUDY)
     report.write("small", STUDY, None, tmp_path / "third", again)
     third = (tmp_path / "third" / "small.md").read_text()
     assert third.count("without a score: iRF.") == 1
 
 
 def test_scores_that_were_all_made_again_replace_the_earlier_provenance(kept, study, tmp_path):
-    earlier = read_kept_scores([kept], STUDY)
+    earlier = read_kept_scores({"kept": kept}, STUDY)
     report.write("small", STUDY, study, tmp_path / "second", earlier)
     page = (tmp_path / "second" / "small.md").read_text()
     assert "arlier scores" not in page

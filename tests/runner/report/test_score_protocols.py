@@ -15,7 +15,6 @@ from runner.errors import ConfigError
 from runner.report.context import table_views
 from runner.report.csv_files import write_replicates
 from runner.report.exchange.expected import expect_protocols
-from runner.report.exchange.score_files import ScoreFile
 from runner.report.latex.tables import score_table
 from runner.report.notes import note_protocols
 from runner.report.origin import collect_protocols
@@ -64,7 +63,7 @@ def kept(tmp_path, row: str, protocol: str, scores=(1.0, 2.0)):
         csv.writer(file).writerows(
             [header, *(line + [protocol] * bool(protocol) for line in lines)]
         )
-    return ScoreFile(path, str(path))
+    return {str(path): path}
 
 
 def cells_of(tables):
@@ -107,7 +106,7 @@ def test_differences_are_said_in_words():
 
 def test_scores_of_other_steps_are_left_out_beside_records(tmp_path):
     snapshot = snapshot_with(tmp_path, "A", "B")
-    earlier = read_earlier([kept(tmp_path, "A", SHORT.digest, (7.0, 8.0, 9.0))], STUDY)
+    earlier = read_earlier(kept(tmp_path, "A", SHORT.digest, (7.0, 8.0, 9.0)), STUDY)
     tables = layout_table(STUDY, snapshot, earlier, protocols={SHORT.digest: SHORT.parts})
     cell = cells_of(tables)["A"]
     assert len(cell.values) == 2
@@ -119,7 +118,7 @@ def test_scores_of_other_steps_are_left_out_beside_records(tmp_path):
 
 def test_a_row_of_other_steps_is_marked_and_compared_with_nothing(tmp_path):
     snapshot = snapshot_with(tmp_path, "A")
-    earlier = read_earlier([kept(tmp_path, "B", SHORT.digest, (0.0, 0.1))], STUDY)
+    earlier = read_earlier(kept(tmp_path, "B", SHORT.digest, (0.0, 0.1)), STUDY)
     tables = layout_table(STUDY, snapshot, earlier, protocols={SHORT.digest: SHORT.parts})
     cells = cells_of(tables)
     assert cells["B"].other_protocol == "other protocol: steps=3 (here 6)"
@@ -137,24 +136,24 @@ def test_scores_of_the_same_protocol_and_of_an_unknown_one_count(tmp_path):
     snapshot = snapshot_with(tmp_path, "A")
     for protocol in (FULL.digest, ""):
         cell = cells_of(
-            layout_table(STUDY, snapshot, read_earlier([kept(tmp_path, "B", protocol)], STUDY))
+            layout_table(STUDY, snapshot, read_earlier(kept(tmp_path, "B", protocol), STUDY))
         )["B"]
         assert (cell.earlier, cell.other_protocol, cell.protocol) == (2, "", protocol)
         assert cell.against is not None
 
 
 def test_without_records_the_study_itself_tells_the_protocol(tmp_path):
-    earlier = read_earlier([kept(tmp_path, "B", SHORT.digest)], STUDY)
+    earlier = read_earlier(kept(tmp_path, "B", SHORT.digest), STUDY)
     tables = layout_table(STUDY, None, earlier, {("t", "B", "error"): FULL})
     assert cells_of(tables)["B"].other_protocol == f"other protocol: {SHORT.digest}"
     assert not cells_of(layout_table(STUDY, None, earlier))["B"].other_protocol
 
 
 def test_two_protocols_in_one_cell_are_refused(tmp_path):
-    files = [kept(tmp_path, "B", FULL.digest), kept(tmp_path, "B", SHORT.digest)]
+    full = kept(tmp_path, "B", FULL.digest)
     with pytest.raises(ConfigError, match=f"line 2: protocol {SHORT.digest}, other lines of this"):
-        read_earlier(files, STUDY)
-    mixed = read_earlier([files[0], kept(tmp_path, "B", "")], STUDY)
+        read_earlier(full | kept(tmp_path, "B", SHORT.digest), STUDY)
+    mixed = read_earlier(full | kept(tmp_path, "B", ""), STUDY)
     assert mixed["t", "B", "error"].protocol == ""
 
 
@@ -163,7 +162,7 @@ def test_kept_scores_carry_the_protocol_and_read_back(tmp_path):
     path = tmp_path / "small_replicates.csv"
     write_replicates(tables, path)
     assert path.read_text().splitlines()[1].endswith(f",{FULL.digest}")
-    earlier = read_earlier([ScoreFile(path, "")], STUDY)
+    earlier = read_earlier({"": path}, STUDY)
     assert {cell.protocol for cell in earlier.values()} == {FULL.digest}
     assert collect_protocols(tables, protocols_of_nothing()) == {FULL.digest: FULL.parts}
 
@@ -171,8 +170,8 @@ def test_kept_scores_carry_the_protocol_and_read_back(tmp_path):
 def test_kept_scores_without_protocols_are_written_as_they_were(tmp_path):
     file = kept(tmp_path, "B", "")
     path = tmp_path / "again.csv"
-    write_replicates(layout_table(STUDY, None, read_earlier([file], STUDY)), path)
-    assert path.read_text() == file.path.read_text()
+    write_replicates(layout_table(STUDY, None, read_earlier(file, STUDY)), path)
+    assert path.read_text() == next(iter(file.values())).read_text()
 
 
 def protocols_of_nothing():

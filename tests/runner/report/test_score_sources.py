@@ -1,18 +1,17 @@
-"""``--with``: several files, Parquet, and URLs of a server on this machine."""
+"""``--with``: several files, and URLs of a server on this machine."""
 
 import csv
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import pandas as pd
 import pytest
 
 from runner.errors import ConfigError
 from runner.report import command
 from runner.report.exchange import download
-from runner.report.exchange.score_files import ScoreFile, open_score_files
+from runner.report.exchange.score_files import open_score_files
 from runner.report.origin import read_kept_scores
-from runner.report.scores.earlier import HEADER, read_earlier
+from runner.report.scores.earlier import HEADER
 from runner.study.definition import load_study
 
 STUDY = load_study("sarcos_table")
@@ -63,31 +62,15 @@ def server(tmp_path):
         thread.join()
 
 
-def test_parquet_reads_as_csv_does(tmp_path):
-    given = write_csv(tmp_path / "a_replicates.csv")
-    packed = tmp_path / "b.parquet"
-    pd.DataFrame(LINES, columns=HEADER).to_parquet(packed)
-    assert read_earlier([packed], STUDY) == read_earlier([given], STUDY)
-
-
-def test_a_damaged_or_other_parquet_is_refused(tmp_path):
-    path = tmp_path / "a.parquet"
-    path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(ConfigError, match=r"--with .*a\.parquet: cannot be read \(no Parquet\)"):
-        read_earlier([path], STUDY)
-    pd.DataFrame({"table": ["nlpp"]}).to_parquet(path)
-    with pytest.raises(ConfigError, match="has no column row"):
-        read_earlier([path], STUDY)
-
-
 def test_a_url_brings_its_scores_and_their_origin(server, tmp_path):
     url, folder = server
     write_csv(folder / "a_replicates.csv")
     (folder / "a_origin.json").write_text('{"notes": ["kept in November"]}')
     with open_score_files([f"{url}/a_replicates.csv?raw=1", str(tmp_path / "b.csv")]) as files:
-        assert files[1] == ScoreFile(tmp_path / "b.csv", str(tmp_path / "b.csv"))
-        kept = read_kept_scores(files[:1], STUDY)
-        place = files[0].path
+        address, here = files.items()
+        assert here == (str(tmp_path / "b.csv"), tmp_path / "b.csv")
+        kept = read_kept_scores(dict([address]), STUDY)
+        place = address[1]
     assert kept.scores[PLACE].values == {(0, r): 0.1 + r for r in range(3)}
     assert kept.origin.notes == ["kept in November"]
     assert not place.exists()
@@ -135,7 +118,7 @@ def test_with_takes_several_files_before_or_after_the_study(words, tmp_path, mon
     )
     with pytest.raises(InterruptedError):
         command.main(["report", *words, "--output-dir", str(tmp_path)])
-    assert [file.label for file in given] == ["a", "b"]
+    assert given == ["a", "b"]
 
 
 def _stop():
