@@ -15,7 +15,6 @@ from runner.arena.rows import quote_words
 from runner.arena.scores import Line, is_finite
 from runner.arena.standings import LEVEL, Standing, rank_rows
 from runner.arena.suite import Suite
-from runner.report.context import table_views
 from runner.report.details import details
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table
@@ -43,12 +42,9 @@ def write(
     reference = own[0].name if own else None
     study = study.model_copy(update={"reference": reference})
     tables = layout_table(study, None, to_earlier(suite, lines))
-    shown = details(tables, None, path.parent)
-    commands = (
+    commands = [
         command_of(suite, budget, cell.row, cell.column) for laid in tables for cell in laid.cells
-    )
-    for cell, command in zip(shown["cells"], commands, strict=True):
-        cell["command"] = command
+    ]
     boards = [
         (table, rank_rows(lines, str(table.metric), suite.direction(table), reference))
         for table in suite.ranked
@@ -64,7 +60,7 @@ def write(
         "notes": [*_notes(suite, budget, lines), *notes],
         "boards": [_board(suite, table, standings, names, tuned) for table, standings in boards],
         "figures": figures,
-        "tables": table_views(tables),
+        "tables": tables,
         "bold": describe_bold(suite.splits is not None),
         "test": describe_test(suite.splits is not None),
         "correction": CORRECTION,
@@ -73,9 +69,10 @@ def write(
         "changes": {},
         "provenance": _provenance(suite, budget, lines),
         "runs": [],
+        "commands": commands,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    return write_page(path, context | embed_figures(figures, shown), TEMPLATE)
+    return write_page(path, context | embed_figures(figures) | details([], path.parent), TEMPLATE)
 
 
 def list_rows(suite: Suite, lines: Sequence[Line], own: Sequence[Row]) -> list[Row]:

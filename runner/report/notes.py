@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from runner.compose.protocol import UNKNOWN
 from runner.record.checks import failed_checks
-from runner.report.context import FAILED_CHECK_MARK, INCLUDED
+from runner.report.context import INCLUDED, RunView
 from runner.report.origin import Origin
-from runner.report.scores.cells import OTHER_PROTOCOL_MARK, TableLayout
+from runner.report.scores.cells import FAILED_CHECK_MARK, OTHER_PROTOCOL_MARK, TableLayout
 from runner.report.wording import format_count, join_words
 from runner.study.snapshot import Snapshot
 
@@ -23,7 +22,7 @@ OUTDATED_PATTERN = re.compile(
 
 
 def notes(
-    snapshot: Snapshot | None, tables: list[TableLayout], runs: list[dict[str, Any]], kept: Origin
+    snapshot: Snapshot | None, tables: list[TableLayout], runs: list[RunView], kept: Origin
 ) -> list[str]:
     """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
@@ -37,7 +36,7 @@ def notes(
         for line in kept.notes
         if line.startswith(FAILED_CHECK_MARK)
     ]
-    if any(run["facts"].get("smoke") for run in runs):
+    if any(run.facts.get("smoke") for run in runs):
         messages.append(
             "Smoke runs are among these: tiny data, few steps. No number here is a result."
         )
@@ -106,7 +105,7 @@ def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
 
 
 def describe_part(
-    only: Sequence[str], runs: list[dict[str, Any]], with_earlier: bool = False
+    only: Sequence[str], runs: list[RunView], with_earlier: bool = False
 ) -> list[str]:
     """Selection of a partial report, how many runs are done, and the others by state.
 
@@ -117,11 +116,11 @@ def describe_part(
     if only:
         selection = " ".join(f"--only {text}" for text in only)
         lines.append(f"Part of the study: {selection}.")
-    missing = [run for run in runs if run["state"] != "done"]
+    missing = [run for run in runs if run.state != "done"]
     if missing and not with_earlier:
         states: dict[str, list[str]] = {}
         for run in missing[:SHOWN]:
-            states.setdefault(run["state"], []).append(run["name"])
+            states.setdefault(run.state, []).append(run.run.name)
         names = "; ".join(f"{', '.join(listed)} ({state})" for state, listed in states.items())
         more = f"; {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         done = len(runs) - len(missing)
@@ -146,10 +145,10 @@ def _note_other_data(tables: list[TableLayout]) -> list[str]:
     ]
 
 
-def _note_bad_runs(runs: list[dict[str, Any]]) -> list[str]:
+def _note_bad_runs(runs: list[RunView]) -> list[str]:
     """A line about the runs that failed their checks."""
     messages = []
-    doubted = [failures for run in runs if (failures := failed_checks(run["facts"]))]
+    doubted = [failures for run in runs if (failures := failed_checks(run.facts))]
     if doubted:
         counts = Counter(name for lost in doubted for name in lost)
         names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())

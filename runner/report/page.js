@@ -55,76 +55,29 @@
   }
 
   // ---- cells
-  const known = parsed("details");
   const dialog = document.getElementById("cell");
   const inside = document.getElementById("inside");
-  const list = (pairs) => {
-    const out = make("dl");
-    for (const [key, value] of pairs) out.append(make("dt", key), make("dd", value));
-    return out;
-  };
-  const folded = (title, content, open) => {
-    const out = make("details", undefined, { open: Boolean(open) });
-    out.append(make("summary", title), content);
-    return out;
-  };
-  const aboutRun = (run, open) => {
-    const parts = make("div");
-    if (run.refused) parts.append(make("p", run.refused));
-    parts.append(make("p", run.command, { className: "command" }));
-    parts.append(list(Object.entries(run.provenance)));
-    if (run.checks.length) {
-      const checks = make("ul", undefined, { className: "checks" });
-      for (const check of run.checks) {
-        checks.append(make("li", `${check.mark} ${check.text}`, { className: check.mark === "✗" ? "worse" : "" }));
-      }
-      parts.append(make("h4", "checks"), checks);
+  const copy = (name) => document.getElementById(name).content.cloneNode(true);
+  const show = (name, open) => {
+    inside.replaceChildren(copy(name));
+    for (const place of inside.querySelectorAll("[data-runs]")) {
+      const runs = place.dataset.runs.split(" ").filter(Boolean);
+      place.append(...runs.map((run) => copy(`run-${run}`)));
+      open = open || runs.length === 1;
     }
-    if (run.figures.length) {
-      const figures = make("div", undefined, { className: "figures" });
-      for (const { name, source } of run.figures) {
-        const figure = make("figure");
-        const image = make("img", undefined, { src: source, alt: name, loading: "lazy" });
-        image.addEventListener("error", () => image.replaceWith(make("p", "lies in the record, which is not here")));
-        figure.append(image, make("figcaption", name));
-        figures.append(figure);
-      }
-      parts.append(folded(`figures (${run.figures.length})`, figures));
+    for (const place of inside.querySelectorAll("[data-shared]")) place.append(copy("shared"));
+    for (const run of inside.querySelectorAll("[data-runs] > details, #inside > details:only-child")) run.open = Boolean(open);
+    for (const image of inside.querySelectorAll("img")) {
+      image.addEventListener("error", () => image.replaceWith(make("p", "lies in the record, which is not here")));
     }
-    const own = Object.entries(run.settings);
-    if (own.length) parts.append(folded(`settings in which runs differ (${own.length})`, list(own), true));
-    const shared = Object.entries(known.shared);
-    if (shared.length) parts.append(folded(`settings that all runs share (${shared.length})`, list(shared)));
-    if (run.record) {
-      const way = make("p");
-      way.append(make("a", "record", { href: run.record }), " · ", make("a", "run.json", { href: `${run.record}run.json` }),
-        " · ", make("a", "config.yaml", { href: `${run.record}config.yaml` }));
-      parts.append(way);
-    }
-    return folded(run.name, parts, open);
-  };
-  const opened = (index) => {
-    const cell = known.cells[index];
-    inside.replaceChildren(make("h3", cell.title), make("p", cell.verdict));
-    if (cell.command) inside.append(make("p", cell.command, { className: "command" }));
-    if (cell.data) inside.append(make("p", `data: ${cell.data}`, { className: "grey" }));
-    if (cell.scores.length) {
-      const scores = cell.scores.map(([seed, r, score]) => [`seed ${seed}, replicate ${r}`, score === null ? "not finite" : String(score)]);
-      inside.append(folded(`scores (${scores.length})`, list(scores), scores.length <= 12));
-    }
-    if (cell.earlier) inside.append(make("p", `${cell.earlier} of them are of earlier reports; their runs are not here`, { className: "grey" }));
-    for (const run of cell.runs) inside.append(aboutRun(known.runs[run], cell.runs.length === 1));
     dialog.showModal();
     dialog.scrollTop = 0;
   };
   for (const cell of document.querySelectorAll("button[data-cell]")) {
-    cell.addEventListener("click", () => opened(Number(cell.dataset.cell)));
+    cell.addEventListener("click", () => show(`cell-${cell.dataset.cell}`));
   }
   for (const run of document.querySelectorAll("button[data-run]")) {
-    run.addEventListener("click", () => {
-      inside.replaceChildren(aboutRun(known.runs[Number(run.dataset.run)], true));
-      dialog.showModal();
-    });
+    run.addEventListener("click", () => show(`run-${run.dataset.run}`, true));
   }
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   window.addEventListener("beforeprint", () => {

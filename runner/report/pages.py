@@ -5,12 +5,17 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from runner.disk.atomic import write_text
+from runner.record.checks import verdict
+from runner.record.code import describe_commit
+from runner.report.compared_record import describe_machine
+from runner.report.wording import describe_ours, describe_published, worse_side
 from runner.terminal.plain import plain_value
 
 TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
@@ -33,14 +38,13 @@ def _plotly() -> str:
     return base64.b64encode(gzip.compress(library.read_bytes(), 9, mtime=0)).decode()
 
 
-def embed_figures(figures: list[dict[str, Any]], details: dict[str, Any]) -> dict[str, Any]:
+def embed_figures(figures: list[dict[str, Any]]) -> dict[str, Any]:
     """For the template; where no figure has an interactive form the page goes without the
     library."""
     charts = [figure["chart"] for figure in figures]
     return {
         "plotly": _plotly() if any(charts) else "",
         "charts": as_json(charts),
-        "details": as_json(details),
         "script": SCRIPT.read_text(encoding="utf-8"),
     }
 
@@ -63,7 +67,17 @@ def render(template: Path, context: dict[str, Any]) -> str:
         lstrip_blocks=True,
         finalize=plain_value,
     )
-    environment.filters["md"] = markdown
+    environment.filters |= {
+        "md": markdown,
+        "signed": lambda value, digits: f"{value:+.{digits}f}".replace("-", "−"),
+        "ours": describe_ours,
+        "printed": describe_published,
+        "worse_side": worse_side,
+        "commit": describe_commit,
+        "machine": describe_machine,
+        "verdict": verdict,
+    }
+    environment.tests["finite"] = math.isfinite
     return environment.get_template(template.name).render(context)
 
 

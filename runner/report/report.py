@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.disk.atomic import write_bytes
-from runner.report.context import has_earlier_scores, provenance, run_views, table_views
+from runner.report.context import has_earlier_scores, provenance, run_views
 from runner.report.csv_files import write_numbers, write_replicates
 from runner.report.details import details
 from runner.report.differs import beside, differs
@@ -113,7 +113,7 @@ def write(
     kept = kept or Kept()
     tables = layout_table(study, snapshot, kept.scores, kept.expected, kept.origin.protocols)
     runs = run_views(snapshot) if snapshot else []
-    smoke = any(run["facts"].get("smoke") for run in runs)
+    smoke = any(run.facts.get("smoke") for run in runs)
     stem = f"{name}_smoke" if smoke else name
     folder.mkdir(parents=True, exist_ok=True)
     new_pictures, figures = _figures(study, snapshot, tables, kept, folder, smoke)
@@ -134,7 +134,7 @@ def write(
         "smoke": smoke,
         "description": study.description,
         "notes": messages,
-        "tables": table_views(page_tables),
+        "tables": page_tables,
         "draws_anew": study.draws_anew or "",
         "bold": describe_bold(study.splits is not None),
         "test": describe_test(study.splits is not None),
@@ -147,10 +147,11 @@ def write(
         "figures": figures,
         "provenance": came_from,
         "runs": runs,
+        "commands": [],
     }
     if "html" in forms:
-        interactive = embed_figures(figures, details(page_tables, snapshot, folder))
-        paths.append(write_page(folder / f"{stem}.html", context | interactive))
+        more = embed_figures(figures) | details(runs, folder)
+        paths.append(write_page(folder / f"{stem}.html", context | more))
     if "md" in forms:
         paths.append(write_page(folder / f"{stem}.md", context))
     write_numbers(tables, folder / f"{stem}.csv")

@@ -12,8 +12,8 @@ from runner.record.checks import combine_checks, verdict
 from runner.record.facts import CHOSEN_ROLES
 from runner.report.compared_record import ComparedRecord
 from runner.report.comparison import result_rows
-from runner.report.context import FAILED_CHECK_MARK
 from runner.report.pages import render
+from runner.report.scores.cells import FAILED_CHECK_MARK
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
 ANSWERS = {

@@ -94,10 +94,9 @@ def paired_table(laid: TableLayout, name: str, reference: str, smoke: bool = Fal
     compared = [cell for cell in laid.cells if cell.against is not None and cell.against.n > 1]
     if not compared:
         return ""
-    key = laid.spec.columns
     labels = {"row": [cell.row.name for cell in compared]}
     if len(laid.columns) > 1:
-        labels[key.split(".")[-1] if isinstance(key, str) else "column"] = laid.columns
+        labels[laid.column_name] = laid.columns
     pairs = [cell.against for cell in compared if cell.against]
     digits = laid.spec.digits + 1
     numbers = ([pair.difference for pair in pairs], [pair.se for pair in pairs])

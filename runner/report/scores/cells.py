@@ -20,6 +20,7 @@ from runner.statistics.published import Published, PublishedNumber, format_mean
 from runner.statistics.verdicts import Verdict
 from runner.study.table_specs import Row, TableSpec
 
+FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
 OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's
 ExpectedProtocols = dict[tuple[str, str, str], Protocol]  # (table, row, column) -> protocol
 
@@ -50,6 +51,18 @@ class Cell:
     against: PairedDifference | None = None  # ours less the reference row's, replicate by replicate
     # ours against the reference row's on the same test labels, of one replicate each
     by_label: McNemar | None = None
+
+    @property
+    def mark(self) -> str:
+        """Signs behind its number."""
+        failed = FAILED_CHECK_MARK if self.doubted else ""
+        return failed + (OTHER_PROTOCOL_MARK if self.other_protocol else "")
+
+    @property
+    def is_compared(self) -> bool:
+        """True if its difference from the reference row has a spread or a test."""
+        pair = self.against
+        return pair is not None and (pair.n > 1 or self.by_label is not None)
 
     def centre(self, spec: TableSpec) -> tuple[float, float | None] | None:
         """Mean and SE, or median and interquartile range, as the table has it; None: not run."""
@@ -103,6 +116,27 @@ class TableLayout:
     def cells(self) -> list[Cell]:
         """All cells, row by row."""
         return [cell for _, cells in self.rows for cell in cells]
+
+    @property
+    def column_name(self) -> str:
+        """Heading above the names of columns."""
+        columns = self.spec.columns
+        return columns.split(".")[-1] if isinstance(columns, str) else "column"
+
+    @property
+    def has_bold(self) -> bool:
+        """True if a cell is in bold type."""
+        return any(cell.bold for cell in self.cells)
+
+    @property
+    def has_presets(self) -> bool:
+        """True if a row has a preset of its settings."""
+        return any(row.preset for row, _ in self.rows)
+
+    @property
+    def is_compared(self) -> bool:
+        """True if a cell is compared with the reference row's."""
+        return any(cell.is_compared for cell in self.cells)
 
     @property
     def smoke(self) -> bool:

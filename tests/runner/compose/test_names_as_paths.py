@@ -5,7 +5,7 @@ import pytest
 from runner.disk.inside import inside, real_file
 from runner.errors import ConfigError
 from runner.record.record import Record
-from runner.report.details import list_record_figures
+from runner.report.context import list_record_figures
 from runner.study import snapshot
 from runner.study.definition import load_study
 

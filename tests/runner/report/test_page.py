@@ -110,9 +110,10 @@ def test_words_cannot_leave_the_script_that_they_are_in(page):
     assert HOSTILE not in text
     assert "<p>A replicate draws anew: the start &lt;/script&gt;" in text
     assert page.stat().st_size < 3_500_000
-    known = json.loads(re.search(r'id="details">(.*?)</script>', text, re.S).group(1))
-    assert known["shared"]["inference.lr"] == "0.01"
-    assert len(known["cells"]) == len(re.findall(r'data-cell="\d', text)) == 8
+    shared = re.search(r'<template id="shared">(.*?)</template>', text, re.S).group(1)
+    assert "<dt>inference.lr</dt><dd>0.01</dd>" in shared
+    templates = re.findall(r'<template id="cell-(\d)"', text)
+    assert templates == re.findall(r'data-cell="(\d)', text) == list("01234567")
 
 
 @NEEDS
