@@ -108,7 +108,7 @@ def _describe_states(runs: list[RunView]) -> str:
     records have them."""
     states = Counter(run.state for run in runs)
     hours = sum(run.facts.get("seconds") or 0 for run in runs) / 3600
-    usages = [run.facts.get("usage") for run in runs if run.facts.get("seconds")]
+    usages = [run.facts.get("usage") or {} for run in runs if run.facts.get("seconds")]
     cpu = ""
     if usages and all(usages):
         cpu = f", {sum(usage['cpu_seconds'] for usage in usages) / 3600:.1f} CPU hours"

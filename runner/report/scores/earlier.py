@@ -61,7 +61,8 @@ def read_earlier(files: Mapping[str, Path], study: StudyDefinition) -> EarlierSc
     scores = [_read(name, path) for name, path in files.items()]
     if not scores:
         return cells
-    for (table, row, column), lines in pd.concat(scores).groupby(PLACE, sort=False):
+    for place, lines in pd.concat(scores).groupby(PLACE, sort=False):
+        table, row, column = map(str, place)
         first = lines.index[0]
         _check_name(f"{first}: table {table}", f"one of {study.name}", table, columns)
         _check_name(f"{first}: row {row}", f"one of {study.name}", row, rows)
@@ -113,11 +114,10 @@ def _make_cell(lines: pd.DataFrame) -> EarlierCell:
     cell = EarlierCell(lines["data"].iloc[0])
     if len(known) == len(lines):  # else the protocol of some scores is not known
         cell.protocol = known[PROTOCOL].iloc[0]
-    for line in lines.itertuples():
+    numbers = lines[["seed", "replicate", "score"]]
+    for where, (seed, replicate, score) in zip(lines.index, numbers.to_numpy(), strict=True):
         try:
-            cell.values[int(line.seed), int(line.replicate)] = float(line.score)
+            cell.values[int(seed), int(replicate)] = float(score)
         except ValueError:
-            raise ConfigError(
-                f"{line.Index}: seed, replicate and score have to be numbers"
-            ) from None
+            raise ConfigError(f"{where}: seed, replicate and score have to be numbers") from None
     return cell
