@@ -5,7 +5,6 @@ Source: Gallego (2021), Algorithm 4.2 and section 4.3.3."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 from components.games.fast.minds import Mind, PlayedRound, Scratch, sum_weights
@@ -84,12 +83,3 @@ def forget_forecasts(agent: Minds, i: int) -> None:
     """What the agent expects in the present state is not known."""
     for m in range(len(agent.minds)):
         agent.minds[m].foreseen[i, 0] = math.nan
-
-
-parts: tuple[Callable[..., object], ...] = (
-    add_values,
-    choose_agent_action,
-    count_correct,
-    learn_as_agent,
-    forget_forecasts,
-)

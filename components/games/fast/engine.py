@@ -28,7 +28,7 @@ from components.games.environments.game import Game
 from components.games.environments.standing import GameState
 from components.games.environments.table_environment import TableEnvironment
 from components.games.fast.averaging import Minds
-from components.games.fast.episodes import CompiledOpponent, Tally, build_adversary, compile_episode
+from components.games.fast.episodes import CompiledOpponent, Tally, build_adversary, play_episode
 from components.games.fast.minds import EPSILON_GREEDY, Keys, Levels, Mind, Scratch, constant
 from components.games.fast.rules import Rules, build_rules
 from components.games.fast.seats import Seated
@@ -144,7 +144,7 @@ class CompiledGame:
         firsts = torch.empty(2, replicates, dtype=environment.dtype)
         after = standing.s if environment.continuing else standing.s.clone()
         self.seed.random_(generator=rng.noise)
-        compile_episode()(
+        play_episode(
             agent,
             self._adversary(standing.adversary, agent.minds[0], episode.index),
             self._rules_at(episode.index),

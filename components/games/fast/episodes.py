@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
 from components.contracts.opponents import Opponent
-from components.games.fast import averaging, minds, streams, thinkers
-from components.games.fast import rules as game_rules
 from components.games.fast.averaging import (
     Minds,
     choose_agent_action,
@@ -25,7 +21,7 @@ from components.games.fast.thinkers import choose_action, learn
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from components.games.opponents.fixed_policy import FixedPolicy
 from components.games.opponents.tit_for_tat import TitForTat
-from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.loops import Array, compiled
 
 SMOOTHER, FIXED, TIT_FOR_TAT, LEARNER = range(4)
 
@@ -166,6 +162,7 @@ def play_replicate(
     tally.moves[i] = moves
 
 
+@compiled(fast=True, inline=True)
 def play_episode(
     agent: Minds,
     adversary: CompiledOpponent,
@@ -178,23 +175,3 @@ def play_episode(
     for i in range(len(tally.s)):
         init_stream(seed, i, scratch.stream)
         play_replicate(agent, adversary, rules, tally, i, scratch)
-
-
-@cache
-def compile_episode() -> Callable[[Minds, CompiledOpponent, Rules, Array, Tally, Scratch], None]:
-    """``play_episode``, compiled."""
-    own: tuple[Callable[..., Any], ...] = (
-        choose_target,
-        choose_threat,
-        observe_action,
-        play_replicate,
-    )
-    parts: list[Callable[..., Any]] = [
-        *streams.parts,
-        *minds.parts,
-        *thinkers.parts,
-        *averaging.parts,
-        *game_rules.parts,
-        *own,
-    ]
-    return compile_loop(play_episode, parts, inline=True, fast=True)

@@ -4,7 +4,6 @@ Source: Gallego (2021), sections 4.3.1 to 4.3.5."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -124,12 +123,3 @@ def sum_weights(weights: Array, marks: Array, q: Array) -> None:
             if marks[m] < features:
                 value += weights[marks[m], cell]
         q[cell] = value
-
-
-parts: tuple[Callable[..., object], ...] = (
-    turn,
-    is_own,
-    count_actions,
-    count_row,
-    sum_weights,
-)

@@ -125,6 +125,3 @@ def take_step(rules: Rules, s: Array, i: int, a: int, b: int, scratch: Scratch) 
         collect_coins(rules, s, i, scratch.gains)
     find_marks(rules, s, i, scratch, scratch.after)
     return rules.ends[s[i, 0] if len(scratch.marks) == 1 else 0]
-
-
-parts = (find_marks, collect_coins, take_step)

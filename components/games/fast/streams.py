@@ -30,6 +30,3 @@ def draw_index(p: Array, n: int, u: float) -> int:
         total += p[i]
         index += u >= total
     return index
-
-
-parts = (mixed, init_stream, draw_uniform, draw_index)

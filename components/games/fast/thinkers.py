@@ -8,7 +8,6 @@ Source: Gallego (2021), sections 4.3.1 to 4.3.5."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -227,20 +226,3 @@ def learn(mind: Mind, i: int, move: PlayedRound, done: bool, cut: bool, scratch:
             guess = answers
     for b in range(len(mind.other)):
         mind.foreseen[i, b] = answers[b] if mind.keys.at_next else math.nan
-
-
-parts: tuple[Callable[..., object], ...] = (
-    largest,
-    forecast,
-    count_action,
-    expect,
-    set_softmax,
-    set_greedy,
-    set_policy,
-    respond,
-    foresee,
-    choose_action,
-    move_weights,
-    update_values,
-    learn,
-)

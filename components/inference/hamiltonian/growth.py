@@ -6,13 +6,10 @@ Loops run over the chains ``rows`` that take steps, of C, and work in place.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.inference.hamiltonian import turns
 from components.inference.hamiltonian.leapfrog import DIVERGENT
 from components.inference.hamiltonian.turns import (
     FIRST,
@@ -23,7 +20,7 @@ from components.inference.hamiltonian.turns import (
     extend_subtree,
     is_turning,
 )
-from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.loops import Array, compiled
 
 THETA, GRADIENT, MOMENTUM, VELOCITY = range(4)  # rows of an edge; a sample lacks the last
 VALUE, ENERGY = range(2)  # numbers of a state
@@ -113,6 +110,7 @@ def set_edge(trees: Trees, side: int, c: int, leaves: Leaves, m: int, sign: floa
         edge[VELOCITY, i] = sign * leaves.velocity[m, i]
 
 
+@compiled(fast=True, allocates=False)
 def init_trees(trees: Trees, leaves: Leaves) -> None:
     """Trajectories of one state each."""
     for c in range(len(leaves.theta)):
@@ -124,6 +122,7 @@ def init_trees(trees: Trees, leaves: Leaves) -> None:
             trees.rho[c, i] = leaves.r[c, i]
 
 
+@compiled(fast=True, allocates=False)
 def begin_doubling(trees: Trees, rows: Array, u: Array, near: Array, numbers: Array) -> None:
     """Turn to a direction, forwards where u_0 < ½.
 
@@ -150,6 +149,7 @@ def begin_doubling(trees: Trees, rows: Array, u: Array, near: Array, numbers: Ar
             near[MOMENTUM, m, i] = edge[MOMENTUM, i]
 
 
+@compiled(fast=True, allocates=False)
 def add_leaves(
     trees: Trees, rows: Array, leaves: Leaves, error: Array, i: int, u: Array, left: Array
 ) -> int:
@@ -180,6 +180,7 @@ def add_leaves(
     return n
 
 
+@compiled(fast=True, allocates=False)
 def end_doubling(trees: Trees, rows: Array, left: Array, leaves: Leaves, u: Array) -> int:
     """Join the full subtrees, at the places ``left`` of the rows, which end at these leaves, and
     return how many trajectories go on.
@@ -210,25 +211,3 @@ def end_doubling(trees: Trees, rows: Array, left: Array, leaves: Leaves, u: Arra
         left[n] = m
         n += 1
     return n
-
-
-class Loops(NamedTuple):
-    """The compiled loops."""
-
-    init_trees: Callable[[Trees, Leaves], None]
-    begin_doubling: Callable[[Trees, Array, Array, Array, Array], None]
-    add_leaves: Callable[[Trees, Array, Leaves, Array, int, Array, Array], int]
-    end_doubling: Callable[[Trees, Array, Array, Leaves, Array], int]
-
-
-@cache
-def compiled_loops() -> Loops:
-    """The loops, compiled: seconds at their first call on a machine."""
-    parts = (*turns.compilable, add_logs, set_sample, take_sample, set_edge)
-    keys: dict[str, bool] = {"fast": True, "allocates": False}
-    return Loops(
-        init_trees=compile_loop(init_trees, parts, **keys),
-        begin_doubling=compile_loop(begin_doubling, parts, **keys),
-        add_leaves=compile_loop(add_leaves, parts, **keys),
-        end_doubling=compile_loop(end_doubling, parts, **keys),
-    )

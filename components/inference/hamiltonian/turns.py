@@ -83,6 +83,3 @@ def extend_subtree(stack: Array, c: int, i: int, r: Array, velocity: Array) -> b
         top -= 1
         full >>= 1
     return True
-
-
-compilable = (is_turning, join_stretches, set_state, extend_subtree)

@@ -4,10 +4,7 @@ compiled where they can be."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -15,22 +12,16 @@ from components.inference.partitions.clusters import (
     Clusters,
     add_row,
     clear,
-    copy_cluster,
     factor,
-    log_marginal,
     move_row,
     predictive,
 )
 from components.inference.partitions.split_merge import (
     SweepWorkspace,
-    launch,
-    relabel,
     remove_cluster,
-    restricted_scan,
-    split,
     split_or_merge,
 )
-from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.loops import Array, compiled
 
 
 def gibbs(z: Array, u: Array, clusters: Clusters, weights: Array, K: int) -> int:
@@ -75,6 +66,7 @@ def count_rows(z: Array, clusters: Clusters) -> int:
     return int(K)
 
 
+@compiled()
 def _sweep(
     z: Array,
     u: Array,
@@ -106,28 +98,6 @@ def _sweep(
             n = clusters.n[k]
             spread = 0.5 * (clusters.nu + n) * clusters.logdet[k]
             log_joint[c] += math.lgamma(n) + clusters.marginals[n] - spread
-
-
-@cache
-def _loop() -> Callable[..., None]:
-    parts: list[Callable[..., Any]] = [
-        factor,
-        clear,
-        copy_cluster,
-        add_row,
-        move_row,
-        predictive,
-        log_marginal,
-        relabel,
-        remove_cluster,
-        gibbs,
-        restricted_scan,
-        launch,
-        split,
-        split_or_merge,
-        count_rows,
-    ]
-    return compile_loop(_sweep, parts)
 
 
 @dataclass(frozen=True)
@@ -183,7 +153,7 @@ class CrpSweepData:
         moves = moves if N > 1 else 0  # two rows are needed
         members, side, wanted = np.zeros((3, N), np.int64)
         work = SweepWorkspace(members, side, wanted, weights=np.zeros(N + 4))
-        _loop()(z, u, (moves, scans), self._clusters(), work, log_joint, accepted)
+        _sweep(z, u, (moves, scans), self._clusters(), work, log_joint, accepted)
         return log_joint, accepted
 
     def _clusters(self) -> Clusters:

@@ -66,9 +66,6 @@ def peaks(c: V, d: V, near: V, middle: V, third: V) -> V:
     )
 
 
-compilable = (_double_angle, _plus, multiples, hills, peaks)  # types of a compiled map
-
-
 def elevation(a: Tensor, b: Tensor, dem: ElevationMapVersion) -> Tensor:
     """DEM(a, b) in m, at east a and north b in m [...].
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -29,21 +30,35 @@ def to_array(x: Tensor) -> Array:
     return np.ascontiguousarray(x.detach().cpu().numpy())
 
 
-def compile_loop(
-    loop: Callable[P, R],
-    parts: Sequence[Callable[..., Any]] = (),
-    fast: bool = False,
-    inline: bool = False,
-    allocates: bool = True,
-) -> Callable[P, R]:
-    """Compiles a function of arrays and numbers, and the functions that it calls; seconds at its
-    first call on a machine.
+def compiled(
+    fast: bool = False, inline: bool = False, allocates: bool = True
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: compiles a function of arrays and numbers, and the functions that it calls, at its
+    first call, which takes seconds once on a machine.
 
     Args:
         fast: sums may be taken in another order, products and sums in one rounding.
-        inline: parts are written out where they are called; the loop must not make arrays.
-        allocates: False: neither the loop nor its parts make arrays, and references are not counted.
+        inline: called functions are written out where they are called; the loop must not make
+            arrays.
+        allocates: False: neither the loop nor what it calls makes arrays, and references are not
+            counted.
     """
+
+    def decorate(loop: Callable[P, R]) -> Callable[P, R]:
+        @cache
+        def build() -> Callable[P, R]:
+            return _compile(loop, fast, inline, allocates)
+
+        @wraps(loop)
+        def call(*args: P.args, **keys: P.kwargs) -> R:
+            return build()(*args, **keys)
+
+        return call
+
+    return decorate
+
+
+def _compile(loop: Callable[P, R], fast: bool, inline: bool, allocates: bool) -> Callable[P, R]:
     from numba import config, njit  # here: its import takes half a second
     from numba.extending import register_jitable
 
@@ -53,9 +68,21 @@ def compile_loop(
     # Without "nnan" and "ninf": infinite numbers and NaN must stay what they are.
     allowed = {"reassoc", "contract", "arcp", "nsz"} if fast else False
     options: dict[str, Any] = {"fastmath": allowed, "_nrt": allocates and not inline}
-    for part in parts:
-        register_jitable(forceinline=inline, **options)(part)
+    for function in called_functions(loop)[1:]:
+        register_jitable(forceinline=inline, **options)(function)
     return njit(loop, error_model="numpy", cache=folder is not None, **options)
+
+
+def called_functions(loop: Callable[..., Any]) -> list[FunctionType]:
+    """The loop, the functions that its code names, the functions that theirs names, and so on."""
+    assert isinstance(loop, FunctionType)
+    functions = [loop]
+    for function in functions:
+        for name in function.__code__.co_names:
+            named = function.__globals__.get(name)
+            if isinstance(named, FunctionType) and named not in functions:
+                functions.append(named)
+    return functions
 
 
 @cache

@@ -4,8 +4,6 @@ of torch's."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import torch
 from torch import Tensor
 
 from components.maths.compiled.functions import log_scaled, sin_cos_4
-from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.loops import Array, compiled
 
 # 2⁶⁴ over the golden ratio, odd: step of the counter
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -59,6 +57,7 @@ def _pairs(u: Array, exponents: Array, turns: Array, first: Array, second: Array
         second[i] = radius * sine
 
 
+@compiled(fast=True)
 def _normals(seed: Any, z: Array, u: Array, bits: Array, exponents: Array, turns: Array) -> None:
     half = len(z) // 2
     for start in range(0, half, BLOCK):
@@ -74,21 +73,10 @@ def _normals(seed: Any, z: Array, u: Array, bits: Array, exponents: Array, turns
         )
 
 
-@cache
-def _loop() -> Callable[[Any, Array, Array, Array, Array, Array], None]:
-    return compile_loop(
-        _normals, [mixed, sin_cos_4, log_scaled, _uniforms, _split, _pairs], fast=True
-    )
-
-
+@compiled()
 def _fill(seed: Any, u: Array) -> None:
     for i in range(len(u)):
         u[i] = np.float64(np.int64(mixed(seed + np.uint64(i) * GOLDEN) >> S11)) * STEP
-
-
-@cache
-def _compiled_fill() -> Callable[[Any, Array], None]:
-    return compile_loop(_fill, [mixed])
 
 
 def _seed(generator: torch.Generator) -> Any:
@@ -99,7 +87,7 @@ def uniforms(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Independent numbers in [0, 1) on the CPU, multiples of 2⁻⁵³, of a seed drawn from the
     generator."""
     u = torch.empty(shape, dtype=torch.float64)
-    _compiled_fill()(_seed(generator), u.view(-1).numpy())
+    _fill(_seed(generator), u.view(-1).numpy())
     return u
 
 
@@ -119,5 +107,5 @@ def standard_normals(
     u = np.empty(BLOCK)
     exponents = np.empty(BLOCK)
     turns = np.empty(BLOCK)
-    _loop()(_seed(generator), z.numpy(), u, u.view(np.int64), exponents, turns)
+    _normals(_seed(generator), z.numpy(), u, u.view(np.int64), exponents, turns)
     return z[:n].view(shape)

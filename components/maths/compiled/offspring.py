@@ -4,14 +4,12 @@ offspring, compiled."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.loops import Array, compiled
 
 
 def _cumulate(weights: Array, edges: Array) -> float:
@@ -47,6 +45,7 @@ def _cumulate(weights: Array, edges: Array) -> float:
     return total
 
 
+@compiled()
 def _count(weights: Array, u: Array, counts: Array) -> None:
     systems, n = weights.shape
     edges = np.empty(n)
@@ -61,6 +60,7 @@ def _count(weights: Array, u: Array, counts: Array) -> None:
             counts[r, i] -= counts[r, i - 1]
 
 
+@compiled()
 def _repeat(values: Array, counts: Array, repeated: Array) -> None:
     systems, n = counts.shape
     for r in range(systems):
@@ -77,6 +77,7 @@ def _repeat(values: Array, counts: Array, repeated: Array) -> None:
             place = end
 
 
+@compiled()
 def _take(columns: Array, rows: Array, taken: Array) -> None:
     systems, size, n = columns.shape
     for r in range(systems):
@@ -85,6 +86,7 @@ def _take(columns: Array, rows: Array, taken: Array) -> None:
                 taken[r, d, i] = columns[r, d, rows[r * n + i] - r * n]
 
 
+@compiled()
 def _below(points: Array, edges: Array, found: Array) -> None:
     """Either the next point or the next edge is passed, without a branch."""
     many = points.shape[1]
@@ -102,38 +104,18 @@ def _below(points: Array, edges: Array, found: Array) -> None:
             j += 1
 
 
-@cache
-def _counting() -> Callable[[Array, Array, Array], None]:
-    return compile_loop(_count, [_cumulate])
-
-
-@cache
-def _compile_repeat() -> Callable[[Array, Array, Array], None]:
-    return compile_loop(_repeat)
-
-
-@cache
-def _compile_take() -> Callable[[Array, Array, Array], None]:
-    return compile_loop(_take)
-
-
-@cache
-def _searching() -> Callable[[Array, Array, Array], None]:
-    return compile_loop(_below)
-
-
 def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
     """How many of the points (u_r + i)/N fall into each part of the cumulated weights [R, N] on the
     CPU; [R, N] long."""
     counts = torch.empty(weights.shape, dtype=torch.int64)
-    _counting()(weights.detach().numpy(), u.numpy(), counts.numpy())
+    _count(weights.detach().numpy(), u.numpy(), counts.numpy())
     return counts
 
 
 def repeat_values(values: Tensor, counts: Tensor) -> Tensor:
     """The values [R, N], each as often in its row as its count says, N in every row; [R, N]."""
     room = values.new_empty(counts.numel() + 2)
-    _compile_repeat()(values.detach().numpy(), counts.numpy(), room.numpy())
+    _repeat(values.detach().numpy(), counts.numpy(), room.numpy())
     return room[:-2].view_as(counts)
 
 
@@ -141,7 +123,7 @@ def take_rows(columns: Tensor, rows: Tensor) -> Tensor:
     """Columns [R, dx, N] of row numbers [R·N] of the particles, each in its own system; [R, dx,
     N]."""
     out = torch.empty_like(columns)
-    _compile_take()(columns.numpy(), rows.numpy(), out.numpy())
+    _take(columns.numpy(), rows.numpy(), out.numpy())
     return out
 
 
@@ -149,5 +131,5 @@ def count_points_below(points: Tensor, edges: Tensor) -> Tensor:
     """How many points are less than each edge, both in order along dimension 1 [R, M], [R, N], on
     the CPU -> [R, N] long."""
     found = torch.empty(edges.shape, dtype=torch.int64)
-    _searching()(points.numpy(), edges.numpy(), found.numpy())
+    _below(points.numpy(), edges.numpy(), found.numpy())
     return found

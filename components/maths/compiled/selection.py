@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 
-from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.loops import Array, compiled
 
 # so many that few values share one with a rank, so few that their counts stay in the nearest memory
 BINS = 128
@@ -80,6 +78,7 @@ def _count(places: Array, parts: Array, counts: Array) -> None:
         counts[b] = parts[0, b] + parts[1, b] + parts[2, b] + parts[3, b]
 
 
+@compiled()
 def _order_statistics(x: Array, ranks: Array, found: Array) -> None:
     n = x.shape[1]
     many = len(ranks)
@@ -114,11 +113,6 @@ def _order_statistics(x: Array, ranks: Array, found: Array) -> None:
             found[m, r] = near[first]
 
 
-@cache
-def _loop() -> Callable[[Array, Array, Array], None]:
-    return compile_loop(_order_statistics, [_select, _bins, _count])
-
-
 def order_statistics(values: Array, ranks: list[int]) -> Array:
     """The values [M, N] of the given ranks, from 0 and ascending, of every row; [M, ranks].
 
@@ -126,5 +120,5 @@ def order_statistics(values: Array, ranks: list[int]) -> Array:
     and no sort, a quarter to a half of the time of one that knows the tails.  Values must be
     numbers; infinite ones are in the first or the last bin."""
     out = np.empty((len(values), len(ranks)), values.dtype)
-    _loop()(values, np.array(ranks), out)
+    _order_statistics(values, np.array(ranks), out)
     return out

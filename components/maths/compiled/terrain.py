@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 
 from torch import Tensor
 
 from components.maths.compiled.elevation_map import (
     PER_METRE,
     ElevationMapVersion,
-    compilable,
     hills,
     multiples,
     peaks,
 )
-from components.maths.compiled.functions import sin_cos, sin_cos_4
-from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.functions import sin_cos
+from components.maths.compiled.loops import Array, compiled
 
 
 def _exp(z: float) -> float:
@@ -56,14 +53,10 @@ def _look(x: Array, east: float, north: float, dem: int, seen: Array) -> None:
         seen[1, i] = math.sqrt((a - east) * (a - east) + (b - north) * (b - north))
 
 
+@compiled(fast=True)
 def _observe(x: Array, east: float, north: float, dem: int, seen: Array) -> None:
     for r in range(len(x)):
         _look(x[r], east, north, dem, seen[r])
-
-
-@cache
-def _loop() -> Callable[[Array, float, float, int, Array], None]:
-    return compile_loop(_observe, [*compilable, sin_cos_4, sin_cos, _exp, _look], fast=True)
 
 
 def height_and_distance(
@@ -74,12 +67,11 @@ def height_and_distance(
 
     Computed in float64 for every type of x.  Carries no gradient.
     """
-    loop = _loop()
     # coordinate by coordinate, for vector instructions
     columns = x.transpose(-2, -1).contiguous()
     out = columns.new_empty(*x.shape[:-2], 2, x.shape[-2])
     dem_index = ("as_released", "as_printed", "matlab").index(dem)
-    loop(
+    _observe(
         columns.view(-1, *columns.shape[-2:]).numpy(),
         *takeoff,
         dem_index,

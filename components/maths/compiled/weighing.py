@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.loops import Array, compiled
 
 LOG_MIN_NORMAL = -708.0  # the logarithm of the least normal number
 LOG2_E = 1 / math.log(2)
@@ -25,6 +23,7 @@ def _exp_series(z: float) -> float:
     return 1 + z * (1 + z / 2 * (1 + z / 3 * (1 + z / 4 * (1 + z / 5 * (1 + z / 6 * e)))))
 
 
+@compiled(fast=True)
 def _weigh(log_w: Array, highest: Array, powers: Array, bits: Array, w: Array, sums: Array) -> None:
     """e^z = 2^k e^{z − k log 2}, without a branch.  ``bits`` is the memory of ``powers`` read as
     whole numbers: a power of two is the bits of its exponent."""
@@ -49,6 +48,7 @@ def _weigh(log_w: Array, highest: Array, powers: Array, bits: Array, w: Array, s
         sums[r, 3] = total * total / squares
 
 
+@compiled(fast=True)
 def _summarise(x: Array, w: Array, sums: Array, mean: Array, variance: Array) -> None:
     systems, size, n = x.shape
     for r in range(systems):
@@ -65,16 +65,6 @@ def _summarise(x: Array, w: Array, sums: Array, mean: Array, variance: Array) ->
             variance[r, d] = max(second / sums[r, 0] - first * first, 0.0)
 
 
-@cache
-def _compile_weigh() -> Callable[[Array, Array, Array, Array, Array, Array], None]:
-    return compile_loop(_weigh, [_exp_series], fast=True)
-
-
-@cache
-def _compile_summarise() -> Callable[[Array, Array, Array, Array, Array], None]:
-    return compile_loop(_summarise, fast=True)
-
-
 def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
     """Weights relative to the largest of each row, and their sums, from log weights [R, N] on the
     CPU.
@@ -88,7 +78,7 @@ def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
     w = torch.empty(log_w.shape, dtype=torch.float64)
     sums = torch.empty(len(log_w), 4, dtype=torch.float64)
     powers = np.empty(log_w.shape[1])
-    _compile_weigh()(log_w.numpy(), highest, powers, powers.view(np.int64), w.numpy(), sums.numpy())
+    _weigh(log_w.numpy(), highest, powers, powers.view(np.int64), w.numpy(), sums.numpy())
     return w, sums
 
 
@@ -102,5 +92,5 @@ def moments(x: Tensor, w: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
     columns = x.transpose(1, 2).contiguous()  # what vector instructions read
     mean = columns.new_empty(columns.shape[:2])
     variance = columns.new_empty(columns.shape[:2])
-    _compile_summarise()(columns.numpy(), w.numpy(), sums.numpy(), mean.numpy(), variance.numpy())
+    _summarise(columns.numpy(), w.numpy(), sums.numpy(), mean.numpy(), variance.numpy())
     return mean, variance

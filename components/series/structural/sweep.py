@@ -141,7 +141,7 @@ class Sweep:
         states = np.empty((len(place.sigma), self.n, self.d))
         chains = SweepChain._make([*(to_array(x).copy() for x in vars(place).values()), states])
         kept = np.empty((*numbers.g.shape[:2], place.sigma.shape[1] + place.beta.shape[1]))
-        compiled.compiled_sweeps()(self.model, numbers, chains, kept, self.work)
+        compiled.run_sweeps(self.model, numbers, chains, kept, self.work)
         *new, alpha = (torch.from_numpy(x).to(place.sigma.device) for x in chains)
         return Place(*new), alpha, torch.from_numpy(kept).to(alpha)
 

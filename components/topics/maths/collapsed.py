@@ -48,7 +48,7 @@ def sweep(
         inverse,
         *work,
     )
-    collapsed_loop.gibbs()(*[x.numpy() for x in arrays])
+    collapsed_loop.gibbs(*[x.numpy() for x in arrays])
     return z
 
 
@@ -86,7 +86,7 @@ def update_responsibilities(
     by_topic = mean.sum(0) + eta.sum()
     topic_spread = spread.sum(0)
     own, own_spread, new = torch.empty(3, len(alpha), dtype=alpha.dtype).numpy()
-    collapsed_loop.collapsed_vb()(
+    collapsed_loop.collapsed_vb(
         WordPairs(document_offsets(lengths).numpy(), words.numpy(), n.numpy()),
         phi.numpy(),
         alpha.numpy(),

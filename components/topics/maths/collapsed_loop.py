@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from components.maths.compiled import loops
-from components.maths.compiled.loops import Array
+from components.maths.compiled.loops import Array, compiled
 
 
 class WordPairs(NamedTuple):
@@ -28,7 +25,8 @@ class ExpectedCounts(NamedTuple):
     topic_spread: Array  # [K]
 
 
-def _gibbs(
+@compiled(inline=True)
+def gibbs(
     starts: Array,
     words: Array,
     z: Array,
@@ -78,7 +76,8 @@ def _gibbs(
             ratio[new] = own[new] * inverse[n_k[new]]
 
 
-def _collapsed_vb(
+@compiled(inline=True)
+def collapsed_vb(
     pairs: WordPairs,
     phi: Array,
     alpha: Array,
@@ -131,13 +130,3 @@ def _collapsed_vb(
                 own_spread[k] += spread
                 word_spread[w, k] += spread
                 topic_spread[k] += spread
-
-
-@cache
-def gibbs() -> Callable[..., Any]:
-    return loops.compile_loop(_gibbs, inline=True)
-
-
-@cache
-def collapsed_vb() -> Callable[..., Any]:
-    return loops.compile_loop(_collapsed_vb, inline=True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from components.maths.compiled.functions import exp_digamma
-from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.loops import Array, compiled
 from components.topics.maths.collapsed_loop import WordPairs
 
 WIDTH = 8  # pairs of a document are padded to a multiple of this, so that no loop has a remainder
@@ -86,7 +84,8 @@ class DocumentWorkspace(NamedTuple):
     ratio: Array  # [M]
 
 
-def _documents(
+@compiled(fast=True, inline=True)
+def fit_documents(
     pairs: WordPairs,
     b: Array,
     alpha: Array,
@@ -129,13 +128,3 @@ def _documents(
                 row[k] += t[k] * ratio[j]
         fit[d] = total
         passes[d] = n_passes
-
-
-@cache
-def loop() -> Callable[..., Any]:
-    return compile_loop(
-        _documents,
-        [exp_digamma, gather_columns, shares, update_gamma, weights],
-        fast=True,
-        inline=True,
-    )

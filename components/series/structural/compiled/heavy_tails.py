@@ -11,7 +11,6 @@ import math
 from typing import Any, NamedTuple
 
 from components.maths.compiled.loops import Array
-from components.series.structural.compiled import truncated_gamma
 from components.series.structural.compiled.truncated_gamma import counter_uniform, sample_gamma
 
 SHRINKAGES = 200  # of an interval, which has 1e-60 of its length after half of them
@@ -69,11 +68,3 @@ def draw_precisions(z: Array, seen: Array, nu: float, seed: Any, precisions: Arr
             rate += 0.5 * z[t] * z[t]
         g, k = sample_gamma(shape, seed, k)
         precisions[t] = max(g / rate, LEAST)
-
-
-compilable = (
-    *truncated_gamma.compilable,
-    log_density_of_freedom,
-    slice_freedom,
-    draw_precisions,
-)

@@ -19,7 +19,6 @@ import math
 from typing import NamedTuple
 
 from components.maths.compiled.loops import Array
-from components.series.structural.compiled import simulation_smoother
 from components.series.structural.compiled.spike_slab import Slab
 
 SHRINKAGES = 100  # of an interval
@@ -118,13 +117,3 @@ def log_slab_density(slab: Slab, sigma: float, gamma: Array, beta: Array) -> flo
             for j in range(len(beta)):
                 value -= beta[i] * slab.omega[i, j] * beta[j] / (2 * sigma * sigma)
     return value
-
-
-compilable = (
-    *simulation_smoother.compilable,
-    is_stationary,
-    log_proposal,
-    log_scale_density,
-    log_dynamics_density,
-    log_slab_density,
-)

@@ -15,15 +15,12 @@ Source: Durbin and Koopman (2002), section 2.3; Durbin and Koopman (2012), secti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compile_loop, to_array
-from components.series.structural.compiled import memory
+from components.maths.compiled.loops import Array, compiled, to_array
 from components.series.structural.compiled.memory import clear, clear_rows, copy
 
 
@@ -361,24 +358,7 @@ def simulate(
         draw_path(system, motion, drawn, work, alpha)
 
 
-compilable = (
-    *memory.compilable,
-    multiply,
-    multiply_transposed,
-    read_state,
-    init_covariance,
-    predict_variance,
-    predict_covariance,
-    filter_series,
-    subtract_draw,
-    smooth_backwards,
-    draw_path,
-    filter_one_state,
-    draw_one_state,
-    simulate,
-)
-
-
+@compiled(allocates=False)
 def _simulate_all(
     y: Array,
     system: System,
@@ -393,15 +373,10 @@ def _simulate_all(
         simulate(y[c], system, own, numbers, work, alpha[c])
 
 
-@cache
-def _loop() -> Callable[[Array, System, SystemMotion, StateRandomNumbers, StateWork, Array], None]:
-    return compile_loop(_simulate_all, compilable, allocates=False)
-
-
 def simulate_states(
     y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers
 ) -> Array:
     """States α ~ p(α_1, …, α_n | y) [C, n, d] of y [C, n]; motion and numbers have C rows too."""
     alpha = np.empty((len(y), *system.F.shape))
-    _loop()(y, system, motion, drawn, state_work(system), alpha)
+    _simulate_all(y, system, motion, drawn, state_work(system), alpha)
     return alpha

@@ -24,7 +24,6 @@ from typing import NamedTuple
 import numpy as np
 
 from components.maths.compiled.loops import Array
-from components.series.structural.compiled import memory, truncated_gamma
 from components.series.structural.compiled.memory import clear, copy
 from components.series.structural.compiled.truncated_gamma import variance_from_gamma
 
@@ -195,16 +194,3 @@ def draw_regression(
     sigma = math.sqrt(variance_from_gamma(g[0], slab.shape, 0.5 * work.M[p, p], slab.upper))
     draw_coefficients(sigma, drawn.z, gamma, beta, work)
     return sigma
-
-
-compilable = (
-    *memory.compilable,
-    *truncated_gamma.compilable,
-    pivot,
-    log_odds,
-    init_pivots,
-    scan_indicators,
-    draw_coefficients,
-    draw_given_sigma,
-    draw_regression,
-)

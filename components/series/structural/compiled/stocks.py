@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.loops import Array, compiled
 
 
 def accumulate(flow: Array, kept: float, limit: float, s: Array) -> None:
@@ -31,9 +28,7 @@ def accumulate(flow: Array, kept: float, limit: float, s: Array) -> None:
         width *= 2
 
 
-compilable = (accumulate,)
-
-
+@compiled()
 def _accumulate_all(flow: Array, kept: Array, limits: Array, out: Array) -> None:
     C, n, k = out.shape
     s = np.empty(n)
@@ -44,16 +39,11 @@ def _accumulate_all(flow: Array, kept: Array, limits: Array, out: Array) -> None
                 out[c, t, j] = s[t]
 
 
-@cache
-def _loop() -> Callable[[Array, Array, Array, Array], None]:
-    return compile_loop(_accumulate_all, [accumulate])
-
-
 def accumulate_stock(flow: Tensor, kept: Tensor, limits: Tensor) -> Tensor:
     """``maths.series.stocks.accumulate_stock`` of flows [n, k], φ [C, k] and κ [k] on the
     CPU; [C, n, k]."""
     out = kept.new_empty(len(kept), *flow.shape)
-    _loop()(
+    _accumulate_all(
         flow.T.contiguous().numpy(),
         kept.contiguous().numpy(),
         limits.contiguous().numpy(),

@@ -6,20 +6,11 @@ Every function works on one chain, in place; ``run_sweeps`` takes all chains thr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from components.maths.compiled.loops import Array, compile_loop
-from components.series.structural.compiled import (
-    heavy_tails,
-    marginal_slices,
-    spike_slab,
-    stocks,
-    whitening,
-)
+from components.maths.compiled.loops import Array, compiled
 from components.series.structural.compiled.heavy_tails import Tails, draw_precisions, slice_freedom
 from components.series.structural.compiled.marginal_slices import (
     LONG_INTERVAL,
@@ -388,6 +379,7 @@ def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work:
         draw_tails(model, chain, drawn.seeds, work)
 
 
+@compiled(allocates=False)
 def run_sweeps(
     model: SweepModel, numbers: SweepRandomNumbers, chains: SweepChain, kept: Array, work: SweepWork
 ) -> None:
@@ -420,34 +412,3 @@ def run_sweeps(
             sweep(model, drawn, chain, work)
             copy(chain.sigma, kept[s, i, :S])
             copy(chain.beta, kept[s, i, S:])
-
-
-compilable = (
-    *spike_slab.compilable,
-    *whitening.compilable,
-    *marginal_slices.compilable,
-    *stocks.compilable,
-    *heavy_tails.compilable,
-    set_motion,
-    grow_stocks,
-    subtract_columns,
-    subtract_states,
-    set_weights,
-    draw_scales,
-    weigh_columns,
-    draw_tails,
-    set_parameters,
-    log_marginal,
-    slice_direction,
-    propose_parameters,
-    draw_parameters,
-    sweep,
-)
-
-
-@cache
-def compiled_sweeps() -> Callable[
-    [SweepModel, SweepRandomNumbers, SweepChain, Array, SweepWork], None
-]:
-    """``run_sweeps``, compiled."""
-    return compile_loop(run_sweeps, tuple(dict.fromkeys(compilable)), allocates=False)

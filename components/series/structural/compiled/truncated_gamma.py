@@ -72,6 +72,3 @@ def variance_from_gamma(g: float, a: float, half: float, upper: float) -> float:
     if g >= least:
         return half / g
     return half / sample_gamma_above(a, least, np.float64(g).view(np.uint64))
-
-
-compilable = (mixed, counter_uniform, sample_gamma, sample_gamma_above, variance_from_gamma)

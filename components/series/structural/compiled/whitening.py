@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from components.maths.compiled.loops import Array
-from components.series.structural.compiled import simulation_smoother, spike_slab
 from components.series.structural.compiled.memory import clear, clear_rows, copy_rows
 from components.series.structural.compiled.simulation_smoother import (
     System,
@@ -152,14 +151,3 @@ def draw_columns(
             work.A[i, j] = white.gram[i, j]
             work.A[j, i] = white.gram[i, j]
     draw_given_sigma(slab, sigma, drawn, gamma, beta, work)
-
-
-compilable = (
-    *spike_slab.compilable,
-    *simulation_smoother.compilable,
-    whiten_observation,
-    move_columns,
-    whiten,
-    multiply_columns,
-    draw_columns,
-)

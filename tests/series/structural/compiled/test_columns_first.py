@@ -9,8 +9,7 @@ from scipy import special, stats
 from support.runs.configured import component, draw_normal
 from support.series.structural_series import F64, block, joint, model, problem
 
-from components.maths.compiled.loops import compile_loop
-from components.series.structural.compiled import whitening
+from components.maths.compiled.loops import compiled
 from components.series.structural.compiled.simulation_smoother import SystemMotion, kept_values
 from components.series.structural.compiled.spike_slab import SlabRandomNumbers, slab_work
 from components.series.structural.compiled.whitening import draw_columns, white_work, whiten
@@ -61,6 +60,7 @@ def test_what_the_filter_leaves_has_the_likelihood_of_the_dense_gaussian():
     assert torch.allclose(own - own[0], dense - dense[0], rtol=1e-9, atol=1e-9)
 
 
+@compiled()
 def _draw_all(white, slab, drawn, gamma, beta, work):
     for c in range(len(gamma)):
         for s in range(len(drawn.u)):
@@ -104,9 +104,7 @@ def test_chains_have_the_law_of_the_enumerated_models():
     drawn = SlabRandomNumbers(g.random((30, C, 5)), g.standard_normal((30, C, 4)))
     gamma = g.random((C, 4)) < 0.5
     beta = np.empty((C, 4))
-    compile_loop(_draw_all, whitening.compilable)(
-        work, sweeps.model.slab, drawn, gamma, beta, slab_work(4)
-    )
+    _draw_all(work, sweeps.model.slab, drawn, gamma, beta, slab_work(4))
     gamma = torch.from_numpy(gamma)
     beta = torch.from_numpy(beta)
     pairs = (gamma.unsqueeze(2) & gamma.unsqueeze(1)).double().flatten(1)

@@ -4,8 +4,7 @@ conditionals."""
 import numpy as np
 from scipy import stats
 
-from components.maths.compiled.loops import compile_loop
-from components.series.structural.compiled import heavy_tails
+from components.maths.compiled.loops import compiled
 from components.series.structural.compiled.heavy_tails import Tails, draw_precisions, slice_freedom
 from components.series.structural.compiled.marginal_slices import is_stationary
 
@@ -39,6 +38,7 @@ def test_precisions_are_gamma_given_their_error_and_the_prior_where_none_is_seen
         assert stats.kstest(lam[:, t], stats.gamma(shape, scale=1 / rate).cdf).pvalue > 1e-3
 
 
+@compiled()
 def _slice_all(tails, z, seen, nu, seeds):
     for c in range(len(nu)):
         nu[c] = slice_freedom(tails, z, seen, nu[c], seeds[c])
@@ -51,9 +51,8 @@ def test_degrees_of_freedom_have_the_conditional_of_student_errors():
     seen = np.ones(40, dtype=bool)
     seen[::5] = False
     nu = np.full(3000, 20.0)
-    loop = compile_loop(_slice_all, heavy_tails.compilable)
     for k in range(12):
-        loop(Tails(True, True, 2.0, 0.1), z, seen, nu, hashed(len(nu), k))
+        _slice_all(Tails(True, True, 2.0, 0.1), z, seen, nu, hashed(len(nu), k))
     grid = 2 + np.linspace(1e-4, 150, 40_000)
     log = stats.gamma(2, scale=10).logpdf(grid - 2) + stats.t(grid[:, None]).logpdf(z[seen]).sum(1)
     cdf = np.exp(log - log.max()).cumsum()

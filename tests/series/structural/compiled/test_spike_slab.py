@@ -13,7 +13,7 @@ import torch
 from scipy import special
 from support.runs.configured import F64, generator
 
-from components.maths.compiled.loops import compile_loop
+from components.maths.compiled.loops import compiled
 from components.series.structural.compiled import spike_slab
 from components.series.structural.compiled.spike_slab import (
     Slab,
@@ -45,7 +45,8 @@ class SpikeSlab:
         )
 
 
-def _draw_all(slab, moments, drawn, g, chains, work):
+@compiled()
+def draw_all(slab, moments, drawn, g, chains, work):
     A, b, c = moments
     gamma, sigma, beta = chains
     for i in range(len(sigma)):
@@ -53,9 +54,6 @@ def _draw_all(slab, moments, drawn, g, chains, work):
         work.b[:] = b
         numbers = SlabRandomNumbers(drawn.u[i], drawn.z[i])
         sigma[i] = draw_regression(slab, c, numbers, g[i], gamma[i], beta[i], work)
-
-
-draw_all = compile_loop(_draw_all, spike_slab.compilable)
 
 
 def data(p, seed=0, n=N):
