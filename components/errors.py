@@ -34,11 +34,6 @@ class QuestionableConfigWarning(UserWarning):
     """Keys that fit and do poorly together; the message names them, says why, and what to do."""
 
 
-class HighCostWarning(UserWarning):
-    """Work that will take long, or most of the memory; the message says how much of either, and
-    what to use instead."""
-
-
 class CheaperMethodWarning(UserWarning):
     """A method that costs more than another for the same result; the message names both, with
     what they cost."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from components.contracts.requirements import Requirements
@@ -16,7 +15,7 @@ from components.models.deep_gp.build import choose_inputs, make_linear_map
 from components.models.deep_gp.collapsed import CollapsedMDGP, InnerFunctions
 from components.models.deep_gp.likelihoods import GaussianLabels
 from components.models.shallow_gp.exact import ExactGP
-from components.models.shallow_gp.exact_cost import raise_if_too_large, warn_if_costly
+from components.models.shallow_gp.exact_cost import raise_if_too_large
 from components.models.shallow_gp.labels import group_by_task
 from components.models.shallow_gp.prior import (
     CoregionalisedCovariance,
@@ -71,8 +70,7 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     jitter: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> CollapsedMDGP:
-        """The module on the training labels of a problem; warns (``HighCostWarning``) where a step
-        takes long.
+        """The module on the training labels of a problem.
 
         Raises:
             ConfigMismatchError: the matrices of its labels do not fit in the memory that is
@@ -126,12 +124,4 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
             jitter=self.jitter,
         )
         top = ExactGP(parts, labels)
-        module = CollapsedMDGP(inner, top, self.pass_inputs, self.hyperprior)
-        warn_if_costly(
-            module,
-            labels,
-            lambda few: module.log_marginal(few, torch.zeros_like(inner.q_mean)),
-            key,
-            instead,
-        )
-        return module
+        return CollapsedMDGP(inner, top, self.pass_inputs, self.hyperprior)

@@ -18,7 +18,7 @@ from components.models.shallow_gp.build import (
     raise_unless_real,
 )
 from components.models.shallow_gp.exact import ExactGP
-from components.models.shallow_gp.exact_cost import raise_if_too_large, warn_if_costly
+from components.models.shallow_gp.exact_cost import raise_if_too_large
 from components.models.shallow_gp.labels import group_by_task
 from components.models.shallow_gp.prior import CoregionalisedCovariance
 from components.models.shallow_gp.sparse import SparseGP
@@ -82,12 +82,8 @@ class LMC(ShallowGPModel, StationarySettings):
         order = torch.randperm(labels.total, generator=rng.init).to(labels.x.device)
         learnt = labels.take(order[: self.learn_labels].sort().values)
         inducing = labels.take(order[: self.prediction_pairs].sort().values)
-        key = "model.prediction=sparse"
-        instead = "a smaller model.learn_labels"
-        raise_if_too_large(learnt, key, instead)
-        gp = PrefixGP(parts, learnt, labels, inducing)
-        warn_if_costly(gp, learnt, lambda few: gp.log_marginal(few)[0], key, instead)
-        return gp
+        raise_if_too_large(learnt, "model.prediction=sparse", "a smaller model.learn_labels")
+        return PrefixGP(parts, learnt, labels, inducing)
 
     def _covariance(self, problem: Supervised, rng: Rng) -> SummedCovariance:
         """Σ_q B_q κ_q, and the kernel of each task's own if there is one."""

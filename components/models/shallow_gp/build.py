@@ -17,7 +17,7 @@ from components.errors import ConfigMismatchError
 from components.maths.kernels import Shape
 from components.models.deep_gp.likelihoods import GaussianLabels, Link, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
-from components.models.shallow_gp.exact_cost import raise_if_too_large, warn_if_costly
+from components.models.shallow_gp.exact_cost import raise_if_too_large
 from components.models.shallow_gp.labels import Labels, group_by_task
 from components.models.shallow_gp.prior import Covariance, GPParts, Mean, MeanFunction
 from components.models.shallow_gp.sparse import CollapsedSparseGP, Inducing, SparseGP
@@ -163,8 +163,6 @@ def build_shallow_gp(
 ) -> ExactGP | SparseGP:
     """Exact or sparse Gaussian process of a problem's training labels.
 
-    A slow exact one warns (``HighCostWarning``).
-
     Raises:
         ConfigMismatchError: an exact posterior is requested for labels that have none, or with
             matrices that do not fit in memory.
@@ -180,9 +178,5 @@ def build_shallow_gp(
         return CollapsedSparseGP(parts, inducing, labels if independent else labels.together())
     raise_unless_real(parts)
     labels = labels if independent else labels.together()
-    key = "model.posterior=exact"
-    instead = "model.posterior=sparse"
-    raise_if_too_large(labels, key, instead)
-    gp = ExactGP(parts, labels)
-    warn_if_costly(gp, labels, lambda few: gp.log_marginal(few)[0], key, instead)
-    return gp
+    raise_if_too_large(labels, "model.posterior=exact", "model.posterior=sparse")
+    return ExactGP(parts, labels)

@@ -1,18 +1,8 @@
-"""Cost of an exact Gaussian process, estimated in advance.
-
-Memory is ∝ N², time ∝ N³ in the labels of a group.
-"""
+"""Memory of an exact Gaussian process, ∝ N² in the labels of a group, estimated in advance."""
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable
-
-import torch
-from torch import Tensor, nn
-
-from components.errors import ConfigMismatchError, HighCostWarning
+from components.errors import ConfigMismatchError
 from components.memory import GIB, room_for
 from components.models.shallow_gp.labels import Labels
 
@@ -21,9 +11,6 @@ from components.models.shallow_gp.labels import Labels
 # group of 4,000, 9.9 to 10.9 of seven of 2,000 (κ, its slope, K with and without the mask, the
 # factor, the inverse, …).
 MATRICES = 11
-PROBE = 1_000  # labels of a group from which time is measured
-MIN_PROBE_OPERATIONS = 2e10  # G n³ from which on a step takes about a second
-LONG = 2.0  # seconds of a bound and its gradient from which on they are reported
 
 
 def _matrix_bytes(labels: Labels) -> float:
@@ -58,62 +45,4 @@ def raise_if_too_large(
     raise ConfigMismatchError(
         f"{key}: {_of(labels)}, takes {size / GIB:,.1f} GiB and {room / GIB:,.1f} are free; use "
         f"{', '.join(mends)} or fewer training rows"
-    )
-
-
-def _seconds(work: Callable[[], Tensor]) -> float:
-    """Duration of the second of two calls, including the wait for its result."""
-    for _ in range(2):
-        began = time.perf_counter()
-        work().item()
-    return time.perf_counter() - began
-
-
-def estimate_seconds(module: nn.Module, labels: Labels, bound: Callable[[Labels], Tensor]) -> float:
-    """Estimated seconds for one bound of these labels and its gradient.
-
-    The estimate extrapolates the time for ``PROBE`` labels of each group:
-    t(n) ≈ c(p) (n/p)³ + (t(p) − c(p)) (n/p)². c(p) is the time of a Cholesky factor and an
-    inverse; the rest is the time of the kernel's entries.
-    """
-    groups, n = labels.mask.shape
-    p = min(n, PROBE)
-    few = Labels(labels.x[:, :p], labels.y[:, :p], labels.task[:, :p], labels.mask[:, :p])
-    A = (torch.eye(p) + 0.1).to(labels.x).expand(groups, p, p)
-
-    def factorise() -> Tensor:
-        return torch.cholesky_inverse(torch.linalg.cholesky(A)).sum()
-
-    def whole() -> Tensor:
-        gradients = torch.autograd.grad(bound(few), list(module.parameters()), allow_unused=True)
-        return torch.stack([g.sum() for g in gradients if g is not None]).sum()
-
-    cubic = _seconds(factorise)
-    all_of_it = _seconds(whole)
-    return cubic * (n / p) ** 3 + max(all_of_it - cubic, 0.0) * (n / p) ** 2
-
-
-def warn_if_costly(
-    module: nn.Module, labels: Labels, bound: Callable[[Labels], Tensor], key: str, instead: str
-) -> None:
-    """Warns (``HighCostWarning``) where a bound and its gradient take ``LONG`` or more, or over
-    half of the memory that is free.
-
-    Time is taken on few of the labels, which draws nothing; where N is small nothing is done at
-    all."""
-    groups, n = labels.mask.shape
-    if groups * n**3 < MIN_PROBE_OPERATIONS:
-        return
-    size = _matrix_bytes(labels)
-    room = room_for(labels.x.device)
-    seconds = estimate_seconds(module, labels, bound)
-    if seconds < LONG and (room is None or 2 * size < room):
-        return
-    free = "" if room is None else f" ({room / GIB:,.1f} are free)"
-    long = f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 60:,.0f} minutes"
-    warnings.warn(
-        f"{key}: {_of(labels)}: each bound with its gradient takes about {long} here and {size / GIB:,.1f} GiB{free}, as "
-        f"time grows with N³ and memory with N²; {instead} learns by minibatches",
-        HighCostWarning,
-        stacklevel=1,  # from this file: the runner shows warnings of components
     )

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from components.errors import (
     CheaperMethodWarning,
-    HighCostWarning,
     IncompleteResultWarning,
     MissingOutputWarning,
     QuestionableConfigWarning,
@@ -20,7 +19,6 @@ TITLES: dict[type[Warning], str] = {
     SimulatedDataWarning: "Simulated data",
     IncompleteResultWarning: "Not complete",
     QuestionableConfigWarning: "To be doubted",
-    HighCostWarning: "This takes long",
     CheaperMethodWarning: "Cheaper",
 }
 

@@ -1,11 +1,8 @@
-"""What an exact Gaussian process costs is told before it is paid, and what does not fit is
-refused."""
+"""An exact Gaussian process that does not fit in memory is refused before it is built."""
 
 import os
 import subprocess
 import sys
-import time
-import warnings
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ import yaml
 from support.small.shallow_gp_problems import problem, streams
 
 from components import memory
-from components.errors import ConfigMismatchError, HighCostWarning
+from components.errors import ConfigMismatchError
 from components.models.shallow_gp import exact_cost
 from components.models.shallow_gp.labels import Labels
 from components.registry import get
@@ -102,23 +99,6 @@ def test_the_matrices_at_the_peak():
     assert 0.6 < float(done.stdout) < 1.1
 
 
-def test_time_is_foretold_from_a_thousand_labels(monkeypatch):
-    """Of 1,600 labels from 400: the estimate is within a factor of 2.5 of the processor's time."""
-    monkeypatch.setattr(exact_cost, "PROBE", 400)
-    monkeypatch.setattr(exact_cost.time, "perf_counter", time.process_time)
-    values = yaml.safe_load((CONF / "model" / "cgp.yaml").read_text())
-    gp = get("model", "cgp")(**values).build(problem(n=1_600, T=1, keep=1.0), streams())
-    told = gp.labels
-    expected = exact_cost.estimate_seconds(gp, told, lambda few: gp.log_marginal(few)[0])
-    took = []
-    for _ in range(3):
-        began = time.process_time()
-        gp.log_marginal(told)[0].backward()
-        took.append(time.process_time() - began)
-    assert min(took) / 2.5 < expected < 2.5 * min(took)
-    assert all(p.grad is not None for p in gp.parameters())
-
-
 def built(name, **changes):
     values = yaml.safe_load((CONF / "model" / f"{name}.yaml").read_text()) | changes
     return get("model", name)(**values).build(problem(n=40, keep=0.5), streams())
@@ -126,31 +106,10 @@ def built(name, **changes):
 
 @pytest.mark.parametrize(("name", "changes"), [("igp", {}), ("cgp", {}), ("collapsed_mdgp", {"top": "independent"}),
                                                ("collapsed_mdgp", {"top": "coregionalised"})])  # fmt: skip
-def test_every_exact_model_says_so_and_draws_the_same(name, changes, monkeypatch):
-    silent = built(name, **changes).state_dict()
-    monkeypatch.setattr(exact_cost, "MIN_PROBE_OPERATIONS", 0)
-    monkeypatch.setattr(exact_cost, "LONG", 0.0)
-    with pytest.warns(
-        HighCostWarning, match=r"each bound with its gradient takes about 0 s here and 0\.0 GiB"
-    ):
-        told = built(name, **changes).state_dict()
-    assert silent.keys() == told.keys()
-    assert all(torch.equal(a, told[key]) for key, a in silent.items())
+def test_every_exact_model_is_refused_without_memory(name, changes, monkeypatch):
     room(monkeypatch, 0)
     with pytest.raises(ConfigMismatchError, match="are free; use model"):
         built(name, **changes)
-
-
-def test_half_of_the_memory_is_told_though_it_is_fast(monkeypatch):
-    monkeypatch.setattr(exact_cost, "MIN_PROBE_OPERATIONS", 0)
-    # 11 · 66² · 8 bytes are 383,328
-    monkeypatch.setattr(exact_cost, "room_for", lambda device: 800_000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        built("cgp")
-    monkeypatch.setattr(exact_cost, "room_for", lambda device: 600_000)
-    with pytest.warns(HighCostWarning):
-        built("cgp")
 
 
 # ---- the command line
@@ -177,19 +136,6 @@ def test_refused_in_one_line(tmp_path, monkeypatch, capfd):
     assert "use model=mmdgp (+experiment=sarcos_mmdgp_all)" in err
     assert len(err.strip().splitlines()) == 1
     assert "step" not in out.split("run ")[-1].partition("smoke")[2]
-
-
-def test_said_before_the_first_step(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(exact_cost, "MIN_PROBE_OPERATIONS", 0)
-    monkeypatch.setattr(exact_cost, "LONG", 0.0)
-    code, out, _ = told_by(monkeypatch, capfd, f"output_dir={tmp_path}")
-    assert code in (None, 0)
-    assert (
-        out.index("This takes long")
-        < out.index("each bound with its gradient takes")
-        < out.index("step 3/6")
-    )
-    assert out.count("each bound with its gradient takes") == 1
 
 
 # ---- what is free
