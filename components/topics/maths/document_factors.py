@@ -1,5 +1,4 @@
-"""Variational factors of documents given topics: a fixed point for each document; compiled on the
-CPU."""
+"""Variational factors of documents given topics: a fixed point for each document."""
 
 from __future__ import annotations
 
@@ -8,8 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.maths.compiled import loops
+from components.maths.compiled.loops import to_array
 from components.topics.maths import document_loop
+from components.topics.maths.collapsed import document_offsets
 from components.topics.maths.collapsed_loop import WordPairs
 from components.topics.maths.document_loop import DocumentFactors, DocumentWorkspace
 
@@ -42,72 +42,26 @@ def fit_documents(
     ``pairs`` holds, for each pair of a document and a word in it, document after document,
     the word [M] and its count [M], and then the number of pairs of each document [B].
     b [V, K] is exp E log B, or the topics themselves. φ in ``stats`` and ``fit`` belongs to
-    the γ returned. A document without words has γ = α. Both engines agree up to rounding.
+    the γ returned. A document without words has γ = α. Computed on the CPU, in float64.
 
     Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), eqs. (6), (7).
     """
-    if loops.is_on_cpu(b):
-        return _update_factors_compiled(pairs, b, alpha, gamma, most, tolerance)
-    return tensors(pairs, b, alpha, gamma, most, tolerance)
-
-
-def _update_factors_compiled(
-    pairs: tuple[Tensor, Tensor, Tensor],
-    b: Tensor,
-    alpha: Tensor,
-    gamma: Tensor,
-    most: int,
-    tolerance: float,
-) -> Factors:
-    words, counts, lengths = pairs
-    starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    exact = b.double().contiguous()
-    gamma, (B, K) = gamma.double().clone(), gamma.shape
+    words, counts, lengths = (x.cpu() for x in pairs)
+    exact = b.double().cpu().contiguous()
+    out = gamma.to(exact, copy=True)
+    B, K = out.shape
     room = document_loop.WIDTH * (1 + int(lengths.max() if B else 0) // document_loop.WIDTH)
     stats = torch.zeros_like(exact)
     fit = exact.new_empty(B)
     passes = torch.empty(B, dtype=torch.int64)
     shapes = ((K,), (K, room), (room,), (room,), (room,))
-    document_loop.loop()(
-        WordPairs(starts.numpy(), words.numpy(), counts.numpy()),
+    document_loop.fit_documents(
+        WordPairs(document_offsets(lengths).numpy(), words.numpy(), counts.numpy()),
         exact.numpy(),
-        alpha.double().numpy(),
+        to_array(alpha.double()),
         most,
         tolerance,
-        DocumentFactors(gamma.numpy(), stats.numpy(), fit.numpy(), passes.numpy()),
+        DocumentFactors(out.numpy(), stats.numpy(), fit.numpy(), passes.numpy()),
         DocumentWorkspace(*(exact.new_empty(shape).numpy() for shape in shapes)),
     )
-    return Factors(gamma.to(b), fit.to(b), (stats * exact).to(b), passes)
-
-
-def tensors(
-    pairs: tuple[Tensor, Tensor, Tensor],
-    b: Tensor,
-    alpha: Tensor,
-    gamma: Tensor,
-    most: int,
-    tolerance: float,
-) -> Factors:
-    """``fit_documents`` without compiled loops, as one batch; converged documents are frozen."""
-    words, counts, lengths = pairs
-    gamma = torch.where((lengths > 0)[:, None], gamma, alpha)
-    rows = torch.arange(len(lengths), device=b.device).repeat_interleave(lengths)
-    local = b[words]
-    n = counts.to(b.dtype)  # [M, K], [M]
-    is_running = lengths > 0
-    passes = torch.zeros_like(lengths)
-    for _ in range(most):
-        t = gamma.digamma().exp()
-        ratio = n / (t[rows] * local).sum(1)
-        new = alpha + t * torch.zeros_like(gamma).index_add_(0, rows, ratio[:, None] * local)
-        change = (new - gamma).abs().mean(1)
-        gamma = torch.where(is_running[:, None], new, gamma)
-        passes = passes + is_running
-        is_running = is_running & (change >= tolerance)
-        if not is_running.any():
-            break
-    t = gamma.digamma().exp()
-    norm = (t[rows] * local).sum(1)
-    fit = torch.zeros_like(gamma[:, 0]).index_add_(0, rows, n * norm.log())
-    share = t[rows] * local * (n / norm)[:, None]
-    return Factors(gamma, fit, torch.zeros_like(b).index_add_(0, words, share), passes)
+    return Factors(out.to(b), fit.to(b), (stats * exact).to(b), passes.to(b.device))
