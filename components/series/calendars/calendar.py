@@ -15,22 +15,18 @@ from components.series.calendars.equal_steps import (
     are_weekdays,
     count_steps,
 )
-from components.series.maths.dates import (
-    format_time_like,
-    has_offset,
-    read_times,
-    strip_utc_offset,
-)
+from components.series.calendars.parse_dates import to_iso
+from components.series.maths.dates import format_time_like, has_offset, read_times
 
 if TYPE_CHECKING:
     import pandas as pd
-from components.series.calendars.parse_dates import shorten_dates, to_iso
 
 # most of them may be missing; beyond them a date far away is treated as a mistake
 MOST_TIMES = 100_000
 CLOCK_CHANGE_HINT = (
     "local times across a change of clocks need their offset, as 2024-10-27T02:00+01:00, or UTC"
 )
+UTC_HINT = "; times are read in UTC: of local midnights give the dates alone"
 
 
 @dataclass(frozen=True)
@@ -59,10 +55,9 @@ def calendar(
     """Dates that rise by equal steps: of hours or days, of months where all are one day of a month,
     or its last, or of business days where all are from Monday to Friday.
 
-    The step is the commonest difference.  Times of several offsets from UTC are instants where
-    these have equal steps, else what the clock on the wall shows.  ``gaps``: times that are not
-    there take their place in the series, every day or from Monday to Friday; otherwise they are a
-    mistake.
+    The step is the commonest difference.  Times with an offset from UTC are read in UTC.
+    ``gaps``: times that are not there take their place in the series, every day or from Monday to
+    Friday; otherwise they are a mistake.
 
     Raises:
         ConfigMismatchError: no date, one that can be read in two ways, out of order, there
@@ -72,19 +67,14 @@ def calendar(
     dates, form, facts = to_iso(texts, where, date_format)
     time = TimeColumn(column, form)
     times = read_times(dates)
-    aware = [has_offset(text) for text in dates]
     labels = [
         text if text == date else f"{text} ({date})"
         for text, date in zip(texts, dates, strict=True)
     ]
-    _check_order(times, labels, where, column, aware)
+    _check_order(times, labels, where, column)
     if len(times) < 3:
         return Calendar(tuple(dates), list(range(len(texts))), facts, time)
-    if all(aware) and (local := _to_local_dates(times, dates, gaps)):
-        dates, steps = local
-        facts["dates"] = "local times, their offsets from UTC left out"
-    else:
-        steps = count_steps(times, gaps)
+    steps = count_steps(times, gaps)
     out = [dates[0]]
     places = [0]
     for k in range(1, len(texts)):
@@ -92,11 +82,11 @@ def calendar(
         between = f"between {labels[k - 1]} and {labels[k]}"
         if rest:
             raise ConfigMismatchError(
-                f"{where[k]} has no equal steps {between}; elsewhere {steps}{_clock_change_hint(steps, k, aware)}"
+                f"{where[k]} has no equal steps {between}; elsewhere {steps}{UTC_HINT if has_offset(texts[k]) else ''}"
             )
         if skipped > 1 and gaps == "error":
             start = where[k].removesuffix(f": {column}")
-            hint = _gap_hint(steps, skipped - 1, are_weekdays(times), any(aware))
+            hint = _gap_hint(steps, skipped - 1, times)
             raise ConfigMismatchError(
                 f"{start}: {skipped - 1} missing {between}; add lines, or {hint}"
             )
@@ -116,12 +106,12 @@ def calendar(
     return Calendar(tuple(out), places, facts, time)
 
 
-def _gap_hint(steps: EqualSteps, missing: int, weekdays: bool, aware: bool) -> str:
+def _gap_hint(steps: EqualSteps, missing: int, times: pd.DatetimeIndex) -> str:
     """The setting that allows a gap of so many times."""
     in_seconds = steps.unit == "seconds"
-    if in_seconds and weekdays and steps.step == DAY:
+    if in_seconds and are_weekdays(times) and steps.step == DAY:
         return "dataset.gaps=business_days (Monday to Friday) or allow"
-    if in_seconds and not aware and missing * steps.step == HOUR:
+    if in_seconds and missing * steps.step == HOUR:
         return f"dataset.gaps=allow; {CLOCK_CHANGE_HINT}"
     return "dataset.gaps=allow"
 
@@ -135,16 +125,10 @@ def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None =
         raise ConfigMismatchError(
             f"{key}={text}: a date asks for a column of dates, dataset.date; or give a number"
         )
-    iso_date = text
-    if read_times([text]).hasnans:
-        iso_date = to_iso([text], [f"{key}:"], date_format)[0][0]
-    if has_offset(iso_date) and not has_offset(dates[0]):
-        raise ConfigMismatchError(
-            f"{key}={text}: the dates have no offset from UTC; give it without one"
-        )
-    if not has_offset(iso_date):
-        dates = tuple(strip_utc_offset(date) for date in dates)
-    time = read_times([iso_date])[0]
+    times = read_times([text])
+    if times.hasnans:
+        times = read_times(to_iso([text], [f"{key}:"], date_format)[0])
+    time = times[0]
     times = read_times(dates)
     if not times[0] < time <= times[-1]:
         raise ConfigMismatchError(
@@ -153,23 +137,13 @@ def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None =
     return int((times >= time).argmax())
 
 
-def _check_order(
-    times: pd.DatetimeIndex, texts: list[str], where: list[str], column: str, aware: list[bool]
-) -> None:
-    """Check that dates rise strictly and that either all or none have offsets.
+def _check_order(times: pd.DatetimeIndex, texts: list[str], where: list[str], column: str) -> None:
+    """Check that dates rise strictly.
 
     Raises:
-        ConfigMismatchError: only some times have offsets, a date occurs twice, or one precedes
-            the last.
+        ConfigMismatchError: a date occurs twice, or one precedes the last.
     """
-    if any(aware) and not all(aware):
-        row = aware.index(not aware[0])
-        offset = "an offset from UTC" if aware[row] else "no offset from UTC"
-        raise ConfigMismatchError(
-            f"{where[row]} {texts[row]} has {offset}, {texts[0]} is otherwise; give all times one, or none"
-        )
-    hours = not any(aware) and bool((times != times.normalize()).any())
-    clocks = f"; {CLOCK_CHANGE_HINT}" if hours else ""
+    clocks = f"; {CLOCK_CHANGE_HINT}" if (times != times.normalize()).any() else ""
     for k in range(1, len(times)):
         if times[k] == times[k - 1]:
             raise ConfigMismatchError(
@@ -179,33 +153,3 @@ def _check_order(
             raise ConfigMismatchError(
                 f"{where[k]} {texts[k]} comes after {texts[k - 1]}; sort the lines by {column}{clocks}"
             )
-
-
-def _to_local_dates(
-    times: pd.DatetimeIndex, dates: list[str], gaps: Gaps
-) -> tuple[list[str], EqualSteps] | None:
-    """Dates without their offsets from UTC, and their steps.  None: the instants have equal steps,
-    or the local times none."""
-    walls = [strip_utc_offset(date) for date in dates]
-    local = read_times(walls)
-    if not local.is_monotonic_increasing or local.has_duplicates:
-        return None
-    of_walls = count_steps(local, gaps)
-    if of_walls.unit != "seconds" and not of_walls.has_gaps:
-        return shorten_dates(walls), of_walls
-    instants = count_steps(times, "allow")
-    better = of_walls.unit == "business days" or (of_walls.are_equal and not instants.are_equal)
-    return (shorten_dates(walls), of_walls) if better else None
-
-
-def _clock_change_hint(found: EqualSteps, row: int, aware: list[bool]) -> str:
-    """Advice on a difference that is no multiple of the step, if a clock change explains it."""
-    difference = int(found.counts[row] - found.counts[row - 1])
-    off = min(difference % found.step, found.step - difference % found.step)
-    if found.unit != "seconds" or not all(aware):
-        return ""
-    return (
-        "; of local midnights give the dates alone, 2024-03-31"
-        if found.step % DAY == 0 and off <= HOUR
-        else ""
-    )

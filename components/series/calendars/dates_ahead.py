@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from components.series.calendars.equal_steps import count_steps
 from components.series.calendars.parse_dates import to_iso
-from components.series.maths.dates import format_time_like, has_offset, read_times, strip_utc_offset
+from components.series.maths.dates import format_time_like, read_times
 
 
 def dates_ahead(dates: Sequence[str], start: int, horizon: int) -> list[str]:
@@ -31,6 +31,4 @@ def find_other_dates(
     """
     if date_format is not None and read_times(texts).isna().any():
         texts, *_ = to_iso(texts, [where] * len(texts), date_format)
-    if not has_offset(expected[0]):
-        texts = [strip_utc_offset(text) for text in texts]
     return [k for k, same in enumerate(read_times(texts) == read_times(expected)) if not same]

@@ -6,10 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from components.errors import ConfigMismatchError
-from components.series.maths.dates import (
-    SHOWN,
-    read_times,
-)
+from components.series.maths.dates import SHOWN, has_offset, read_times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +27,18 @@ def to_iso(
 
     Raises:
         ConfigMismatchError: a text is no date, or days and months cannot be told apart."""
+    facts: dict[str, str] = {}
     if date_format is None:
-        if not (unread := read_times(texts).isna()).any():
-            return texts, None, {}
+        if not (unread := (times := read_times(texts)).isna()).any():
+            if not any(in_utc := [has_offset(text) for text in texts]):
+                return texts, None, facts
+            if not all(in_utc):
+                row = in_utc.index(not in_utc[0])
+                raise ConfigMismatchError(
+                    f"{where[row]} {texts[row]} has {'an' if in_utc[row] else 'no'} offset from UTC, {texts[0]} is otherwise; "
+                    "give all times one, or none"
+                )
+            return shorten_dates(list(times)), None, {"dates": "in UTC"}
         row = int(unread.argmax())
         if NUMBERS.fullmatch(texts[row]) is None:
             raise ConfigMismatchError(
@@ -40,11 +46,7 @@ def to_iso(
             )
         date_format = _day_or_month_first(texts, where)
         facts = {"dates": f"read as {date_format}"}
-    else:
-        facts = {}
-    times = _parse(texts, where, date_format)
-    iso = [time.isoformat() for time in times]
-    return (iso if times[0].tzinfo is not None else shorten_dates(iso)), date_format, facts
+    return shorten_dates(_parse(texts, where, date_format)), date_format, facts
 
 
 def _day_or_month_first(texts: list[str], where: list[str]) -> str:
@@ -105,14 +107,14 @@ def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Time
             raise ConfigMismatchError(
                 f"{location} {text!r} does not have the form {key}; mend it, or change the key"
             )
-        times.append(time)
+        times.append(time if time.tzinfo is None else time.tz_convert(None))
     return times
 
 
-def shorten_dates(dates: list[str]) -> list[str]:
-    """Drop the time of day if every time is midnight, else the seconds if all are 0."""
-    times = read_times(dates)
-    if (times == times.normalize()).all():
+def shorten_dates(times: list[pd.Timestamp]) -> list[str]:
+    """Times in ISO 8601, without the time of day if every one is midnight, else without seconds if
+    all are 0."""
+    if all(time == time.normalize() for time in times):
         return [time.strftime("%Y-%m-%d") for time in times]
-    whole_minutes = (times == times.floor("min")).all()
+    whole_minutes = all(time == time.floor("min") for time in times)
     return [time.isoformat(timespec="minutes" if whole_minutes else "auto") for time in times]

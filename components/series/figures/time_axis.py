@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from components.series.maths.dates import has_offset, to_axis
+from components.series.maths.dates import to_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,5 +34,3 @@ def label_times(axis: Axes, dates: tuple[str, ...], most: int = 9) -> None:
     locator = AutoDateLocator(minticks=3, maxticks=most)
     axis.xaxis.set_major_locator(locator)
     axis.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-    if has_offset(dates[0]):
-        axis.set_xlabel("UTC")

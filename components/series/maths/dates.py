@@ -38,11 +38,6 @@ def has_offset(text: str) -> bool:
     return date_form(text) == "time" and re.search(rf"{_OFFSET}$", text) is not None
 
 
-def strip_utc_offset(text: str) -> str:
-    """The time that a clock on the wall shows."""
-    return re.sub(rf"{_OFFSET}$", "", text) if has_offset(text) else text
-
-
 def read_times(texts: Sequence[str]) -> pd.DatetimeIndex:
     """Times [n], the first of a year, month, quarter or week; in UTC where a text has an offset;
     NaT where it is no date."""
@@ -71,9 +66,7 @@ def _read(form: str, texts: list[str]) -> Any:
 
 
 def format_time_like(time: pd.Timestamp, like: str) -> str:
-    """A time, in UTC where ``like`` has an offset, in the form of another date."""
-    import pandas as pd
-
+    """A time in the form of another date."""
     form = date_form(like)
     dash = "-" * ("-" in like)
     if form == "quarter":
@@ -87,9 +80,6 @@ def format_time_like(time: pd.Timestamp, like: str) -> str:
     patterns["day"] = f"%Y{dash}%m{dash}%d"
     if form in patterns:
         return time.strftime(patterns[form])
-    if has_offset(like):
-        wall = pd.Timestamp(time, tz="UTC").tz_convert(pd.Timestamp(like.replace(" ", "T")).tzinfo)
-        return wall.isoformat()
     return time.isoformat(sep=" " if " " in like else "T")[: len(like)]
 
 
