@@ -5,26 +5,23 @@ The user's rows are marked; it opens offline.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from runner.arena.figures import list_costs, list_figures
 from runner.arena.rows import quote_words
-from runner.arena.scores import Line, is_finite
-from runner.arena.standings import LEVEL, Standing, rank_rows
+from runner.arena.scores import Line
+from runner.arena.standings import LEVEL, rank_rows
 from runner.arena.suite import Suite
 from runner.report.details import details
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table
+from runner.report.scores.cells import FAILED_CHECK_MARK
 from runner.report.scores.earlier import EarlierCell, EarlierScores
 from runner.report.wording import CORRECTION, describe_bold, describe_test
-from runner.study.table_specs import Row, TableSpec
-from runner.terminal.printer import number
+from runner.study.table_specs import Row
 
 TEMPLATE = Path(__file__).parent / "page.html.j2"
-MARK = "†"
 STATES = {"failed": "failed", "over budget": "over budget", "not applicable": "n/a"}
 
 
@@ -50,15 +47,20 @@ def write(
         for table in suite.ranked
     ]
     figures = list_figures(suite, lines, [row.name for row in rows], boards)
-    names = {row.name for row in own}
-    tuned = {row.name: row.tuned for row in rows if row.tuned}
     context = {
         "name": f"arena: {suite.name}",
         "smoke": False,
         "description": suite.description,
         "draws_anew": suite.draws_anew or "",
         "notes": [*_notes(suite, budget, lines), *notes],
-        "boards": [_board(suite, table, standings, names, tuned) for table, standings in boards],
+        "boards": boards,
+        "direction": suite.direction,
+        "costs": list_costs,
+        "states": STATES,
+        "mark": FAILED_CHECK_MARK,
+        "interval": f"{LEVEL:.0%} interval",
+        "own": {row.name for row in own},
+        "tuned": {row.name: row.tuned for row in rows if row.tuned},
         "figures": figures,
         "tables": tables,
         "bold": describe_bold(suite.splits is not None),
@@ -130,91 +132,3 @@ def _provenance(suite: Suite, budget: str, lines: Sequence[Line]) -> list[tuple[
         ("code", ", ".join(commits) or "–"),
         ("seconds of kept rows", suite.machine or "–"),
     ]
-
-
-def _cell(text: str, value: float | str = "", title: str = "") -> dict[str, Any]:
-    if isinstance(value, float) and not math.isfinite(value):
-        value = ""
-    return {"text": text, "value": value, "title": title}
-
-
-def _number(value: float, title: str = "") -> dict[str, Any]:
-    return _cell(number(value) if is_finite(value) else "–", value, title)
-
-
-def _count(value: int, total: int) -> dict[str, Any]:
-    return _cell(f"{value} of {total}" if value else "–", float(value))
-
-
-def _board(
-    suite: Suite,
-    table: TableSpec,
-    standings: list[Standing],
-    own: set[str],
-    tuned: Mapping[str, Mapping[str, float]],
-) -> dict[str, Any]:
-    """Standings as the template shows them; ``tuned``: what choosing its settings cost a row."""
-    kinds = list_costs(standings)
-    reference = next((s.row for s in standings if s.row in own), None)
-    reference = reference or (standings[0].row if standings else "")
-    columns = [
-        "row",
-        "place",
-        "problems",
-        "mean rank",
-        "median",
-        f"{LEVEL:.0%} interval",
-        "difference",
-        "p (Holm)",
-        "leader at 1/10",
-        MARK,
-        *STATES.values(),
-        *kinds,
-        *(["tuning"] if tuned else []),
-    ]
-    rows = []
-    for place, standing in enumerate(standings, 1):
-        cells = [
-            *_standing_cells(place, standing),
-            *(_number(standing.cost(kind)) for kind in kinds),
-            *([_tuning(tuned.get(standing.row, {}))] if tuned else []),
-        ]
-        kind = "own" if standing.row in own else "below" if standing.is_below else ""
-        rows.append({"cells": cells, "kind": kind})
-    note = (
-        f"By mean rank over problems of {table.metric} ({suite.direction(table)} is better), equal ones "
-        "(=) by their median; median over "
-        f"problems with its bootstrap interval; mean difference from {reference} over problems and p of "
-        "the Wilcoxon test after Holm; problems on which a row had the leader's score at a tenth of the "
-        f"leader's cost; {MARK}: problems on which it failed checks of its own. Costs: medians over "
-        "problems, of a replicate."
-    )
-    return {"title": table.title, "columns": columns, "rows": rows, "note": note}
-
-
-def _standing_cells(place: int, standing: Standing) -> list[dict[str, Any]]:
-    """Cells of a standing up to its costs."""
-    low, high = standing.interval
-    pair = standing.against
-    n = len(standing.results)
-    interval = f"{number(low)} to {number(high)}" if is_finite(low) else "–"
-    tie = f"same mean rank: {', '.join(standing.tied)}" if standing.tied else ""
-    return [
-        _cell(f"{standing.row}{f' {MARK}' if standing.is_doubted else ''}", standing.row),
-        _cell(f"{place}{'=' if tie else ''}" if standing.ranks else "–", float(place), tie),
-        _cell(f"{len(standing.ranks)} of {standing.n_problems}", float(len(standing.ranks))),
-        _number(standing.mean_rank),
-        _number(standing.typical),
-        _cell(interval, low),
-        _number(pair.difference if pair else math.nan),
-        _number(pair.p_holm if pair else math.nan),
-        _count(standing.early, n),
-        _count(standing.count("doubted"), n),
-        *(_count(standing.count(state), n) for state in STATES),
-    ]
-
-
-def _tuning(costs: Mapping[str, float]) -> dict[str, Any]:
-    """What choosing a row's settings cost, as a cell."""
-    text = ", ".join(f"{number(n)} {kind.replace('_', ' ')}" for kind, n in costs.items())
-    return _cell(text or "–", sum(costs.values()))

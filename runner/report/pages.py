@@ -17,6 +17,7 @@ from runner.record.code import describe_commit
 from runner.report.compared_record import describe_machine
 from runner.report.wording import describe_ours, describe_published, worse_side
 from runner.terminal.plain import plain_value
+from runner.terminal.printer import number
 
 TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
 SCRIPT = TEMPLATES / "page.js"
@@ -76,6 +77,7 @@ def render(template: Path, context: dict[str, Any]) -> str:
         "commit": describe_commit,
         "machine": describe_machine,
         "verdict": verdict,
+        "number": number,
     }
     environment.tests["finite"] = math.isfinite
     return environment.get_template(template.name).render(context)
