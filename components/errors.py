@@ -34,11 +34,6 @@ class QuestionableConfigWarning(UserWarning):
     """Keys that fit and do poorly together; the message names them, says why, and what to do."""
 
 
-class CheaperMethodWarning(UserWarning):
-    """A method that costs more than another for the same result; the message names both, with
-    what they cost."""
-
-
 class NumericalError(ArithmeticError):
     """A Cholesky that fails, a NaN, weights that are all zero: names the quantity and the config
     key to change."""

@@ -28,7 +28,6 @@ from components.evaluation.checks.filters import (
     particle_checks,
 )
 from components.evaluation.checks.finite_scores import finite_scores, list_names
-from components.evaluation.checks.gradient_cost import warn_of_cheaper_samples
 from components.evaluation.checks.mixing import mixing_checks
 from components.evaluation.checks.moments import moments_checks
 from components.evaluation.checks.step_size import step_check
@@ -55,8 +54,6 @@ def run_checks(
     """All applicable checks of a finished run, by its type of posterior and recorded values.
 
     A smoke run has only its scores checked: nothing else is required after so few steps.
-    A gradient that more samples of the plain one would undercut gives a warning: its scores
-    are as good.
     ``declared`` as in ``class_checks``.
     """
     checks = [finite_scores(scores, problem), *missing_checks(problem, posterior, rng)]
@@ -82,7 +79,6 @@ def run_checks(
         checks += observation_checks(posterior, problem)
     elif values := recorded_values(trace, "elbo"):
         checks.append(bound_check(values))
-    warn_of_cheaper_samples(problem, posterior, inference, state, scores, rng)
     checks += inference.checks(FinishedRun(problem, posterior, state, scores, trace, rng))
     if isinstance(inference, GradientResponsiveMethod) and isinstance(state, Chains):
         checks.append(step_check(problem, inference, state, rng))

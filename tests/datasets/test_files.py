@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import multiprocessing
+import os
 import socket
 import struct
 import subprocess
@@ -248,3 +249,12 @@ def test_processes_that_download_at_once_do_not_harm_each_other(tmp_path, server
     for process in processes:
         process.join()
     assert [p.name for p in (tmp_path / "toy").iterdir()] == ["file.bin"]
+
+
+def test_parts_that_a_kill_has_left_are_removed(tmp_path):
+    left, growing = tmp_path / ".file.bin.4321.part", tmp_path / ".other.bin.4322.part"
+    left.write_bytes(b"half")
+    growing.write_bytes(b"growing")
+    os.utime(left, (0, 0))
+    files.remove_parts(tmp_path)
+    assert list(tmp_path.iterdir()) == [growing]

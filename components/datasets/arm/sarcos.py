@@ -99,7 +99,7 @@ class Sarcos(PartlyLabelled):
         name = self.identity(setting.data_dir, setting.offline)
         paths = self._source.locate(setting)
         if not paths:
-            rows = simulated_rows(setting.data_dir)
+            rows = simulated_rows()
             train = (rows.x_train, rows.y_train)
             test = (rows.x_test, rows.y_test)
         else:

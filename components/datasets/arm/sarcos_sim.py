@@ -31,7 +31,7 @@ class SarcosSim(PartlyLabelled):
         return "sarcos-sim"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        rows = simulated_rows(setting.data_dir)
+        rows = simulated_rows()
         test = sample_rows((rows.x_test, rows.y_test), self.n_test, rng)
         train = (rows.x_train, rows.y_train)
         return self.make_problem("sarcos-sim", train, test, rng, setting)

@@ -1,13 +1,8 @@
-"""The simulated world: one arm, its friction, its sensors and its motions, generated once and kept
-in a file."""
+"""The simulated world: one arm, its friction, its sensors and its motions."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +12,8 @@ from numpy.typing import NDArray
 
 from components.datasets.arm.newton_euler import Arm, inverse_dynamics
 from components.datasets.arm.trajectories import Motion, random_motions
-from components.datasets.data_files import folders, writable
-from components.datasets.files import remove_parts
 
 Array = NDArray[np.float64]
-_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -70,7 +62,7 @@ class SimulatedRows:
     y_test: Array
 
 
-def read_world(path: Path = _HERE / "seven_joint.yaml") -> SimulationSpec:
+def read_world(path: Path = Path(__file__).parent / "seven_joint.yaml") -> SimulationSpec:
     """The world that a parameter file describes."""
     facts = yaml.safe_load(path.read_text())
 
@@ -116,69 +108,10 @@ def simulate(world: SimulationSpec) -> SimulatedRows:
     return SimulatedRows(**recorded)
 
 
-def checksum() -> str:
-    """Checksum of everything that determines the data.
-
-    This is the parameters and the code that turns them into rows.
-    """
-    digest = hashlib.sha256()
-    for name in ("seven_joint.yaml", "newton_euler.py", "trajectories.py", "simulation.py"):
-        digest.update((_HERE / name).read_bytes())
-    return digest.hexdigest()
-
-
-def _digest(rows: dict[str, Array]) -> str:
-    """Digest of the rows: their names, shapes and numbers."""
-    digest = hashlib.sha256()
-    for name, array in sorted(rows.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
-def _read(path: Path, expected: str) -> SimulatedRows | None:
-    """Rows kept in a file; None if there is no such file, other parameters made it, or they are not
-    those written."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            rows = {name: stored[name] for name in SimulatedRows.__annotations__}
-            if str(stored["checksum"]) == expected and str(stored["digest"]) == _digest(rows):
-                return SimulatedRows(**rows)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-        pass
-    return None
-
-
-def _write(path: Path, rows: SimulatedRows, checksum: str) -> bool:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    header = {"checksum": np.array(checksum), "digest": np.array(_digest(vars(rows)))}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        remove_parts(path.parent)
-        with part.open("wb") as stream:
-            np.savez(stream, **header, **vars(rows))  # type: ignore[arg-type]  # its stub takes allow_pickle among the arrays
-        os.replace(part, path)
-        return True
-    except OSError:  # a full disk: the rows are generated again next time
-        return False
-    finally:
-        part.unlink(missing_ok=True)
-
-
 @functools.lru_cache(maxsize=1)
-def simulated_rows(data_dir: Path) -> SimulatedRows:
-    """The rows of the fixed world: read from ``sarcos_sim/`` in the data folder or the user's
-    cache, else generated and kept in the first of the two that can be written.  The arrays are
-    read-only."""
-    expected = checksum()
-    places = [folder / "sarcos_sim" / f"rows-{expected[:12]}.npz" for folder in folders(data_dir)]
-    rows = next(
-        (cached_rows for place in places if (cached_rows := _read(place, expected)) is not None),
-        None,
-    )
-    if rows is None:
-        rows = simulate(read_world())
-        any(_write(place, rows, expected) for place in places if writable(place.parent))
+def simulated_rows() -> SimulatedRows:
+    """The rows of the fixed world; the arrays are read-only."""
+    rows = simulate(read_world())
     for array in vars(rows).values():
         array.flags.writeable = False
     return rows

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from components.errors import (
-    CheaperMethodWarning,
     IncompleteResultWarning,
     MissingOutputWarning,
     QuestionableConfigWarning,
@@ -19,7 +18,6 @@ TITLES: dict[type[Warning], str] = {
     SimulatedDataWarning: "Simulated data",
     IncompleteResultWarning: "Not complete",
     QuestionableConfigWarning: "To be doubted",
-    CheaperMethodWarning: "Cheaper",
 }
 
 

@@ -1,6 +1,5 @@
-"""The simulated arm: the statistics of its world, and its cache."""
+"""The simulated arm: the statistics of its world."""
 
-import os
 import time
 from dataclasses import replace
 
@@ -12,20 +11,12 @@ from scipy.spatial import cKDTree
 from support.runs.configured import F64, component, make_setting
 from torch.testing import assert_close
 
-from components.datasets.arm import simulation
 from components.datasets.arm.newton_euler import inverse_dynamics
-from components.datasets.arm.simulation import read_world, simulate, simulated_rows
+from components.datasets.arm.simulation import SensorNoise, read_world, simulate, simulated_rows
 from runner.execution.rng import Streams
 
 WORLD = read_world()
 FIRST_POSITIONS, LAST_TORQUES = [0.106044, -0.509008, -0.168937], [27.576567, -4.121285, 19.148432]
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(own_cache):
-    simulated_rows.cache_clear()
-    yield
-    simulated_rows.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +50,7 @@ def test_torques_are_those_of_the_recorded_states_up_to_noise(rows):
     error = (rows.y_test - clean_torques(rows)).std(0)
     assert (error > WORLD.noise.torque * 0.97).all()
     assert (error < 0.15 * rows.y_test.std(0)).all(), "noise of the inputs comes on top"
-    tighter = simulate(replace(WORLD, noise=simulation.SensorNoise(0.0, 0.0, 0.0, np.zeros(7))))
+    tighter = simulate(replace(WORLD, noise=SensorNoise(0.0, 0.0, 0.0, np.zeros(7))))
     # six decimals of q̇ upon the steep tanh
     assert_allclose(tighter.y_test, clean_torques(tighter), atol=1e-4)
 
@@ -108,101 +99,9 @@ def test_a_linear_model_explains_as_much_as_of_the_real_arm(rows):
     ).all()
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """A world of few rows; counts how often it is generated."""
-    generated = []
-    monkeypatch.setattr(
-        simulation,
-        "simulate",
-        lambda world: (
-            generated.append(1) or simulate(replace(world, rows={"train": 50, "test": 20}))
-        ),
-    )
-    return generated
-
-
-def fresh(folder):
-    simulated_rows.cache_clear()
-    return simulated_rows(folder)
-
-
-def test_rows_are_kept_in_the_data_folder(tmp_path, small):
-    first = fresh(tmp_path / "data")
-    assert len(list((tmp_path / "data" / "sarcos_sim").glob("*.npz"))) == 1
-    assert_equal(vars(fresh(tmp_path / "data")), vars(first))
-    assert small == [1]
-    assert not any(array.flags.writeable for array in vars(first).values())
-
-
-def test_a_spoilt_cache_is_generated_again(tmp_path, small):
-    """Torn files, and whole ones with other rows than their name and digest say."""
-    first = fresh(tmp_path)
-    (kept,) = (tmp_path / "sarcos_sim").iterdir()
-    whole, stored = kept.read_bytes(), dict(np.load(kept))
-    for content in (b"", whole[: len(whole) // 2], whole[:600] + b"\xff" * 40 + whole[640:]):
-        kept.write_bytes(content)
-        assert_equal(vars(fresh(tmp_path)), vars(first))
-    for changed in (
-        {"y_train": stored["y_train"] + 1e-6},
-        {"x_test": stored["x_test"][:-1]},
-        {"digest": np.array("0" * 64)},
-    ):
-        np.savez(kept, **stored | changed)
-        assert_equal(vars(fresh(tmp_path)), vars(first))
-    assert len(small) == 7
-
-
-def test_parts_that_a_kill_has_left_are_removed(tmp_path, small):
-    folder = tmp_path / "sarcos_sim"
-    folder.mkdir()
-    (folder / ".rows-0123.npz.4321.part").write_bytes(b"half")
-    (folder / ".mine.npz.4322.part").write_bytes(b"growing")
-    os.utime(folder / ".rows-0123.npz.4321.part", (0, 0))
-    fresh(tmp_path)
-    assert sorted(p.suffix for p in folder.iterdir()) == [".npz", ".part"]
-    assert (folder / ".mine.npz.4322.part").exists()
-
-
-def test_other_parameters_are_another_world(tmp_path, small, monkeypatch):
-    fresh(tmp_path)
-    monkeypatch.setattr(simulation, "checksum", lambda: "0" * 64)
-    fresh(tmp_path)
-    assert len(small) == 2
-    assert len(list((tmp_path / "sarcos_sim").iterdir())) == 2
-    kept = tmp_path / "sarcos_sim" / f"rows-{'0' * 12}.npz"
-    # the same name, other parameters
-    monkeypatch.setattr(simulation, "checksum", lambda: "0" * 12 + "1" * 52)
-    fresh(tmp_path)
-    assert len(small) == 3
-    assert str(np.load(kept)["checksum"]) == "0" * 12 + "1" * 52
-
-
-def test_a_read_only_folder_is_left_alone(tmp_path, small):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    folder.chmod(0o555)
-    fresh(folder)
-    fresh(folder)
-    assert small == [1]
-    assert list(folder.iterdir()) == []
-    assert len(list((tmp_path / "cache" / "sarcos_sim").iterdir())) == 1
-    folder.chmod(0o755)
-
-
-def test_nothing_can_be_written(tmp_path, small, monkeypatch):
-    monkeypatch.setattr(simulation, "writable", lambda _: False)
-    fresh(tmp_path)
-    fresh(tmp_path)
-    assert len(small) == 2
-    monkeypatch.setattr(simulation, "writable", lambda _: True)
-
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(simulation.np, "savez", full)
-    assert fresh(tmp_path).x_train.shape == (50, 21)
-    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+def test_rows_are_kept_by_the_process():
+    assert simulated_rows() is simulated_rows()
+    assert not any(array.flags.writeable for array in vars(simulated_rows()).values())
 
 
 def load(tmp_path, seed=0, **overrides):
