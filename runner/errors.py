@@ -24,10 +24,6 @@ class UnfitError(ConfigError):
     """Components that do not fit each other, with what would fit."""
 
 
-class InvalidKeyError(ConfigError):
-    """A key or a value that is wrong with any values of the other keys."""
-
-
 class RunFailure(RunnerError):
     """A run that cannot go on; what it had done is safe on disk."""
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from runner.errors import ConfigError, InvalidKeyError, nearest, similar
+from runner.errors import ConfigError, nearest, similar
 
 LONGEST = 10**20  # largest integer reported with all its digits
 B = TypeVar("B", bound=BaseModel)
@@ -53,9 +53,7 @@ def validate_model(
             complaints.setdefault(
                 key, _complaint(where, error, names) + _plugin_location(build, error["type"])
             )
-        kinds = {error["type"] for error in errors.errors()}
-        kind = ConfigError if "value_error" in kinds else InvalidKeyError
-        raise kind("\n".join(list(complaints.values())[:3])) from None
+        raise ConfigError("\n".join(list(complaints.values())[:3])) from None
 
 
 def format_yaml_value(value: Any) -> str:

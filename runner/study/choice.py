@@ -106,46 +106,26 @@ def choose(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
 def parse_choice(text: str, run_facts: list[Facts]) -> dict[str, set[str]]:
     """The values of each key in ``model=igp|smdgp,preset=tuned``.
 
-    A comma before a word without ``=`` separates values too: ``steps=0,2``.
+    A comma separates values too, as in ``steps=0,2``, unless some value contains it.
 
     Raises:
         ConfigError: a key or a value that no run has.
     """
     keys = list(dict.fromkeys(key for own in run_facts for key in own))
-    pairs: list[tuple[str, list[str]]] = []
-    for piece in text.split(","):
-        match = PAIR_PATTERN.match(piece)
-        if match and match.group(1) in keys:
-            pairs.append((match.group(1), [piece[match.end() :]]))
-        elif pairs:
-            pairs[-1][1].append(piece)
-        else:
-            raise _unknown_key(text, piece, keys)
+    names = "|".join(map(re.escape, keys))
     chosen: dict[str, set[str]] = {}
-    for key, pieces in pairs:
-        known = dict.fromkeys(own[key] for own in run_facts if key in own)
-        values = _split_values(pieces, list(known), text, keys)
-        chosen.setdefault(key, set()).update(values)
+    for pair in re.split(rf",(?=\s*(?:{names})\s*=)", text):
+        key, equals, values = pair.partition("=")
+        key = key.strip()
+        known = list(dict.fromkeys(own[key] for own in run_facts if key in own))
+        if not equals or not known:
+            raise _unknown_key(text, pair, keys)
+        for words in values.split("|"):
+            for value in [words.strip()] if words.strip() in known else words.split(","):
+                if value.strip() not in known:
+                    raise _unknown_value(text, value.strip(), known, keys)
+                chosen.setdefault(key, set()).add(value.strip())
     return chosen
-
-
-def _split_values(pieces: list[str], known: list[str], text: str, keys: list[str]) -> set[str]:
-    """Values between commas and ``|``; some contain commas themselves ("mMDGP, tuned").
-
-    Raises:
-        ConfigError: one of them is not among the ``known``.
-    """
-    matches = set()
-    for alternative in ",".join(pieces).split("|"):
-        words = alternative.split(",")
-        while words:
-            joined = (",".join(words[:end]).strip() for end in range(len(words), 0, -1))
-            longest = next(((i, value) for i, value in enumerate(joined) if value in known), None)
-            if longest is None:
-                raise _unknown_value(text, words[0], known, keys)
-            matches.add(longest[1])
-            words = words[len(words) - longest[0] :]
-    return matches
 
 
 def _unknown_key(text: str, piece: str, keys: list[str]) -> ConfigError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -47,42 +47,18 @@ class StrictModel(BaseModel):
 
 
 def describe_mistake(error: ValidationError, kind: type[BaseModel]) -> str:
-    """The first mistake of a study's YAML; a misspelt key before a missing one."""
+    """The first mistake of a study's YAML; a misspelt key before a missing one.
+
+    The nearest key may belong to another part of the study.
+    """
     first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     where = ".".join(str(p) for p in first["loc"])
     message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
     if first["type"] == "extra_forbidden":
-        message = "unknown key" + nearest(
-            str(first["loc"][-1]), _allowed_keys_at(kind, first["loc"][:-1])
-        )
+        parts = (kind, *StrictModel.__subclasses__())
+        known = dict.fromkeys(key for part in parts for key in part.model_fields)
+        message = f"unknown key{nearest(str(first['loc'][-1]), known)}"
     return f"{where}: {message}" if where else message
-
-
-def _allowed_keys_at(whole: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
-    """Keys that a study's YAML may have at a path.
-
-    They are the keys of the whole study, or of one of its rows, tables or figures.
-    """
-    part = whole
-    choices: list[type[BaseModel]] = []
-    for word in path:
-        if isinstance(word, str) and word in part.model_fields:
-            choices = _models_in(part.model_fields[word].annotation)
-            part = choices[0] if choices else part
-        elif isinstance(word, str):  # the kind of one of several choices
-            part = next(model for model in choices if _has_kind(model, word))
-    return list(part.model_fields)
-
-
-def _has_kind(model: type[BaseModel], kind: str) -> bool:
-    return "kind" in model.model_fields and kind in get_args(model.model_fields["kind"].annotation)
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """Classes of keys within a type, which may be a list or a union of them."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for inner in get_args(annotation) for model in _models_in(inner)]
 
 
 class FigureSpec(StrictModel):

@@ -8,7 +8,7 @@ signature: later changes of the YAML do not affect a study in progress.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
@@ -28,7 +28,7 @@ from runner.disk.inside import inside
 from runner.disk.read_yaml import YAML_READ_ERRORS, reading
 from runner.disk.yaml_comments import Dumper
 from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES, read_yaml
-from runner.errors import ConfigError, InvalidKeyError, UnfitError
+from runner.errors import ConfigError, UnfitError
 from runner.record.facts import read_facts_or_warn
 from runner.record.machine import now
 from runner.study.definition import StudyDefinition
@@ -148,8 +148,6 @@ def _freeze_run(
         return FrozenRun(*facts, refused=told[str(error)])
     except (ConfigError, DataUnavailableError) as error:
         why = str(error).strip().splitlines()[0]
-        if isinstance(error, InvalidKeyError):
-            told[str(error)] = why
         lacks = isinstance(error, DataUnavailableError) and not isinstance(error, DamagedFileError)
         return FrozenRun(*facts, refused=why, unfit=isinstance(error, UnfitError), lacks_data=lacks)
     return FrozenRun(*facts, job.settings.experiment, job.signature, job.data, job.config)
@@ -172,28 +170,12 @@ def take(
 
     told: dict[str, str] = {}
     planned_runs = list(plan(study, extra))
-    refused = f"study {name}: no run can be composed; the first one: "
-    keys = tuple(word.lstrip("+~").partition("=")[0] for word in extra)
-    if keys and max(key.count(".") for key in keys) < 2:  # parts take other keys in each run
-        choices = _list_choices(planned_runs, {key.partition(".")[0] for key in keys})
-        first = [_freeze_run(one, study, output_dir, plugins, told).refused for one in choices]
-        if all(why and why.startswith(keys) and why in told.values() for why in first):
-            raise ConfigError(f"{refused}{first[0]}")
     runs = [
         _freeze_run(planned, study, output_dir, plugins, told) for planned in watch(planned_runs)
     ]
     if all(run.refused for run in runs):
-        raise ConfigError(f"{refused}{runs[0].refused}")
+        raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
-
-
-def _list_choices(planned_runs: list[PlannedRun], roles: set[str]) -> Iterable[PlannedRun]:
-    """A run for each choice of the components of some roles."""
-    choices = {
-        tuple(choose_components(planned.overrides).get(role) for role in roles): planned
-        for planned in planned_runs
-    }
-    return choices.values()
 
 
 def choose_components(overrides: list[str]) -> dict[str, str]:

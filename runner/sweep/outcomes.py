@@ -17,11 +17,9 @@ from runner.disk.atomic import write_text
 from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError
 from runner.record.facts import list_folder, skip_unreadable
-from runner.record.lease_holder import process_start
 
 SWEEP_VARIABLE = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
 SWEPT_KEYS_VARIABLE = "RUNNER_SWEPT"  # and the keys in which they differ
-SWEEP_PROCESS_VARIABLE = "RUNNER_SWEEP_PROCESS"  # and the process of the sweep, number:start
 JOBS_FOLDER = "jobs"  # the folder of these files inside it
 TIMESTAMP_FORMAT = "%Y-%m-%d_%H-%M-%S"
 
@@ -106,7 +104,6 @@ def announce_sweep_folder(argv: list[str]) -> Iterator[tuple[list[str], Path | N
     environment = {
         SWEEP_VARIABLE: str(sweep.resolve()),
         SWEPT_KEYS_VARIABLE: ",".join(keys),
-        SWEEP_PROCESS_VARIABLE: f"{os.getpid()}:{process_start(os.getpid())}",
     }
     before = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)

@@ -1,7 +1,7 @@
 """``runner clean``: removes files that are not results.
 
 It removes smoke runs, leftovers of killed processes and checkpoints of runs that are
-done, and ends workers of sweeps that were killed.
+done.
 
 It lists the files and how many MB, and asks first.  A run that is going is not touched,
 nor one with a file named ``keep`` in its folder, nor the target of a link.
@@ -26,7 +26,6 @@ from runner.record.index import RecordSummary, read_summaries
 from runner.record.lease import is_leased, take_lease
 from runner.record.lease_holder import NAME
 from runner.record.rebuild import KEEP_MARKER_NAME, traces
-from runner.system.workers import OrphanedWorker, orphaned_workers
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.tables import print_table
 
@@ -34,7 +33,6 @@ KINDS = {
     "smoke": "records of smoke runs",
     "orphans": "files and folders that killed processes left",
     "checkpoints": "checkpoints of runs that are done",
-    "workers": "workers of sweeps that were killed",
 }
 MLFLOW_ARTEFACT_FOLDER = "artefacts"  # MLflow's, which none of our commands writes piece by piece
 SHOWN = 12  # of each kind, on a terminal
@@ -188,7 +186,7 @@ def _confirm() -> bool:
 def _create_parser() -> Parser:
     parser = Parser(
         prog="runner clean",
-        description="Removes or ends "
+        description="Removes "
         + "; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items())
         + ". It lists them with "
         "their size and asks first. Runs that are going, and runs whose folder holds a file named keep, are left alone.",
@@ -210,27 +208,14 @@ def main(argv: list[str]) -> int:
     kinds = arguments.kind or list(KINDS)
     everything = chain(find_leftovers(output_dir), unfinished_files(output_dir))
     litters = [litter for litter in everything if litter.kind in kinds]
-    workers = list(orphaned_workers(output_dir)) if "workers" in kinds else []
-    if not litters and not workers:
+    if not litters:
         print(f"nothing to remove under {output_dir}")
         return 0
     _list(litters, output_dir)
-    for worker in workers:
-        print(f"workers: process {worker.process} of {worker.sweep}, a sweep that was killed")
     if arguments.dry_run or not (arguments.yes or _confirm()):
         print("nothing was removed")
         return 0
-    _remove_all(litters, workers)
+    sizes = [litter.size for litter in litters]
+    gone = [size for litter, size in zip(litters, sizes, strict=True) if remove(litter)]
+    print(f"removed  {len(gone)} of {len(litters)}, {format_megabytes(sum(gone))}")
     return 0
-
-
-def _remove_all(litters: list[Leftover], workers: list[OrphanedWorker]) -> None:
-    if litters:
-        sizes = [litter.size for litter in litters]
-        gone = [size for litter, size in zip(litters, sizes, strict=True) if remove(litter)]
-        print(f"removed  {len(gone)} of {len(litters)}, {format_megabytes(sum(gone))}")
-    if workers:
-        n_asked = sum(worker.stop() for worker in workers)
-        print(
-            f"asked    {n_asked} of {len(workers)} workers to end; give the command again to end those that were at work"
-        )

@@ -15,12 +15,12 @@ import urllib.request
 from dataclasses import asdict
 from pathlib import Path
 
+from components.errors import DamagedFileError
 from components.memory import GIB
 from runner.disk.secrets import mask_secrets
 from runner.record.facts import read
 from runner.record.files import find_damage
 from runner.record.record import runs
-from runner.system.data_checks import data
 from runner.system.machine import (
     Finding,
     Findings,
@@ -111,13 +111,37 @@ def _sqlite(file: Path, name: str) -> Finding:
     return Finding("ok", "mlflow", f"{name}, {n_runs} run{'' if n_runs == 1 else 's'}")
 
 
-def check_all(output_dir: Path, data_dir: Path, every_file: bool) -> Findings:
+def data(data_dir: Path) -> Findings:
+    """Data files that are there, and those of them that are damaged; a run downloads what it
+    lacks."""
+    from components.datasets import files
+
+    fix = "runner data list names them, runner data fetch downloads them"
+    n_here = 0
+    for file in files.catalogue():
+        path = files.find(data_dir, file.path)
+        if path is None:
+            continue
+        try:
+            files.verify(path, file)
+            n_here += 1
+        except DamagedFileError as error:
+            fetch = f"runner data fetch {file.dataset}"
+            yield Finding("problem", file.path, str(error).split(";")[0], fetch)
+    n_files = len(files.catalogue())
+    found = f"{n_here} of {n_files} files in {data_dir}, checksums fit"
+    yield (
+        Finding("ok", "data", found) if n_here == n_files else Finding("absent", "data", found, fix)
+    )
+
+
+def check_all(output_dir: Path, data_dir: Path) -> Findings:
     """Findings of every check, one after the other."""
     for check in (python, packages, torch_and_gpu, threads, memory):
         yield from check()
     for check_folder in (outputs, records, store):
         yield from check_folder(output_dir)
-    yield from data(data_dir, every_file)
+    yield from data(data_dir)
 
 
 def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
@@ -143,7 +167,7 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner doctor",
         description="Says what a run would find here: Python, packages, threads, memory, GPU, MLflow's store, the output "
-        "folder, and the files of each data set with their checksums. Each line is ok, absent (a data file, an extra), warning "
+        "folder, and the data files with their checksums. Each line is ok, absent (a data file, an extra), warning "
         "or problem, followed by the mend.",
         epilog="Exit code 0, or 1 when there is a problem. Nothing is downloaded and nothing is changed.",
     )
@@ -154,13 +178,10 @@ def main(argv: list[str]) -> int:
         default=Path(os.environ.get("RUNNER_DATA_DIR", "data")),
         help="where data files lie (default: RUNNER_DATA_DIR, or data)",
     )
-    parser.add_argument("--files", action="store_true", help="a line for every data file")
     add_json(parser)
     arguments = parser.parse_args(argv[1:])
 
-    counts = report(
-        check_all(arguments.output_dir, arguments.data_dir, arguments.files), arguments.json
-    )
+    counts = report(check_all(arguments.output_dir, arguments.data_dir), arguments.json)
     if not arguments.json:
         print(
             f"{counts['ok']} ok, {counts['absent']} absent, {counts['warning']} warnings, "

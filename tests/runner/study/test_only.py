@@ -22,7 +22,7 @@ FACTS = [
         ("model=igp,model=smdgp", {"model": {"igp", "smdgp"}}),
         ("model=igp,smdgp", {"model": {"igp", "smdgp"}}),
         (
-            "preset=variance 0.5, idle 0.1,unaware",
+            "preset=variance 0.5, idle 0.1|unaware",
             {"preset": {"variance 0.5, idle 0.1", "unaware"}},
         ),
         ("preset=unaware|variance 0.5", {"preset": {"variance 0.5", "unaware"}}),

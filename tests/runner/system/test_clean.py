@@ -2,16 +2,11 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from runner.errors import ConfigError
 from runner.record.lease import take_lease
-from runner.record.lease_holder import process_start
 from runner.system.clean import main
 
 
@@ -104,34 +99,3 @@ def test_what_a_killed_report_was_writing_is_found_and_linked_experiments_are_no
     ]
     assert (smoke / "run.json").is_file()
     assert (elsewhere / "toy" / ".note.999999999").is_file()
-
-
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
-def test_workers_of_a_killed_sweep_are_found_and_ended(tmp_path, capsys):
-    """One of a sweep that is gone, one of a sweep that lives, and one of another output folder."""
-    command = [sys.executable, "-c", "import time; time.sleep(60)", "loky"]
-    ours, gone = f"{os.getpid()}:{process_start(os.getpid())}", "999999999:1"
-    given = [(gone, "outputs"), (ours, "outputs"), (gone, "elsewhere")]
-    workers = []
-    for process, folder in given:
-        environment = {
-            "RUNNER_SWEEP_PROCESS": process,
-            "RUNNER_SWEEP": str(tmp_path / folder / "sweeps" / "1"),
-        }
-        workers.append(subprocess.Popen(command, env=os.environ | environment))
-    try:
-        (tmp_path / "outputs").mkdir()
-        clean = ["clean", "--output-dir", str(tmp_path / "outputs")]
-        while f"process {workers[0].pid} of" not in capsys.readouterr().out:
-            assert main([*clean, "--dry-run"]) == 0
-        assert main([*clean, "workers", "--yes"]) == 0
-        said = capsys.readouterr().out
-        assert "asked    1 of 1 workers to end" in said
-        assert workers[0].wait(20) == -signal.SIGTERM
-        assert [worker.poll() for worker in workers[1:]] == [None, None]
-        assert main([*clean, "smoke"]) == 0
-        assert "nothing to remove" in capsys.readouterr().out
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from components.datasets import files
-from runner.system import data_checks, doctor, machine
+from runner.system import doctor, machine
 
 
 def levels(findings) -> dict[str, str]:
@@ -155,42 +155,16 @@ def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(files, "catalogue", lambda: entries)
     monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
-    monkeypatch.setattr(data_checks, "dataset_identities", lambda data_dir: iter(()))
     (tmp_path / "good").write_bytes(b"right")
     (tmp_path / "bad").write_bytes(b"wrong")
-    found = list(data_checks.data(tmp_path, every_file=True))
-    # no run needs it yet
-    assert levels(found) == {"data": "ok", "good": "ok", "bad": "problem", "absent": "absent"}
-    assert "checksum fits" in found[1].found
-    assert found[2].mend == "runner data fetch toy"
-    assert found[3].mend == f"put it into {tmp_path} by hand; source: nowhere"
-    *before, together = data_checks.data(tmp_path)
-    assert levels(before) == {"data": "ok", "bad": "problem"}
-    assert (together.level, together.what, together.found) == (
-        "absent",
-        "data/toy",
-        "1 of 3 files here",
-    )
-    nowhere = levels(data_checks.data(tmp_path / "nowhere"))
-    assert nowhere == {"data": "absent", "data/toy": "absent"}
-
-
-def test_absent_data_have_the_command_that_fetches_them(tmp_path, monkeypatch):
-    entry = files.DataFile("toy", "absent", ("https://example.org",), 5, "none", "nowhere")
-    monkeypatch.setattr(files, "catalogue", lambda: (entry,))
-    monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
-    monkeypatch.setattr(data_checks, "dataset_identities", lambda data_dir: iter(()))
-    for every_file in (True, False):
-        *_, finding = data_checks.data(tmp_path, every_file)
-        assert (finding.level, finding.mend) == ("absent", "runner data fetch toy")
-
-
-def test_data_that_would_be_simulated_are_announced(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
-    found = {finding.what: finding for finding in data_checks.dataset_identities(tmp_path)}
-    assert found["dataset=sarcos"].level == "warning"
-    assert found["dataset=sarcos"].found == "would use sarcos-sim, unless its files are downloaded"
-    assert found["dataset=sarcos_sim"].level == "ok"
+    bad, together = doctor.data(tmp_path)
+    assert (bad.level, bad.what, bad.mend) == ("problem", "bad", "runner data fetch toy")
+    assert together.level == "absent"
+    assert together.found == f"1 of 3 files in {tmp_path}, checksums fit"
+    nowhere = only(doctor.data(tmp_path / "nowhere"))
+    assert (nowhere.level, nowhere.mend.split(",")[0]) == ("absent", "runner data list names them")
+    monkeypatch.setattr(files, "catalogue", lambda: entries[:1])
+    assert only(doctor.data(tmp_path)).level == "ok"
 
 
 @pytest.mark.parametrize(
