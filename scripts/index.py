@@ -22,7 +22,14 @@ from runner.compose.settings import Settings
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser
 
-SECOND_WORDS = ([], ["run"], ["tune"], ["show"], ["pack"], ["verify"])  # the arena's commands have a second
+SECOND_WORDS = (
+    [],
+    ["run"],
+    ["tune"],
+    ["show"],
+    ["pack"],
+    ["verify"],
+)  # the arena's commands have a second
 
 
 def describe_command(name: str) -> ClassDeclaration:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,19 +86,24 @@ def show_result(
     result = without_costs(result)
     n = max(map(len, result.values()), default=0)
     repetitions = f"{n} replicates: mean ± SE" if n > 1 else "one replicate"
-    headline = [k for k in result if "/" not in k]
-    pairs = [k.split("/", 1) for k in result if "/" in k]
+    headline = [name for name in result if "/" not in name]
+    pairs = [name.split("/", 1) for name in result if "/" in name]
     parts = list(dict.fromkeys(part for _, part in pairs))
     names = list(dict.fromkeys([*headline, *(name for name, _ in pairs)]))
     choice_text = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
     out.print(Text.assemble("\n", (job.data, "bold"), choice_text))
-    scores = partial(_format_scores, result)
-    overall = list[Row]()
-    if headline:
-        overall.append((Text("all", "bold"), [Text(scores(name), "bold") for name in names]))
-    by_part = _part_rows(names, parts[:PARTS], scores)
-    published = _published_rows(printed, names, parts[:PARTS]) if printed else []
-    _show_tables(overall, by_part, published, names, {name for name, _ in pairs})
+    ours = {name: _format_scores(values) for name, values in result.items()}
+    rows = [["all", *(ours.get(name, "") for name in names)]] if headline else []
+    rows += _part_rows(ours, names, parts[:PARTS])
+    n_ours = len(rows)
+    if printed:
+        published = [["published", *(printed.get(name, "") for name in names)]]
+        published += _part_rows(printed, names, parts[:PARTS], ", published")
+        rows += [row for row in published if any(row[1:])]
+    table = _to_table([["", *names], *rows], n_ours)
+    if len(names) > WIDE or measure_words(table) > out.width:
+        table = _to_table([list(row) for row in zip(["", *names], *rows, strict=True)])
+    print_uncut(table)
     if len(parts) > PARTS:
         out.print(
             f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"
@@ -108,77 +112,25 @@ def show_result(
         out.print(f"published {reason}", style="yellow")
 
 
-def _format_scores(result: Mapping[str, list[float]], name: str) -> str:
-    values = result.get(name, [])
+def _format_scores(values: list[float]) -> str:
     return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
 
 
 def _part_rows(
-    names: list[str], parts: list[str], cell: Callable[[str], str], suffix: str = ""
-) -> list[Row]:
-    return [(part + suffix, [cell(f"{name}/{part}") for name in names]) for part in parts]
+    cells: Mapping[str, str], names: list[str], parts: list[str], suffix: str = ""
+) -> list[list[str]]:
+    """A row for each part: its name, and a cell for each metric."""
+    return [[part + suffix, *(cells.get(f"{name}/{part}", "") for name in names)] for part in parts]
 
 
-def _published_rows(printed: Mapping[str, str], names: list[str], parts: list[str]) -> list[Row]:
-    """Published numbers over all parts and of each part, without empty rows."""
-
-    def cell(name: str) -> str:
-        return printed.get(name, "")
-
-    rows = [
-        ("published", [cell(name) for name in names]),
-        *_part_rows(names, parts, cell, ", published"),
-    ]
-    return [row for row in rows if any(row[1])]
-
-
-def _show_tables(
-    overall: list[Row],
-    by_part: list[Row],
-    published: list[Row],
-    names: list[str],
-    with_parts: set[str],
-) -> None:
-    """Show rows of scores in the form that fits; ``with_parts``: metrics that parts have."""
-    ours = [*overall, *by_part]
-    rows = [*ours, *published]
-    every = range(len(names))
-    side_by_side = _beside(rows, names, every, sections=len(ours))
-    if len(names) <= WIDE and measure_words(side_by_side) <= out.width:
-        print_uncut(side_by_side)
-    elif len(rows) <= WIDE:  # more metrics than fit side by side
-        print_uncut(_below(rows, names, every))
-    else:  # and more parts than fit too: metrics without parts get a list of their own
-        without_parts = [k for k in every if names[k] not in with_parts]
-        if without_parts:
-            overall_rows = [*overall, *(row for row in published if row[0] == "published")]
-            print_uncut(_below(overall_rows, names, without_parts))
-        by_part_only = [k for k in every if names[k] in with_parts]
-        print_uncut(_beside(rows, names, by_part_only, sections=len(ours)))
-
-
-Cell = str | Text
-Row = tuple[Cell, Sequence[Cell]]  # label, a cell for every metric
-
-
-def _beside(rows: list[Row], names: list[str], which: Iterable[int], sections: int) -> Table:
-    """A column for each of the metrics; a rule after the first ``sections`` rows."""
+def _to_table(cells: list[list[str]], section: int = 0) -> Table:
+    """Rows of words below a header; a rule after the first ``section``."""
     table = Table()
-    which = list(which)
-    for name in ("", *(names[k] for k in which)):
+    for name in cells[0]:
         table.add_column(name, justify="right" if name else "left")
-    for i, (label, cells) in enumerate(rows):
-        table.add_row(label, *(cells[k] for k in which), end_section=i == sections - 1)
-    return table
-
-
-def _below(rows: list[Row], names: list[str], which: Iterable[int]) -> Table:
-    """A row for each of the metrics."""
-    table = Table()
-    for label in ("", *(label for label, _ in rows)):
-        table.add_column(label, justify="right" if label else "left")
-    for k in which:
-        table.add_row(names[k], *(cells[k] for _, cells in rows))
+    for i, row in enumerate(cells[1:], 1):
+        style = "bold" if row[0] == "all" else None
+        table.add_row(*row, style=style, end_section=i == section)
     return table
 
 
