@@ -13,9 +13,8 @@ from runner.compose.data_state import data_state
 from runner.compose.draws_kept import check_draws
 from runner.compose.resolve import ResolvedConfig
 from runner.compose.settings import sign
-from runner.record.facts import read
+from runner.record.facts import list_folder, read
 from runner.record.files import warn_damage
-from runner.record.index import read_summaries
 
 
 def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[str, Any]] | None:
@@ -27,18 +26,16 @@ def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[st
     config = resolved.config
     if settings.fresh or settings.plugins or settings.device != "cpu":
         return None
-    folder = Path(settings.output_dir) / settings.experiment
-    summaries = read_summaries(folder).values()
-    for data in dict.fromkeys(summary.data for summary in summaries if summary and summary.data):
-        signature = sign(config, data)  # if it is a run of these data
-        facts = read(folder / signature)
-        if facts is not None and facts["state"] == "done":
+    for folder in list_folder(Path(settings.output_dir) / settings.experiment):
+        facts = read(folder)
+        if facts is None or facts["state"] != "done" or "data" not in facts:
+            continue
+        if folder.name == sign(config, facts["data"]):  # it is a run of these data
             if not _has_same_data(resolved, facts):
                 return None
-            warn_damage(folder / signature, facts)
+            warn_damage(folder, facts)
             notes = [*resolved.notes, *check_draws(config["inference"], settings)]
-            signed = replace(resolved, notes=notes, data=data, signature=signature)
-            return signed, facts
+            return replace(resolved, notes=notes, data=facts["data"], signature=folder.name), facts
     return None
 
 

@@ -16,13 +16,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 
 from runner.disk.atomic import orphans
 from runner.errors import ConfigError
 from runner.record.facts import list_folder, load_facts, skip_unreadable
-from runner.record.index import RecordSummary, read_summaries
 from runner.record.lease import is_leased, take_lease
 from runner.record.lease_holder import NAME
 from runner.record.rebuild import KEEP_MARKER_NAME, traces
@@ -55,14 +54,12 @@ class Leftover:
 
 def find_leftovers(output_dir: Path) -> Iterator[Leftover]:
     """Files under an output folder that are not results, of runs neither kept nor going."""
-    for experiment, folders in groupby(runs(output_dir), key=lambda run: run.parent):
-        summaries = read_summaries(experiment)
-        for run in folders:
-            with skip_unreadable(run):
-                yield from _find_leftovers_in_run(run, summaries.get(run.name))
+    for run in runs(output_dir):
+        with skip_unreadable(run):
+            yield from _find_leftovers_in_run(run)
 
 
-def _find_leftovers_in_run(run: Path, summary: RecordSummary | None) -> Iterator[Leftover]:
+def _find_leftovers_in_run(run: Path) -> Iterator[Leftover]:
     """Litter in the folder of one run; its record is read before it is said to be removable.
 
     Raises:
@@ -70,19 +67,18 @@ def _find_leftovers_in_run(run: Path, summary: RecordSummary | None) -> Iterator
     """
     if (run / KEEP_MARKER_NAME).exists() or is_leased(run / NAME):
         return
-    has_checkpoints = (run / "checkpoints").is_dir()
-    is_removable = summary is None or summary.smoke or has_checkpoints
-    facts = load_facts(run) if is_removable else None
+    facts = load_facts(run)
     if facts is not None and facts.get("smoke") is True:
         yield Leftover("smoke", run, run)
         return
-    if is_removable and facts is None and not traces(run):
+    if facts is None and not traces(run):
         list(run.iterdir())  # nothing of a run, as far as this user may read
         yield Leftover("orphans", run, run)
         return
     yield from (Leftover("orphans", path, run) for path in orphans(run))
-    if facts is not None and facts["state"] == "done" and has_checkpoints:
-        yield Leftover("checkpoints", run / "checkpoints", run)
+    checkpoints = run / "checkpoints"
+    if facts is not None and facts["state"] == "done" and checkpoints.is_dir():
+        yield Leftover("checkpoints", checkpoints, run)
 
 
 def is_run_folder(path: Path) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 from runner.compose.settings import signed_config
 from runner.errors import ConfigError
 from runner.record.facts import CHOSEN_ROLES
-from runner.record.index import RecordSummary, read_summaries
+from runner.record.summaries import RecordSummary, read_summaries
 from runner.study.pricing.price import RECORD_SPREAD, ROUGH_SPREAD, MeasuredRun, Price, price_run
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -65,7 +65,7 @@ class StudyRecords:
 
     def _load(self, folder: Path) -> None:
         for name, summary in read_summaries(folder).items():
-            if summary is None or summary.state != "done":
+            if summary.state != "done":
                 continue
             kind = kind_of_record(folder.name, summary)
             self.records[kind].append(folder / name)

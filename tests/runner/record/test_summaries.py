@@ -1,0 +1,59 @@
+"""Facts that are asked of all records of an experiment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.runs.made_records import made_record
+from support.runs.made_studies import made_run, made_snapshot
+
+from runner.record import facts
+from runner.record.summaries import RecordSummary, read_summaries
+from runner.study.pricing.study_records import StudyRecords
+
+N = 16
+
+
+def signature(i: int) -> str:
+    return f"{i:012x}"
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    """Records of all kinds: done, running, smoke, taken over, damaged, without a config."""
+    for i in range(N):
+        kinds = ({}, {"state": "running"}, {"smoke": True}, {"taken_over": "elsewhere"})
+        folder = made_record(tmp_path, signature(i), **kinds[i % 4], seconds=10.0 + i)
+        if i % 2:
+            (folder / "config.yaml").write_text("seed: 0\nsteps: 5\n")
+        if i == 8:
+            (folder / facts.NAME).write_text("{")
+        if i == 12:
+            (folder / "config.yaml").unlink()
+    return tmp_path / "made"
+
+
+def test_damaged_records_are_left_out(experiment):
+    summaries = read_summaries(experiment)
+    assert summaries.keys() == {signature(i) for i in range(N) if i != 8}
+    assert summaries[signature(12)].rate is None
+    assert summaries[signature(5)] == RecordSummary(
+        state="running",
+        choice={"dataset": "made", "model": "bnn", "inference": "sgld", "attacker": None},
+        smoke=False,
+        has_steps=True,
+        rate=3.0,
+    )
+
+
+def test_rates_are_those_of_done_records(experiment):
+    """By hand: done ones that are not taken over, each fourth with and without steps."""
+    expected: dict[tuple, list[float]] = {}
+    for i in range(N):
+        if i % 4 in (0, 2) and i not in (8, 12):
+            kind = ("made", "made", "bnn", "sgld", None, i % 4 == 2, False)
+            expected.setdefault(kind, []).append(10.0 + i)
+    run = made_run("a")
+    snapshot = made_snapshot(experiment.parent, run)
+    assert StudyRecords(snapshot, [replace(run, experiment="made")]).rates == expected
