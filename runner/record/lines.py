@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from runner.disk.atomic import sync, write_bytes
 from runner.disk.plain_file import NotPlainFileError, parse_json, read_plain
+from runner.record.facts import NAME as FACTS
 from runner.record.facts import skip_unreadable
 
 NAME = "metrics.jsonl"
@@ -50,6 +51,12 @@ def read_lines(
         return []
     lines = (_parse_line(text, key_types) for text in content.split(b"\n"))
     return [line for line in lines if line is not None]
+
+
+def traces(folder: Path) -> bool:
+    """True if a run has been at work in a folder."""
+    files = [folder / name for name in (FACTS, NAME)]
+    return any(map(Path.exists, [*files, *(folder / "checkpoints").glob("r*")]))
 
 
 def readable_lines(folder: Path) -> list[Line]:

@@ -30,9 +30,8 @@ from runner.record.facts import (
     list_folder,
     load_facts,
 )
-from runner.record.lines import Lines
+from runner.record.lines import Lines, traces
 from runner.record.machine import describe_hardware, disk_failure, initial_facts
-from runner.record.rebuild import rebuilt, traces
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
@@ -90,7 +89,7 @@ class Record:
         return record
 
     def _find(self, job: Job) -> None:
-        """Set the facts of an earlier run here, unchanged or rebuilt; otherwise of a new run."""
+        """Set the facts of an earlier run here; otherwise of a new run."""
         old_facts = load_facts(self.folder)
         is_complete = complete(old_facts, job.signature)
         is_fresh = job.settings.fresh
@@ -101,24 +100,27 @@ class Record:
         self.is_new = not traces(self.folder)
         if self.is_new:
             return
-        if is_fresh or is_complete:
-            # an interruption in here must not leave half of the earlier record as if it were
-            # complete
-            self.save(clearing=True)
-            for name in MADE_FOLDERS:
-                shutil.rmtree(self.folder / name, ignore_errors=True)
-            for name in MADE_FILES:
-                (self.folder / name).unlink(missing_ok=True)
-            del self.facts["clearing"]
-            return
-        facts_path = self.folder / facts.NAME
-        if is_damaged := facts_path.exists():
-            facts_path.replace(facts_path.with_name(f"{facts.NAME}.damaged"))
-        self.facts |= rebuilt(self.folder, job.is_vectorised)
-        self.note = (
-            f"run.json of {job.signature} {'was damaged and is kept as run.json.damaged' if is_damaged else 'was missing'}; "
-            "it is rebuilt from the recorded lines and the checkpoints"
-        )
+        if not is_fresh and not is_complete:
+            self._keep_damaged()
+            checkpoints = (self.folder / "checkpoints").glob("r*")
+            if all(path.name.startswith("r0000-") for path in checkpoints):
+                return  # no replicate is done: the first continues from its checkpoint
+        # an interruption in here must not leave half of the earlier record as if it were complete
+        self.save(clearing=True)
+        for name in MADE_FOLDERS:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for name in MADE_FILES:
+            (self.folder / name).unlink(missing_ok=True)
+        del self.facts["clearing"]
+
+    def _keep_damaged(self) -> None:
+        """Set a damaged run.json aside; ``note`` describes it."""
+        path = self.folder / facts.NAME
+        what = "was missing"
+        if path.exists():
+            path.replace(path.with_name(f"{facts.NAME}.damaged"))
+            what = "was damaged and is kept as run.json.damaged"
+        self.note = f"run.json of {self.facts['signature']} {what}; replicates that were done are computed again"
 
     @property
     def code(self) -> Facts:

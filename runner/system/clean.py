@@ -24,7 +24,7 @@ from runner.errors import ConfigError
 from runner.record.facts import list_folder, load_facts, skip_unreadable
 from runner.record.lease import is_leased, take_lease
 from runner.record.lease_holder import NAME
-from runner.record.rebuild import KEEP_MARKER_NAME, traces
+from runner.record.lines import traces
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.tables import print_table
 
@@ -34,6 +34,7 @@ KINDS = {
     "checkpoints": "checkpoints of runs that are done",
 }
 MLFLOW_ARTEFACT_FOLDER = "artefacts"  # MLflow's, which none of our commands writes piece by piece
+KEEP_MARKER_NAME = "keep"  # a user's own mark: the run is skipped
 SHOWN = 12  # of each kind, on a terminal
 
 

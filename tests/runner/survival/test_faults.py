@@ -30,7 +30,7 @@ RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "
 NEWEST = "checkpoints/r0001-s000000004"
 
 FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text("utf-8"))["faults"]
-REBUILT = "it is rebuilt from the recorded lines and the checkpoints"
+REBUILT = "replicates that were done are computed again"
 
 
 def lose_stream(content: bytes) -> bytes:
