@@ -169,7 +169,7 @@ def main(argv: list[str]) -> int:
         prog="runner show",
         description="Shows every key of a component, an experiment, a study or a published table, with its default, "
         "type and meaning; `runner show config` shows the run-level keys.",
-        epilog="Exit code 0, or 2 for a name that does not exist. A study is YAML in block style; of everything "
+        epilog="Exit code 0, or 2 for a name that does not exist. A study is its YAML; of everything "
         "else, keys are tab-separated lines where the output is no terminal.",
     )
     parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")

@@ -1,4 +1,4 @@
-"""``runner show study/<name>``: YAML with a line for each key."""
+"""``runner show study/<name>``: the file below a few facts."""
 
 import pytest
 import yaml
@@ -10,8 +10,7 @@ STUDIES = sorted((CONF / "study").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_show_prints_all_of_a_study(path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "70")
+def test_show_prints_all_of_a_study(path, capsys):
     assert main(["show", f"study/{path.stem}"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"# study {path.stem}\n# run   runner study {path.stem}\n")
