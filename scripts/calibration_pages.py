@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import io
 import json
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from components.figures.labels import readable
 from components.figures.samples.calibration import calibration_figures
@@ -52,32 +52,29 @@ def run(page: dict[str, Any], row: str, outputs: Path) -> Path:
 
 def keep(name: str, page: dict[str, Any], outputs: Path) -> None:
     """Run rows and write their ranks."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    lines = []
     for row in page["rows"]:
         folder = run(page, row, outputs)
         results = RankResults.of_rows(RankRecord(folder).rows().values(), DRAWS, BINS)
         commit = json.loads((folder / FACTS).read_text(encoding="utf-8"))["code"]["sha"]
         for quantity, ranks in results.ranks.items():
             numbers = " ".join(map(str, ranks.tolist()))
-            writer.writerow((row, quantity, commit, len(results.errors), numbers))
-    write_text(FOLDER / f"{name}_ranks.csv", text.getvalue())
+            lines.append((row, quantity, commit, len(results.errors), numbers))
+    text = pd.DataFrame(lines, columns=COLUMNS).to_csv(index=False, lineterminator="\n")
+    write_text(FOLDER / f"{name}_ranks.csv", text)
 
 
 def read(name: str) -> Kept:
     """Kept ranks of a page."""
-    ranks: dict[str, dict[str, np.ndarray]] = {}
-    failed: dict[str, int] = {}
-    with (FOLDER / f"{name}_ranks.csv").open(encoding="utf-8") as file:
-        for line in csv.DictReader(file):
-            values = np.array(line["ranks"].split(), dtype=int)
-            ranks.setdefault(line["row"], {})[line["quantity"]] = values
-            failed[line["row"]] = int(line["failed"])
-    return {
-        row: RankResults(found, DRAWS, BINS, dict.fromkeys(range(failed[row]), "failed"))
-        for row, found in ranks.items()
-    }
+    kept = {}
+    lines = pd.read_csv(FOLDER / f"{name}_ranks.csv", dtype={"ranks": str})
+    for row, own in lines.groupby("row", sort=False):
+        ranks = {
+            each.quantity: np.array(each.ranks.split(), dtype=int) for each in own.itertuples()
+        }
+        errors = dict.fromkeys(range(own["failed"].iloc[0]), "failed")
+        kept[str(row)] = RankResults(ranks, DRAWS, BINS, errors)
+    return kept
 
 
 def make_page(name: str, page: dict[str, Any], kept: Kept) -> str:

@@ -12,32 +12,28 @@ import torch
 from torch import nn
 
 from components.contracts.problems import Batch
-from components.models.deep_gp.build import TaskSpecificProcesses, build_shared_and_specific
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import MultiTaskDGP
-from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Measured, Report, repeated
-from scripts.peers import process
-from scripts.peers.gpflux_exchange import build_inputs, differences
+from scripts.benchmarks.workloads import component
+from scripts.peers.gpflux_exchange import build_inputs, differences, open_peer
 from scripts.peers.installed import own_interpreter
 
 STEPS = 3  # in a round
-B, M, T, P = 500, 100, 7, 10  # rows, inducing inputs, tasks with a process each, shared processes
+B, T = 500, 7  # rows, tasks
 # The jitter is relative to σ² in our layers and to 1 in GPflux: equal values, different gradients.
 JITTERS = {"float64": 1e-8, "float32": 1e-6}
 # relative differences of bounds and of gradients
 WITHIN = {"float64": (1e-9, 1e-6), "float32": (1e-5, 1e-3)}
-
-
-def build_settings(jitter: float) -> DeepGPSettings:
-    return DeepGPSettings(
-        inner_dim=P, depth=1, tied=False, inner_kernel="matern52", inner_ard=False, inner_lengthscale=10.0,
-        inner_variance=1.0, inner_mean="zero", inner_q_scale=0.5, inner_q_mean=1.0, top_kernel="matern52",
-        top_lengthscale=3.0, top_variance=1.0, top_mean="zero", top_q_scale=0.5, pass_inputs=False, n_inducing=M,
-        inducing="rows", inducing_by_task=True, noise_variance=0.1, link="probit", quadrature_nodes=20, jitter=jitter,
-    )  # fmt: skip
+MODEL = {
+    "inner_lengthscale": 10.0,
+    "specific_lengthscale": 10.0,
+    "inner_q_scale": 0.5,
+    "top_lengthscale": 3.0,
+    "top_q_scale": 0.5,
+}
 
 
 def build_mdgp(dtype: str) -> tuple[MultiTaskDGP, Batch]:
@@ -50,9 +46,7 @@ def build_mdgp(dtype: str) -> tuple[MultiTaskDGP, Batch]:
     batch = Batch(x, y, nn.functional.one_hot(label, T).bool(), 2.0)
     names = [str(t) for t in range(T)]
     problem = Supervised("bench", "real", batch, batch, None, task_names=names)
-    settings = build_settings(JITTERS[dtype])
-    specific = TaskSpecificProcesses(1, 10.0, 0.5)
-    return build_shared_and_specific(settings, problem, rng, P, specific), batch
+    return component("model", "mmdgp", jitter=JITTERS[dtype], **MODEL).build(problem, rng), batch
 
 
 def compare(S: int, dtype: str, rounds: int, interpreter: Path, report: Report) -> None:
@@ -67,19 +61,18 @@ def compare(S: int, dtype: str, rounds: int, interpreter: Path, report: Report) 
         (-ours.elbo(batch, ours.draw_noise(batch, S, generator))["elbo"]).backward()
         optimizer.step()
 
-    script = Path(process.__file__).parent / "gpflux_mdgp.py"
     with tempfile.TemporaryDirectory() as folder:
         inputs, gradients_path = Path(folder, "model.npz"), Path(folder, "gradients.npz")
         np.savez(inputs, **build_inputs(ours, batch, noise))
-        with process.PeerProcess(interpreter, script, str(inputs)) as peer:
-            peer.ask(f"differentiate {gradients_path}")
+        with open_peer(interpreter, inputs) as ask:
+            ask(f"differentiate {gradients_path}")
             with np.load(gradients_path) as file:
                 gradients = {key: torch.from_numpy(value) for key, value in file.items()}
             difference = differences(ours, batch, noise, gradients)
             assert max(np.divide(difference, WITHIN[dtype])) < 1, f"bound, gradients: {difference}"
             ways = {
                 "ours": repeated(step, STEPS),
-                "GPflux": lambda: Measured(peer.ask(f"step {STEPS}")),
+                "GPflux": lambda: Measured(ask(f"step {STEPS}")),
             }
             report.race(f"S={S}, {dtype}", ways, rounds)
 

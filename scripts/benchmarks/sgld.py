@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,14 +97,7 @@ def build_posteriors_steps(
         ("vmap of the update", update_of_each),
     ):
         drift = flatten(way(0.0)(start)) - theta
-        held = {"parameters": start}
-
-        update = way(1.0)
-
-        def step(held: dict[str, Any] = held, update: Callable[[Any], Any] = update) -> None:
-            held["parameters"] = update(held["parameters"])
-
-        steps[name] = (step, drift)
+        steps[name] = (partial(way(1.0), start), drift)
     return steps
 
 

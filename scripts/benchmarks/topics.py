@@ -38,12 +38,12 @@ def count_words(documents: Counts, n_words: int) -> Any:
     return table.index_put((documents.rows, documents.words), documents.counts.double()).numpy()
 
 
-def fit_scikit(table: Any, seed: int, K: int, passes: int = PASSES) -> LatentDirichletAllocation:
+def fit_scikit(table: Any, seed: int) -> LatentDirichletAllocation:
     return LatentDirichletAllocation(
         K,
         doc_topic_prior=PRIOR,
         topic_word_prior=PRIOR,
-        max_iter=passes,
+        max_iter=PASSES,
         evaluate_every=-1,
         random_state=seed,
     ).fit(table)
@@ -54,7 +54,7 @@ def normalise_topics(fitted: LatentDirichletAllocation) -> Tensor:
     return lam / lam.sum(1, keepdim=True)
 
 
-def build_tomotopy(problem: Corpus, K: int, sweeps: int) -> Callable[[int], tuple[float, Tensor]]:
+def build_tomotopy(problem: Corpus) -> Callable[[int], tuple[float, Tensor]]:
     """CPU seconds of training and topics [K, V] of a seed."""
     with peer_imports():
         import tomotopy
@@ -71,7 +71,7 @@ def build_tomotopy(problem: Corpus, K: int, sweeps: int) -> Callable[[int], tupl
         start = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.train(sweeps, workers=1)
+            model.train(SWEEPS, workers=1)
         seconds = time.process_time() - start
         topics = torch.zeros(K, problem.n_words, dtype=torch.float64)
         columns = [int(word) for word in model.used_vocabs]
@@ -88,7 +88,7 @@ def evaluate(problem: Corpus, topics: Tensor) -> float:
     return perplexity(completion(posterior, problem.seen, problem.held), problem.held)
 
 
-def fit_ours(problem: Corpus, name: str, steps: int, seed: int, K: int, **keys: Any) -> Tensor:
+def fit_ours(problem: Corpus, name: str, steps: int, seed: int, **keys: Any) -> Tensor:
     """Topics [K, V] after some steps, the last set of them."""
     rng = Streams(seed)
     inference = component("inference", name, **keys)
@@ -113,7 +113,7 @@ def assert_equal_proportions(problem: Corpus, fitted: Any) -> None:
     assert distance < 1e-3, f"proportions of held-out documents differ by {distance:.1e}"
 
 
-def measure_bars(options: Namespace, report: Report) -> None:
+def measure(options: Namespace, report: Report) -> None:
     """Topics of bars against scikit-learn (mean field) and tomotopy (collapsed Gibbs).
 
         python -m scripts.benchmarks topics      # 1,000 documents of 100 words, ten topics
@@ -126,52 +126,24 @@ def measure_bars(options: Namespace, report: Report) -> None:
     problem = load("bars")
     table = count_words(problem.train, problem.n_words)
     gibbs = {"starts": 1, "heat": 1.0, "burn_in": SWEEPS}
-    fit_cavi = partial(fit_ours, problem, "lda_cavi", PASSES, K=K)
+    fit_cavi = partial(fit_ours, problem, "lda_cavi", PASSES)
     best = evaluate(problem, fit_cavi(0))
     truth = evaluate(problem, problem.truth.topics[0])
     assert abs(best - truth) < ALIKE, f"lda_cavi has {best:.3f}, the truth {truth:.3f}"
     ways = {
         "lda_cavi, one start": partial(fit_cavi, starts=1),
-        "scikit-learn": lambda seed: normalise_topics(fit_scikit(table, seed, K)),
-        "lda_collapsed_gibbs": partial(
-            fit_ours, problem, "lda_collapsed_gibbs", SWEEPS, K=K, **gibbs
-        ),
+        "scikit-learn": lambda seed: normalise_topics(fit_scikit(table, seed)),
+        "lda_collapsed_gibbs": partial(fit_ours, problem, "lda_collapsed_gibbs", SWEEPS, **gibbs),
     }
     seeds = {name: find_seed(way, problem, best) for name, way in ways.items()}
-    assert_equal_proportions(problem, fit_scikit(table, seeds["scikit-learn"], K))
+    assert_equal_proportions(problem, fit_scikit(table, seeds["scikit-learn"]))
     timed = {"lda_cavi, four starts": partial(fit_cavi, 0)}
     timed |= {name: partial(way, seeds[name]) for name, way in ways.items()}
     with suppress(AbsentPeer):
-        train = build_tomotopy(problem, K, SWEEPS)
+        train = build_tomotopy(problem)
         seed = find_seed(lambda seed: train(seed)[1], problem, best)
         timed["tomotopy"] = lambda: Measured(train(seed)[0])
     seconds = report.time(timed, options.repeats, warmups=0)
     for case, (peer, ours) in zip(report.goals, PAIRS, strict=True):
         if peer in seconds:
             report.compare(case, seconds[ours], seconds[peer])
-
-
-def measure_reviews(options: Namespace, report: Report) -> None:
-    """Perplexity of topics on film reviews at equal passes, three hold-outs, twenty topics; minutes.
-
-        python -m scripts.benchmarks reviews
-
-    scikit-learn against ``lda_cavi`` with four starts and with one; ratios are of CPU time."""
-    for seed in range(options.holdouts):
-        problem = load("word_counts", seed=seed)
-        table = count_words(problem.train, problem.n_words)
-        fit = partial(fit_ours, problem, "lda_cavi", options.passes, seed, 20)
-        ways = {
-            "scikit-learn": lambda table=table, seed=seed: normalise_topics(
-                fit_scikit(table, seed, 20, options.passes)
-            ),
-            "lda_cavi, four starts": fit,
-            "lda_cavi, one start": partial(fit, starts=1),
-        }
-
-        def inspect(name: str, topics: Tensor, problem: Any = problem) -> None:
-            print(f"{problem.name}, {name}: perplexity {evaluate(problem, topics):.1f}")
-
-        seconds = report.time(ways, 1, warmups=0, inspect=inspect)
-        for ours in list(ways)[1:]:
-            report.compare(f"hold-out {seed}, {ours}", seconds[ours], seconds["scikit-learn"])

@@ -1,6 +1,11 @@
-"""mMDGP of ours written for GPflux's process, and its answers compared."""
+"""GPflux's process: what it is given of our mMDGP, its requests, and its gradients compared."""
 
 from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -9,6 +14,27 @@ from torch import Tensor
 from components.contracts.problems import Batch
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.module import DGPNoise, MultiTaskDGP
+
+SCRIPT = Path(__file__).with_name("gpflux_mdgp.py")
+
+
+@contextmanager
+def open_peer(interpreter: Path, inputs: Path) -> Iterator[Callable[[str], str]]:
+    """The process, which ends with the block: a function from a request to its answer, one line
+    each."""
+    command = [interpreter, "-W", "ignore", SCRIPT, inputs]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+
+        def ask(request: str) -> str:
+            with suppress(BrokenPipeError):
+                print(request, file=process.stdin, flush=True)
+            line = process.stdout.readline() if process.stdout else ""
+            if not line:
+                raise SystemExit(f"the peer's process ended with exit code {process.wait()}")
+            return line
+
+        yield ask
 
 
 def layer_parameters(layer: GPLayer) -> dict[str, Tensor]:

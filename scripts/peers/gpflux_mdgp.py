@@ -158,7 +158,6 @@ def main() -> None:
             loss = kl - likelihood
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
 
-    print("ready", flush=True)
     for line in sys.stdin:
         request, argument = line.split()
         if request == "differentiate":
