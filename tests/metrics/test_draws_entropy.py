@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, draw_normal, generator, load
+from support.runs.configured import F64, draw_normal, generator, load, normal
 from support.targets.sampler_gate import sampled
 from torch.distributions import MultivariateNormal
 
@@ -33,8 +33,8 @@ def test_it_is_the_literal_sum():
 @pytest.mark.parametrize("dim", [1, 2, 4])
 def test_of_a_gaussian_it_is_the_closed_form(dim):
     g = generator(1)
-    root = torch.randn(dim, dim, generator=g, dtype=F64) + 2 * torch.eye(dim, dtype=F64)
-    x = torch.randn(4000, dim, generator=g, dtype=F64) @ root.T
+    root = normal(g, dim, dim) + 2 * torch.eye(dim, dtype=F64)
+    x = normal(g, 4000, dim) @ root.T
     exact = MultivariateNormal(torch.zeros(dim, dtype=F64), root @ root.T).entropy()
     assert float(entropy(x)) == pytest.approx(float(exact), abs=0.06)
 
@@ -47,7 +47,7 @@ def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself()
     """KL(N(0, I) ‖ p) = 3.27 of v ~ N(0, 1.35²), x ~ N(0, e^2v)."""
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
     g = generator(2)
-    z = torch.randn(2, 2000, 2, generator=g, dtype=F64)
+    z = normal(g, 2, 2000, 2)
     exact = 0.5 / 1.35**2 + math.log(1.35) + 0.5 * math.exp(2) - 1
     assert scored(problem, z)["kl"] == pytest.approx(exact, abs=4 * 15 / 4000**0.5)
     v = 1.35 * z[..., 0]
@@ -59,7 +59,7 @@ def test_draws_that_repeat_are_weighted_by_how_often():
     """Points of N(0, 1), 1 time left of 0 and 1 + Poisson(3) times right of it: q is 2 φ(x) times
     0.2 or 0.8."""
     g = generator(3)
-    points = torch.randn(3000, 1, generator=g, dtype=F64)
+    points = normal(g, 3000, 1)
     times = torch.where(
         points[:, 0] > 0, 1 + torch.poisson(torch.full((3000,), 3.0, dtype=F64), generator=g), 1.0
     )

@@ -2,22 +2,23 @@
 
 import pytest
 import torch
+from support.runs.configured import double
 from support.targets.known_targets import F64
 
 from components.metrics.reference_moments import mean_sd_errors
 from components.posteriors.draws import Draws
 
-MEAN = torch.tensor([1.0, -2.0], dtype=F64)
-SD = torch.tensor([0.5, 3.0], dtype=F64)
+MEAN = double([1.0, -2.0])
+SD = double([0.5, 3.0])
 
 
-def errors(values: torch.Tensor, log_weights: torch.Tensor | None = None) -> torch.Tensor:
+def errors(values, log_weights=None):
     draws = Draws(values, values[:, 0], ["a", "b"], log_weights=log_weights)
     return mean_sd_errors(draws, MEAN, SD.square() + MEAN.square())
 
 
 def test_is_the_larger_of_both_errors_over_the_reference_sd():
-    values = torch.tensor([[[1.0, 0.0], [2.0, 8.0]], [[3.0, 2.0], [4.0, 6.0]]], dtype=F64)
+    values = double([[[1.0, 0.0], [2.0, 8.0]], [[3.0, 2.0], [4.0, 6.0]]])
     found = errors(values)
     for i, column in enumerate(values.flatten(0, 1).T.tolist()):
         m = sum(column) / 4
@@ -35,7 +36,7 @@ def test_draws_that_are_too_wide_do_not_hide_their_error():
 
 def test_weights_count():
     values = torch.stack([MEAN - SD, MEAN + SD, MEAN + 100 * SD])[None]
-    weights = torch.tensor([[0.5, 0.5, 1e-300]], dtype=F64)
+    weights = double([[0.5, 0.5, 1e-300]])
     assert errors(values, weights.log()).max() < 1e-6
     assert errors(values).max() > 10
 

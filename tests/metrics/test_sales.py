@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64
+from support.runs.configured import F64, double
 
 from components.contracts.posteriors import ForecastMoments
 from components.contracts.predictive import GaussianMixture
@@ -15,13 +15,11 @@ def test_mape_as_printed():
     y, predicted = [100.0, 200.0, 50.0], [110.0, 190.0, 50.0]
     expected = 100 / 3 * sum(abs(a - b) / a for a, b in zip(y, predicted, strict=True))
 
-    assert mape(
-        torch.tensor([*predicted, 7.0], dtype=F64), torch.tensor([*y, math.nan], dtype=F64)
-    ) == pytest.approx(expected)
+    assert mape(double([*predicted, 7.0]), double([*y, math.nan])) == pytest.approx(expected)
 
 
 def test_times_at_which_nothing_is_sold_have_no_relative_error():
-    y = torch.tensor([0.0, 200.0, 50.0, 0.0], dtype=F64)
+    y = double([0.0, 200.0, 50.0, 0.0])
     law = GaussianMixture(torch.full((1, 4, 1), 100.0, dtype=F64), torch.ones(1, 4, 1, dtype=F64))
     found = score_sales_forecast(law, y, ())
     assert found["mape"] == pytest.approx(100 / 2 * (100 / 200 + 50 / 50))
@@ -30,8 +28,8 @@ def test_times_at_which_nothing_is_sold_have_no_relative_error():
 
 
 def test_sums_by_year_leave_out_what_was_not_seen():
-    y = torch.tensor([10.0, 20.0, math.nan, 40.0], dtype=F64)
-    mean = torch.tensor([11.0, 19.0, 30.0, 44.0], dtype=F64)
+    y = double([10.0, 20.0, math.nan, 40.0])
+    mean = double([11.0, 19.0, 30.0, 44.0])
     law = GaussianMixture(mean.view(1, 4, 1), torch.full((1, 4, 1), 4.0, dtype=F64))
 
     found = score_sales_forecast(law, y, ("2013-12-20", "2013-12-27", "2014-01-03", "2014-01-10"))
@@ -46,7 +44,7 @@ def test_sums_by_year_leave_out_what_was_not_seen():
 
 def test_an_effect_is_the_observed_less_the_expected_sum():
     """One draw has the interval of its Gaussian sum; two draws that of their mixture."""
-    y = torch.tensor([13.0, math.nan, 12.0], dtype=F64)
+    y = double([13.0, math.nan, 12.0])
     covariance = torch.full((1, 3, 3), 0.5, dtype=F64) + 0.5 * torch.eye(3, dtype=F64)
     one = ForecastMoments(torch.full((1, 3), 10.0, dtype=F64), covariance)
     found = score_intervention(one, y)

@@ -1,8 +1,6 @@
 """Scores where they could go wrong in silence: shapes that differ, signals of zeros, tasks without
 labels."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -18,7 +16,7 @@ from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity, per
 from components.series.scores import filtering, forecasts
 
 
-def law(*shape: int) -> GaussianMixture:
+def law(*shape):
     return GaussianMixture(torch.zeros(shape, dtype=F64), torch.ones(shape, dtype=F64))
 
 

@@ -1,22 +1,20 @@
 """The kernelised Stein discrepancy against its definition by automatic differentiation, and as a
 judge of samples."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import F64, draw_normal, generator
+from support.runs.configured import F64, double, draw_normal, generator, normal
 from torch.testing import assert_close
 
 from components.metrics.stein_discrepancy import ksd_squared, stein_kernel
 
 
-def score(x: torch.Tensor) -> torch.Tensor:
+def score(x):
     """∇log p of a target that is no Gaussian: −x − sin x, coordinate by coordinate."""
     return -x - x.sin()
 
 
-def literal(x: torch.Tensor, y: torch.Tensor) -> float:
+def literal(x, y):
     """⟨𝒯_p^x, 𝒯_p^y⟩ k(x, y) for two points, each derivative taken by autograd."""
     x, y = x.clone().requires_grad_(), y.clone().requires_grad_()
     k = (1.0 + ((x - y) ** 2).sum()) ** -0.5
@@ -34,7 +32,7 @@ def x():
 
 @pytest.fixture
 def matrix(x):
-    return torch.tensor([[literal(a, b) for b in x] for a in x], dtype=F64)
+    return double([[literal(a, b) for b in x] for a in x])
 
 
 def test_the_kernel_is_its_definition(x, matrix):
@@ -63,7 +61,7 @@ def test_far_from_the_origin_nothing_is_lost(x):
 
 def test_exact_draws_have_mean_zero_and_wrong_ones_do_not():
     g = generator(1)
-    many = torch.randn(60, 200, 2, generator=g, dtype=F64)  # 60 samples of N(0, I)
+    many = normal(g, 60, 200, 2)  # 60 samples of N(0, I)
     exact = torch.stack([ksd_squared(s, -s, unbiased=True) for s in many])
     assert abs(float(exact.mean() / (exact.std() / 60**0.5))) < 4
     # half the variance

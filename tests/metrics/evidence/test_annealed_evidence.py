@@ -1,12 +1,10 @@
 """Annealed importance sampling of log p(x): its schedule, its transitions and unbiased weights."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import F64, draw_normal
+from support.runs.configured import F64, draw_normal, normal
 from support.small.unlabelled_problems import evidence_z, log_evidence, ppca, real_rows, target_rows
 from torch.testing import assert_close
 
@@ -85,7 +83,7 @@ def test_a_transition_leaves_its_target_in_place():
 
     sd = (beta / v + (1 - beta)) ** -0.5
     g = Streams(0).noise
-    z = sd * torch.randn(200_000, 1, 1, generator=g, dtype=F64)
+    z = sd * normal(g, 200_000, 1, 1)
     eps = torch.full((1,), 1.7 * sd, dtype=F64)
     for _ in range(3):
         z, there, rate = transition(

@@ -1,13 +1,11 @@
 """log p(x) of held-out rows: exact on probabilistic PCA, unbiased for any guide and schedule, blind
 to what trained it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import F64, component, load
+from support.runs.configured import F64, component, double, generator, load, normal
 from support.small.unlabelled_problems import evidence_z, log_evidence, ppca, real_rows, target_rows
 from torch.testing import assert_close
 
@@ -24,7 +22,7 @@ N = 25
 
 
 @pytest.fixture
-def problem() -> Unlabelled:
+def problem():
     return real_rows(n=N)
 
 
@@ -39,7 +37,7 @@ def test_the_fit_of_a_normal_posterior_is_that_posterior(problem):
 
 
 def test_curvatures_are_no_less_than_those_of_the_prior():
-    hessian = torch.diag(torch.tensor([-4.0, 0.5, -0.2], dtype=F64))[None]
+    hessian = torch.diag(double([-4.0, 0.5, -0.2]))[None]
     curvature, directions = proposal.bent(hessian)
     assert_close(
         directions @ (curvature[..., None] * directions.mT),
@@ -59,19 +57,19 @@ def test_a_fit_climbs_a_target_that_is_not_normal():
     assert (torch.linalg.svdvals(factor) <= 1 + 1e-9).all()
 
 
-def binary() -> Unlabelled:
+def binary():
     problem = real_rows(n=N)
     train, test = (Rows((rows.x > 0.5).double(), 1.0) for rows in (problem.train, problem.test))
     return Unlabelled("b", "binary", train, test, None)
 
 
 def test_row_gaussians_are_those_of_torch():
-    g = torch.Generator().manual_seed(0)
-    factor = torch.randn(5, 3, 3, generator=g, dtype=F64) + 2 * torch.eye(3)
+    g = generator()
+    factor = normal(g, 5, 3, 3) + 2 * torch.eye(3)
     mean, z = torch.randn(5, 3, generator=g).double(), torch.randn(7, 5, 3, generator=g).double()
     law = torch.distributions.MultivariateNormal(mean, factor @ factor.mT)
     assert_close(proposal.RowGaussians(mean, factor).log_prob(z), law.log_prob(z))
-    noise = torch.randn(100_000, 1, 3, generator=g, dtype=F64)
+    noise = normal(g, 100_000, 1, 3)
     moved = proposal.RowGaussians(mean[:1], factor[:1]).apply_noise(noise)[:, 0]
     assert_close(moved.T.cov(), (factor @ factor.mT)[0], rtol=0.03, atol=0.05)
 
