@@ -1,8 +1,6 @@
 """A study on a real Ray head of this machine whose worker is killed: its run equals the undisturbed
 one."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import signal
@@ -40,7 +38,7 @@ def head():
         start_new_session=True,
     )
 
-    def answers() -> bool:
+    def answers():
         with socket.socket() as client:
             return client.connect_ex(("127.0.0.1", port)) == 0
 
@@ -56,7 +54,7 @@ def head():
                 os.kill(number, signal.SIGKILL)
 
 
-def descendants(process: int) -> dict[int, str]:
+def descendants(process):
     """Processes below a process, with their command lines."""
     parents = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -66,7 +64,7 @@ def descendants(process: int) -> dict[int, str]:
         except OSError:  # it has ended
             continue
         parents[int(entry.name)] = (int(fields[1]), words)
-    below: dict[int, str] = {}
+    below = {}
     generation = {process}
     while generation:
         generation = {number for number, (parent, _) in parents.items() if parent in generation}

@@ -1,8 +1,6 @@
 """A study on a real Slurm without accounting: jobs that are cancelled, out of time, preempted, or
 on a node that dies.  Every run equals the undisturbed one."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
@@ -72,7 +70,7 @@ def beyond(here, long, tmp_path_factory):
     return steps, undisturbed(tmp_path_factory.mktemp("beyond") / "here", 1, steps)
 
 
-def steps_resumed_at(text: str) -> list[int]:
+def steps_resumed_at(text):
     return [int(number) for number in re.findall(r"resumed at step (\d+)", text)]
 
 

@@ -1,14 +1,12 @@
 """Losses of decisions about held-out labels, against sums written out and brute force over
 actions."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, double, generator, normal, uniform
 from support.small import small_problems
 from torch.testing import assert_close
 
@@ -21,29 +19,29 @@ from runner.errors import ConfigError
 COSTS = [[0.0, 1.0], [10.0, 0.0], [0.4, 0.4]]  # the third action asks somebody
 
 
-def keys(loss: str, **changes) -> DecisionKeys:
+def keys(loss, **changes):
     return DecisionKeys(**({"loss": loss, "costs": COSTS, "level": 0.8, "radius": 0.6} | changes))
 
 
-def classes() -> tuple[Categorical, torch.Tensor, torch.Tensor]:
+def classes():
     g = generator(0)
-    logits = 3 * torch.randn(4, 30, 1, 2, generator=g, dtype=F64)
+    logits = 3 * normal(g, 4, 30, 1, 2)
     y = torch.randint(0, 2, (30, 1), generator=g)
     mask = torch.rand(30, 1, generator=g) < 0.8
     return Categorical(logits), torch.where(mask, y, -1), mask
 
 
-def reals(n: int = 12) -> tuple[GaussianMixture, torch.Tensor, torch.Tensor]:
+def reals(n=12):
     g = generator(1)
-    mu = 2 * torch.randn(3, n, 2, generator=g, dtype=F64)
-    y = torch.randn(n, 2, generator=g, dtype=F64)
+    mu = 2 * normal(g, 3, n, 2)
+    y = normal(g, n, 2)
     mask = torch.rand(n, 2, generator=g) < 0.8
-    return GaussianMixture(mu, 0.1 + torch.rand(3, n, 2, generator=g, dtype=F64)), y, mask
+    return GaussianMixture(mu, 0.1 + uniform(g, 3, n, 2)), y, mask
 
 
 def test_costs_of_classes_are_sums_over_the_labelled_rows():
     predictive, y, mask = classes()
-    costs, p, labels = torch.tensor(COSTS, dtype=F64), predictive.probs[mask], y[mask]
+    costs, p, labels = double(COSTS), predictive.probs[mask], y[mask]
     expected, action = (p @ costs.T).min(1)
     literal = {
         "decision_loss": costs[action, labels],
@@ -57,7 +55,7 @@ def test_costs_of_classes_are_sums_over_the_labelled_rows():
     assert {0, 2} <= set(chosen.flatten().tolist())
 
 
-def literal_loss(loss: str, a: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+def literal_loss(loss, a, s):
     if loss == "pinball":
         return torch.where(s > a, 0.8 * (s - a), 0.2 * (a - s))
     return {"squared": (s - a) ** 2, "absolute": (s - a).abs(),
@@ -87,7 +85,7 @@ def test_no_action_on_a_grid_is_expected_to_cost_less(loss):
 
 def test_the_window_of_most_mass_is_not_that_of_the_mean_of_two_modes():
     predictive = GaussianMixture(
-        torch.tensor([-3.0, 3.0, 3.1], dtype=F64)[:, None, None],
+        double([-3.0, 3.0, 3.1])[:, None, None],
         torch.full((3, 1, 1), 0.2, dtype=F64),
     )
     action = ToleranceLoss(0.5).act(predictive)
@@ -102,9 +100,9 @@ def test_the_window_of_most_mass_is_not_that_of_the_mean_of_two_modes():
 def test_expected_and_realised_loss_agree_where_the_predictive_is_true_and_not_otherwise():
     """A broken variant, the transposed cost matrix, costs more."""
     g = generator(2)
-    logits = torch.randn(1, 20_000, 1, 2, generator=g, dtype=F64)
+    logits = normal(g, 1, 20_000, 1, 2)
     predictive = Categorical(logits)
-    y = (torch.rand(20_000, 1, generator=g, dtype=F64) < predictive.probs[..., 1]).long()
+    y = (uniform(g, 20_000, 1) < predictive.probs[..., 1]).long()
     mask = torch.ones_like(y, dtype=torch.bool)
     out = scores(keys("costs"), predictive, y, mask, [])
     decided = decide(keys("costs"), predictive, y)
@@ -112,7 +110,7 @@ def test_expected_and_realised_loss_agree_where_the_predictive_is_true_and_not_o
     assert abs(out["decision_loss"] - out["decision_expected_loss"]) < 4 * error
     assert out["decision_loss"] < out["decision_loss_plain"] - 4 * error
     transposed = decide(keys("costs", costs=[[0.0, 10.0], [1.0, 0.0]]), predictive, y).action
-    paid = torch.tensor(COSTS, dtype=F64)[transposed, y].mean()
+    paid = double(COSTS)[transposed, y].mean()
     assert float(paid) > out["decision_loss"] + 4 * error
     sure = scores(keys("costs"), Categorical(5 * logits), y, mask, [])
     assert sure["decision_expected_loss"] < sure["decision_loss"] - 4 * error

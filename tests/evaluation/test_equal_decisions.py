@@ -1,14 +1,12 @@
 """Networks with equal decisions have equal curves: a last layer times c changes no prediction, and
 no robust accuracy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
 import pytest
 import torch
-from support.runs.configured import component, load, threat
+from support.runs.configured import component, double, load, threat
 
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
@@ -34,7 +32,7 @@ class Scaled:
 
 
 @cache
-def digits(n_test: int, steps: int = 100, seed: int = 0):
+def digits(n_test, steps=100, seed=0):
     """The digits, and a network that is right about 19 of 20."""
     problem, _ = load("digits", n_test=n_test)
     with torch.random.fork_rng():
@@ -73,7 +71,7 @@ def curve(name, norm, scale, dtype, keys, n_test=200, steps=100):
 
 def check_equal(name, norm, scales, dtypes, keys, n_test=200):
     curves = {(c, t): curve(name, norm, c, t, keys, n_test) for c in scales for t in dtypes}
-    accuracies = torch.tensor([rows for rows, _ in curves.values()], dtype=F64)
+    accuracies = double([rows for rows, _ in curves.values()])
     spread = accuracies.amax(0) - accuracies.amin(0)
     assert spread.max() <= 0.01 + 1e-9, {key: rows for key, (rows, _) in curves.items()}
     assert not any(failed for _, failed in curves.values()), {

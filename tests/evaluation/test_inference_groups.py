@@ -11,7 +11,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from scipy.stats import norm
-from support.runs.configured import F64, draw_normal, generator
+from support.runs.configured import F64, draw_normal, generator, normal
 from support.series.structural_series import TIMES, model, problem, some_theta
 from torch import nn
 from torch.distributions import Normal
@@ -104,9 +104,9 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
 
 def test_labels_that_are_missing_are_left_out_and_classes_are_counted():
     g = generator()
-    x, y = torch.randn(5, 1, generator=g, dtype=F64), torch.randint(3, (5, 2), generator=g)
+    x, y = normal(g, 5, 1), torch.randint(3, (5, 2), generator=g)
     mask = torch.ones(5, 2, dtype=torch.bool)
-    theta = torch.randn(2, 2000, 3, generator=g, dtype=F64)
+    theta = normal(g, 2, 2000, 3)
     draws = Draws(theta, theta[:, 0], [], Odds())
     batch = Batch(x, y, mask, 1.0)
     tasks = ["up", "down"]

@@ -1,8 +1,6 @@
 """InferenceData of Gaussian processes, of filters and of densities, beside what is known
 exactly."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import replace
@@ -13,9 +11,8 @@ import pytest
 import torch
 import yaml
 from numpy.testing import assert_allclose
-from support.runs.configured import F64
+from support.runs.configured import F64, double, generator, normal
 from support.small.shallow_gp_problems import problem, scatter_parameters, streams
-from torch import Tensor
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.errors import ConfigMismatchError, IncompleteResultWarning
@@ -80,8 +77,8 @@ def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
     scatter_parameters(module, scale=0.05)
     x = data.test.x
     with torch.no_grad():
-        given = module.given_function(x, 4_000, torch.Generator().manual_seed(0))
-        whole = module.sample_predictive(x, 4_000, torch.Generator().manual_seed(1))
+        given = module.given_function(x, 4_000, generator())
+        whole = module.sample_predictive(x, 4_000, generator(1))
     assert isinstance(given, GaussianMixture)
     assert len(given.mu) == 4_000
     assert float(given.v.amax() - given.v.flatten(0, 1).amin(0).max()) >= 0
@@ -98,19 +95,19 @@ def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
 
 def test_what_is_given_of_classes():
     # [1, T, B, C]
-    mean, variance = torch.tensor([[[[0.4]]]], dtype=F64), torch.tensor([[[[0.3]]]], dtype=F64)
+    mean, variance = double([[[[0.4]]]]), double([[[[0.3]]]])
     binary = BernoulliLabels("probit", 20, mean)
-    given = predictive_at_draws(binary, mean, variance, 20_000, torch.Generator().manual_seed(0))
+    given = predictive_at_draws(binary, mean, variance, 20_000, generator())
     assert isinstance(given, Categorical)
     literal = torch.special.ndtr(mean / (1 + variance).sqrt())  # E Φ(f)
     assert float(given.probs[0, 0, 1]) == pytest.approx(float(literal), abs=0.01)
     classes = predictive_at_draws(SoftmaxLabels(2), torch.zeros(1, 1, 1, 2, dtype=F64), torch.ones(1, 1, 1, 2, dtype=F64), 50,
-                          torch.Generator().manual_seed(0))  # fmt: skip
+                          generator())  # fmt: skip
     assert isinstance(classes, Categorical)
     assert classes.logits.shape == (50, 1, 1, 2)
     assert 0.5 < classes.logits.std() < 1.5
     # Of two components, halves: moments [2, T, B, 1]
-    two = predictive_at_draws(GaussianLabels(1, 0.1, mean), torch.tensor([-5.0, 5.0], dtype=F64).view(2, 1, 1, 1),
+    two = predictive_at_draws(GaussianLabels(1, 0.1, mean), double([-5.0, 5.0]).view(2, 1, 1, 1),
                       torch.zeros(2, 1, 1, 1, dtype=F64), 10, torch.Generator())  # fmt: skip
     assert isinstance(two, GaussianMixture)
     assert two.mu.flatten().tolist() == [-5, 5] * 5
@@ -122,23 +119,23 @@ class Walk:
     """x_0 ~ N(0, 1), x_t = x_{t−1} + N(0, 0.1), y_t = x_t + N(0, 2²)."""
 
     def init(self, shape, generator):
-        return torch.randn(*shape, 1, generator=generator, dtype=F64)
+        return normal(generator, *shape, 1)
 
-    def transition(self, x: Tensor, t: int, generator) -> Tensor:
-        return x + 0.1**0.5 * torch.randn(x.shape, generator=generator, dtype=F64)
+    def transition(self, x, t, generator):
+        return x + 0.1**0.5 * normal(generator, x.shape)
 
-    def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
+    def log_observation(self, y, x, t):
         return torch.distributions.Normal(x[..., 0], 2.0).log_prob(y)
 
-    def observation_mean(self, x: Tensor, t: int) -> Tensor:
+    def observation_mean(self, x, t):
         return x
 
 
 def filtered(T=50, gone=7, sd=2.0):
     """Observations of the walk, one of them missing, and its Kalman filter by scalars."""
-    g = torch.Generator().manual_seed(0)
-    x = 0.1**0.5 * torch.randn(T, generator=g, dtype=F64).cumsum(0)
-    y = x + sd * torch.randn(T, generator=g, dtype=F64)
+    g = generator()
+    x = 0.1**0.5 * normal(g, T).cumsum(0)
+    y = x + sd * normal(g, T)
     y[gone] = math.nan
     m, P, means, variances, said = 0.0, 1.0, [], [], []
     for value in y.tolist():
@@ -149,8 +146,8 @@ def filtered(T=50, gone=7, sd=2.0):
             m, P = m + P / S * (value - m), P - P * P / S
         means.append(m)
         variances.append(P)
-    mean, variance = (torch.tensor(v, dtype=F64).view(1, T, 1) for v in (means, variances))
-    posterior = Filtered(T, mean, variance, mean, mean, mean, torch.tensor([sum(said)], dtype=F64))
+    mean, variance = (double(v).view(1, T, 1) for v in (means, variances))
+    posterior = Filtered(T, mean, variance, mean, mean, mean, double([sum(said)]))
     return Sequence("walk", None, y.view(1, T, 1), None, ["level"]), posterior, said
 
 

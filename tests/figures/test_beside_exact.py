@@ -2,7 +2,7 @@
 of the densities."""
 
 import torch
-from support.runs.configured import F64, component, draw_normal, load
+from support.runs.configured import F64, component, double, draw_normal, load
 from support.targets.mean_field_families import made, rows
 from torch.testing import assert_close
 
@@ -27,8 +27,8 @@ def test_levels_and_spreads_of_a_gaussian():
     _, points = plane(theta, exact)
     assert points.max() > 4  # wider than the draws
     value = exact(points)
-    shares = 1 - torch.exp(torch.tensor(levels(value), dtype=F64))
-    assert_close(shares, torch.tensor([0.95, 0.75, 0.5, 0.25], dtype=F64), atol=0.01, rtol=0)
+    shares = 1 - torch.exp(double(levels(value)))
+    assert_close(shares, double([0.95, 0.75, 0.5, 0.25]), atol=0.01, rtol=0)
     assert_close(spread(value, points), torch.ones(2, dtype=F64), atol=2e-3, rtol=0)
 
 

@@ -1,8 +1,6 @@
 """Evolutions: every recorded estimate is in the figure, by method and replicate, beside the exact
 value."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,7 @@ from components.figures.samples.evolution import evolution
 from components.figures.style import PALETTE
 
 
-def table() -> pd.DataFrame:
+def table():
     return pd.DataFrame(
         [
             {"method": m, "replicate": r, "step": t, "metric": metric, "value": i + 10 * r + 1 / t}

@@ -1,8 +1,6 @@
 """Figures of predictions: toy fit, predicted against true, calibration, ROC; and the quantiles they
 rest on."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
-from support.runs.configured import F64
+from support.runs.configured import F64, double, draw_normal, generator, normal, uniform
 from support.small.small_problems import classes, component, real
 
 from components.contracts.predictive import Categorical, GaussianMixture
@@ -32,8 +30,8 @@ SETTING = Setting(Path("nowhere"), torch.device("cpu"), F64, 1)
 class Constant:
     """The same normal at every input."""
 
-    def __init__(self, mean: list[float], sd: float):
-        self.mean, self.sd = torch.tensor(mean, dtype=F64), sd
+    def __init__(self, mean, sd):
+        self.mean, self.sd = double(mean), sd
 
     def predict(self, x, generator):
         mu = self.mean.expand(1, x.shape[0], -1)
@@ -53,10 +51,10 @@ class Scores:
 
 
 def test_quantiles_invert_the_distribution_function():
-    g = torch.Generator().manual_seed(0)
+    g = generator()
     mixture = GaussianMixture(
-        3 * torch.randn(5, 4, 2, generator=g, dtype=F64),
-        torch.rand(5, 4, 2, generator=g, dtype=F64) + 0.01,
+        3 * normal(g, 5, 4, 2),
+        uniform(g, 5, 4, 2) + 0.01,
     )
     for level in (0.01, 0.05, 0.5, 0.95):
         assert mixture.cdf(mixture.quantile(level)).numpy() == pytest.approx(level, abs=1e-9)
@@ -129,8 +127,8 @@ def test_scores_in_titles_of_predictions_are_those_of_the_run():
 
 def test_predictions_are_drawn_in_the_unit_of_the_labels():
     problem = real(n=30)
-    problem.y_mean = torch.tensor([5.0, 6.0], dtype=F64)
-    problem.y_std = torch.tensor([2.0, 3.0], dtype=F64)
+    problem.y_mean = double([5.0, 6.0])
+    problem.y_std = double([2.0, 3.0])
     posterior = Constant([0.0, 0.0], 0.3)
     for unit, label, scale in (("N m", "true label (N m)", 3.0), ("", "(standardised)", 1.0)):
         problem.label_unit = unit
@@ -173,7 +171,7 @@ def test_calibration_of_real_labels_counts_what_is_inside():
 
 
 def test_reliability_bin_by_bin():
-    p = torch.tensor([0.05, 0.12, 0.18, 0.95, 1.0], dtype=F64)
+    p = double([0.05, 0.12, 0.18, 0.95, 1.0])
     happened = torch.tensor([False, False, True, True, True])
     mean, frequency, count = reliability_curve(p, happened, 10)
     assert mean.tolist() == pytest.approx([0.05, 0.15, 0.975])
@@ -184,7 +182,7 @@ def test_reliability_bin_by_bin():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_calibration_of_classes_reports_the_ece_of_the_score(n_classes):
     problem = classes(n_classes=n_classes, n_tasks=2)
-    logits = torch.randn(60, 2, n_classes, generator=torch.Generator().manual_seed(0), dtype=F64)
+    logits = normal(torch.Generator().manual_seed(0), 60, 2, n_classes)
 
     class Table:
         def predict(self, x, generator):
@@ -199,7 +197,7 @@ def test_calibration_of_classes_reports_the_ece_of_the_score(n_classes):
 
 def test_roc_has_one_curve_per_task_and_its_area():
     problem = classes(n_classes=2, n_tasks=2)
-    logits = torch.randn(60, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    logits = draw_normal(60, 2)
     figure = roc(problem, Scores(problem.test.x, logits), Streams(0))["roc"]
     curves = figure.axes[0].lines[1:]  # the first is the diagonal
     assert len(curves) == 2

@@ -1,24 +1,23 @@
 """Hinton diagrams: the right squares in the right colours."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
 import torch
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
+from support.runs.configured import double
 from support.small.small_problems import component, real
 
 from components.figures.style import PALETTE
 from components.figures.supervised.hinton import hinton, hinton_diagram
 from runner.execution.rng import Streams
 
-WEIGHTS = torch.tensor([[4.0, 1.0, 0.0, 0.25], [0.5, 2.0, 3.0, 0.01]], dtype=torch.float64)
+WEIGHTS = double([[4.0, 1.0, 0.0, 0.25], [0.5, 2.0, 3.0, 0.01]])
 NAMES = ["g1", "g2", "h1", "x1"]
 
 
-def squares(figure) -> list[Rectangle]:
+def squares(figure):
     return [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
 
 

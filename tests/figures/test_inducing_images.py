@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from support.runs.configured import normal
 from support.small.small_problems import classes, component, real
 
 from components.figures.supervised.inducing_images import inducing_images
@@ -38,9 +39,7 @@ def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
     problem, module = built(tied=tied)
     with torch.no_grad():
         for layer in module.layers().values():
-            layer.inducing += 0.1 * torch.randn(
-                layer.inducing.shape, generator=Streams(0).noise, dtype=torch.float64
-            )
+            layer.inducing += 0.1 * normal(Streams(0).noise, layer.inducing.shape)
         module.top.layer.log_lengthscale[:] = 0.0
         module.top.layer.log_lengthscale[:, 1] = -1.0  # g2
         module.top.layer.log_lengthscale[0, 3] = -1.0  # h1 of task one
@@ -89,9 +88,7 @@ def test_images_that_start_apart_are_shown_in_pairs_each_in_its_own_order():
     problem, module = built(inducing_by_task=True)
     with torch.no_grad():
         for layer in module.layers().values():
-            layer.inducing += 0.1 * torch.randn(
-                layer.inducing.shape, generator=Streams(0).noise, dtype=torch.float64
-            )
+            layer.inducing += 0.1 * normal(Streams(0).noise, layer.inducing.shape)
     titles, pictures, figure = shown(problem, module)
     assert titles == [
         "shared\nbefore",

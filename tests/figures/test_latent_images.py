@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from support.runs.configured import F64, component
+from support.runs.configured import component, double
 from support.small.unlabelled_problems import real_rows
 
 from components.figures.latent.latent_images import (
@@ -59,11 +59,9 @@ def test_the_plane_has_its_corners_where_they_belong(problem):
     made = posterior(problem)
     figure = latent_plane(problem, made, Streams(0))["latent_plane"]
     plane, scatter = figure.axes
-    low = float(torch.special.ndtri(torch.tensor(0.5 / 15, dtype=F64)))
+    low = float(torch.special.ndtri(double(0.5 / 15)))
     with torch.no_grad():
-        top_left, bottom_right = made.module.decode(
-            torch.tensor([[low, -low], [-low, low]], dtype=F64)
-        )
+        top_left, bottom_right = made.module.decode(double([[low, -low], [-low, low]]))
     image = plane.images[0].get_array()
     assert_allclose(image[:2, :2].filled().ravel(), top_left)
     assert_allclose(image[-2:, -2:].filled().ravel(), bottom_right)

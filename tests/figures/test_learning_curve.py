@@ -1,7 +1,5 @@
 """Learning curves: every number of the table, and those too large for the panel written out."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -15,7 +13,7 @@ from components.figures.supervised.learning_curve import learning_curve
 SIZES = [100, 1000, 10_000]
 
 
-def table(models=("a", "b"), metrics=("nlpp", "rmse")) -> pd.DataFrame:
+def table(models=("a", "b"), metrics=("nlpp", "rmse")):
     return pd.DataFrame(
         [
             {
@@ -32,7 +30,7 @@ def table(models=("a", "b"), metrics=("nlpp", "rmse")) -> pd.DataFrame:
     )
 
 
-def bars(ax) -> list[ErrorbarContainer]:
+def bars(ax):
     return [c for c in ax.containers if isinstance(c, ErrorbarContainer)]
 
 

@@ -1,7 +1,5 @@
 """Legends are outside the panels and list what is drawn."""
 
-from __future__ import annotations
-
 import pytest
 
 from components.figures.style import (
@@ -13,7 +11,7 @@ from components.figures.style import (
 )
 
 
-def overlaps(axis, legend) -> bool:
+def overlaps(axis, legend):
     figure = axis.figure
     figure.draw_without_rendering()
     return axis.get_window_extent().overlaps(legend.get_window_extent().padded(-1))

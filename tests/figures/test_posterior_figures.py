@@ -1,13 +1,11 @@
 """Figures of a sample of draws: what they show, and when nothing is drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 from scipy.stats import rankdata
 from statsmodels.tsa.stattools import acf
-from support.runs.configured import F64, draw_normal, generator, load
+from support.runs.configured import F64, draw_normal, generator, load, normal
 from support.small.small_problems import real
 
 from components.contracts.predictive import GaussianMixture
@@ -31,23 +29,23 @@ class Plain:
         return GaussianMixture(mu, torch.ones_like(mu))
 
 
-def sample(chains: int = 4, n: int = 60, size: int = 3, named: bool = True, **more) -> Draws:
+def sample(chains=4, n=60, size=3, named=True, **more):
     names = [f"theta[{j}]" for j in range(size)] if named else []
     return Draws(draw_normal(chains, n, size), torch.zeros(chains, size), names, Plain(), **more)
 
 
-def figures(draws: Draws, problem=None) -> dict:
-    out: dict = {}
+def figures(draws, problem=None):
+    out = {}
     for figure in POSTERIOR_FIGURES:
         out |= figure(problem, draws)
     return out
 
 
-def stats(draws: Draws) -> dict:
+def stats(draws):
     g = generator(1)
     shape = draws.draws.shape[:2]
     return {
-        "energy": torch.randn(shape, generator=g, dtype=F64),
+        "energy": normal(g, shape),
         "diverging": torch.rand(shape, generator=g) < 0.05,
     }
 

@@ -1,7 +1,5 @@
 """Scales, windows and marks of figures that few or close numbers would mislead."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,13 +16,13 @@ from components.series.figures.advertising.budget import MOST_WEEKS, budget_figu
 from components.series.figures.coverage import FEWEST, _window_coverage, coverage
 
 
-def trajectories(replicates: int, names=("x", "v")) -> SimpleNamespace:
+def trajectories(replicates, names=("x", "v")):
     truth = torch.zeros(1, 60, len(names), dtype=F64)
     labels = [f"{names[0]}, m", *names[1:]]
     return SimpleNamespace(states=truth, state_names=list(names), state_labels=labels)
 
 
-def smoothed(replicates: int) -> SimpleNamespace:
+def smoothed(replicates):
     mean = draw_normal(replicates, 60, 2)
     return SimpleNamespace(mean=mean, lower=mean - 1, upper=mean + 1)
 

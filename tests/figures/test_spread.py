@@ -1,8 +1,6 @@
 """Violins and boxes: every method has one of its own in every group, quartiles and lines lie where
 they are said to."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,7 @@ from numpy.testing import assert_allclose
 from components.series.figures.spread import spread
 
 
-def table(groups=("",), methods=("BPF", "β = 0.1")) -> pd.DataFrame:
+def table(groups=("",), methods=("BPF", "β = 0.1")):
     g = np.random.default_rng(0)
     return pd.DataFrame(
         [

@@ -1,13 +1,11 @@
 """The learning curve of a run: bound and scores against steps."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from components.figures.training_curve import training_curve
 
 
-def lines(n: int, evaluations: int = 0, name: str = "elbo"):
+def lines(n, evaluations=0, name="elbo"):
     train = [
         (step, "train", {name: -1e6 if step == 1 else -100.0 / step}) for step in range(1, n + 1)
     ]

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator, load
+from support.runs.configured import component, double, generator, load
 
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
@@ -66,9 +66,7 @@ def test_an_accurate_forecast_of_classes():
     """A = swap, B = which state: 0 and 1 in turn are forecast with certainty."""
     problem, _ = load("alternating", classes=2)
     model = component("model", "hmm", states=2).build(problem, Streams(0))
-    rows = torch.tensor(
-        [[[0.001, 0.999], [0.999, 0.001]], [[0.999, 0.001], [0.001, 0.999]]], dtype=F64
-    )
+    rows = double([[[0.001, 0.999], [0.999, 0.001]], [[0.999, 0.001], [0.001, 0.999]]])
     # stick breaking of two: the logit
     theta = (rows[..., :1].log() - rows[..., 1:].log()).flatten().unsqueeze(0)
     assert torch.allclose(model.constrain(theta), rows.flatten().unsqueeze(0))

@@ -3,7 +3,7 @@ through."""
 
 import pytest
 import torch
-from support.runs.configured import F64, component, double, generator, load
+from support.runs.configured import component, double, generator, load, uniform
 from support.small.small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
 from support.small.small_problems import resumed, tensors
 from torch.testing import assert_close
@@ -48,7 +48,7 @@ def test_it_agrees_with_the_exact_posterior(model):
     exact = torch.einsum("a,aij->ij", p, together(every))
     g = generator(0)
     z, chain = torch.randint(K, (len(words),), generator=g), []
-    for u in torch.rand(6_000, len(words), generator=g, dtype=F64):
+    for u in uniform(g, 6_000, len(words)):
         z = sweep(words, TOTALS, z, u, model.alpha, model.eta)
         chain.append(z)
     seen = together(torch.stack(chain)).view(100, -1, *exact.shape).mean(1)  # [100, M, M]
@@ -85,7 +85,7 @@ def test_the_likeliest_start_goes_on(model):
     joint = [float(log_joint(words, TOTALS, z, model.alpha, model.eta)) for z in state.z]
     best = state.z[joint.index(max(joint))]
     rng = Streams(1)
-    u = torch.rand(1, 7, generator=Streams(1).noise, dtype=F64)[0]
+    u = uniform(Streams(1).noise, 1, 7)[0]
     after, _ = inference.step(state, corpus(ROWS).train, rng)
     assert torch.equal(after.z[0], sweep(words, TOTALS, best, u, model.alpha, model.eta))
 

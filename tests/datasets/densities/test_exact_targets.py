@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import component, double, generator, load, normal
+from support.runs.configured import component, double, draw_normal, load
 from support.targets.known_targets import F64, sampled
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
@@ -63,7 +63,7 @@ def test_gaussian_is_that_of_torch():
     sd = double(keys["sd"])
     covariance = sd.unsqueeze(1) * (0.3 + 0.7 * torch.eye(3, dtype=F64)) * sd
     exact = MultivariateNormal(double(keys["mean"]), covariance)
-    theta = normal(generator(0), 7, 3)
+    theta = draw_normal(7, 3)
     assert_close(problem.log_density(theta), exact.log_prob(theta))
     assert_close(problem.mean, exact.mean)
     assert_close(problem.second_moment, exact.variance + exact.mean**2)

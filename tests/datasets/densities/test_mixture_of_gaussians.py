@@ -4,14 +4,14 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, double, generator, load, normal
+from support.runs.configured import F64, double, draw_normal, load
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 
 def test_mixture_density_is_the_literal_sum():
     problem, _ = load("mixture_of_gaussians_2d")
-    theta = 2 * normal(generator(0), 5, 2)
+    theta = 2 * draw_normal(5, 2)
     for row, got in zip(theta, problem.log_density(theta), strict=True):
         total = 0.0
         for a in (-2.0, 0.0, 2.0):

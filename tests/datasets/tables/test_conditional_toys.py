@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, load_problem
+from support.runs.configured import F64, generator, load_problem
 from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture
@@ -14,7 +14,7 @@ from runner.execution.rng import Streams
 
 
 def test_moments_of_the_heteroscedastic_law():
-    g = torch.Generator().manual_seed(0)
+    g = generator()
     x = torch.full((200_000,), 1.3, dtype=F64)
     y = HeteroscedasticToy.sample_labels(x, g)
     assert y.mean() == pytest.approx(7 * math.sin(1.3), abs=0.03)
@@ -22,7 +22,7 @@ def test_moments_of_the_heteroscedastic_law():
 
 
 def test_branches_of_the_bimodal_law():
-    g = torch.Generator().manual_seed(0)
+    g = generator()
     x = torch.full((200_000,), -0.4, dtype=F64)
     y = BimodalToy.sample_labels(x, g)
     upper = y > 2.5

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
-from support.runs.configured import F64, component, load
+from support.runs.configured import component, load, normal
 
 from components.errors import ConfigMismatchError
 from components.evaluation.calibration.quantities import compute_quantities, rank, thin
@@ -34,7 +34,7 @@ def line():
 def exact_draws(model, problem, n, generator):
     """Independent draws of the conjugate posterior [1, n, P]."""
     posterior = model.coefficients(problem.train)
-    z = torch.randn(n, len(posterior.m), generator=generator, dtype=F64)
+    z = normal(generator, n, len(posterior.m))
     theta = posterior.m + torch.linalg.solve_triangular(posterior.L.T, z.T, upper=True).T
     return Draws(theta[None], theta[:1], list(model.names), model)
 

@@ -1,13 +1,11 @@
 """Checks of chains and weighted draws: R̂, ESS, energy, acceptance, Pareto k."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, generator, normal
 from support.targets.known_targets import F64
 
 from components.contracts.checks import FINITE
@@ -30,9 +28,7 @@ WELL = {
 STUCK = 0.02  # acceptance rate of a chain that hardly moves
 
 
-def draws(
-    n: int = 500, chains: int = 4, replicates: int = 1, energy: bool = True, least: float = 0.8
-) -> Draws:
+def draws(n=500, chains=4, replicates=1, energy=True, least=0.8):
     """Draws at zero; the last chain accepts with rate ``least``, the others with 0.8."""
     rate = torch.full((chains * replicates, n), 0.8)
     rate[-1] = least
@@ -41,7 +37,7 @@ def draws(
     return Draws(zeros, zeros[:, 0], stats=stats, replicates=replicates)
 
 
-def verdicts(checks) -> dict[str, bool | None]:
+def verdicts(checks):
     return {check.name: check.passed for check in checks}
 
 
@@ -99,7 +95,7 @@ def test_too_few_draws_or_chains_are_not_checked():
 
 def test_resting_coordinates_and_the_worst_are_named():
     g = generator(0)
-    values = torch.randn(4, 400, 6, generator=g, dtype=F64)
+    values = normal(g, 4, 400, 6)
     values[..., 1:5] = 0.0  # a spike that no chain ever leaves
     values[..., 5] += torch.arange(4.0)[:, None]
     found = Draws(values, values[:, 0], ["a", "b", "c", "d", "e", "f"])

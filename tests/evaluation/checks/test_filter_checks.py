@@ -1,7 +1,5 @@
 """Checks of particle filters: weight on one particle, observations that no weight follows."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -21,7 +19,7 @@ def test_a_filter_whose_weight_lies_on_one_particle_is_found_out():
     assert particle_checks([(1, {"log_evidence": 0.0})]) == []  # an exact filter has no particles
 
 
-def filtered(ess: torch.Tensor | None = None, weight: torch.Tensor | None = None) -> Filtered:
+def filtered(ess=None, weight=None):
     """Of two replicates at five times."""
     nothing = torch.zeros(2, 5, 1)
     return Filtered(5, *[nothing] * 5, torch.zeros(2), ess=ess, weight=weight)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import F64, component, load
+from support.runs.configured import F64, component, generator, load, normal
 
 from components.contracts.checks import Check
 from components.evaluation.checks.moments import moments_checks, remove_skewness
@@ -14,7 +14,7 @@ MIXED = [Check("R̂ is below 1.01", True, "")]
 
 def independent_draws(scale=1.0, shift=0.0, power=1.0, replicates=1, n=500):
     generator = torch.Generator().manual_seed(0)
-    z = torch.randn(4 * replicates, n, 2, generator=generator, dtype=F64)
+    z = normal(generator, 4 * replicates, n, 2)
     x = shift + scale * z.sign() * z.abs() ** power
     return Draws(x, x[:, 0], replicates=replicates)
 
@@ -54,7 +54,7 @@ def test_chains_that_have_not_mixed_are_not_compared():
 def test_skewness_is_removed_from_z():
     """Means of 100 exponential draws fall below 3 standard errors .00135 of the time."""
     x = torch.empty(40_000, 100, dtype=F64)
-    x.exponential_(generator=torch.Generator().manual_seed(0))
+    x.exponential_(generator=generator())
     sd, mean = torch.std_mean(x, 1)
     skew = ((x - mean[:, None]) ** 3).mean(1) / sd**3 / 10
     z = (mean - 1) / sd * 10

@@ -1,15 +1,13 @@
 """Checks of a run: each passes where all is well, fails on what deserves it, and says so where it
 cannot be made."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.runs.configured import component, double, generator
 from support.targets.known_targets import F64, GaussianTarget
 
 from components.contracts.checks import FINITE
@@ -47,7 +45,7 @@ def test_a_bound_of_few_recorded_values_is_not_checked():
     assert "50 recorded values, 100 needed" in check.detail
 
 
-def labelled(*has: bool, target: str = "real") -> Supervised:
+def labelled(*has, target="real"):
     """A problem whose tasks a, b, … have test labels, or none."""
     x, mask = torch.zeros(4, 1, dtype=F64), torch.tensor([has] * 4)
     y = torch.zeros(4, len(has), dtype=F64 if target == "real" else torch.long)
@@ -155,7 +153,7 @@ def test_gradients_marked_unbiased_must_have_one_mean():
     assert replace(seen, unbiased=[False, True, False]).check_bias(p).passed is None
 
 
-def finished(state=None, trace=()) -> FinishedRun:
+def finished(state=None, trace=()):
     problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
     return FinishedRun(problem, None, state, {}, trace, Streams(0))
 
@@ -215,7 +213,7 @@ def test_swag_of_zero_variance_fails(points, passed):
         square=zeros,
         deviations=zeros.new_zeros(0, 2),
     )
-    for theta in torch.tensor(points, dtype=F64):
+    for theta in double(points):
         state = method.collect(state, theta)
     (check,) = method.checks(finished(state))
     assert check.passed is passed

@@ -1,13 +1,11 @@
 """Step against curvature: the number, and the limit beyond which a method's path really swings ever
 wider."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest
 import torch
-from support.runs.configured import component
+from support.runs.configured import component, double
 from support.targets.known_targets import F64, GaussianTarget
 
 from components.contracts.checks import GradientResponsiveMethod
@@ -32,13 +30,11 @@ METHODS = {
 }
 
 
-def target() -> GaussianTarget:
-    return GaussianTarget(
-        torch.zeros(3, dtype=F64), torch.diag(torch.tensor([1.0, 0.2, 1 / CURVATURE], dtype=F64))
-    )
+def target():
+    return GaussianTarget(torch.zeros(3, dtype=F64), torch.diag(double([1.0, 0.2, 1 / CURVATURE])))
 
 
-def walked(name: str, steps: int, **keys):
+def walked(name, steps, **keys):
     settings = (
         {"chains": 4, "burn_in": 0, "thinning": 1, "schedule": "constant"} | METHODS[name][0] | keys
     )
@@ -113,7 +109,7 @@ def test_the_step_is_the_largest_since_draws_are_kept(schedule, t, largest):
     ) == pytest.approx(largest)
 
 
-def overlap(make_job, *overrides: str) -> tuple[bool, str]:
+def overlap(make_job, *overrides):
     """The check of how near a fitted q is to its target, from a run's record."""
     done, _ = run(
         make_job("dataset=gaussian", "dataset.dim=10", "model=target_density", *overrides)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, generator, normal, uniform
 from support.small.small_nets import random_network
 from support.small.small_problems import classes
 from torch.testing import assert_close
@@ -23,11 +23,11 @@ def images(dtype=F64):
     return replace(problem, image_shape=(6, 4))
 
 
-def points(inputs: Perturbations, n=300) -> torch.Tensor:
+def points(inputs, n=300):
     """Corners, and points inside, of what an attack may make of the rows [n, B, D]."""
     g = generator(1)
     if inputs.norm is None:
-        u = torch.rand(n, *inputs.x.shape, generator=g, dtype=F64)
+        u = uniform(g, n, *inputs.x.shape)
         u[: n // 2] = u[: n // 2].round()
         return inputs.x + inputs.low + u * (inputs.high - inputs.low)
     norm = NORMS[inputs.norm]
@@ -37,7 +37,7 @@ def points(inputs: Perturbations, n=300) -> torch.Tensor:
     return inputs.x + starts.clamp(inputs.low, inputs.high)
 
 
-def margins(f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def margins(f, y):
     """f_y − f_c of f [..., T, C], infinite where c = y."""
     own = y.expand(f.shape[:-1]).unsqueeze(-1)
     return (f.gather(-1, own) - f).scatter(-1, own, torch.inf)
@@ -167,9 +167,9 @@ def test_mixtures_literally():
     g = generator(0)
 
     def u(*shape):
-        return torch.rand(*shape, generator=g, dtype=F64)
+        return uniform(g, *shape)
 
-    centre = 3 * torch.randn(4, 200, 1, 3, generator=g, dtype=F64)
+    centre = 3 * normal(g, 4, 200, 1, 3)
     centre[..., 0] += 1.5
     radius = 0.7 * u(4, 200, 1, 3)
     low, high = centre - radius, centre + radius

@@ -1,8 +1,6 @@
 """A classifier that has collapsed to one class, or that gives probabilities for logits, fails a
 check of the run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -25,10 +23,10 @@ from runner.record.facts import read
 class Fixed:
     """Logits that are written down, [B, T, C]."""
 
-    def __init__(self, logits: torch.Tensor):
+    def __init__(self, logits):
         self.logits = logits
 
-    def predict(self, x: torch.Tensor, generator: torch.Generator) -> Categorical:
+    def predict(self, x, generator):
         return Categorical(self.logits[: len(x)][None])
 
 

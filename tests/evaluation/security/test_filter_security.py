@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 import torch
-from support.runs.configured import F64
+from support.runs.configured import double
 from support.series.small_sequences import run
 from support.small.small_filters import problem, spoofer, victim
 from support.targets.known_targets import z_score
@@ -32,9 +32,7 @@ def failed(found):
 
 
 def test_doubling_budget_lies_between_two_budgets_on_a_straight_line():
-    errors = torch.tensor(
-        [[1.0, 1.0, 1.0, 1.0], [1.5, 2.0, 1.0, 1.0], [2.5, 4.0, 1.9, torch.nan]], dtype=F64
-    )
+    errors = double([[1.0, 1.0, 1.0, 1.0], [1.5, 2.0, 1.0, 1.0], [2.5, 4.0, 1.9, torch.nan]])
     budget, doubled = doubling_budget([0.0, 1.0, 4.0], errors)
     assert budget.tolist() == pytest.approx([1 + 3 * 0.5, 1.0, 4.0, 1.0])
     assert doubled.tolist() == [True, True, False, True]

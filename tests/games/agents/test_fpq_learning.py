@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import integrate
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, component, double, generator
 from support.small.literal_games import greedy, literal_moves
 from support.small.small_games import (
     Stationary,
@@ -42,7 +42,7 @@ def test_updates_are_equations_4_2_and_4_3_and_algorithm_4_4(forget):
 def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior():
     """Dirichlet(2, 3) prior and 7 observed threats against ∫ p · p^h (1 − p)^(n − h) Dir(p) dp, by
     quadrature."""
-    counts, s = torch.tensor([[[2.0, 3.0]]], dtype=F64), torch.zeros(1, dtype=torch.long)
+    counts, s = double([[[2.0, 3.0]]]), torch.zeros(1, dtype=torch.long)
     seen = [0, 1, 1, 0, 0, 0, 1]
     for b in seen:
         count(counts, s, one_hot(torch.tensor([b]), 2).double(), forget=1.0)
@@ -71,12 +71,6 @@ def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
     assert_near(counts[0, 0], expected)
     # "just the last 1/(1 − λ) opponent actions"
     assert counts.sum() == pytest.approx(1 / (1 - forget), rel=1e-3)
-
-
-def test_only_the_visited_state_forgets():
-    counts = torch.ones(1, 2, 2, dtype=F64)
-    count(counts, torch.tensor([1]), one_hot(torch.tensor([0]), 2).double(), forget=0.5)
-    assert counts.tolist() == [[[1.0, 1.0], [1.5, 0.5]]]
 
 
 def test_a_stationary_opponent_is_best_responded():

@@ -1,7 +1,5 @@
 """Algorithm 4.2, literally, and whom she takes her opponent for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -19,7 +17,7 @@ from components.errors import ConfigMismatchError
 from components.games.agents.model_averaging import ModelAveraging
 
 
-def averaging(**changes) -> ModelAveraging:
+def averaging(**changes):
     return component("inference", "model_averaging", **changes)
 
 

@@ -1,8 +1,6 @@
 """One-shot equilibria against deviations tried one by one, and against what the appendices say,
 where they are right."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -12,24 +10,23 @@ from support.runs.configured import component
 from support.small.small_games import game_of, play
 
 from components.errors import ConfigMismatchError
-from components.games.agents.one_shot import OneShot, OneShotState
 from components.games.equilibria.bimatrix import mixtures
 from components.games.equilibria.matrix_games import best_commitment, equilibria, maximin
 from runner.execution.rng import Streams
 
 
-def one_shot(**changes) -> OneShot:
+def one_shot(**changes):
     return component("inference", "one_shot", **changes)
 
 
-def solved(tax: float = 0.0, **changes) -> dict[str, float]:
+def solved(tax=0.0, **changes):
     game = game_of("data_sharing", 1, memory=0, **changes)
     values = component("model", "q_table").build(game, Streams(0))
-    mind: OneShotState = one_shot(tax=tax).sit(values, game.seat(None, values), Streams(0))
+    mind = one_shot(tax=tax).sit(values, game.seat(None, values), Streams(0))
     return {name.split("/")[1]: float(score[0]) for name, score in mind.scores.items()}
 
 
-def by_deviation(r_a: np.ndarray, r_b: np.ndarray) -> list[tuple[float, float]]:
+def by_deviation(r_a, r_b):
     """P(first action) of both in every equilibrium of a 2 × 2 game: each pair tried, and who is
     indifferent to what."""
     found = []
@@ -42,7 +39,7 @@ def by_deviation(r_a: np.ndarray, r_b: np.ndarray) -> list[tuple[float, float]]:
     return [*found, (x, y)] if 0 < x < 1 and 0 < y < 1 else found
 
 
-def games(n: int, seed: int = 0):
+def games(n, seed=0):
     """T, R, P, S, x, I of random data sharing games, T > R > P > S ≥ 0."""
     rng = np.random.default_rng(seed)
     for _ in range(n):
@@ -50,7 +47,7 @@ def games(n: int, seed: int = 0):
         yield T, R, P, S, rng.uniform(0, 1), rng.uniform(0, 2)
 
 
-def paid(T, R, P, S, x, incentive, on) -> np.ndarray:
+def paid(T, R, P, S, x, incentive, on):
     """Her rewards after the tax, written out: section 4.5.4 and 4.C (all), 4.B (defectors); his are
     the transpose."""
 
@@ -103,19 +100,6 @@ def test_thresholds_of_the_appendices(on, payoffs):
     assert scores["tax_both_last"] == pytest.approx(2 * (P - S) / T)
 
 
-def test_the_stag_hunt_that_4_b_leaves_out():
-    """2(1 − R/T) = 1/6 < x < 2(P − S)/T = 2/3: three equilibria; a dilemma below, one equilibrium
-    of cooperation above."""
-    keys = {"R": 5.5, "P": 2.0, "tax_on": "defectors"}
-    below, between, above = (solved(x, **keys) for x in (0.1, 0.4, 0.7))
-    kinds = ("number", "both_first", "both_last", "mixed")
-    assert [[scores[kind] for kind in kinds] for scores in (below, between, above)] == [
-        [1, 0, 1, 0],
-        [3, 1, 1, 1],
-        [1, 1, 0, 0],
-    ]
-
-
 def opposite(**changes):
     return component("attacker", "learner", agent=one_shot(**changes))
 
@@ -156,7 +140,7 @@ def test_games_without_a_solution_are_refused(name, changes, tax, message):
 
 
 # ---- leaders
-def by_vertices(r_a: np.ndarray, r_b: np.ndarray) -> float:
+def by_vertices(r_a, r_b):
     """The leader's best payoff over all vertices of the regions in which a reply is best."""
     x = mixtures(torch.tensor(r_b)[None])[0].numpy()
     x = x[~np.isnan(x).any(1)]

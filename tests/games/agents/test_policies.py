@@ -1,22 +1,22 @@
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import double, generator
 from torch.testing import assert_close
 
 from components.games.agents.policies import draw_action, probabilities
 
-VALUES = torch.tensor([[1.0, 3.0, 3.0], [2.0, 1.0, 0.0]], dtype=F64)
+VALUES = double([[1.0, 3.0, 3.0], [2.0, 1.0, 0.0]])
 
 
 def test_epsilon_greedy_shares_between_equal_maxima():
     p = probabilities(VALUES, "epsilon_greedy", 0.3, 1.0)
-    assert_close(p, torch.tensor([[0.1, 0.45, 0.45], [0.8, 0.1, 0.1]], dtype=F64))
+    assert_close(p, double([[0.1, 0.45, 0.45], [0.8, 0.1, 0.1]]))
 
 
 def test_epsilon_greedy_gives_it_to_the_first_of_equal_maxima():
     p = probabilities(VALUES, "epsilon_greedy", 0.3, 1.0, "first")
-    assert_close(p, torch.tensor([[0.1, 0.8, 0.1], [0.8, 0.1, 0.1]], dtype=F64))
+    assert_close(p, double([[0.1, 0.8, 0.1], [0.8, 0.1, 0.1]]))
     p = probabilities(VALUES, "epsilon_greedy", 0.3, 1.0, "last")
-    assert_close(p, torch.tensor([[0.1, 0.1, 0.8], [0.8, 0.1, 0.1]], dtype=F64))
+    assert_close(p, double([[0.1, 0.1, 0.8], [0.8, 0.1, 0.1]]))
 
 
 def test_softmax_is_the_exponential_of_values_over_temperature():
@@ -29,7 +29,7 @@ def test_softmax_is_the_exponential_of_values_over_temperature():
 
 def test_actions_are_drawn_with_their_probabilities():
     n = 40_000
-    p = torch.tensor([0.2, 0.5, 0.3], dtype=F64)
+    p = double([0.2, 0.5, 0.3])
     a = draw_action(p.expand(n, 3), generator(0))
     share = torch.bincount(a, minlength=3) / n
     z = (share - p) / (p * (1 - p) / n).sqrt()
@@ -37,5 +37,5 @@ def test_actions_are_drawn_with_their_probabilities():
 
 
 def test_an_action_without_probability_is_never_drawn():
-    p = torch.tensor([[0.0, 1.0, 0.0]], dtype=F64).expand(5000, 3)
+    p = double([[0.0, 1.0, 0.0]]).expand(5000, 3)
     assert (draw_action(p, generator(0)) == 1).all()

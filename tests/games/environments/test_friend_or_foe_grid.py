@@ -1,20 +1,16 @@
 """The spatial friend-or-foe game against its rules in plain Python, and level-k tables against
 value iteration."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator, load
+from support.runs.configured import F64, component, double, generator, load
 from support.small.small_games import Stationary, play
 from torch.nn.functional import one_hot
 
 from components.games.agents.decision_maker import DecisionMaker
 from components.games.environments.episode import Episode
-from components.games.environments.game import Game
-from components.games.environments.transition import Transition
 from runner.execution.rng import Streams
 
 
@@ -27,7 +23,7 @@ class Room:
     def reset(self):
         self.row, self.column, self.moves = 3, 1, 0
 
-    def move(self, a: str, hidden: str):
+    def move(self, a, hidden):
         """The agent's reward, the opponent's, and the target that the agent stepped on."""
         self.row = {"up": max(self.row - 1, 0), "down": min(self.row + 1, 3)}.get(a, self.row)
         self.column = {"left": max(self.column - 1, 0), "right": min(self.column + 1, 2)}.get(
@@ -39,7 +35,7 @@ class Room:
         return gain - 1.0, -gain, target
 
 
-def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
+def walk(environment, steps=3000, replicates=4):
     """Asserts that the environment and as many rooms agree, move by move."""
     g = generator(0)
     rooms = [Room() for _ in range(replicates)]
@@ -61,7 +57,7 @@ def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
                 s[i] = 10
 
 
-def grid(episodes: int = 5, replicates: int = 4, seed: int = 0, **keys) -> Game:
+def grid(episodes=5, replicates=4, seed=0, **keys):
     problem, _ = load("friend_or_foe_grid", seed, replicates, episodes=episodes, **keys)
     problem.attacker = component("attacker", "exponential_smoother")
     return problem
@@ -127,7 +123,7 @@ def test_replicates_that_have_arrived_are_left_alone():
 
     memories = []
 
-    def learn(move: Transition):
+    def learn(move):
         seen.append(move)
         memories.append(standing.adversary.clone())
 
@@ -136,17 +132,17 @@ def test_replicates_that_have_arrived_are_left_alone():
     assert all(move.live is None for move in seen[:1])
     assert [move.live.tolist() for move in seen[1:4]] == [[True, True]] * 3
     assert [move.live.tolist() for move in seen[4:]] == [[False, True]] * 6
-    assert torch.equal(seen[5].rate(0.3), torch.tensor([0.0, 0.3], dtype=F64))
+    assert torch.equal(seen[5].rate(0.3), double([0.0, 0.3]))
     assert abs(float(total[0])) in (46.0, 54.0)
     assert all(torch.equal(memory[0], memories[3][0]) for memory in memories[3:])
     assert not torch.equal(memories[9][1], memories[8][1])
 
 
-def values(environment, p: float, gamma: float, through_ends: bool = False) -> torch.Tensor:
+def values(environment, p, gamma, through_ends=False):
     """Q(s, a, b) = r(s, a, b) + γ max_a' Σ_b' p(b') Q(s', a', b'), nothing to come at a target, by
     value iteration."""
     q = torch.zeros(12, 4, 2, dtype=F64)
-    forecast = torch.tensor([p, 1 - p], dtype=F64)
+    forecast = double([p, 1 - p])
     for _ in range(500):
         value = (q * forecast).sum(-1).amax(-1)  # [S]
         if not through_ends:
@@ -155,7 +151,7 @@ def values(environment, p: float, gamma: float, through_ends: bool = False) -> t
     return q
 
 
-def explored(inference: str, p: float, episodes: int = 150, horizon: int = 50, **keys):
+def explored(inference, p, episodes=150, horizon=50, **keys):
     """A table, begun at 10, of one who walks at random from the middle of the room, against one who
     hides on the left with probability p; with α = 1 every visit is an exact backup."""
     game = grid(episodes, replicates=1, horizon=horizon)

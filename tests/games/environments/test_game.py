@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import F64, component
+from support.runs.configured import component, uniform
 from support.small.small_games import (
     METHODS,
     Stationary,
@@ -17,7 +17,6 @@ from support.small.small_games import (
 )
 from torch import Tensor
 
-from components.contracts.games import Move, Seat, Turn
 from components.contracts.opponents import Opponent
 from runner.errors import ConfigError
 from runner.execution.rng import Streams
@@ -29,13 +28,13 @@ class Follower(Opponent[Tensor]):
 
     name: str = "follower"
 
-    def reset(self, seat: Seat, rng) -> Tensor:
+    def reset(self, seat, rng):
         return torch.ones(seat.replicates, seat.n_states, seat.hers, dtype=seat.dtype)
 
-    def act(self, state: Tensor, turn: Turn, rng) -> Tensor:
+    def act(self, state, turn, rng):
         return state[torch.arange(len(turn.s)), turn.s].argmax(-1)
 
-    def observe(self, state: Tensor, move: Move) -> Tensor:
+    def observe(self, state, move):
         state = state.clone()
         state[torch.arange(len(move.s)), move.s, move.a] += 1
         return state
@@ -89,6 +88,6 @@ def test_the_agent_draws_one_uniform_a_move_from_the_noise():
     inference = component("inference", "q_learning")
     state = inference.init(component("model", "q_table").build(game, rng), game, rng)
     stepped(inference, game, rng, state, 0, 6)
-    after = torch.rand(1, generator=rng.noise, dtype=F64)
-    fresh = torch.rand(13, generator=Streams(0).noise, dtype=F64)
+    after = uniform(rng.noise, 1)
+    fresh = uniform(Streams(0).noise, 13)
     assert torch.equal(after, fresh[12:])

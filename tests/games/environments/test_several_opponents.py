@@ -7,25 +7,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, component, generator, normal, uniform
 from support.small.literal_games import greedy, invert
 from support.small.small_games import METHODS, Stationary, assert_near, friend_or_foe, play
 from torch import Tensor
 
 from components.contracts.opponents import Opponent
-from components.errors import ConfigMismatchError
 from components.games.environments.game import Game
 from components.games.environments.table_environment import TableEnvironment
 from runner.execution.rng import Streams
 
 
-def against_two(replicates: int, episodes: int, attacker: Opponent) -> Game:
+def against_two(replicates, episodes, attacker):
     """Two states, two actions of hers, three and two of theirs; the reward of each is his own."""
     g = generator(5)
     shape = (2, 2, 6)
     environment = TableEnvironment(
-        reward_a=torch.randn(shape, generator=g, dtype=F64),
-        reward_b=torch.randn(*shape, 2, generator=g, dtype=F64),
+        reward_a=normal(g, shape),
+        reward_b=normal(g, *shape, 2),
         transition=torch.randint(0, 2, shape, generator=g),
         n_threats=(3, 2),
         touches=torch.zeros(2, 2, 1, dtype=F64),
@@ -41,7 +40,7 @@ class Several(Opponent[Tensor]):
     name: str = "several"
     players: list[list[float]]
 
-    def assign_seats(self, seats: int) -> list[Opponent]:
+    def assign_seats(self, seats):
         return [Stationary(p=p) for p in self.players]
 
 
@@ -53,7 +52,7 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
     game = against_two(3, 40, PAIR)
     state, posterior = play(game, component("inference", "fpq_learning", forget=0.9))
     rng = Streams(0)
-    uniforms = [torch.rand(3, 1, generator=rng.noise, dtype=F64)[:, 0].tolist() for _ in range(40)]
+    uniforms = [uniform(rng.noise, 3, 1)[:, 0].tolist() for _ in range(40)]
     threats = [
         [player.act(torch.zeros(3), None, rng).tolist() for player in PAIR.assign_seats(2)]
         for _ in range(40)
@@ -109,10 +108,3 @@ def test_an_opponent_of_one_action_changes_nothing(name, keys):
     one, other = (play(game, agent, tensors=True)[1] for game in (alone, beside))
     assert torch.equal(one.rewards, other.rewards)
     assert torch.equal(one.values, other.values)
-
-
-def test_players_and_seats_must_be_as_many():
-    game = friend_or_foe(1, 2)
-    game.attacker = PAIR
-    with pytest.raises(ConfigMismatchError, match="2 players for the 1 seats"):
-        game.opening(Streams(0))

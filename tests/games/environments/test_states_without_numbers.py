@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from support.runs.configured import F64, component
+from support.runs.configured import F64, component, double
 from support.small.small_games import METHODS, play
-from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Environment, NumberedStates, Outcome, Shown
@@ -29,21 +28,21 @@ class Line:
     dtype: torch.dtype = F64
 
     @property
-    def device(self) -> torch.device:
+    def device(self):
         return torch.device("cpu")
 
-    def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
+    def reset(self, replicates, generator):
         return torch.randn(replicates, 1, generator=generator, dtype=self.dtype)
 
-    def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
+    def step(self, s, a, b, generator):
         s_next = s + (2.0 * a - 1).unsqueeze(1) + 0.5 * (2.0 * b - 1)
         reward = -s_next[:, 0].abs()
         return Outcome(reward, -reward.unsqueeze(1), s_next, s_next[:, 0].abs() > 3)
 
-    def observe(self, s: Tensor, a: Tensor) -> Shown:
+    def observe(self, s, a):
         return Shown(torch.nn.functional.one_hot(a, 2).to(self.dtype), None)
 
-    def features(self, s: Tensor) -> Tensor:
+    def features(self, s):
         return torch.cat([torch.ones_like(s), s, s.abs()], 1)
 
 
@@ -51,21 +50,21 @@ class Linear:
     """``QFunction`` and no more: Q(s, a, b) = w_ab · φ(s), by stochastic gradients; not a
     module."""
 
-    def __init__(self, environment: Environment, replicates: int, own: int, other: int):
+    def __init__(self, environment, replicates, own, other):
         self.environment, self.replicates, self.other = environment, replicates, other
         self.w = torch.zeros(replicates, 3, own * other, dtype=F64)
 
-    def fresh(self, own: int, other: int) -> Linear:
+    def fresh(self, own, other):
         return Linear(self.environment, self.replicates, own, other)
 
-    def q(self, s: Tensor) -> Tensor:
+    def q(self, s):
         return (
             (self.environment.features(s).unsqueeze(1) @ self.w)
             .squeeze(1)
             .unflatten(1, (-1, self.other))
         )
 
-    def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
+    def learn(self, s, a, b, target, rate):
         rows, column = torch.arange(self.replicates), a * self.other + b
         error = rate * (target - self.q(s).flatten(1)[rows, column])
         self.w[rows, :, column] += error.unsqueeze(1) * self.environment.features(s)
@@ -77,7 +76,7 @@ class Linear:
         self.w = state_dict["w"]
 
 
-def line(replicates: int = 30, episodes: int = 5) -> Game:
+def line(replicates=30, episodes=5):
     attacker = component("attacker", "exponential_smoother")
     return Game("line", Line(), episodes, 0.5, 10, replicates=replicates, attacker=attacker)
 
@@ -95,7 +94,7 @@ def test_states_without_numbers_and_an_approximator_of_ones_own(name, keys):
     earned = posterior.rewards[:, -20:].mean()
     aimless = component("inference", name, alpha=0.02, epsilon=1.0, **keys)
     assert earned > play(line(episodes=60), aimless, model=model)[1].rewards.mean() + 1
-    here = posterior.values_at(torch.tensor([[2.0]], dtype=F64).expand(30, 1))
+    here = posterior.values_at(double([[2.0]]).expand(30, 1))
     assert (here[:, 0] > here[:, 1]).double().mean() > 0.8  # back towards the middle
     assert game.describe()["states"] == "not numbered"
 

@@ -4,7 +4,7 @@ games."""
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, component, draw_normal, generator
+from support.runs.configured import F64, component, double, draw_normal, generator, normal
 from support.small.literal_games import literal_moves, safest
 from support.small.small_games import (
     assert_near,
@@ -46,7 +46,7 @@ def test_it_finds_the_value_and_the_safest_mixture(payoff):
     state, posterior = play(matrix_game(payoff, replicates=2, episodes=300), method)
     value, x = programme(payoff)
     for r in range(2):
-        exact = torch.tensor(payoff, dtype=F64) + 0.5 * value / 0.5
+        exact = double(payoff) + 0.5 * value / 0.5
         torch.testing.assert_close(state.mind.q.values[r, 0], exact, atol=1e-4, rtol=0)
         assert method.mixture(state.mind, state.standing.s)[r].tolist() == pytest.approx(
             x.tolist(), abs=1e-3
@@ -78,7 +78,7 @@ def shapley(game, gamma):
 
 def test_values_of_a_markov_game_are_shapleys():
     g = generator(1)
-    reward = torch.randn(2, 2, 2, generator=g, dtype=F64)
+    reward = normal(g, 2, 2, 2)
     tables = TableEnvironment(
         reward_a=reward,
         reward_b=-reward.unsqueeze(-1),

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-import torch
-from support.runs.configured import F64, component, draw_normal
+from support.runs.configured import component, double, draw_normal
 from support.small.literal_games import literal_moves
 from support.small.small_games import (
     assert_near,
@@ -81,7 +80,7 @@ def test_in_self_play_both_reach_an_equilibrium(payoffs, selection, ends):
     assert_close(state.mind.his.values, his.hers.values)
     for mind in (state.mind, his):
         assert method.mixture(mind, state.standing.s).tolist() == [[1.0 - ends, float(ends)]] * 5
-    hers = torch.tensor(payoffs[0], dtype=F64)
+    hers = double(payoffs[0])
     exact = hers + 0.5 * hers[ends, ends] / 0.5
     assert_close(state.mind.hers.values[0, 0], exact, atol=1e-2, rtol=0)
 
@@ -91,7 +90,7 @@ def test_of_zero_sum_games_it_finds_the_value():
     method = component("inference", "nash_q", alpha=1.0, gamma=0.5, epsilon=1.0)
     state, _ = play(matrix_game(payoff, replicates=2, episodes=300), method)
     value, x = programme(payoff)
-    found = torch.tensor(payoff, dtype=F64) + 0.5 * value / 0.5
+    found = double(payoff) + 0.5 * value / 0.5
     assert_close(state.mind.hers.values[0, 0], found, atol=1e-3, rtol=0)
     assert_close(state.mind.his.values[0, 0], -found.T, atol=1e-3, rtol=0)
     assert method.mixture(state.mind, state.standing.s)[0].tolist() == pytest.approx(

@@ -2,21 +2,19 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import F64, component, generator
+from support.runs.configured import component, double, generator
 from support.small.small_games import assert_near, move_of, seat_of
 from torch.nn.functional import one_hot
 
-from components.contracts.games import Move
 from components.errors import ConfigMismatchError
-from components.games.opponents.exponential_smoother import ExponentialSmoother
 from runner.execution.rng import Streams
 
 
-def smoother(**overrides) -> ExponentialSmoother:
+def smoother(**overrides):
     return component("attacker", "exponential_smoother", **overrides)
 
 
-def took(a: torch.Tensor, seen: torch.Tensor | None = None) -> Move:
+def took(a, seen=None):
     """The move of taking target a [R]; nothing is shown where it was not ``seen``."""
     return move_of(a, shown=one_hot(a, 2).double(), seen=seen)
 
@@ -32,14 +30,14 @@ def test_update_is_the_printed_one():
 
 
 def test_the_reward_goes_where_she_is_least_expected():
-    state = torch.tensor([[0.6, 0.1, 0.3], [0.2, 0.7, 0.1]], dtype=F64)
+    state = double([[0.6, 0.1, 0.3], [0.2, 0.7, 0.1]])
     for seed in range(5):
         assert smoother().act(state, None, Streams(seed)).tolist() == [1, 2]
 
 
 def test_ties_are_broken_evenly():
     n = 20_000
-    state = torch.tensor([0.4, 0.3, 0.3], dtype=F64).expand(n, 3)
+    state = double([0.4, 0.3, 0.3]).expand(n, 3)
     b = smoother().act(state, None, Streams(0))
     assert not (b == 0).any()
     share = float((b == 1).double().mean())
@@ -47,7 +45,7 @@ def test_ties_are_broken_evenly():
 
 
 def test_the_first_of_equal_estimates_is_taken_on_request():
-    state = torch.tensor([[0.4, 0.3, 0.3], [0.2, 0.5, 0.2]], dtype=F64)
+    state = double([[0.4, 0.3, 0.3], [0.2, 0.5, 0.2]])
     for seed in range(5):
         assert smoother(ties="first").act(state, None, Streams(seed)).tolist() == [1, 0]
 

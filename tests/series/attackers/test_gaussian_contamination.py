@@ -1,6 +1,6 @@
 import pytest
 import torch
-from support.runs.configured import F64, component, load
+from support.runs.configured import F64, component, double, load
 from support.targets.known_targets import z_score
 
 
@@ -62,7 +62,7 @@ def test_mixture_is_the_law_of_the_corrupted_noise():
 
 
 def test_the_wide_component_has_the_clean_noise_too():
-    Sigma = torch.tensor([[0.5, 0.2], [0.2, 0.9]], dtype=F64)
+    Sigma = double([[0.5, 0.2], [0.2, 0.9]])
     weights, covariances = component(
         "attacker", "gaussian_contamination", probability=0.3, sd=2.0
     ).mixture(Sigma)

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator, load
+from support.runs.configured import F64, component, generator, load, normal
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
 
@@ -77,14 +77,14 @@ def dense(epsilon, Sigma, rate, scale):
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_its_law_is_the_integral_over_every_factor(d):
     g = generator(d)
-    root = torch.randn(d, d, generator=g, dtype=F64)
+    root = normal(g, d, d)
     Sigma = root @ root.T + 0.1 * torch.eye(d, dtype=F64)
     for rate, scale in ((0.1, 1000.0), (0.7, 5.0), (1.0, 0.3)):
         attacker = component(
             "attacker", "multiplicative_exponential", probability=rate, scale=scale
         )
         for size in (1e-3, 0.3, 4.0, 300.0):
-            epsilon = size * torch.randn(d, generator=g, dtype=F64)
+            epsilon = size * normal(g, d)
             got = float(attacker.log_noise_density(epsilon, Sigma))
             expected = dense(epsilon, Sigma, rate, scale)
             if expected > 1e-280:

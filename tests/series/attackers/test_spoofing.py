@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import F64, draw_normal, generator
+from support.runs.configured import F64, double, draw_normal, generator, normal
 from support.small.small_filters import problem, spoofer, victim
 from torch.testing import assert_close
 
@@ -35,7 +35,7 @@ class OnlyErrors:
 def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error):
     p = problem(6, 2)
     v, g = victim(p, error=error), generator(0)
-    u, way = (torch.randn(p.observations.shape, generator=g, dtype=F64) for _ in range(2))
+    u, way = (normal(g, p.observations.shape) for _ in range(2))
     found, slope = v.gradient(u)
     assert_close(found, v.error(u))
     h = 1e-5
@@ -148,7 +148,7 @@ def test_random_signs_spend_the_whole_budget():
 
 
 def test_projection_keeps_what_is_inside_and_shortens_what_is_not():
-    u = torch.tensor([[[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]], dtype=F64)
+    u = double([[[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]])
     assert within(u, 1.0).tolist() == [[pytest.approx([0.6, 0.8]), [0.3, 0.4], [0.0, 0.0]]]
 
 

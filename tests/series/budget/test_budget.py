@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, defaults, load
+from support.runs.configured import F64, defaults, load, normal
 
 from components.contracts.posteriors import Affine, AffineInInputs
-from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.evaluation.run_checks import interval_checks
 
@@ -24,12 +23,10 @@ class Known:
     spread: float
     draws: int = 50
 
-    def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:
-        factor = 1 + self.spread * torch.randn(
-            self.draws, 1, 1, self.effect.shape[-1], generator=generator, dtype=F64
-        )
+    def affine(self, series, horizon, generator):
+        factor = 1 + self.spread * normal(generator, self.draws, 1, 1, self.effect.shape[-1])
         effect = self.effect[:horizon, :horizon] * factor
-        mean = 180 + torch.randn(self.draws, horizon, generator=generator, dtype=F64)
+        mean = 180 + normal(generator, self.draws, horizon)
         return Affine(mean, 25 * torch.eye(horizon, dtype=F64).expand(self.draws, -1, -1), effect)
 
 

@@ -1,8 +1,6 @@
 """The best plan against an exhaustive grid, simulation and its own bound, and constraints that
 nothing satisfies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -16,9 +14,7 @@ from components.series.budget.spends import Spends
 from components.series.budget.sum_law import SumLaw
 
 
-def made(
-    k: int, c: int, seed: int = 0, draws: int = 150
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def made(k, c, seed=0, draws=150):
     """base [S, k], response [S, k, k·c] and variance of the noises' sum of a goodwill whose decay
     and channels are drawn."""
     rng = np.random.default_rng(seed)
@@ -32,11 +28,11 @@ def made(
 
 
 def spends(
-    n: int,
-    total: float,
-    upper: float = np.inf,
-    extra: list[tuple[str, list[float], float]] | None = None,
-) -> Spends:
+    n,
+    total,
+    upper=np.inf,
+    extra=None,
+):
     names, rows, limits = zip(("total", [1.0] * n, total), *(extra or []), strict=True)
     return Spends(np.zeros(n), np.full(n, upper), np.array(rows), np.array(limits), list(names))
 

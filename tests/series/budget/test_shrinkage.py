@@ -1,7 +1,5 @@
 """Effects drawn to each other against dense conditioning, and what plans of them promise and bring."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
@@ -11,14 +9,14 @@ from components.series.budget.shrinkage import shrink_effects
 from components.series.budget.sum_law import SumLaw
 
 
-def draw_law(mean: np.ndarray, cov: np.ndarray, draws: int, rng: np.random.Generator) -> SumLaw:
+def draw_law(mean, cov, draws, rng):
     """Effects e of two weeks, the second worth half, and a base that goes against the first."""
     e = rng.multivariate_normal(mean, cov, draws)
     a = 50 - 2 * e[:, 0] + rng.normal(0, 1, draws)
     return SumLaw(a, np.concatenate([e, e / 2], 1), np.full(draws, 4.0))
 
 
-def condition(mean: np.ndarray, cov: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def condition(mean, cov):
     """Mean and covariance of e by conditioning (e, m) densely, τ and κ on a grid of its own,
     m ~ N(0, 10⁸)."""
     c = len(mean)

@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import F64, component, draw_normal, generator, load
+from support.runs.configured import F64, component, draw_normal, generator, load, normal
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -16,14 +14,14 @@ from components.series.sequence import LinearGaussianSystem
 from runner.execution.rng import Streams
 
 
-def scalar(sigma2: float) -> LinearGaussianSystem:
+def scalar(sigma2):
     one = torch.ones(1, 1, dtype=F64)
     return LinearGaussianSystem(
         one, 0.5 * one, 1.5 * one, sigma2 * one, torch.zeros(1, dtype=F64), one
     )
 
 
-def normal_density(y: torch.Tensor, mean: torch.Tensor, covariance: torch.Tensor) -> torch.Tensor:
+def normal_density(y, mean, covariance):
     return torch.distributions.MultivariateNormal(mean, covariance).log_prob(y).exp()
 
 
@@ -42,8 +40,8 @@ def test_power_integral_is_that_of_quadrature(power):
 def test_beta_likelihood_is_equation_6_6(beta):
     s, r, n = system(), 2, 5
     g = generator(0)
-    x = torch.randn(r, n, 3, dtype=F64, generator=g)
-    y = 3 * torch.randn(r, 2, dtype=F64, generator=g)
+    x = normal(g, r, n, 3)
+    y = 3 * normal(g, r, 2)
     got = log_beta_likelihood(LinearGaussianModule(s), Observation(1, y), x, beta)
     grid = torch.linspace(-14, 14, 401, dtype=F64)
     for i in range(r):

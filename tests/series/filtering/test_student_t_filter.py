@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import F64, component, generator, load
+from support.runs.configured import F64, component, double, generator, load, normal
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -16,11 +16,11 @@ from runner.execution.rng import Streams
 
 def drawn(s):
     g = generator(0)
-    x = torch.randn(2, 6, 3, dtype=F64, generator=g)
+    x = normal(g, 2, 6, 3)
     return (
         LinearGaussianModule(s),
         x,
-        Observation(1, 4 * torch.randn(2, 2, dtype=F64, generator=g)),
+        Observation(1, 4 * normal(g, 2, 2)),
     )
 
 
@@ -28,7 +28,7 @@ def drawn(s):
 def test_densities_are_scipys(df):
     """One t for each coordinate of y where Σ is diagonal; the multivariate t; and a scale of its
     own."""
-    diagonal = torch.diag(torch.tensor([4.0, 0.25], dtype=F64))
+    diagonal = torch.diag(double([4.0, 0.25]))
     for s in (replace(system(), Sigma=diagonal), system()):
         model, x, batch = drawn(s)
         gaps = batch.y[:, None] - x @ s.H.T

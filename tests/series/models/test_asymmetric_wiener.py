@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, component, draw_normal, generator, load
+from support.runs.configured import F64, component, double, draw_normal, generator, load
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
@@ -44,7 +44,7 @@ def test_states_are_those_of_the_symmetric_model():
 
 def test_observation_density_is_the_product_printed():
     _, model = built()
-    y = torch.tensor([[3.0, -0.5], [0.0, 7.0]], dtype=F64)
+    y = double([[3.0, -0.5], [0.0, 7.0]])
     x = draw_normal(2, 3, 4)
     found = model.log_observation(y, x, 1)
     for r in range(2):

@@ -1,13 +1,11 @@
 """Dynamic linear models against the dense Gaussian of the whole series."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 from scipy.stats import norm
-from support.runs.configured import F64, component, draw_normal, generator
+from support.runs.configured import F64, component, double, draw_normal, generator, normal
 from support.series.dense_series import dense
 
 from components.contracts.sequences import Series
@@ -21,7 +19,7 @@ KINDS = [("linear", 12), ("linear", None), ("level", 4), ("autoregressive", None
 T = 30
 
 
-def problem(y: torch.Tensor) -> Sequence:
+def problem(y):
     return Sequence("drawn", None, y.view(1, -1, 1), None, ["x"])
 
 
@@ -32,9 +30,9 @@ def built(trend, period, y=None, **keys):
     )
 
 
-def series(*missing: int) -> Series:
+def series(*missing):
     g = generator(3)
-    y = torch.randn(T, generator=g, dtype=F64).cumsum(0)
+    y = normal(g, T).cumsum(0)
     y[list(missing)] = math.nan
     return Series(y.view(1, -1, 1))
 
@@ -101,10 +99,10 @@ def test_a_season_that_repeats_is_forecast():
 
 def test_known_first_state():
     """s_0 = 0: z_0 = 0, so that x_1 of the autoregression is N(3 · 1 + ½, 9 σ²_tr + σ²_em)."""
-    model = built("autoregressive", None, torch.tensor([2.0], dtype=F64), initial_sd=0.0)
-    theta = torch.tensor([[0.7, 0.4]], dtype=F64).log()
+    model = built("autoregressive", None, double([2.0]), initial_sd=0.0)
+    theta = double([[0.7, 0.4]]).log()
     exact = norm.logpdf(2.0, 3.5, math.sqrt(9 * 0.4**2 + 0.7**2))
-    found = model.log_likelihood(theta, Series(torch.tensor([[[2.0]]], dtype=F64)))
+    found = model.log_likelihood(theta, Series(double([[[2.0]]])))
     assert float(found) == pytest.approx(exact, abs=1e-6)
 
 

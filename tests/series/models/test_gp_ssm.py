@@ -1,17 +1,13 @@
 """The Gaussian-process state-space model: its density written out, the linear kernel against
 quadrature over its coefficients, forecasts, and what mistakes do."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
-from typing import Any
 
 import pytest
 import torch
-from support.runs.configured import component, draw_normal, load
+from support.runs.configured import component, double, draw_normal, load
 from support.targets.recipe import F64, mutated
-from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 from torch.testing import assert_close
 
@@ -23,12 +19,10 @@ from runner.execution.rng import Streams
 
 SCALES = {"lengthscale": 0.8, "signal_sd": 0.9, "transition_sd": 0.3, "observation_sd": 0.4}
 OFFSET, FIRST = 0.5, 1.2
-Y = torch.tensor([0.9, -0.4, 1.1], dtype=F64)
+Y = double([0.9, -0.4, 1.1])
 
 
-def build(
-    y: Tensor = Y, kernel: str = "linear", spread: float = 1e-7, cls: Any = None, **keys: Any
-):
+def build(y=Y, kernel="linear", spread=1e-7, cls=None, **keys):
     """A model whose priors are a point, or ``spread`` around it."""
     unknown = {k: {"law": "log_normal", "median": v, "spread": spread} for k, v in SCALES.items()}
     keys |= {"offset_sd": OFFSET, "initial_sd": FIRST, "unknown": unknown, "jitter": 1e-12}
@@ -38,12 +32,12 @@ def build(
     return settings.build(sequence, Streams(0))
 
 
-def theta_of(model: Any, x: Tensor) -> Tensor:
+def theta_of(model, x):
     """θ of states x [K, T + 1], scales at their medians."""
     return torch.cat([model.medians.expand(len(x), -1), x], 1)
 
 
-def quadrature(n: int) -> Tensor:
+def quadrature(n):
     """Rows a, b, weight of a ~ N(0, σ²), b ~ N(0, s_b²), by the trapezoidal rule [n², 3]."""
     u = torch.linspace(-7, 7, n, dtype=F64)
     w = (-0.5 * u.square()).softmax(0)
@@ -52,11 +46,11 @@ def quadrature(n: int) -> Tensor:
     return torch.stack([a, b, w[pairs].prod(1)], 1)
 
 
-def chain(a: float, b: float, times: int) -> tuple[Tensor, Tensor]:
+def chain(a, b, times):
     """Mean and covariance of x_0:T of x_t = a x_{t−1} + b + N(0, q)."""
     A = torch.eye(times + 1, dtype=F64)
     shift = torch.zeros(times + 1, dtype=F64)
-    sd = torch.tensor([FIRST] + [SCALES["transition_sd"]] * times, dtype=F64)
+    sd = double([FIRST] + [SCALES["transition_sd"]] * times)
     for t in range(times):
         A[t + 1] += a * A[t]
         shift[t + 1] = a * shift[t] + b
@@ -96,7 +90,7 @@ def test_it_is_the_product_of_one_step_predictions(kernel):
 
 
 @cache
-def exact() -> tuple[float, Tensor]:
+def exact():
     """p(y) and E[x_0:T | y] of the linear kernel, by quadrature over (a, b)."""
     evidence, mean = 0.0, torch.zeros(4, dtype=F64)
     H = torch.eye(4, dtype=F64)[1:]
@@ -109,7 +103,7 @@ def exact() -> tuple[float, Tensor]:
     return evidence, mean / evidence
 
 
-def z_of(cls: Any = None, n: int = 60_000) -> float:
+def z_of(cls=None, n=60_000):
     """Largest |z| of Σ p(y | x)/n and of the weighted means of states, over draws of the prior."""
     model = build(cls=cls)
     theta = model.sample_prior(n, Streams(0).init)
@@ -147,11 +141,11 @@ def test_forecasts_of_a_linear_kernel_are_in_closed_form():
     """E[f(x)] = â m + b̂, E[f(x)²] by the covariance of (a, b); updated by what came, then ahead."""
     model = build()
     x = draw_normal(2, 4, seed=3)
-    further = torch.tensor([0.3, math.nan, -0.2], dtype=F64)
+    further = double([0.3, math.nan, -0.2])
     series = Series(torch.cat([Y, further]).view(1, -1, 1))
     found = model.forecast(theta_of(model, x), series, 2)
     q, r = SCALES["transition_sd"] ** 2, SCALES["observation_sd"] ** 2
-    prior = torch.diag(torch.tensor([SCALES["signal_sd"] ** -2, OFFSET**-2], dtype=F64))
+    prior = torch.diag(double([SCALES["signal_sd"] ** -2, OFFSET**-2]))
     for k in range(2):
         X = torch.stack([x[k, :-1], torch.ones(3, dtype=F64)], 1)
         C = torch.linalg.inv(prior + X.T @ X / q)
@@ -166,11 +160,11 @@ def test_forecasts_of_a_linear_kernel_are_in_closed_form():
                 gain = v / (v + r)
                 m, v = m + gain * (y - m), (1 - gain) * v
         got = torch.stack([found.mu[k, :, 0], found.v[k, :, 0]], 1)
-        assert_close(got, torch.tensor(out[-2:], dtype=F64), rtol=1e-6, atol=1e-8)
+        assert_close(got, double(out[-2:]), rtol=1e-6, atol=1e-8)
 
 
 def test_a_missing_observation_is_skipped_and_starts_are_near_the_others():
-    y = torch.tensor([0.9, math.nan, 1.1], dtype=F64)
+    y = double([0.9, math.nan, 1.1])
     model = build(y)
     start = model.sample_start(500, Streams(0).init)
     assert start.isfinite().all()

@@ -1,13 +1,11 @@
 """The hidden Markov model against the sum over all paths."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, component, double, generator
 from torch.distributions import Dirichlet
 
 from components.contracts.sequences import Series
@@ -20,24 +18,24 @@ from runner.execution.rng import Streams
 S, C = 3, 4
 
 
-def model(a: float = 0.7, b: float = 1.3) -> HiddenMarkovModule:
+def model(a=0.7, b=1.3):
     return HiddenMarkovModule(S, C, a, b, torch.zeros(1, dtype=F64))
 
 
-def thetas(n: int = 4) -> torch.Tensor:
+def thetas(n=4):
     return model().sample_prior(n, generator(0))
 
 
-def series(*x: float) -> Series:
-    return Series(torch.tensor(x, dtype=F64).view(1, -1, 1))
+def series(*x):
+    return Series(double(x).view(1, -1, 1))
 
 
-def split(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def split(values):
     """A [..., S, S] and B [..., S, C] of the rows of a module."""
     return values[..., : S * S].unflatten(-1, (S, S)), values[..., S * S :].unflatten(-1, (S, C))
 
 
-def by_paths(values: torch.Tensor, x: list[float]) -> float:
+def by_paths(values, x):
     """Σ over all z of p(z_1) Π A Π B, as (2.14) has it; a missing x has no factor."""
     A, B = split(values)
     total = 0.0
@@ -60,7 +58,7 @@ def test_likelihood_is_the_sum_over_paths(x):
     found = model().log_likelihood(theta, series(*x))
     assert found.shape == (4, 1)
     exact = [math.log(by_paths(values, x)) for values in model().constrain(theta)]
-    assert torch.allclose(found[:, 0], torch.tensor(exact, dtype=F64), atol=1e-12)
+    assert torch.allclose(found[:, 0], double(exact), atol=1e-12)
 
 
 def test_forecast_is_a_ratio_of_sums_over_paths():
@@ -85,7 +83,7 @@ def test_prior_has_the_jacobian():
     automatic differentiation."""
     m, theta = model(), thetas(2)
 
-    def free(t: torch.Tensor) -> torch.Tensor:
+    def free(t):
         return torch.cat([rows[:, :-1].flatten() for rows in split(m.constrain(t[None])[0])])
 
     laws = [Dirichlet(torch.full((n,), a, dtype=F64)) for n, a in ((S, 0.7), (C, 1.3))]
@@ -126,7 +124,7 @@ def test_long_series_neither_underflow_nor_differ_from_step_by_step():
 
 
 def test_log_dirichlet_in_the_corner():
-    log_x = torch.tensor([-800.0, 0.0], dtype=F64)  # exp underflows
+    log_x = double([-800.0, 0.0])  # exp underflows
     assert float(log_dirichlet(log_x, 2.0)) == pytest.approx(math.log(6) - 800)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator, load
+from support.runs.configured import component, double, generator, load, normal
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -112,7 +112,7 @@ def several():
     """Three models at once whose noises have scales of their own, and each of them alone."""
     problem = sequence(system(), 5, 3)
     module = built(problem, unknown=SCALES)
-    theta = torch.tensor([[-0.5, 0.2], [0.3, -0.4], [0.8, 0.9]], dtype=F64)
+    theta = double([[-0.5, 0.2], [0.3, -0.4], [0.8, 0.9]])
     alone = []
     for sd in theta.exp():
         s = system()
@@ -125,7 +125,7 @@ def several():
 def test_several_models_at_once_are_each_of_them_alone():
     problem, module, theta, alone = several()
     g = generator(0)
-    x, before = torch.randn(2, 3, 7, 3, generator=g, dtype=F64)
+    x, before = normal(g, 2, 3, 7, 3)
     y = problem.observations[:, 0]
     together = module.at(theta)
     for k, one in enumerate(alone):

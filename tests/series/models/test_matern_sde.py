@@ -1,28 +1,23 @@
 """Matérn processes as state-space models: the printed matrices, the kernel, the exact Gaussian
 process."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import F64, component, load
+from support.runs.configured import F64, component, double, load
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.series.maths.matern_state_space import transition
-from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
 SMOOTH = (0.5, 1.5, 2.5)
 
 
-def kernel(
-    tau: torch.Tensor, smoothness: float, lengthscale: float, variance: float
-) -> torch.Tensor:
+def kernel(tau, smoothness, lengthscale, variance):
     """σ² times the Matérn correlation, Rasmussen and Williams (2006), eqs. (4.17) and (4.18); tau
     [T] -> [T, T]."""
     r = (tau[:, None] - tau[None, :]).abs() * math.sqrt(2 * smoothness) / lengthscale
@@ -30,12 +25,12 @@ def kernel(
     return variance * polynomial * torch.exp(-r)
 
 
-def literal(ell: float, s2: float):
+def literal(ell, s2):
     """F and P∞ of D.3.6, −κ in both corners."""
     lam = math.sqrt(5) / ell
     kappa = s2 * lam**2 / 3
-    F = torch.tensor([[0, 1, 0], [0, 0, 1], [-(lam**3), -3 * lam**2, -3 * lam]], dtype=F64)
-    P = torch.tensor([[s2, 0, -kappa], [0, kappa, 0], [-kappa, 0, s2 * lam**4]], dtype=F64)
+    F = double([[0, 1, 0], [0, 0, 1], [-(lam**3), -3 * lam**2, -3 * lam]])
+    P = double([[s2, 0, -kappa], [0, kappa, 0], [-kappa, 0, s2 * lam**4]])
     return F, P
 
 
@@ -78,7 +73,7 @@ def test_covariance_between_times_is_the_kernel(smoothness):
     assert_close(got, K[:, 0], rtol=1e-12, atol=1e-14)
 
 
-def exact(problem: Sequence, keys: dict, r: int):
+def exact(problem, keys, r):
     """Log evidence of what replicate r has seen, and mean and variance of f at all times, by the
     dense Gaussian process."""
     y, there = problem.observations[r, :, 0], ~problem.missing[r]
@@ -90,7 +85,7 @@ def exact(problem: Sequence, keys: dict, r: int):
     return law.log_prob(y[there]), gain @ y[there], (K - gain @ K[there]).diagonal()
 
 
-def gp(smoothness: float, missing: float = 0.0):
+def gp(smoothness, missing=0.0):
     keys = {"lengthscale": 0.03, "variance": 32.0, "noise_variance": 1.0, "step": 0.005}
     keys["smoothness"] = smoothness
     problem, rng = load("matern_sde", seed=4, replicates=2, n_steps=60, missing=missing, **keys)

@@ -1,12 +1,10 @@
 """The nonlinear growth model against its own equations and numerical integration."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import F64, component, load
+from support.runs.configured import F64, component, double, load
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -31,7 +29,7 @@ def series():
     return problem
 
 
-def exact_log_evidence(y: list[float]) -> float:
+def exact_log_evidence(y):
     """log ∫ p(x_0) ∏ p(x_t | x_{t−1}) p(y_t | x_t) dx on a grid of x."""
     x = torch.linspace(-60, 60, 2401, dtype=F64)
     dx = x[1] - x[0]
@@ -96,7 +94,7 @@ def test_densities_and_moments_are_literal():
     mean = before / 2 + 25 * before / (1 + before**2) + 8 * math.cos(1.2 * t)
     assert_close(module.transition_mean(before, t), mean)
     assert_close(module.log_transition(x, before, t), Normal(mean, 10**0.5).log_prob(x)[..., 0])
-    y = torch.tensor([[1.7]], dtype=F64)
+    y = double([[1.7]])
     assert_close(module.log_observation(y, x, t), Normal(x**2 / 20, 1.0).log_prob(y)[..., 0])
     assert module.log_observation_bound(t) == pytest.approx(-0.5 * math.log(2 * math.pi))
     assert float(module.Q) == pytest.approx(10)
@@ -112,7 +110,7 @@ def test_several_models_at_once_have_their_own_scales():
     problem, _ = load("nonlinear_growth", n_steps=4, replicates=2)
     module = model(problem, state_sd=law, observation_sd=law)
     assert float(module.Q) == pytest.approx(4)
-    theta = torch.tensor([[0.1, -0.2], [0.5, 0.7]], dtype=F64)
+    theta = double([[0.1, -0.2], [0.5, 0.7]])
     together, x = module.at(theta), torch.randn(2, 6, 1, dtype=F64)
     for k, (s, o) in enumerate(theta.exp()):
         alone, rows = GrowthModule(0.0, 5.0, s, o), slice(k, k + 1)

@@ -1,12 +1,10 @@
 """Stochastic volatility against numerical integration."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator, load
+from support.runs.configured import F64, component, double, generator, load
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -27,7 +25,7 @@ def series():
     return problem, component("model", "stochastic_volatility").build(problem, rng)
 
 
-def exact_log_evidence(y: list[float]) -> float:
+def exact_log_evidence(y):
     """log ∫ p(x_0) ∏ p(x_t | x_{t−1}) p(y_t | x_t) dx on a grid of x over ten stationary standard
     deviations either way."""
     mu, phi, sigma = KEYS["mu"], KEYS["phi"], KEYS["sigma"]
@@ -41,15 +39,13 @@ def exact_log_evidence(y: list[float]) -> float:
     move = normal(x[:, None], mu + phi * (x[None, :] - mu), sigma)  # [to, from]
     density, log_evidence = normal(x, mu, sd), 0.0
     for value in y:
-        density = (
-            (move @ density) * dx * normal(torch.tensor(value, dtype=F64), 0.0, torch.exp(x / 2))
-        )
+        density = (move @ density) * dx * normal(double(value), 0.0, torch.exp(x / 2))
         total = float(density.sum() * dx)
         density, log_evidence = density / total, log_evidence + math.log(total)
     return log_evidence
 
 
-def ratio(problem, model, resample_below: float) -> torch.Tensor:
+def ratio(problem, model, resample_below):
     """Evidence estimated by each replicate, over the exact one: its expectation is 1."""
     inference = component(
         "inference", "bootstrap_filter", particles=PARTICLES, resample_below=resample_below
@@ -102,7 +98,7 @@ def test_moves_are_drawn_from_the_density_that_is_evaluated():
 @pytest.mark.parametrize("power", [1.0, 1.05, 1.5, 2.0])
 def test_power_integral_is_that_of_quadrature(power):
     _, model = series()
-    x = torch.tensor([[[-1.0], [0.3], [1.2]]], dtype=F64)
+    x = double([[[-1.0], [0.3], [1.2]]])
     y = torch.linspace(-40, 40, 40_001, dtype=F64)
     # [y, 3]
     density = model.log_observation(y.view(-1, 1), x.expand(len(y), -1, -1), 1).mul(power).exp()

@@ -1,11 +1,9 @@
 """Particle marginal Metropolis–Hastings against exact posteriors by the Kalman filter on a grid,
 however few the particles."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import F64, component
+from support.runs.configured import F64, component, double
 from support.targets.known_targets import z_score
 from support.targets.unknown_scales import build_filter, exact, generalised, model, repeated, series
 from torch.testing import assert_close
@@ -21,14 +19,12 @@ from runner.execution.rng import Streams
 PRIOR = "model.unknown.observation_sd={law: half_normal, scale: 1.0}"
 
 
-def method(
-    particles: int, chains: int, warmup: int, kind=ParticleMCMC, beta: float | None = None, **keys
-):
+def method(particles, chains, warmup, kind=ParticleMCMC, beta=None, **keys):
     keys |= {"filter": build_filter(particles, beta), "chains": chains, "warmup": warmup}
     return kind(**dict(component("inference", "particle_mcmc", **keys)))
 
 
-def sampled(problem, inference, steps: int, built=None, seed: int = 2):
+def sampled(problem, inference, steps, built=None, seed=2):
     rng = Streams(seed)
     state = inference.init(built or model(problem), problem, rng)
     for _, batch in problem.batches("series", rng, 0, steps):
@@ -45,7 +41,7 @@ class MadeAnew(ParticleMCMC):
         return super().step(state, batch, rng)
 
 
-def off_by(problem, inference, steps: int) -> torch.Tensor:
+def off_by(problem, inference, steps):
     """z of the means over chains of means and second moments of the parameters of each replicate;
     chains are independent."""
     found = sampled(problem, inference, steps).parameters
@@ -109,7 +105,7 @@ def test_trajectories_are_draws_of_the_smoothing_distribution():
     problem = series(1, n_steps=6)
     many = repeated(problem, 3000)
     built = model(problem)
-    of = built.at(torch.tensor([[0.1, -0.6]], dtype=F64).expand(3000, -1))
+    of = built.at(double([[0.1, -0.6]]).expand(3000, -1))
     rng = Streams(0)
     passes = passing(component("inference", "bootstrap_filter", particles=150), of, many, 6, rng)
     path = trajectories(of, [state.weighted for state in passes], rng.noise)[..., 0]

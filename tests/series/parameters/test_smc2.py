@@ -1,8 +1,6 @@
 """SMC² against the evidence and the posterior that the Kalman filter gives on a grid of the
 parameters."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 
@@ -21,13 +19,13 @@ from runner.execution.rng import Streams
 from runner.execution.storage import blocks
 
 
-def method(kind=SMC2, particles: int = 15, beta: float | None = None, **keys):
+def method(kind=SMC2, particles=15, beta=None, **keys):
     keys = {"sets": 100, "most_particles": particles} | keys
     part = build_filter(particles, beta)
     return kind(**dict(component("inference", "smc2", filter=part, **keys)))
 
 
-def moments(found, mean) -> tuple[torch.Tensor, torch.Tensor]:
+def moments(found, mean):
     """Weighted means, and second moments about ``mean``, of each replicate [R, P]."""
     draws = found.parameters
     w = draws.log_weights.softmax(1).unsqueeze(2)
@@ -58,7 +56,7 @@ class StaleFilters(SMC2):
         return moved, share
 
 
-def against_exact(kind, repeats: int = 60, rate: float = 1.0, **keys) -> torch.Tensor:
+def against_exact(kind, repeats=60, rate=1.0, **keys):
     """z of the evidence, the means and the second moments over replicates of one series."""
     problem = series(1, n_steps=14)
     mean, sd, log_evidence = exact(problem, rate=rate)
@@ -88,7 +86,7 @@ def test_mistakes_are_found(kind):
     assert against_exact(kind, sets=200, rejuvenate_below=0.7, moves=2).max() > 4.5
 
 
-def weighed(rejuvenate_below: float = 0.0):
+def weighed(rejuvenate_below=0.0):
     """A method that has seen six observations of two replicates and has not resampled, its state
     and its streams."""
     problem, rng = series(2), Streams(6)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.runs.configured import F64, component, defaults, load
+from support.runs.configured import F64, component, defaults, double, load
 
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError, DamagedFileError, DataUnavailableError
@@ -27,9 +27,7 @@ def test_columns_missing_cells_and_truth():
         skip=1,
         n_steps=5,
     )
-    expected = torch.tensor(
-        [[5.2, 2.5], [math.nan, 2.1], [6.3, 1.9], [41.0, 2.2], [5.9, math.nan]], dtype=F64
-    )
+    expected = double([[5.2, 2.5], [math.nan, 2.1], [6.3, 1.9], [41.0, 2.2], [5.9, math.nan]])
     for r in range(2):
         torch.testing.assert_close(problem.observations[r], expected, equal_nan=True)
     assert problem.missing[0].tolist() == [False, True, False, False, True]

@@ -1,8 +1,6 @@
 """The network of sensors: its rule for contaminated windows by loops, what is missing, and what a
 user can get wrong."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -23,7 +21,7 @@ from components.series.sequence_data.air_network import (
 from runner.execution.rng import Streams
 
 
-def small_network() -> SensorNetwork:
+def small_network():
     rng = np.random.default_rng(0)
     values = 6 + 0.5 * rng.standard_normal((60, 7))
     values[3:8, 2] += 30  # five outlying hours of the first window, three of the second

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import F64, component, load
+from support.runs.configured import F64, component, double, load
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
@@ -12,8 +12,8 @@ def test_wiener_matrices_are_those_of_d_3_3():
     A = [[1, 0, d, 0], [0, 1, 0, d], [0, 0, 1, 0], [0, 0, 0, 1]]
     a, b = d**3 / 3, d**2 / 2
     Q = [[a, 0, b, 0], [0, a, 0, b], [b, 0, d, 0], [0, b, 0, d]]
-    assert torch.equal(system.A, torch.tensor(A, dtype=F64))
-    assert_close(system.Q, torch.tensor(Q, dtype=F64))
+    assert torch.equal(system.A, double(A))
+    assert_close(system.Q, double(Q))
     assert system.H.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
     assert torch.equal(system.Sigma, torch.eye(2, dtype=F64))
     assert system.m0.tolist() == [140, 140, 50, 0]

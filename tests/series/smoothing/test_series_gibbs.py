@@ -1,12 +1,10 @@
 """Gibbs sampling over a whole series against the Kalman smoother and numerical integration."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import F64, component, load
+from support.runs.configured import F64, component, double, generator, load, normal
 from support.targets.known_targets import z_score
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
@@ -19,13 +17,13 @@ from runner.execution.rng import Streams
 FIXED = (0.8, 0.3)  # σ²_ε, σ²_η
 
 
-def walk_covariance(n: int, q, p0: float) -> torch.Tensor:
+def walk_covariance(n, q, p0):
     """Cov(μ_s, μ_t) = P_0 + min(s, t) σ²_η of a random walk, s and t = 0 … n."""
     times = torch.arange(n + 1, dtype=F64)
     return p0 + q * torch.minimum(times[:, None], times)
 
 
-def smooth(y: torch.Tensor, v: float, q: float, m0: float, p0: float):
+def smooth(y, v, q, m0, p0):
     """Mean, variance and Cov(μ_t, μ_t+1) of μ_t | y_1:T, t = 0 … T, of the joint Gaussian."""
     C, seen = walk_covariance(len(y), q, p0), ~y.isnan()
     noisy = C[1:, 1:][seen][:, seen] + v * torch.eye(int(seen.sum()), dtype=F64)
@@ -34,7 +32,7 @@ def smooth(y: torch.Tensor, v: float, q: float, m0: float, p0: float):
     return m0 + gain @ (y[seen] - m0), covariance.diagonal(), covariance.diagonal(1)
 
 
-def log_evidence(y: torch.Tensor, v: torch.Tensor, q: torch.Tensor, m0: float, p0: float):
+def log_evidence(y, v, q, m0, p0):
     """log p(y_1:T | σ²_ε, σ²_η) for any shape of the two."""
     seen = ~y.isnan()
     C = walk_covariance(len(y), q[..., None, None], p0)[..., 1:, 1:][..., seen, :][..., seen]
@@ -42,12 +40,12 @@ def log_evidence(y: torch.Tensor, v: torch.Tensor, q: torch.Tensor, m0: float, p
     return MultivariateNormal(torch.full_like(y[seen], m0), noisy).log_prob(y[seen])
 
 
-def problem_and_model(replicates: int = 2, n_steps: int = 12, seed: int = 1, **keys):
+def problem_and_model(replicates=2, n_steps=12, seed=1, **keys):
     problem, rng = load("local_level", seed, replicates, n_steps=n_steps, missing=0.2)
     return problem, component("model", "local_level", **keys).build(problem, rng)
 
 
-def start_of(model) -> tuple[float, float]:
+def start_of(model):
     """Mean and variance of μ_0."""
     return model.prior.initial_mean, model.prior.initial_sd**2
 
@@ -55,7 +53,7 @@ def start_of(model) -> tuple[float, float]:
 class Fixed:
     """The conditionals of a model whose parameters are known."""
 
-    def __init__(self, model: LocalLevelConditionals):
+    def __init__(self, model):
         self.model = model
         self.parameter_names = model.parameter_names
         self.state_dim = model.state_dim
@@ -88,7 +86,7 @@ class DrawnForwards(Fixed):
         return torch.stack(drawn, -1).unsqueeze(-1)
 
 
-def swept(problem, conditionals, steps: int, chains: int, burn_in: int = 0, thinning: int = 1):
+def swept(problem, conditionals, steps, chains, burn_in=0, thinning=1):
     keys = {"chains": chains, "burn_in": burn_in, "thinning": thinning}
     inference, rng = component("inference", "series_gibbs", **keys), Streams(2)
     state = inference.init(conditionals, problem, rng)
@@ -97,7 +95,7 @@ def swept(problem, conditionals, steps: int, chains: int, burn_in: int = 0, thin
     return state, inference.posterior(state)
 
 
-def against_smoother(conditionals, problem, model) -> torch.Tensor:
+def against_smoother(conditionals, problem, model):
     """Largest |z| over replicates and times of means, squares and products of neighbours:
     independent draws, θ fixed."""
     state, _ = swept(problem, conditionals(model), steps=10, chains=400)
@@ -134,22 +132,22 @@ def test_variances_are_drawn_from_their_inverse_gammas():
     problem, model = problem_and_model(
         observation_shape=5.0, observation_scale=2.0, level_shape=6.0, level_scale=0.7
     )
-    g = torch.Generator().manual_seed(0)
+    g = generator()
     ((_, series),) = problem.batches("series", Streams(0), 0, 1)
-    states = torch.randn(2, 1, 13, 1, generator=g, dtype=F64).expand(-1, 40_000, -1, -1)
+    states = normal(g, 2, 1, 13, 1).expand(-1, 40_000, -1, -1)
     theta = torch.ones(2, 40_000, 2, dtype=F64)
     drawn = model.draw_parameters(series, states, theta, g)
     for r in range(2):
         level, there = states[r, 0, :, 0], ~problem.missing[r]
         residuals = (problem.observations[r, :, 0] - level[1:])[there]
-        a = torch.tensor([5.0 + int(there.sum()) / 2, 6.0 + 12 / 2], dtype=F64)
-        b = torch.tensor([2.0, 0.7], dtype=F64)
+        a = double([5.0 + int(there.sum()) / 2, 6.0 + 12 / 2])
+        b = double([2.0, 0.7])
         b = b + torch.stack([residuals.square().sum(), level.diff().square().sum()]) / 2
         assert z_score(drawn[r], b / (a - 1)).abs().max() < 4
         assert z_score(1 / drawn[r], a / b).abs().max() < 4
 
 
-def exact_means(y: torch.Tensor, model: LocalLevelConditionals) -> torch.Tensor:
+def exact_means(y, model):
     """E[log σ²_ε | y], E[log σ²_η | y] on a grid of the two logarithms."""
     grid = torch.linspace(-6, 4, 301, dtype=F64)
     log_v, log_q = torch.meshgrid(grid, grid, indexing="ij")

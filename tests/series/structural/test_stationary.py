@@ -2,13 +2,13 @@
 
 import numpy as np
 import torch
-from support.runs.configured import F64, draw_normal, draw_uniform
+from support.runs.configured import double, draw_normal, draw_uniform
 
 from components.series.structural.stationary import coefficients_to_partial, partial_to_coefficients
 
 
 def test_there_and_back():
-    r = torch.tensor([[0.5, -0.3, 0.9], [-0.99, 0.2, 0.0]], dtype=F64)
+    r = double([[0.5, -0.3, 0.9], [-0.99, 0.2, 0.0]])
 
     assert torch.allclose(coefficients_to_partial(partial_to_coefficients(r)), r)
 

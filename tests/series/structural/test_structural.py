@@ -1,13 +1,12 @@
 """Structural series: every block and sums of blocks against statsmodels and against the dense
 Gaussian."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.series.structural_series import F64, TIMES, block, joint, model, problem, some_theta
+from support.runs.configured import double
+from support.series.structural_series import TIMES, block, joint, model, problem, some_theta
 from torch.distributions import MultivariateNormal
 
 from components.errors import ConfigMismatchError
@@ -35,7 +34,7 @@ SUMS = {
 MISSING = (3, 4, 17, TIMES - 1)
 
 
-def blocks(name: str) -> list:
+def blocks(name):
     small = block("regression", expected_size=1.0)
     return [small if part == "regression_small" else part for part in SUMS[name]]
 
@@ -129,7 +128,7 @@ def test_stocks_are_the_goodwill_of_the_thesis():
     theta = some_theta(built, 1)
     design = built.design(data.series)
     kept, q = theta[0, 2], theta[0, 3:]
-    A, expected = torch.tensor(0.0, dtype=F64), []
+    A, expected = double(0.0), []
     assert data.inputs is not None
     for u in data.inputs:  # eq. (1.4)
         expected.append(A)
@@ -155,8 +154,8 @@ def test_priors_are_in_units_of_the_series_and_slabs_of_its_columns():
     X = data.regressors
 
     scales = [[scale.guess, scale.upper] for scale in s.scales]
-    expected = float(y.std()) * torch.tensor([[math.sqrt(0.5), 1.2], [0.01, 1.0]], dtype=F64)
-    assert torch.allclose(torch.tensor(scales, dtype=F64), expected)
+    expected = float(y.std()) * double([[math.sqrt(0.5), 1.2], [0.01, 1.0]])
+    assert torch.allclose(double(scales), expected)
     assert s.inclusion.tolist() == [1.0, 0.25]
     expected = 0.01 * (0.5 * X.T @ X + 0.5 * torch.diag((X.T @ X).diagonal())) / TIMES
     assert torch.allclose(s.precision, expected)

@@ -6,8 +6,8 @@ from dataclasses import is_dataclass
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import component
-from support.series.structural_series import F64, block, model, problem
+from support.runs.configured import component, double, generator
+from support.series.structural_series import block, model, problem
 from support.targets.reference_sweep import Reference
 
 from components.errors import NumericalError
@@ -67,7 +67,7 @@ def go(data, rng, gibbs, state, start, stop):
 def test_many_sweeps_at_once_are_as_many_one_by_one():
     _data, _, _, state = setup("goodwill")
     sweeps = state.sweeps
-    g = torch.Generator().manual_seed(0)
+    g = generator()
     drawn = sweeps.numbers(6, 3, g)
     whole, alpha, kept = sweeps.advance(state.place, drawn)
     place = state.place
@@ -83,7 +83,7 @@ def test_a_sweep_is_that_of_the_reference(name):
     """From where each of three chains is after three sweeps, by the same random numbers."""
     data, rng, gibbs, state = setup(name)
     place = go(data, rng, gibbs, state, 0, 3).place
-    drawn = state.sweeps.numbers(1, 3, torch.Generator().manual_seed(0))
+    drawn = state.sweeps.numbers(1, 3, generator())
     new, alpha, _ = state.sweeps.advance(place, drawn)
     for c in range(3):
         chain = Reference(state.model.structure, state.sweeps.design, one_of(place, c))
@@ -148,7 +148,7 @@ def test_its_draws_open_in_arviz(tmp_path):
 def test_chains_start_apart_and_within_their_limits():
     _, _, _, state = setup("trend and seasons", chains=50)
     assert torch.equal(state.begun[:, :4], state.place.sigma)
-    limits = torch.tensor([scale.upper for scale in state.model.structure.scales], dtype=F64)
+    limits = double([scale.upper for scale in state.model.structure.scales])
     assert (state.begun[:, :4] <= limits).all()
     assert state.begun[:, 1].log().std() == pytest.approx(1.0, abs=0.3)
 

@@ -39,12 +39,17 @@ def draw_normal(*shape: int, seed: int = 0) -> torch.Tensor:
 
 def draw_uniform(*shape: int, seed: int = 0) -> torch.Tensor:
     """Uniform numbers on [0, 1) [*shape] in float64."""
-    return torch.rand(shape, generator=generator(seed), dtype=F64)
+    return uniform(generator(seed), *shape)
 
 
 def normal(generator: torch.Generator, *size: Any) -> torch.Tensor:
     """Standard normal numbers in double precision."""
     return torch.randn(*size, generator=generator, dtype=torch.float64)
+
+
+def uniform(generator: torch.Generator, *size: Any) -> torch.Tensor:
+    """Uniform numbers on [0, 1) in double precision."""
+    return torch.rand(*size, generator=generator, dtype=torch.float64)
 
 
 def double(values: Any) -> torch.Tensor:

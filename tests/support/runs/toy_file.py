@@ -1,7 +1,5 @@
 """A small data file, and a server that sends it, another file, half of it or nothing."""
 
-from __future__ import annotations
-
 import hashlib
 import http.server
 

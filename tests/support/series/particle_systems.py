@@ -4,7 +4,7 @@ particles."""
 from __future__ import annotations
 
 import torch
-from support.targets.known_targets import F64
+from support.runs.configured import normal
 from torch import Tensor
 
 APART = 1000.0
@@ -40,9 +40,7 @@ class Systems:
         return torch.cat([theta[:, :-1], last - APART * (last / APART).round()], 1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        z = self.start_mean + self.start_sd * torch.randn(
-            n, self.dim, generator=generator, dtype=F64
-        )
+        z = self.start_mean + self.start_sd * normal(generator, n, self.dim)
         z[:, -1] += APART * (torch.arange(n) // self.particles)
         return z
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, component, generator, normal
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem, Sequence
@@ -17,12 +17,12 @@ def system(seed: int = 0) -> LinearGaussianSystem:
     g = generator(seed)
 
     def spd(d: int) -> torch.Tensor:
-        b = torch.randn(d, d, generator=g, dtype=F64)
+        b = normal(g, d, d)
         return b @ b.T / d + 0.3 * torch.eye(d, dtype=F64)
 
-    turn = torch.linalg.qr(torch.randn(3, 3, generator=g, dtype=F64))[0]
-    mean = torch.randn(3, generator=g, dtype=F64)
-    H = torch.randn(2, 3, generator=g, dtype=F64)
+    turn = torch.linalg.qr(normal(g, 3, 3))[0]
+    mean = normal(g, 3)
+    H = normal(g, 2, 3)
     return LinearGaussianSystem(0.9 * turn, spd(3), H, spd(2), mean, spd(3))
 
 

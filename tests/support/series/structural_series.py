@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, component, generator, normal, uniform
 from torch import Tensor
 
 from components.contracts.structural import Design
@@ -29,9 +29,9 @@ def problem(
     """A wandering series with two regressors and two channels."""
     g = generator(seed)
     n = times + ahead
-    x = torch.randn(n, 2, generator=g, dtype=F64)
-    u = torch.rand(n, 2, generator=g, dtype=F64)
-    y = 10 + torch.randn(n, generator=g, dtype=F64).cumsum(0) + x[:, 0]
+    x = normal(g, n, 2)
+    u = uniform(g, n, 2)
+    y = 10 + normal(g, n).cumsum(0) + x[:, 0]
     y[list(missing)] = math.nan
     whole = Sequence(
         "drawn",
@@ -63,9 +63,9 @@ def some_theta(built: SumOfBlocks, sets: int = 2, seed: int = 0) -> Tensor:
         sum(moves.count for moves in structure.transitions),
         len(structure.column_names),
     ]
-    sigma = 0.3 + torch.rand(sets, count[0], generator=g, dtype=F64)
-    phi = 0.2 + 0.25 * torch.rand(sets, count[1], generator=g, dtype=F64)
-    beta = torch.randn(sets, count[2], generator=g, dtype=F64)
+    sigma = 0.3 + uniform(g, sets, count[0])
+    phi = 0.2 + 0.25 * uniform(g, sets, count[1])
+    beta = normal(g, sets, count[2])
     return torch.cat([sigma, phi, beta], 1)
 
 

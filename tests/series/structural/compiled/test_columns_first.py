@@ -6,8 +6,8 @@ import math
 import numpy as np
 import torch
 from scipy import special, stats
-from support.runs.configured import component, draw_normal
-from support.series.structural_series import F64, block, joint, model, problem
+from support.runs.configured import component, double, draw_normal
+from support.series.structural_series import block, joint, model, problem
 
 from components.maths.compiled.loops import compiled
 from components.series.structural.compiled.simulation_smoother import SystemMotion, kept_values
@@ -30,7 +30,7 @@ def setup():
     sweeps = (
         component("inference", "structural_gibbs", chains=1).init(built, data, Streams(0)).sweeps
     )
-    theta = torch.tensor([[*THETA, *[0.0] * 4]], dtype=F64)
+    theta = double([[*THETA, *[0.0] * 4]])
     design = built.design(data.series)
     system = built.system(theta, design)
     X = built.columns(theta, design)

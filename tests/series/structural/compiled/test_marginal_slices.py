@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import component, draw_normal
+from support.runs.configured import component, double, draw_normal
 from support.series.structural_series import F64, block, model, problem
 
 from components.maths.time_varying import filter_system
@@ -73,7 +73,7 @@ def test_draws_have_the_posterior_on_a_grid(part, second):
 def test_directions_are_the_principal_axes_of_enough_draws():
     _, _, state = setup("local_level")
     z = draw_normal(500, 2)
-    z = z @ torch.tensor([[1.0, 0.9], [0.0, 0.1]], dtype=F64)
+    z = z @ double([[1.0, 0.9], [0.0, 0.1]])
     rows = torch.cat([torch.ones(500, 1, dtype=F64), z], 1)
     assert learn_directions(state.place, rows[:50].mT @ rows[:50]) is state.place
     learned = learn_directions(state.place, rows.mT @ rows)

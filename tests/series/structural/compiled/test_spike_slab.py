@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import special
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, double, generator, normal, uniform
 
 from components.maths.compiled.loops import compiled
 from components.series.structural.compiled import spike_slab
@@ -58,12 +58,12 @@ def draw_all(slab, moments, drawn, g, chains, work):
 
 def data(p, seed=0, n=N):
     g = generator(seed)
-    X = torch.randn(n, p, generator=g, dtype=F64)
+    X = normal(g, n, p)
     X[:, 1:] += 0.7 * X[:, :1]
-    weights = 0.5 + torch.rand(n, generator=g, dtype=F64)
+    weights = 0.5 + uniform(g, n)
     beta = torch.zeros(p, dtype=F64)
-    beta[:2] = torch.tensor([0.5, -0.6], dtype=F64)
-    y = X @ beta + torch.randn(n, generator=g, dtype=F64)
+    beta[:2] = double([0.5, -0.6])
+    y = X @ beta + normal(g, n)
     wX = weights[:, None] * X
     return X.T @ wX, wX.T @ y, (weights * y * y).sum()
 
@@ -72,7 +72,7 @@ def prior(p, pi=None, upper=math.inf):
     A = data(p, seed=5)[0] / N
     omega = 0.3 * (0.5 * A + 0.5 * A.diagonal().diag())
     pi = [0.2 + 0.6 * i / p for i in range(p)] if pi is None else pi
-    return SpikeSlab(torch.tensor(pi, dtype=F64), omega, DF, SQUARES, upper)
+    return SpikeSlab(double(pi), omega, DF, SQUARES, upper)
 
 
 def log_marginal(model, prior, A, b, c):
@@ -212,6 +212,6 @@ def test_certain_coefficients_are_in_and_impossible_ones_out():
 def test_without_columns_the_variance_is_drawn_alone():
     nothing = torch.zeros(0, dtype=F64)
     known = SpikeSlab(nothing, nothing.diag(), DF, SQUARES, math.inf)
-    _, sigma, beta = chains(known, nothing.diag(), nothing, torch.tensor(10.0, dtype=F64), 400, 40)
+    _, sigma, beta = chains(known, nothing.diag(), nothing, double(10.0), 400, 40)
     assert beta.shape == (400, 20, 0)
     assert z_scores(sigma.square(), (SQUARES + 10) / 2 / ((DF + N) / 2 - 1)) < 4
