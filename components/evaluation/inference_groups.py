@@ -66,12 +66,8 @@ FEWEST = 25
 STREAM = 9_000
 
 
-def inference_groups(
-    problem: Problem, posterior: object, rng: Rng, model: object = None
-) -> DataTree:
+def inference_groups(problem: Problem, posterior: object, rng: Rng) -> DataTree:
     """All available groups, for the first replicate where several are computed jointly.
-
-    ``model`` is the model of the states.
 
     Raises:
         ConfigMismatchError: the posterior holds no draws of parameters, functions or states.
@@ -95,7 +91,7 @@ def inference_groups(
         groups["observed_data"] = observation_groups(problem).tree()["observed_data"]
         return groups
     if isinstance(problem, Sequence) and isinstance(posterior, SmoothedStates):
-        return smoothed_state_groups(problem, posterior, model, rng).tree()
+        return smoothed_state_groups(problem, posterior, rng).tree()
     raise ConfigMismatchError(
         f"a {type(posterior).__name__} holds no draws of parameters; a sampler keeps them (inference=nuts, sgld, …)"
     )

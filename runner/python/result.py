@@ -286,8 +286,6 @@ class Result:
         from components.evaluation.inference_groups import inference_groups
 
         try:
-            return inference_groups(
-                self.problem, self.posterior, self._restore.rng, self._restore.model
-            )
+            return inference_groups(self.problem, self.posterior, self._restore.rng)
         except ConfigMismatchError as error:
             raise ConfigError(f"inference_data: {error}") from None

@@ -2,8 +2,6 @@
 exactly."""
 
 import math
-import warnings
-from dataclasses import replace
 
 import arviz_stats
 import numpy as np
@@ -11,11 +9,11 @@ import pytest
 import torch
 import yaml
 from numpy.testing import assert_allclose
-from support.runs.configured import F64, double, generator, normal
+from support.runs.configured import F64, double, generator
 from support.small.shallow_gp_problems import problem, scatter_parameters, streams
 
 from components.contracts.predictive import Categorical, GaussianMixture
-from components.errors import ConfigMismatchError, IncompleteResultWarning
+from components.errors import ConfigMismatchError
 from components.evaluation import inference_states
 from components.evaluation.inference_groups import inference_groups
 from components.models.deep_gp.likelihoods import (
@@ -28,7 +26,6 @@ from components.posteriors.draws import Draws
 from components.posteriors.variational import VariationalPosterior
 from components.problems.density import Density
 from components.registry import get
-from components.series.posteriors.filtered import Filtered
 from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
 from runner import CONF
@@ -115,93 +112,26 @@ def test_what_is_given_of_classes():
 
 # ---- states
 # -----------------------------------------------------------------------------------------------------------
-class Walk:
-    """x_0 ~ N(0, 1), x_t = x_{t−1} + N(0, 0.1), y_t = x_t + N(0, 2²)."""
-
-    def init(self, shape, generator):
-        return normal(generator, *shape, 1)
-
-    def transition(self, x, t, generator):
-        return x + 0.1**0.5 * normal(generator, x.shape)
-
-    def log_observation(self, y, x, t):
-        return torch.distributions.Normal(x[..., 0], 2.0).log_prob(y)
-
-    def observation_mean(self, x, t):
-        return x
-
-
-def filtered(T=50, gone=7, sd=2.0):
-    """Observations of the walk, one of them missing, and its Kalman filter by scalars."""
-    g = generator()
-    x = 0.1**0.5 * normal(g, T).cumsum(0)
-    y = x + sd * normal(g, T)
-    y[gone] = math.nan
-    m, P, means, variances, said = 0.0, 1.0, [], [], []
-    for value in y.tolist():
-        P += 0.1
-        if not math.isnan(value):
-            S = P + sd**2
-            said.append(-0.5 * (math.log(2 * math.pi * S) + (value - m) ** 2 / S))
-            m, P = m + P / S * (value - m), P - P * P / S
-        means.append(m)
-        variances.append(P)
-    mean, variance = (double(v).view(1, T, 1) for v in (means, variances))
-    posterior = Filtered(T, mean, variance, mean, mean, mean, double([sum(said)]))
-    return Sequence("walk", None, y.view(1, T, 1), None, ["level"]), posterior, said
-
-
-def test_leave_one_out_of_a_filter_is_its_evidence(monkeypatch):
-    data, posterior, said = filtered()
+def test_states_are_drawn_with_their_means_and_variances(monkeypatch):
     monkeypatch.setattr(inference_states, "DRAWS", 20_000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tree = inference_groups(data, posterior, Streams(0), Walk())
-    assert tree["posterior"]["x"].dims == ("chain", "draw", "time", "state")
-    assert tree["posterior"]["x"].shape == (1, 20_000, 50, 1)
-    assert tree["posterior"]["x"].coords["state"].values.tolist() == ["level"]
-    assert_allclose(tree["posterior"]["x"].mean(("chain", "draw")), posterior.mean[0], atol=0.03)
-    assert_allclose(tree["posterior"]["x"].var(("chain", "draw")), posterior.variance[0], rtol=0.1)
+    y = torch.arange(50, dtype=F64).view(1, 50, 1).clone()
+    y[0, 7] = math.nan
+    data = Sequence("walk", None, y, None, ["level"])
+    mean, variance = y.nan_to_num().sqrt(), 1 + y.nan_to_num()
+    states = SmoothedSeries(mean, variance, mean, mean)
+    tree = inference_groups(data, states, Streams(0))
+    assert set(tree.children) == {"posterior", "observed_data"}
+    x = tree["posterior"]["x"]
+    assert x.dims == ("chain", "draw", "time", "state")
+    assert x.shape == (1, 20_000, 50, 1)
+    assert x.coords["state"].values.tolist() == ["level"]
+    assert_allclose(x.mean(("chain", "draw")), mean[0], atol=0.2)
+    assert_allclose(x.var(("chain", "draw")), variance[0], rtol=0.1)
     seen = tree["observed_data"]["y"].coords["seen"].values.tolist()
     assert seen == [t for t in range(1, 51) if t != 8]
-    np.testing.assert_array_equal(
-        tree["observed_data"]["y"].values, data.observations[0, [t - 1 for t in seen], 0]
-    )
-    first = (
-        -0.5
-        * ((tree["observed_data"]["y"].values[0] - tree["posterior"]["x"].values[0, :, 0, 0]) / 2)
-        ** 2
-    )
-    assert_allclose(
-        tree["log_likelihood"]["y"].values[0, :, 0], first - math.log(2 * math.sqrt(2 * math.pi))
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = arviz_stats.loo(tree, pointwise=True)
-    assert float(found.elpd) == pytest.approx(sum(said), abs=0.5)
-    assert_allclose(found.elpd_i, said, atol=0.1)
-
-
-def test_a_rough_or_another_likelihood_is_told_and_left_out():
-    data, posterior, said = filtered()
-    wrong = replace(posterior, mean=posterior.mean + 3)
-    with pytest.warns(
-        IncompleteResultWarning,
-        match=rf"no log_likelihood: .* of the log evidence, which is {sum(said):.1f} ",
-    ):
-        assert "log_likelihood" not in inference_groups(data, wrong, Streams(0), Walk()).children
-    with pytest.warns(IncompleteResultWarning, match="its weights are not likelihoods"):
-        tree = inference_groups(data, replace(posterior, evidence=False), Streams(0), Walk())
-    assert set(tree.children) == {"posterior", "observed_data"}
-    with pytest.warns(IncompleteResultWarning, match="its model has parameters of its own"):
-        inference_groups(data, posterior, Streams(0), object())
-    smoothed = SmoothedSeries(posterior.mean, posterior.variance, posterior.lower, posterior.upper)
-    assert set(inference_groups(data, smoothed, Streams(0), Walk()).children) == {
-        "posterior",
-        "observed_data",
-    }
+    np.testing.assert_array_equal(tree["observed_data"]["y"].values, y[0, [t - 1 for t in seen], 0])
     with pytest.raises(ConfigMismatchError, match="no time has been filtered yet"):
-        inference_groups(data, SmoothedSeries.empty_smoothed(posterior.mean), Streams(0), Walk())
+        inference_groups(data, SmoothedSeries.empty_smoothed(mean), Streams(0))
 
 
 # ---- densities
