@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -31,7 +31,6 @@ from components.datasets.own.number_marks import Decimal
 from components.datasets.own.own_file import OwnFile
 from components.datasets.own.own_problems import OwnTable, UnlabelledTable
 from components.datasets.own.table_facts import class_facts, input_facts
-from components.datasets.own.table_faults import TableFaults
 from components.datasets.own.text_table import TextTable, read_table
 from components.datasets.tables.raw_units import check_squares, is_constant
 from components.errors import ConfigMismatchError, DamagedFileError
@@ -153,7 +152,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             return len(fold_names - {None})
         return None
 
-    def _table(self, data_dir: Path, faults: TableFaults | None = None) -> TextTable:
+    def _table(self, data_dir: Path) -> TextTable:
         return read_table(
             self.file(data_dir),
             self.delimiter,
@@ -161,7 +160,6 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             self.exclude,
             self.decimal,
             self.encoding,
-            collect=nullcontext if faults is None else faults.collect,
         )
 
     def _input_names(self, table: TextTable) -> list[str]:
@@ -187,28 +185,16 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         return names
 
     def _read(self, rng: Rng, data_dir: Path) -> UsableTable:
-        """Raises ConfigMismatchError: all faults of the file."""
-        faults = TableFaults()
-        table = self._table(data_dir, faults)
-        names: list[str] = []
-        with faults.collect():
-            names = self._input_names(table)
+        """Raises ConfigMismatchError: the first fault of the file."""
+        table = self._table(data_dir)
+        names = self._input_names(table)
         table = apply_gap_rule(table, names, self.gaps)
-        split = np.arange(table.n_rows), np.arange(0), ""
-        with faults.collect():
-            split = self._rows(table, rng)
-        encoded: dict[str, EncodedColumn] = {}
+        split = self._rows(table, rng)
         rules = ColumnRules(split[0], self.gaps, self.dates)
         for name in names:
-            with faults.collect(name):
-                check_gaps(table, name, self.gaps)
-            with faults.collect(name):
-                encoded[name] = encode(table, name, rules)
-        with faults.collect():
-            labels = self._labels(table, split[0]) if self.targets else None
-        constant = [name for name in encoded if len({*table.cells[name]}) == 1]
-        key = "exclude" if self.inputs is None else "inputs"
-        faults.check(table.file, names, self.exclude, constant, key)
+            check_gaps(table, name, self.gaps)
+        encoded = {name: encode(table, name, rules) for name in names}
+        labels = self._labels(table, split[0]) if self.targets else None
         return UsableTable(table, encoded, *split, labels)
 
     def load(self, rng: Rng, setting: Setting) -> Supervised | Unlabelled:

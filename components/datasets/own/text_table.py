@@ -4,8 +4,7 @@ reported."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,8 +20,6 @@ from components.datasets.own.number_marks import (
 )
 from components.errors import ConfigMismatchError, DamagedFileError
 
-# context of errors that may be collected, of a column or of none
-Collect = Callable[[str | None], AbstractContextManager[object]]
 Rows = Sequence[tuple[int, Sequence[str | None]]]  # line of the file, and cells
 TRUE_OR_FALSE = {"true": 1.0, "false": 0.0}
 NUMBER = r"\d[\d.,'’\u00a0\u202f ]*(?:[eE][+-]?\d+)?"
@@ -105,7 +102,6 @@ def read_table(
     decimal: Decimal | None = None,
     encoding: str | None = None,
     by_time: bool = False,
-    collect: Collect = nullcontext,
 ) -> TextTable:
     """Read a CSV file with column names in its first line, or a Parquet file (by its ending).
 
@@ -136,21 +132,18 @@ def read_table(
         facts |= left_out
         if separator != delimiter:
             facts["delimiter"] = DELIMITERS.get(separator, separator)
-    with collect(None):
-        if unknown := [name for name in exclude if name not in names]:
-            raise ConfigMismatchError(
-                f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}"
-            )
+    if unknown := [name for name in exclude if name not in names]:
+        raise ConfigMismatchError(
+            f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}"
+        )
     if all(map(is_number, names)):
         facts["names"] = f"{', '.join(names[:3])}, numbers; the first line is not read as a row"
-    cells = _name_columns(file, names, rows, exclude, missing, collect)
+    cells = _name_columns(file, names, rows, exclude, missing)
     if "" in names and "" not in {*exclude, *cells}:
         facts["left out"] = "a column without a name, which counts the rows or is empty"
     grouped = decimal is not None
     if decimal is None:
-        mark = ""
-        with collect(None):
-            decimal, mark = find_decimal_mark(file, cells, separator)
+        decimal, mark = find_decimal_mark(file, cells, separator)
         facts |= {"decimal mark": mark} if mark else {}
     return TextTable(file, cells, [line for line, _ in rows], decimal, facts, grouped)
 
@@ -161,7 +154,6 @@ def _name_columns(
     rows: Rows,
     exclude: Sequence[str],
     missing: Sequence[str],
-    collect: Collect,
 ) -> dict[str, list[str | None]]:
     """Cells by the names of their columns, without the excluded ones and the index of the rows.
 
@@ -171,13 +163,12 @@ def _name_columns(
         column = find_cells([row[j] for _, row in rows], missing)
         if name in exclude or (not name and _is_row_index(column)):
             continue
-        with collect(name):
-            if not name:
-                raise ConfigMismatchError(
-                    f"{file}: column {j + 1} has no name; give it one, or leave it out by dataset.exclude=['']"
-                )
-            if name in cells:
-                raise ConfigMismatchError(f"{file}: two columns are called {name!r}; rename one")
+        if not name:
+            raise ConfigMismatchError(
+                f"{file}: column {j + 1} has no name; give it one, or leave it out by dataset.exclude=['']"
+            )
+        if name in cells:
+            raise ConfigMismatchError(f"{file}: two columns are called {name!r}; rename one")
         cells[name] = column
     return cells
 
