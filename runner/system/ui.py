@@ -21,7 +21,6 @@ from runner.disk.secrets import mask_secrets
 from runner.errors import ConfigError, nearest, require_package
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.tracking.pages import (
-    announce_server,
     find_experiments,
     find_server,
     list_page,
@@ -75,7 +74,8 @@ def check(uri: str, port: int) -> None:
             probe.bind((HOST, port))
         except OSError as error:
             raise ConfigError(
-                f"--port {port}: cannot be had ({error.strerror}); give another, for instance --port {port + 1}"
+                f"--port {port}: cannot be had ({error.strerror}), perhaps as another runner ui is open; "
+                f"give another, for instance --port {port + 1}"
             ) from None
 
 
@@ -176,11 +176,7 @@ def main(argv: list[str]) -> int:
     served = find_server(output_dir)
     if served is not None:
         page = choose_page(arguments.run, output_dir, served)
-        remote = uri.startswith(("http://", "https://"))
-        which = (
-            "MLFLOW_TRACKING_URI is a server" if remote else "another runner ui serves this store"
-        )
-        print(f"{which} already, open it: {page}")
+        print(f"MLFLOW_TRACKING_URI is a server already, open it: {page}")
         if not arguments.no_browser and has_browser():
             webbrowser.open(page)
         return 0
@@ -196,5 +192,5 @@ def main(argv: list[str]) -> int:
     print(f"store   {mask_secrets(uri)}", flush=True)
     if not arguments.no_browser and has_browser():
         Thread(target=open_when_ready, args=(server, page), daemon=True).start()
-    with remove_stray_folders(uri), announce_server(server, output_dir):
+    with remove_stray_folders(uri):
         return serve(command(arguments.port, output_dir), uri)

@@ -22,7 +22,7 @@ from runner.disk.lock import is_locked
 from runner.record.facts import read
 from runner.tracking.marks import Marks, read_marks
 from runner.tracking.pages import find_server, page_of_record
-from runner.tracking.request import Request, queue
+from runner.tracking.request import queue, request_push
 from runner.tracking.store import fault, is_remote, store_name, tracking_uri
 
 PATIENCE = 0.7  # seconds that the end of a run waits for the last push: with the rest, less than 1
@@ -40,7 +40,6 @@ class Handover:
     def __init__(self, folder: Path, output_dir: Path):
         self.folder = folder
         self.output_dir = output_dir
-        self._request = Request(folder, output_dir)
         self._mine: str | None = None  # trouble of this process
         self._before: int | None = None  # when mlflow.json was written last before this run began
         self._began = 0.0
@@ -58,19 +57,22 @@ class Handover:
             # another process writes, as the pusher does
             if self._mine is not None and "locked" in self._mine:
                 self._mine = None
-            self._request.hold()
+            request_push(self.folder, self.output_dir)
             start_pusher(self.output_dir)
         except OSError as error:  # the record will report the disk's error
             self._mine = f"{self.output_dir}: {error.strerror or error}"
 
     def end(self) -> None:
-        """Waits a little for the run's end to be in, and goes; the pusher finishes what is left."""
+        """Waits a little for the run's end to be in, and goes; the pusher finishes what is left.
+
+        The request is made again: an earlier one may have been answered as of a run that is over.
+        """
+        self.begin()
         until = time.monotonic() + (
             0.0 if self._mine is not None or self._is_unresponsive else PATIENCE
         )
         while not self.complete and self.trouble is None and time.monotonic() < until:
             time.sleep(POLL_SECONDS)
-        self._request.release()
 
     @property
     def _is_unresponsive(self) -> bool:
@@ -108,7 +110,7 @@ class Handover:
 
     @property
     def page(self) -> str | None:
-        """Address of the run's page; None: no server is known, or the run is not there yet."""
+        """Address of the run's page on a server; None: there is none, or it has not got the run."""
         server = find_server(self.output_dir)
         return None if server is None else page_of_record(self.folder, self.output_dir, server)
 
@@ -142,7 +144,6 @@ def ensure_pushed(settings: Settings, folder: Path) -> Handover | None:
     of it."""
     handover = create_handover(settings, folder)
     if handover and not handover.complete:
-        handover.begin()
         handover.end()
     return handover
 

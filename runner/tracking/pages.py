@@ -7,20 +7,15 @@ none of.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from runner.disk.atomic import write_text
-from runner.disk.lock import is_locked, try_lock
 from runner.disk.secrets import mask_secrets
 from runner.tracking.marks import read_marks
-from runner.tracking.request import queue
 from runner.tracking.store import database_file, store_name, tracking_uri
 
 VIEW = "?workflowType=machine_learning"  # training of models, not traces
-SERVED = ".ui"  # in the folder of requests: the address that ``runner ui`` serves, while it does
 EXPERIMENTS = """
     SELECT e.experiment_id, e.name FROM experiments e JOIN runs r USING (experiment_id)
     WHERE e.lifecycle_stage = 'active' AND r.lifecycle_stage = 'active'
@@ -87,34 +82,6 @@ def find_experiments(output_dir: Path) -> list[Experiment]:
 
 
 def find_server(output_dir: Path) -> str | None:
-    """Address of the server that shows the store: that of ``MLFLOW_TRACKING_URI``, or of a ``runner
-    ui`` that serves it now."""
+    """Address of the server that ``MLFLOW_TRACKING_URI`` names."""
     uri = tracking_uri(output_dir)
-    if uri.startswith(("http://", "https://")):
-        return mask_secrets(uri)
-    served = queue(output_dir) / SERVED
-    if not is_locked(served.with_suffix(".lock")):
-        return None
-    try:
-        address, store = served.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return None
-    return address if store == store_name(uri, output_dir) else None
-
-
-@contextmanager
-def announce_server(address: str, output_dir: Path) -> Iterator[None]:
-    """Tell runs that end inside this context the address of their store's pages."""
-    served = queue(output_dir) / SERVED
-    try:
-        served.parent.mkdir(parents=True, exist_ok=True)
-        lock = try_lock(served.with_suffix(".lock"))
-        if lock is not None:
-            write_text(served, f"{address}\n{store_name(tracking_uri(output_dir), output_dir)}\n")
-    except OSError:  # the folder cannot be written: pages can be served without it
-        lock = None
-    try:
-        yield
-    finally:
-        if lock is not None:
-            lock.close()
+    return mask_secrets(uri) if uri.startswith(("http://", "https://")) else None

@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.disk.lock import lock_with_retries
+from runner.record.lease import NAME as LEASE
+from runner.record.lease import is_leased
 from runner.terminal import streams
 from runner.tracking.handover import LOCK
 from runner.tracking.mirror import Mirror, open_client
-from runner.tracking.request import clear, folder_of, is_released, queue, requests
+from runner.tracking.request import folder_of, queue, requests
 from runner.tracking.store import one_at_a_time, tracking_uri
 
 if TYPE_CHECKING:
@@ -104,37 +106,34 @@ class Pusher:
 
     def look(self) -> int:
         """Pushes what is due; how many runs still ask for it."""
-        asking = requests(self.output_dir)
-        gone = {request for request in asking if is_released(request)}
+        asking = {one: folder_of(one, self.output_dir) for one in requests(self.output_dir)}
+        gone = {
+            request
+            for request, folder in asking.items()
+            if folder is None or not is_leased(folder / LEASE)
+        }
         # no run goes on: try each remaining one once, then stop
         last = len(gone) == len(asking)
-        for request in asking:
-            answered = self._push_if_due(request, request in gone, last)
+        for request, folder in asking.items():
+            answered = folder is None or self._push_if_due(folder, request in gone, last)
+            if request in gone and (answered or last):
+                request.unlink(missing_ok=True)
             if not answered and last:  # the others would wait as long, with the same result
                 for pending in asking:
-                    clear(pending)
+                    pending.unlink(missing_ok=True)
                 break
         self.watched = {folder: seen for folder, seen in self.watched.items() if folder.exists()}
         return len(requests(self.output_dir))
 
-    def _push_if_due(self, request: Path, is_gone: bool, last: bool) -> bool:
-        """Pushes the run of a request; False if the store did not answer.
+    def _push_if_due(self, folder: Path, is_gone: bool, last: bool) -> bool:
+        """Pushes a run; False if the store did not answer, or is not asked now.
 
         ``is_gone``: the run does not go on; ``last``: it is the last try.
         """
-        folder = folder_of(request, self.output_dir)
-        if folder is None:
-            if is_gone:
-                clear(request)
-            return True
         entry = self.watched.setdefault(folder, WatchedRun())
-        due = entry.due(folder, self.clock()) or is_gone
-        if not due or (self.backoff.waiting and not last):
+        if not (is_gone or entry.due(folder, self.clock())):
             return True
-        answered = self._push(folder, entry)
-        if is_gone and (answered or last):
-            clear(request)
-        return answered
+        return False if self.backoff.waiting and not last else self._push(folder, entry)
 
     def _push(self, folder: Path, seen: WatchedRun) -> bool:
         """True if the store answered."""

@@ -1,8 +1,7 @@
-"""States of Slurm's jobs: ``sacct``'s where accounting is on, otherwise ``squeue``'s.
+"""States of Slurm's jobs, as ``squeue`` prints them: with and without accounting.
 
-Without accounting the controller is all that knows of a job, and it forgets one some minutes
-(``MinJobAge``) after its end, an element of an array that never began immediately.  A job that
-a controller which answers does not know has therefore ended.
+The controller forgets a job some minutes (``MinJobAge``) after its end, an element of an array that
+never began immediately.  A job that a controller which answers does not know has therefore ended.
 """
 
 from __future__ import annotations
@@ -13,9 +12,6 @@ import time
 from runner.terminal.printer import out
 
 FORGOTTEN = "FORGOTTEN"  # ended, and squeue no longer says how
-# States that accounting also has for a job that Slurm is putting back into its queue; the
-# controller has them only for a job that ended in them.
-UNSURE = {"NODE_FAIL", "PREEMPTED", "REQUEUED"}
 CAUSES = {
     "CANCELLED": "cancelled, by scancel or an administrator",
     "TIMEOUT": "its time was up (hydra.launcher.timeout_min), and it was not put back into the queue",
@@ -30,8 +26,6 @@ CAUSES = {
 }
 ENDED = set(CAUSES)
 SQUEUE_FORMAT = "%i|%T"
-COLUMNS = "JobID|State"
-ACCOUNTING_OFF = "accounting storage is disabled"
 INVALID = "Invalid job id"  # squeue's answer where the one job that it is asked for is forgotten
 SECONDS_OF_ONE_CALL = 60
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 2.0, 30.0  # seconds between calls
@@ -53,7 +47,6 @@ class SlurmStates:
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
         self._waiting: set[str] = set()  # jobs that have not ended
-        self._has_accounting = True
         self._is_silent = False
         self._added = self._asked = float("-inf")
 
@@ -72,44 +65,23 @@ class SlurmStates:
         return self._states[job]
 
     def _update(self) -> None:
-        accounting = self._ask_accounting() if self._has_accounting else {}
-        unsure = {job for job in self._waiting if accounting.get(job, "REQUEUED") in UNSURE}
-        controller = self._ask_controller(unsure) if unsure else {}
-        # Accounting has the end of a job that the controller has forgotten.
-        forgotten = {job for job, state in controller.items() if state == FORGOTTEN}
-        self._states |= {
-            job: state
-            for job, state in accounting.items()
-            if state not in UNSURE or job in forgotten
-        } | {
-            job: state
-            for job, state in controller.items()
-            if job not in forgotten or accounting.get(job) not in ENDED
-        }
+        self._states |= self._ask(self._waiting)
         self._waiting = {job for job in self._waiting if self._states[job] not in ENDED}
         self._asked = time.monotonic()
 
-    def _ask_accounting(self) -> dict[str, str]:
-        numbers = ",".join(sorted({job.partition("_")[0] for job in self._waiting}))
-        done = _call(["sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", numbers])
-        if done is None or done.returncode != 0:
-            # it stays disabled while this process lives
-            self._has_accounting = done is None or ACCOUNTING_OFF not in done.stderr
-            return {}
-        return read_states(done.stdout)
-
-    def _ask_controller(self, jobs: set[str]) -> dict[str, str]:
+    def _ask(self, jobs: set[str]) -> dict[str, str]:
         """States of ``jobs``, and of others of their arrays; empty without an answer."""
         numbers = ",".join(sorted({job.partition("_")[0] for job in jobs}))
         command = ["squeue", "--array", "--states=all", "--noheader", f"--jobs={numbers}"]
-        done = _call([*command, f"--format={SQUEUE_FORMAT}"])
-        if done is None:
+        try:
+            done = _call([*command, f"--format={SQUEUE_FORMAT}"])
+        except (OSError, subprocess.TimeoutExpired):
             return self._report_silence("squeue is not on the PATH, or is too slow")
         if done.returncode != 0 and INVALID not in done.stderr:
             return self._report_silence((done.stderr.strip().splitlines() or ["no message"])[-1])
         self._is_silent = False
-        states = read_states(f"{COLUMNS}\n{done.stdout}")
-        return dict.fromkeys(jobs, FORGOTTEN) | states
+        rows = (line.partition("|") for line in done.stdout.splitlines())
+        return dict.fromkeys(jobs, FORGOTTEN) | {job: state for job, _, state in rows}
 
     def _report_silence(self, message: str) -> dict[str, str]:
         if not self._is_silent:
@@ -118,18 +90,5 @@ class SlurmStates:
         return {}
 
 
-def read_states(table: str) -> dict[str, str]:
-    """States by job, of a table as ``sacct --parsable2`` prints it; array ranges are spread."""
-    from submitit.slurm.slurm import SlurmInfoWatcher
-
-    rows = SlurmInfoWatcher().read_info(table)
-    words = {job: str(row.get("State", "")).split() for job, row in rows.items()}
-    return {job: text[0].rstrip("+") for job, text in words.items() if text}  # CANCELLED by 1000
-
-
-def _call(command: list[str]) -> subprocess.CompletedProcess[str] | None:
-    """A finished command; None if it is not on the PATH, or takes too long."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_OF_ONE_CALL)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+def _call(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_OF_ONE_CALL)

@@ -83,7 +83,7 @@ def test_a_refused_run_leaves_no_record(make_job, monkeypatch, outputs, tmp_path
     assert not refused.folder.exists()
     assert begun == []
     run(fits)
-    assert begun == [fits.folder]
+    assert set(begun) == {fits.folder}
 
     def refuse(*_):
         raise ConfigMismatchError("does not fit")

@@ -71,8 +71,8 @@ echo Submitted batch job 77
 while [[ "$1" == -* ]]; do [[ "$1" == --*=* || "$1" == --unbuffered ]] && shift || shift 2; done
 exec "$@"
 """,
-    "sacct": """#!/bin/bash
-echo "JobID|State|NodeList"; for f in $(dirname "$0")/77_*; do echo "$(basename $f)|$(cat $f)|here"; done
+    "squeue": """#!/bin/bash
+for f in $(dirname "$0")/77_*; do echo "$(basename $f)|$(cat $f)"; done
 """,
 }
 

@@ -1,4 +1,4 @@
-"""States of Slurm's jobs from what sacct and squeue print: accounting on, off, late, or silent."""
+"""States of Slurm's jobs from what squeue prints, or does not."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from runner.study.cluster import slurm_states
-from runner.study.cluster.slurm_states import CAUSES, ENDED, SlurmStates, read_states
+from runner.study.cluster.slurm_states import CAUSES, ENDED, SlurmStates
 from runner.study.cluster.submitit_engine import QueuedJob
 
-OFF = ("", "Slurm accounting storage is disabled\n", 1)
 # squeue --array --states=all --noheader --format='%i|%T', of Slurm 22.05
 ARRAY = """1_2|PENDING
 1_1|CANCELLED
@@ -20,37 +19,39 @@ ARRAY = """1_2|PENDING
 """
 
 
-class Programs:
-    """Answers of the programs, (output, errors, exit code), and the calls they got."""
+class Squeue:
+    """Answers of squeue, (output, errors, exit code), and how often it was called."""
 
-    def __init__(self, monkeypatch, **answers):
-        self.answers = answers
-        self.calls: list[str] = []
+    def __init__(self, monkeypatch, answer):
+        self.answer = answer
+        self.calls = 0
         monkeypatch.setattr(slurm_states, "_call", self)
         monkeypatch.setattr(slurm_states, "SHORTEST_INTERVAL", -1.0)
         monkeypatch.setattr(slurm_states, "LONGEST_INTERVAL", -1.0)
 
     def __call__(self, command):
-        self.calls.append(command[0])
-        if (answer := self.answers[command[0]]) is None:
-            return None
-        output, errors, code = answer
+        self.calls += 1
+        if self.answer is None:
+            raise FileNotFoundError("squeue")
+        output, errors, code = self.answer
         return subprocess.CompletedProcess(command, code, output, errors)
 
 
-def test_the_controller_is_asked_where_accounting_is_off(monkeypatch):
-    programs = Programs(monkeypatch, sacct=OFF, squeue=(ARRAY, "", 0))
+def test_the_controller_is_asked_until_a_job_has_ended(monkeypatch):
+    squeue = Squeue(monkeypatch, (ARRAY, "", 0))
     states = SlurmStates()
     found = [states.state(f"1_{i}") for i in range(4)]
     assert found == ["RUNNING", "CANCELLED", "PENDING", "FORGOTTEN"]
-    assert programs.calls.count("sacct") == 1  # it stays off
     states.state("1_1")
-    assert programs.calls.count("squeue") == 3  # the ended one is not asked for again
+    states.state("1_3")
+    assert squeue.calls == 3  # those that ended are not asked for again
+    squeue.answer = ("1_0|NODE_FAIL\n1_2|PENDING\n", "", 0)
+    assert [states.state(f"1_{i}") for i in range(4)] == ["NODE_FAIL", "CANCELLED", "PENDING", "FORGOTTEN"]  # fmt: skip
 
 
 def test_jobs_that_the_controller_has_forgotten_have_ended(monkeypatch):
     gone = ("", "slurm_load_jobs error: Invalid job id specified\n", 1)
-    Programs(monkeypatch, sacct=OFF, squeue=gone)
+    Squeue(monkeypatch, gone)
     assert SlurmStates().state("77_0") in ENDED
 
 
@@ -58,45 +59,22 @@ def test_jobs_that_the_controller_has_forgotten_have_ended(monkeypatch):
     "silence", [None, ("", "slurm_load_jobs error: Unable to contact slurm controller\n", 1)]
 )
 def test_a_silent_controller_is_reported_once_and_ends_no_job(monkeypatch, capsys, silence):
-    programs = Programs(monkeypatch, sacct=OFF, squeue=(ARRAY, "", 0))
+    squeue = Squeue(monkeypatch, (ARRAY, "", 0))
     states = SlurmStates()
     assert states.state("1_0") == "RUNNING"
-    programs.answers["squeue"] = silence
+    squeue.answer = silence
     assert [states.state("1_0") for _ in range(3)] == ["RUNNING"] * 3
     assert capsys.readouterr().out.count("Slurm does not answer") == 1
 
 
-@pytest.mark.parametrize(
-    ("accounting", "controller", "state"),
-    [
-        ("COMPLETED", "", "COMPLETED"),  # the controller is not asked
-        ("CANCELLED by 1000", "", "CANCELLED"),
-        ("CANCELLED+", "", "CANCELLED"),
-        ("OUT_OF_MEMORY", "", "OUT_OF_MEMORY"),
-        ("NODE_FAIL", "5_0|PENDING", "PENDING"),  # back in the queue
-        ("NODE_FAIL", "5_0|NODE_FAIL", "NODE_FAIL"),  # not requeued
-        ("PREEMPTED", "", "PREEMPTED"),  # ended a while ago
-        ("REQUEUED", "5_0|RUNNING", "RUNNING"),
-    ],
-)
-def test_the_controller_decides_whether_a_job_goes_on(monkeypatch, accounting, controller, state):
-    table = f"JobID|State|NodeList\n5_0|{accounting}|node1\n5_0.batch|FAILED|node1\n"
-    Programs(monkeypatch, sacct=(table, "", 0), squeue=(controller, "", 0))
-    assert SlurmStates().state("5_0") == state
-
-
 def test_one_call_answers_for_an_array(monkeypatch):
-    programs = Programs(monkeypatch, sacct=OFF, squeue=(ARRAY, "", 0))
+    squeue = Squeue(monkeypatch, (ARRAY, "", 0))
     monkeypatch.setattr(slurm_states, "SHORTEST_INTERVAL", 60.0)
     monkeypatch.setattr(slurm_states, "LONGEST_INTERVAL", 60.0)
     states = SlurmStates()
     for _ in range(3):
         assert [states.state(f"1_{i}") for i in (0, 1, 2)] == ["RUNNING", "CANCELLED", "PENDING"]
-    assert programs.calls == ["sacct", "squeue"]
-
-
-def test_ranges_of_an_array_are_spread():
-    assert read_states("JobID|State\n9_[2-3%2]|PENDING\n") == {"9_2": "PENDING", "9_3": "PENDING"}
+    assert squeue.calls == 1
 
 
 @pytest.mark.parametrize("state", sorted(CAUSES))

@@ -41,7 +41,7 @@ def output_dir(tmp_path, monkeypatch) -> Path:
 
 
 def record(folder: Path, store: str, marks: Marks) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     file = MarksFile(folder, store)
     file.here = marks
     file.save()
@@ -81,28 +81,23 @@ def test_a_store_that_is_empty_opens_on_the_list(tmp_path, monkeypatch):
     assert ui.choose_page(None, tmp_path, SERVER) == f"{SERVER}/#/experiments{VIEW}"
 
 
-def test_a_run_ends_with_its_page_while_one_is_served_else_with_the_command(output_dir, capsys):
+def test_a_run_ends_with_its_page_on_a_server_else_with_the_command(
+    output_dir, capsys, monkeypatch
+):
     run = handover.Handover(output_dir / "first" / "0123456789ab", output_dir)
 
     def last_line() -> str:
         show_run.show_whereabouts(run.folder, run)
         return capsys.readouterr().out.splitlines()[-1]
 
-    command = f"MLflow   runner ui first/0123456789ab --output-dir {output_dir}"
-    assert last_line() == command
-    with pages.announce_server(SERVER, output_dir):
-        assert last_line() == f"MLflow   {SERVER}/#/experiments/1/runs/a{VIEW}"
-    assert last_line() == command
+    assert last_line() == f"MLflow   runner ui first/0123456789ab --output-dir {output_dir}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.example.org")
+    (run.folder / "mlflow.json").unlink()
+    record(run.folder, "https://mlflow.example.org", Marks(run_id="a", experiment="1"))
+    page = f"https://mlflow.example.org/#/experiments/1/runs/a{VIEW}"
+    assert last_line() == f"MLflow   {page}"
     default = SimpleNamespace(output_dir=Path("outputs"), folder=run.folder)
     assert handover.Handover.ui_command.fget(default) == "runner ui first/0123456789ab"
-
-
-def test_the_ui_of_a_store_that_is_served_already_names_the_page(output_dir, capsys, monkeypatch):
-    monkeypatch.setattr(ui, "serve", lambda words, uri: pytest.fail("served twice"))
-    with pages.announce_server("http://127.0.0.1:5987", output_dir):
-        assert ui.main(["ui", "first", "--output-dir", str(output_dir)]) == 0
-    page = f"http://127.0.0.1:5987/#/experiments/1/runs{VIEW}"
-    assert capsys.readouterr().out.endswith(f"already, open it: {page}\n")
 
 
 def test_the_ui_lists_experiments_and_opens_the_latest(output_dir, capsys, monkeypatch):

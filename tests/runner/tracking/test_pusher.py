@@ -21,6 +21,7 @@ from runner.compose.overrides import compose
 from runner.disk.lock import lock_with_retries
 from runner.execution.screen import show_run as console
 from runner.record.facts import read
+from runner.record.lease import take_lease
 from runner.record.lines import read_lines
 from runner.tracking import handover, pusher
 from runner.tracking.handover import LOCK, Handover
@@ -45,6 +46,7 @@ def test_a_run_asks_and_is_pushed(outputs):
     clock, run = Clock(), Handover(folder, outputs)
     at_work = Pusher(outputs, clock)
     write(folder, lines[:2], facts)
+    lease = take_lease(folder, folder.name)
     run.begin()
     assert at_work.look() == 1
     assert read_marks(folder, OWN).lines == {"train": 2}
@@ -61,6 +63,8 @@ def test_a_run_asks_and_is_pushed(outputs):
     at_work.look()  # at once
     assert run.complete
     run.end()
+    assert at_work.look() == 1
+    lease.close()
     assert at_work.look() == 0
     assert requests(outputs) == []
 
@@ -107,6 +111,7 @@ def test_a_server_that_is_not_there_is_tried_seldom_and_once_more_at_the_end(out
         Handover(made_record(outputs, name, state="running", ended=None), outputs)
         for name in ("a" * 12, "b" * 12)
     ]
+    leases = [take_lease(run.folder, run.folder.name) for run in going]
     for run in going:
         run.begin()
     clock = Clock()
@@ -119,13 +124,13 @@ def test_a_server_that_is_not_there_is_tried_seldom_and_once_more_at_the_end(out
     # after 0, 2 and 6 minutes, the second run not at all: it would wait as long
     assert tried == ["a" * 12] * 3
     assert going[0].trouble
-    for run in going:
+    for run, lease in zip(going, leases, strict=True):
         run.end()
+        lease.close()
     tried.clear()
     assert at_work.look() == 0  # runner sync does the rest
     assert tried == ["a" * 12]
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    going[1].begin()
     going[1].end()
     assert Pusher(outputs).look() == 0
     assert read_marks(going[1].folder, OWN).run_id
