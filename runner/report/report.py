@@ -1,4 +1,4 @@
-"""A report of a study: its pages, figures, tables as pictures, and files of scores."""
+"""A report of a study: its pages, figures, and files of scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from runner.report.figures.evolutions import evolutions
 from runner.report.figures.picture import Picture, mark_smoke
 from runner.report.figures.ranks import ranks
 from runner.report.figures.spreads import spreads
-from runner.report.figures.table_figure import table_figure
 from runner.report.notes import describe_part, notes
 from runner.report.origin import (
     Kept,
@@ -89,13 +88,6 @@ def _figures(
     return new_pictures, views
 
 
-def _write_table_figure(laid: TableLayout, folder: Path, smoke: bool) -> Path:
-    figure = table_figure(laid)
-    path = folder / f"table_{laid.spec.name}{'_smoke' if smoke else ''}.png"
-    write_bytes(path, _png(mark_smoke(figure) if smoke else figure))
-    return path
-
-
 def write(
     name: str,
     study: StudyDefinition,
@@ -103,13 +95,13 @@ def write(
     folder: Path,
     kept: Kept | None = None,
     paper: bool = False,
-    forms: Collection[str] = ("html", "md", "tables"),
+    forms: Collection[str] = ("html", "md"),
     only: Sequence[str] = (),
 ) -> tuple[list[Path], list[TableLayout]]:
     """Writes the report into a folder: what was written, the page first, and the tables it shows;
-    ``paper``: and, into ``paper/`` there, what a paper takes from it; ``forms``: which pages, and
-    tables as pictures; ``only``: the selection that ``study`` and ``snapshot`` are restricted to.
-    Where anything in it is a smoke run, title, files and figures say so."""
+    ``paper``: and, into ``paper/`` there, what a paper takes from it; ``forms``: which pages;
+    ``only``: the selection that ``study`` and ``snapshot`` are restricted to.  Where anything in it
+    is a smoke run, title, files and figures say so."""
     kept = kept or Kept()
     tables = layout_table(study, snapshot, kept.scores, kept.expected, kept.origin.protocols)
     runs = run_views(snapshot) if snapshot else []
@@ -118,8 +110,6 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     new_pictures, figures = _figures(study, snapshot, tables, kept, folder, smoke)
     paths = [folder / figure["file"] for figure in figures]
-    if "tables" in forms:
-        paths += [_write_table_figure(laid, folder, smoke) for laid in tables]
     row_changes = kept.origin.differs | differs(snapshot)
     page_tables = tables
     if snapshot is None and kept.origin.rows:

@@ -31,7 +31,7 @@ def test_the_files_of_a_report(study, tmp_path, capsys):
     assert main(["report", "small", "--output-dir", str(tmp_path)]) == 0
     folder = tmp_path / "small" / "report"
     assert {p.name for p in folder.iterdir()} == {
-        "small.html", "small.md", "small.csv", "small_replicates.csv", "small_origin.json", "curve.png", "table_nlpp.png",
+        "small.html", "small.md", "small.csv", "small_replicates.csv", "small_origin.json", "curve.png",
     }  # fmt: skip
     assert "study small: 4 not run, 2 agrees, 1 better, 1 worse" in capsys.readouterr().out
 
