@@ -17,7 +17,6 @@ PARTS = re.compile(
     r"|^    (?P<command>\S(?:[^\n]*\\\n)*[^\n]*)$",
     re.DOTALL | re.MULTILINE,
 )
-MINUTES = re.compile(r"^\*\*Time:\*\* (\d+) minutes?\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -89,18 +88,6 @@ def find_outputs(text: str) -> list[Output]:
     """The outputs that a page shows."""
     commands = [step for step in parse(text) if isinstance(step, Command)]
     return [output for command in commands for output in command.outputs]
-
-
-def read_minutes(text: str) -> int:
-    """The minutes that a page states.
-
-    Raises:
-        ValueError: it states none.
-    """
-    match = MINUTES.search(text)
-    if match is None:
-        raise ValueError("no line begins with **Time:** N minutes")
-    return int(match[1])
 
 
 def fill(text: str, shown: Iterable[str]) -> str:

@@ -67,27 +67,16 @@ def read_links(page: Path) -> list[Link]:
     return links
 
 
+def read_headings(page: Path) -> list[str]:
+    """Headings of a page."""
+    tokens = _tokens(page)
+    starts = [i for i, token in enumerate(tokens) if token.type == "heading_open"]
+    return ["".join(child.content for child in tokens[i + 1].children or []) for i in starts]
+
+
 def read_title(page: Path) -> str:
     """First heading of a page."""
-    tokens = _tokens(page)
-    starts = (i for i, token in enumerate(tokens) if token.type == "heading_open")
-    first = next(starts, None)
-    return page.stem if first is None else _plain_text(tokens[first + 1])
-
-
-def _plain_text(token: Token) -> str:
-    return "".join(child.content for child in token.children or [])
-
-
-def read_anchors(page: Path) -> set[str]:
-    """Anchors of a page's headings, as Git hosts and the site write them."""
-    tokens = _tokens(page)
-    slugs = [
-        re.sub(r"[^\w\- ]", "", _plain_text(tokens[i + 1]).lower()).replace(" ", "-")
-        for i, token in enumerate(tokens)
-        if token.type == "heading_open"
-    ]
-    return set(slugs)
+    return next(iter(read_headings(page)), page.stem)
 
 
 def to_site_path(path: Path) -> str | None:
@@ -115,18 +104,3 @@ def linked_paths() -> set[Path]:
     }
     listed = {child for path in paths if path.is_dir() for child in path.iterdir()}
     return {path for path in paths | listed if path.exists() and path.is_relative_to(ROOT)}
-
-
-def broken_links(page: Path) -> list[str]:
-    """Links of a page to a file or an anchor that does not exist."""
-    broken = []
-    for link in read_links(page):
-        path = (page.parent / link.path).resolve() if link.path else page
-        missing_anchor = (
-            link.anchor and path.suffix == ".md" and link.anchor not in read_anchors(path)
-            if path.is_file()
-            else False
-        )
-        if to_site_path(path) is None or missing_anchor:
-            broken.append(f"{link.path}#{link.anchor}" if link.anchor else link.path)
-    return broken
