@@ -54,6 +54,24 @@ def new_figure(
     return figure, list(axes.flat)
 
 
+def panel_grid(n: int, most_columns: int = 4, **size: Any) -> tuple[Figure, list[Axes], int]:
+    """A figure of n panels in rows, the panels, and the number of columns; what is left of the last
+    row stays empty."""
+    columns = min(n, most_columns)
+    figure, axes = new_figure(math.ceil(n / columns), columns, **size)
+    for axis in axes[n:]:
+        axis.set_axis_off()
+    return figure, axes[:n], columns
+
+
+def bare(axis: Axes) -> None:
+    """Takes ticks, grid and frame away: for images."""
+    axis.set(xticks=[], yticks=[])
+    axis.grid(False)
+    for spine in axis.spines.values():
+        spine.set_visible(False)
+
+
 def label_below(axes: Sequence[Axes], columns: int, label: str, fontsize: float = 9) -> None:
     """Name of the horizontal axis below the lowest panel of each column.
 
@@ -98,23 +116,6 @@ def legend_below(figure: Figure, axes: Iterable[Axes], fontsize: float = 8) -> N
             fontsize=fontsize,
             frameon=False,
         )
-
-
-WIDEST_BESIDE = 26  # letters of a label that leave room for a panel
-
-
-def legend_beside(figure: Figure, handles: Sequence[Any], fontsize: float = 9) -> None:
-    """One legend to the right of all panels, or below them where a label is long."""
-    labels = [handle.get_label() for handle in handles]
-    fits = max(map(len, labels)) <= WIDEST_BESIDE
-    figure.legend(
-        handles=handles,
-        loc="outside right center" if fits else "outside lower center",
-        ncols=1 if fits else _legend_columns(figure.get_figwidth(), labels, fontsize),
-        fontsize=fontsize,
-        frameon=False,
-        handlelength=2.6,
-    )
 
 
 def legend_above(axis: Axes, fontsize: float = 8) -> None:

@@ -13,7 +13,7 @@ from components.contracts.capabilities import Decoder, LatentVariable
 from components.contracts.posteriors import HoldsModule
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, bare, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,10 +42,7 @@ def mosaic(images: Tensor, columns: int, shape: tuple[int, ...]) -> Any:
 def show(ax: Any, image: Any) -> None:
     """A mosaic in grey on an axis without ticks."""
     ax.imshow(image, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-    ax.set(xticks=[], yticks=[])
-    ax.grid(False)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    bare(ax)
 
 
 def _inches(columns: int, rows: int) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import PALETTE, label_below, legend_below, new_figure
+from components.figures.style import PALETTE, label_below, legend_below, panel_grid
 from components.metrics.array_stats import load_array_stats
 
 if TYPE_CHECKING:
@@ -35,13 +35,8 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
     from matplotlib.ticker import MaxNLocator
 
     lags = min(n // 2, MOST_LAGS)
-    columns = min(len(panels), 4)
-    figure, axes = new_figure(
-        math.ceil(len(panels) / columns), columns, width=2.8, height=2.5, sharex=True, sharey=True
-    )
-    for axis in axes[len(panels) :]:
-        axis.set_axis_off()
-    for axis, (name, _, values) in zip(axes, panels, strict=False):
+    figure, axes, columns = panel_grid(len(panels), width=2.8, height=2.5, sharex=True, sharey=True)
+    for axis, (name, _, values) in zip(axes, panels, strict=True):
         moving = values.numpy()[values.numpy().std(1) > 0]
         axis.axhline(0, color="0.35", linewidth=0.8)
         for side in (-1, 1):
@@ -61,8 +56,8 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
         axis.set(title=name, xlim=(0, lags), ylim=(min(-0.35, axis.get_ylim()[0]), 1.05))
         axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axis.tick_params(labelsize=8)
-    label_below(axes[: len(panels)], columns, "lag, in kept draws")
+    label_below(axes, columns, "lag, in kept draws")
     figure.supylabel("autocorrelation", fontsize=10)
-    legend_below(figure, axes[: len(panels)])
+    legend_below(figure, axes)
     figure.suptitle(part(problem, draws, len(panels)), fontsize=10)
     return {"autocorrelation": figure}

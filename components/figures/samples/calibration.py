@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from components.figures.style import PALETTE, label_below, legend_below, new_figure
+from components.figures.style import PALETTE, label_below, legend_below, panel_grid
 from components.metrics.rank_uniformity import ecdf_difference
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-COLUMNS = 4
 
 
 def calibration_figures(
@@ -27,12 +24,10 @@ def calibration_figures(
     Source: Säilynoja, Bürkner and Vehtari (2022), Figure 1; Talts et al. (2018), Figure 3."""
     from scipy.stats import binom  # slow to import
 
-    columns = min(COLUMNS, len(ranks))
-    rows = math.ceil(len(ranks) / columns)
-    figure, axes = new_figure(rows, columns, width=2.6, height=2.0, sharex=True)
-    histogram, bars = new_figure(rows, columns, width=2.6, height=2.0, sharex=True)
+    figure, axes, columns = panel_grid(len(ranks), width=2.6, height=2.0, sharex=True)
+    histogram, bars, _ = panel_grid(len(ranks), width=2.6, height=2.0, sharex=True)
     edges = np.linspace(0, draws + 1, bins + 1)
-    for axis, bar, (name, values) in zip(axes, bars, ranks.items(), strict=False):
+    for axis, bar, (name, values) in zip(axes, bars, ranks.items(), strict=True):
         ecdf = ecdf_difference(values, draws, rng)
         axis.fill_between(
             ecdf.z, ecdf.lower, ecdf.upper, color="0.85", step="post", label="95 % of uniform ranks"
@@ -44,8 +39,6 @@ def calibration_figures(
         bar.hist(values, bins=edges.tolist(), color=PALETTE[0])
         bar.axhline(len(values) / bins, color="black", lw=0.8)
         bar.set_title(name, fontsize=9)
-    for axis in (*axes[len(ranks) :], *bars[len(ranks) :]):
-        axis.set_visible(False)
     legend_below(figure, axes[:1])
     label_below(axes, columns, "fractional rank")
     label_below(bars, columns, "rank of the truth")

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from components.figures.multiples import check_columns
-from components.figures.style import PALETTE, new_figure, series_marker, series_style
+from components.figures.style import PALETTE, legend_below, new_figure, series_marker, series_style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def cost_figure(
         left.set_title(panel, loc="left")
     _scale_costs(axes[::2], curves["cost"].tolist())
     _scale_costs(axes[1::2], finals["cost"].tolist())
-    _add_legend(figure, methods, better)
+    legend_below(figure, axes)
     return figure
 
 
@@ -68,9 +68,8 @@ def _draw_curves(ax: Axes, rows: pd.DataFrame, methods: list[str]) -> None:
         look = series_style(k)
         x, mean, low, high = (line[c].to_numpy(float) for c in ("cost", "mean", "low", "high"))
         ax.fill_between(x, low, high, color=look["color"], alpha=0.2, lw=0)
-        ax.plot(x, mean, **look, lw=1.6)
-        if len(x) == 1:
-            ax.plot(x, mean, color=look["color"], marker=series_marker(k))
+        marker = series_marker(k)
+        ax.plot(x, mean, **look, lw=1.6, marker=marker, markevery=[-1], label=method)
 
 
 def _draw_finals(
@@ -78,7 +77,8 @@ def _draw_finals(
 ) -> None:
     front = rows[rows["front"]].sort_values("cost")
     if better is not None and len(front) > 1:
-        ax.plot(front["cost"], front["mean"], color=PALETTE[7], lw=1.2, zorder=1)
+        color = PALETTE[7]
+        ax.plot(front["cost"], front["mean"], color=color, lw=1.2, zorder=1, label="Pareto front")
     for method, cost, mean, low, high, on_front in zip(
         rows["method"],
         *(rows[name].to_numpy(float) for name in ("cost", "mean", "low", "high")),
@@ -105,18 +105,3 @@ def _scale_costs(axes: list[Axes], costs: list[float]) -> None:
     if positive and max(positive) > 30 * min(positive):
         for ax in axes:
             ax.set_xscale("log")
-
-
-def _add_legend(figure: Figure, methods: list[str], better: ScoreDirection | None) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], **series_style(k), lw=1.6, marker=series_marker(k), label=method)
-        for k, method in enumerate(methods)
-    ]
-    if better is not None:
-        handles.append(Line2D([], [], color=PALETTE[7], lw=1.2, label="Pareto front"))
-    rows = math.ceil(len(handles) / 3)
-    width, height = figure.get_size_inches()
-    figure.set_size_inches(width, height + 0.15 + 0.2 * rows)
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)

@@ -3,12 +3,11 @@ of them all (Fig 4.3)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from components.figures.multiples import COLUMNS, MOST, check_columns, small_multiples
-from components.figures.style import PALETTE, new_figure, series_style
+from components.figures.style import PALETTE, legend_below, new_figure, series_style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DARK = PALETTE[6]
-BESIDE = 6  # names that a legend next to the panels can have
-SHORT = 16  # characters of the longest of them
 
 
 def evolution(
@@ -49,7 +46,8 @@ def evolution(
     def lines(ax: Axes, metric: str, method: str, look: dict[str, Any], own: bool) -> None:
         rows = table[(table["metric"] == metric) & (table["method"] == method)]
         if not rows.empty:
-            _draw_lines(ax, rows, look, own, band)
+            label = method if len(looks) <= MOST else None
+            _draw_lines(ax, rows, look | {"label": label}, own, band)
 
     words = words or {}
     if len(looks) > MOST:
@@ -62,31 +60,10 @@ def evolution(
         for method, look in looks.items():
             lines(ax, metric, method, look, True)
         if metric in exact:
-            ax.axhline(exact[metric], color=DARK, lw=1.6, zorder=3)
+            ax.axhline(exact[metric], color=DARK, lw=1.6, zorder=3, label=known)
         ax.set(xlabel=label, ylabel=format_axis_label(metric, words))
-    _add_legend(figure, looks, known if exact else None, len(metrics) == 1, band)
+    legend_below(figure, axes)
     return figure
-
-
-def _add_legend(
-    figure: Figure, looks: Mapping[str, Any], known: str | None, single: bool, band: bool
-) -> None:
-    """Names of the methods and, if ``known``, of the exact value, on the right of the panels or
-    below a single one."""
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], **look, lw=1.6, label=name) for name, look in looks.items()]
-    if known is not None:
-        handles.append(Line2D([], [], color=DARK, lw=1.6, label=known))
-    # next to a single panel they would leave it no room
-    wide = len(handles) > BESIDE or max(map(len, looks)) > SHORT
-    if single and (band or wide):
-        figure.set_size_inches(6.4, 3.6 + 0.2 * math.ceil(len(handles) / 2))
-        figure.legend(
-            handles=handles, loc="outside lower center", ncols=2, fontsize=8, frameon=False
-        )
-    else:
-        figure.legend(handles=handles, loc="outside right center", frameon=False)
 
 
 def _mark_multiples(
@@ -97,16 +74,12 @@ def _mark_multiples(
     known: str,
 ) -> None:
     """Labels and exact values of small multiples."""
-    from matplotlib.lines import Line2D
-
     for metric, axes in panels.items():
         for ax in axes[::COLUMNS]:
             ax.set_ylabel(format_axis_label(metric, words), fontsize=7)
         for ax in axes if metric in exact else ():
-            ax.axhline(exact[metric], color=DARK, lw=1.0, zorder=3)
-    if exact:
-        handles = [Line2D([], [], color=DARK, lw=1.0, label=known)]
-        figure.legend(handles=handles, loc="outside lower right", fontsize=8, frameon=False)
+            ax.axhline(exact[metric], color=DARK, lw=1.0, zorder=3, label=known)
+        legend_below(figure, axes)
 
 
 def format_axis_label(metric: str, words: Mapping[str, str]) -> str:
@@ -133,9 +106,8 @@ def _draw_lines(ax: Axes, rows: pd.DataFrame, look: dict[str, Any], own: bool, b
     elif band:
         _band(ax, rows, look)
     else:
-        for replicate, line in rows.groupby("replicate", sort=False):
-            label = f"replicate {replicate}"
-            ax.plot(line["step"], line["value"], **look, lw=1.1, alpha=0.75, label=label)
+        for _, line in rows.groupby("replicate", sort=False):
+            ax.plot(line["step"], line["value"], **look, lw=1.1, alpha=0.75)
 
 
 def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import PALETTE, label_below, new_figure
+from components.figures.style import PALETTE, label_below, panel_grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,16 +51,11 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     expected = n / bins
     sd = math.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / chains))
     chain_ids = np.unique(np.linspace(0, chains - 1, min(chains, MOST_CHAINS)).round().astype(int))
-    columns = min(len(panels), 4)
     height = max(2.4, 0.24 * len(chain_ids) + 1.0)
-    figure, axes = new_figure(
-        math.ceil(len(panels) / columns), columns, width=2.8, height=height, sharey=True
-    )
+    figure, axes, columns = panel_grid(len(panels), width=2.8, height=height, sharey=True)
     edges = np.linspace(0, 1, bins + 1)
     shown: set[str] = set()  # colours of bars
-    for axis in axes[len(panels) :]:
-        axis.set_axis_off()
-    for axis, (name, _, values) in zip(axes, panels, strict=False):
+    for axis, (name, _, values) in zip(axes, panels, strict=True):
         counts = rank_histogram(values.numpy(), bins)
         # a row is one unit high, and the expected count fills less than half of it
         scale = 0.42 / expected
@@ -111,7 +106,7 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
         fontsize=8,
         frameon=False,
     )
-    label_below(axes[: len(panels)], columns, "rank among all draws, as a fraction")
+    label_below(axes, columns, "rank among all draws, as a fraction")
     title = "" if len(chain_ids) == chains else f"{len(chain_ids)} of {chains} chains"
     titles = (part(problem, draws, len(panels)), title)
     figure.suptitle(", ".join(filter(None, titles)), fontsize=10)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_below, new_figure
 from components.maths.least_squares import LinearData
 
 if TYPE_CHECKING:
@@ -37,8 +37,10 @@ def shadow(centre: Tensor, covariance: Tensor, radius: float, i: int, j: int) ->
     return centre.detach().cpu().double()[[i, j]] + circle @ torch.linalg.cholesky(part).T
 
 
-def finish_plane(axis: Axes, data: LinearData, pair: tuple[int, int], title: str, n: int) -> None:
-    """True coefficients i and j, if known, labels, and a legend of n columns below the figure."""
+def finish_plane(
+    figure: Figure, axis: Axes, data: LinearData, pair: tuple[int, int], title: str
+) -> None:
+    """True coefficients i and j, if known, labels, and a legend below the figure."""
     i, j = pair
     if data.is_simulated:
         axis.plot(
@@ -50,13 +52,7 @@ def finish_plane(axis: Axes, data: LinearData, pair: tuple[int, int], title: str
             label="true β",
         )
     axis.set(xlabel=f"β of {data.names[i]}", ylabel=f"β of {data.names[j]}", title=title)
-    axis.figure.legend(
-        *axis.get_legend_handles_labels(),
-        loc="outside lower left",
-        ncols=n,
-        frameon=False,
-        fontsize=8,
-    )
+    legend_below(figure, [axis])
 
 
 def confidence_region(
@@ -91,7 +87,7 @@ def confidence_region(
     left.plot(
         float(fit.beta[i]), float(fit.beta[j]), "o", color=PALETTE[0], label="maximum likelihood"
     )
-    finish_plane(left, data, (i, j), "Fisher: estimate and ellipsoid", 2)
+    finish_plane(figure, left, data, (i, j), "Fisher: estimate and ellipsoid")
 
     levels = sorted(coverage)
     excess = [100 * (coverage[v][0] - v) for v in levels]

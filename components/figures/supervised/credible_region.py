@@ -76,7 +76,7 @@ def credible_region(
         color=PALETTE[2],
         label="posterior mean",
     )
-    finish_plane(left, data, (i, j), "Savage: what is believed of β", 3)
+    finish_plane(figure, left, data, (i, j), "Savage: what is believed of β")
 
     half = 0.5 + level / 2
     bayes = stats.norm.ppf(half) if isinstance(noise, float) else stats.t.ppf(half, 2 * noise[0])

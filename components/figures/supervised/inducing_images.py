@@ -11,7 +11,7 @@ from components.contracts.capabilities import InducingInputs
 from components.contracts.posteriors import HoldsModule, Predicts
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import new_figure
+from components.figures.style import bare, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,8 +102,6 @@ def _owners(problem: LabelledProblem, module: InducingInputs) -> list[tuple[str,
 def _show(ax: Axes, image: Tensor, change: float | None) -> None:
     low, high = (float(image.quantile(level)) for level in (0.01, 0.99))
     ax.imshow(image, cmap="gray", vmin=low, vmax=max(high, low + 0.05), interpolation="nearest")
-    ax.set(xticks=[], yticks=[])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    bare(ax)
     if change is not None:
         ax.set_xlabel(f"changed by {change:.2f}", fontsize=7, color="0.35", labelpad=2)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from components.figures.multiples import COLUMNS, MOST, check_columns, small_multiples
-from components.figures.style import MARKERS, PALETTE, legend_beside, new_figure
+from components.figures.style import MARKERS, PALETTE, legend_below, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,13 +36,11 @@ def learning_curve(
     Raises:
         ValueError: a column is missing.
     """
-    from matplotlib.lines import Line2D
-
     check_columns(table, {"model", "n_train", "mean", "se", "metric"}, "a learning curve")
     metrics = list(dict.fromkeys(table["metric"]))
     models = list(dict.fromkeys(table["model"]))
     look: dict[str, dict[str, Any]] = {
-        model: {"color": colour, "marker": marker, "ls": "-"}
+        model: {"color": colour, "marker": marker, "ls": "-", "label": model}
         for model, colour, marker in zip(models, PALETTE, MARKERS, strict=False)
     }
     limits = {
@@ -80,11 +78,7 @@ def learning_curve(
                     above,
                     True,
                 )
-        handles = [
-            Line2D([], [], linewidth=1.5, markersize=5, label=model, **look[model])
-            for model in models
-        ]
-        legend_beside(figure, handles)
+        legend_below(figure, axes)
     for metric, axes in panels.items():
         sizes = sorted(table[table["metric"] == metric]["n_train"].unique())
         for k, ax in enumerate(axes):

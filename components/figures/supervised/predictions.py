@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,7 +11,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, label_below, new_figure
+from components.figures.style import PALETTE, label_below, panel_grid
 from components.metrics.regression import coverage90_by_task, rmse_by_task
 
 if TYPE_CHECKING:
@@ -62,16 +61,10 @@ def predictions(
     mask = test.mask[rows].cpu()
 
     n_tasks = problem.n_tasks
-    columns = min(n_tasks, 4)
-    width = max(2.7, 5.0 / columns)  # a single panel leaves room for the legend and the axes' names
-    figure, axes = new_figure(
-        math.ceil(n_tasks / columns), columns, width=width, height=width + 0.05
-    )
+    width = max(2.7, 5.0 / n_tasks)  # a single panel leaves room for the legend and the axes' names
+    figure, axes, columns = panel_grid(n_tasks, width=width, height=width + 0.05)
     colours: set[str] = set()  # of what is drawn
     for t, ax in enumerate(axes):
-        if t >= n_tasks:
-            ax.set_axis_off()
-            continue
         is_labelled = mask[:, t]
         name = problem.task_names[t] if problem.task_names else f"task {t + 1}"
         if not bool(is_labelled.any()):
@@ -95,7 +88,7 @@ def predictions(
         fontsize=9,
     )
     unit = problem.label_unit or ("standardised" if problem.y_std is not None else "")
-    label_below(axes[:n_tasks], columns, f"true label ({unit})" if unit else "true label")
+    label_below(axes, columns, f"true label ({unit})" if unit else "true label")
     figure.supylabel("prediction with its central 90 % interval", fontsize=10)
     few = f"{len(rows):,} of them drawn" if len(rows) < n else "all drawn"
     kind = "standardised RMSE" if problem.y_std is not None else "RMSE"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_below, new_figure
 from components.maths.least_squares import LinearData
 
 if TYPE_CHECKING:
@@ -84,17 +84,7 @@ def ridge_trace(
     right.set_ylim(0, 1.6 * least_squares_risk)
     for ax in (left, right):
         for rule, penalty in selected.items():
-            ax.axvline(penalty, color=PALETTE[6], linewidth=0.9, linestyle=DASHES[rule], alpha=0.7)
-    handles, labels = right.get_legend_handles_labels()
-    for rule in selected:
-        handles += left.plot([], [], color=PALETTE[6], linewidth=0.9, linestyle=DASHES[rule])
-        labels.append(f"λ by {RULES[rule]}")
-    figure.legend(
-        *left.get_legend_handles_labels(),
-        loc="outside lower left",
-        ncols=4,
-        frameon=False,
-        fontsize=8,
-    )
-    figure.legend(handles, labels, loc="outside lower right", ncols=3, frameon=False, fontsize=8)
+            label = f"λ by {RULES[rule]}"
+            ax.axvline(penalty, color=PALETTE[6], lw=0.9, ls=DASHES[rule], alpha=0.7, label=label)
+    legend_below(figure, [left, right])
     return figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_below, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,13 +57,7 @@ def risk_functions(
         title="Wald: risk functions",
     )
     left.set_ylim(bottom=0)
-    figure.legend(
-        *left.get_legend_handles_labels(),
-        loc="outside lower left",
-        ncols=3,
-        frameon=False,
-        fontsize=8,
-    )
+    legend_below(figure, [left])
 
     place = range(len(names))
     worst = risk[0].amax(1)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
-from components.figures.style import PALETTE, legend_above, new_figure, series_style
+from components.figures.style import PALETTE, legend_above, legend_below, new_figure, series_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,15 +114,7 @@ def gradient_variance(
     steps.set_xticks(range(len(reached)), [f"{t:,}" for t in reached])
     _costs(costs, labels, scores, reached[-1])
     axes[0].set_ylabel("trace of covariance, ratio")
-    handles, names = steps.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        names,
-        loc="outside lower center",
-        ncols=min(4, math.ceil(len(names))),
-        fontsize=8,
-        frameon=False,
-    )
+    legend_below(figure, [steps])
     return {"gradient_variance": figure}
 
 
