@@ -16,6 +16,7 @@ from rich.table import Table
 from runner.disk.atomic import write_text
 from runner.errors import display_path
 from runner.sweep.optuna_report import write_report
+from runner.sweep.search_link import BEST
 from runner.sweep.search_space import params_to_overrides
 from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
 from runner.terminal.csv_cells import escape_table
@@ -86,9 +87,9 @@ def show_best(study: Study, folder: Path) -> float | None:
         out.print(
             f"best     {number(best.values[0])} with {' '.join(params_to_overrides(best.params))}"
         )
-    write_text(folder / "best.yaml", OmegaConf.to_yaml(OmegaConf.create(facts)))
-    paths = [folder / "best.yaml", folder / "trials.csv", *write_report(study, folder)]
-    out.print(f"written  {', '.join([display_path(paths[0]), *(path.name for path in paths[1:])])}")
+    write_text(folder / BEST, OmegaConf.to_yaml(OmegaConf.create(facts)))
+    write_report(study, folder)
+    out.print(f"written  {display_path(folder / BEST)}, trials.csv, report.html")
     return None if several(study) else best.values[0]
 
 

@@ -19,7 +19,6 @@ from runner.sweep.trials import completed_trials, describe_savings, metrics, par
 from runner.terminal.plain import plain_value
 
 if TYPE_CHECKING:
-    import pandas as pd
     import plotly.graph_objects as go
     from optuna import Study
     from optuna.trial import FrozenTrial
@@ -29,24 +28,18 @@ KEYS = 4  # in the contour: those that matter most
 HEIGHT = 440  # pixels
 
 
-def importances(study: Study) -> pd.DataFrame:
-    """A row for each objective and key, the one that matters most first; none of too few trials, or
+def importances(study: Study) -> dict[str, dict[str, float]]:
+    """Share of each key by objective, the one that matters most first; none of too few trials, or
     where all are alike."""
-    import pandas as pd
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
-    rows = []
     trials = completed_trials(study)
-    for k, name in enumerate(metrics(study)):
-        if len(trials) < FEWEST or len({t.values[k] for t in trials}) < 2:
-            continue
-        shares = get_param_importances(
-            study, evaluator=FanovaImportanceEvaluator(seed=0), target=_value(k)
-        )
-        rows += [
-            {"objective": name, "key": key, "importance": share} for key, share in shares.items()
-        ]
-    return pd.DataFrame(rows, columns=["objective", "key", "importance"])
+    evaluator = FanovaImportanceEvaluator(seed=0)
+    return {
+        name: get_param_importances(study, evaluator=evaluator, target=_value(k))
+        for k, name in enumerate(metrics(study))
+        if len(trials) >= FEWEST and len({t.values[k] for t in trials}) > 1
+    }
 
 
 def _value(k: int) -> Callable[[FrozenTrial], float]:
@@ -64,13 +57,14 @@ def _varied_keys(study: Study) -> list[str]:
     )
 
 
-def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure]]:
+def figures(study: Study) -> Iterator[tuple[str, go.Figure]]:
     """Figures with their titles, in the order of a reader's questions."""
     import optuna.visualization as show
     from optuna.importance import FanovaImportanceEvaluator
 
     names = metrics(study)
     keys = _varied_keys(study)
+    shares = importances(study)
     if len(names) in (2, 3):
         yield "Pareto front", show.plot_pareto_front(study, target_names=names)
     for k, name in enumerate(names):
@@ -82,8 +76,7 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
             f"History{suffix}",
             show.plot_optimization_history(study, target=target, target_name=name),
         )
-        mine = shares[shares["objective"] == name].sort_values("importance")
-        if len(mine):
+        if name in shares:
             of_each = show.plot_param_importances(
                 study,
                 evaluator=FanovaImportanceEvaluator(seed=0),
@@ -97,7 +90,7 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
             )
             yield f"Parallel coordinates{suffix}", figure
         if len(keys) > 1:
-            leading = [key for key in mine["key"][::-1] if key in keys][:KEYS] or keys[:KEYS]
+            leading = [key for key in shares.get(name, keys) if key in keys][:KEYS]
             yield (
                 f"Contour{suffix}",
                 show.plot_contour(study, params=leading, target=target, target_name=name),
@@ -110,10 +103,10 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
         )
 
 
-def fragment(study: Study, shares: pd.DataFrame) -> list[tuple[str, str]]:
+def _to_html(study: Study) -> list[tuple[str, str]]:
     """Title and HTML of each figure; the first brings the library with it."""
     fragments: list[tuple[str, str]] = []
-    for title, figure in figures(study, shares):
+    for title, figure in figures(study):
         figure.update_layout(
             title=None, height=HEIGHT, template="plotly_white", margin={"t": 30, "r": 30}
         )
@@ -126,43 +119,26 @@ def fragment(study: Study, shares: pd.DataFrame) -> list[tuple[str, str]]:
     return fragments
 
 
-def write_report(study: Study, folder: Path) -> list[Path]:
-    """``report.html`` and ``importances.csv``, of several objectives also ``front.csv``."""
+def write_report(study: Study, folder: Path) -> None:
+    """``report.html``."""
     import jinja2
-    import pandas as pd
 
-    from runner.terminal.csv_cells import escape_table
     from runner.terminal.printer import number
 
-    shares = importances(study)
-    write_text(folder / "importances.csv", escape_table(shares).to_csv(index=False))
-    names = metrics(study)
-    front = pareto_front(study)
-    trials = completed_trials(study)
-    paths = [folder / "report.html", folder / "importances.csv"]
-    if several(study):
-        rows = [
-            dict(zip(names, t.values, strict=True)) | t.params | {"trial": t.number}
-            for t in trials
-            if t.number in front
-        ]
-        write_text(folder / "front.csv", escape_table(pd.DataFrame(rows)).to_csv(index=False))
-        paths.append(folder / "front.csv")
     ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("PRUNED", "FAIL")]
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True, finalize=plain_value
     )
     html = templates.get_template("optuna.html.j2").render(
         name=study.study_name,
-        metrics=names,
+        metrics=metrics(study),
         goals=[to.name.lower() for to in study.directions],
-        done=trials,
+        done=completed_trials(study),
         ended=ended,
-        front=front,
+        front=pareto_front(study),
         several=several(study),
         saved=describe_savings(study),
         number=number,
-        figures=fragment(study, shares),
+        figures=_to_html(study),
     )
-    write_text(paths[0], html)
-    return paths
+    write_text(folder / "report.html", html)

@@ -134,7 +134,7 @@ class OptunaSearch(Sweeper):
         import optuna
 
         from runner.sweep.best import show_best
-        from runner.sweep.kept import keep
+        from runner.sweep.search_link import link_search
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         words = [f"{key!s}={value}" for key, value in (self.params or {}).items()]
@@ -158,7 +158,7 @@ class OptunaSearch(Sweeper):
                 self._launch(study, batch, fixed)
         finally:
             study.set_user_attr("held by", "")
-            keep(study, self.store, Path(self.folder) / self.name)
+            link_search(Path(self.folder) / self.name)
         return show_best(study, Path(self.folder) / self.name)
 
     def _next_batch(self, study: Study, space: dict[str, BaseDistribution]) -> list[Trial]:

@@ -10,21 +10,22 @@ the sweep's folder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError, display_path
 from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
 from runner.sweep.rows import SweepRow, describe_states, read_rows, score_names, to_frame
+from runner.sweep.search_link import BEST, read_best
 from runner.terminal.arguments import Parser, add_json, existing_folder
 from runner.terminal.plain import plain_value
 from runner.terminal.printer import mean_and_se, out
 from runner.terminal.tables import measure_words, print_json, print_table, print_uncut
 
 if TYPE_CHECKING:
-    from optuna import Study
     from rich.table import Table
 
 SHOWN = 5  # scores on the terminal
@@ -47,13 +48,15 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     if not outcomes:
         return 0
     rows = read_rows(outcomes)
-    study = _study(sweep, best_is_shown)
-    best = [] if study is None else mark_best(rows, study)
-    _write(sweep, rows, best, study)
+    search = read_best(sweep)
+    best = [] if search is None else mark_best(rows, search[1])
+    _write(sweep, rows, best, search and search[0] / "report.html")
     counts = describe_states(outcomes, counted=True)
     out.print(Text.assemble("\n", ("sweep", "bold"), f": {counts}"))
     if not best_is_shown:
         _show_rows(rows, best)
+        if search is not None:
+            out.print(f"search   {display_path(search[0])}/{BEST}, report.html")
     if any(row.is_smoke for row in rows):
         out.print(f"smoke    {SMOKE_NOTE}", style="yellow")
     failed = [job for job in outcomes if job.state == "failed"]
@@ -120,34 +123,9 @@ def _draw(rows: list[SweepRow], names: list[str], best: list[SweepRow]) -> Table
     return table
 
 
-def _study(sweep: Path, is_shown: bool) -> Study | None:
-    """The study of Optuna's that a sweep was, shown unless it is; None: it was none, or its trials
-    are not there."""
-    from runner.sweep import kept
-
-    folder = kept.folder_of(sweep)
-    if folder is None:
-        return None
-    study = kept.load(folder)
-    if study is None:
-        out.print(
-            f"trials   were in {display_path(folder)}, and are there no longer", style="yellow"
-        )
-    elif not is_shown:
-        from runner.sweep.best import show_best
-
-        show_best(study, folder)
-    return study
-
-
-def mark_best(rows: Sequence[SweepRow], study: Study) -> list[SweepRow]:
-    """The rows of the best trials for one objective, or of the Pareto front."""
-    from runner.sweep.search_space import params_to_overrides
-    from runner.sweep.trials import pareto_front
-
-    front = pareto_front(study)
-    trials = [trial for trial in study.get_trials(deepcopy=False) if trial.number in front]
-    best = [set(params_to_overrides(trial.params)) for trial in trials]
+def mark_best(rows: Sequence[SweepRow], facts: Mapping[str, Any]) -> list[SweepRow]:
+    """The rows of the best trial of ``best.yaml``, or of the Pareto front."""
+    best = [set(trial["overrides"]) for trial in facts.get("front", [facts])]
     return [
         row
         for row in rows
@@ -155,18 +133,13 @@ def mark_best(rows: Sequence[SweepRow], study: Study) -> list[SweepRow]:
     ]
 
 
-def _write(sweep: Path, rows: list[SweepRow], best: list[SweepRow], study: Study | None) -> None:
-    """``sweep.csv`` with all scores, and ``sweep.html`` to be read, with Optuna's figures."""
+def _write(sweep: Path, rows: list[SweepRow], best: list[SweepRow], report: Path | None) -> None:
+    """``sweep.csv`` with all scores, and ``sweep.html`` to be read; ``report``: of a search."""
     import jinja2
 
     from runner.terminal.csv_cells import escape_table
 
     write_text(sweep / "sweep.csv", escape_table(to_frame(rows, best)).to_csv(index=False))
-    figures: list[tuple[str, str]] = []
-    if study is not None and best:
-        from runner.sweep.optuna_report import fragment, importances
-
-        figures = fragment(study, importances(study))
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True, finalize=plain_value
     )
@@ -176,7 +149,7 @@ def _write(sweep: Path, rows: list[SweepRow], best: list[SweepRow], study: Study
         names=score_names(rows),
         cell=to_cell,
         best=best,
-        figures=figures,
+        report=report and os.path.relpath(report, sweep),
         smoke_note=SMOKE_NOTE if any(row.is_smoke for row in rows) else "",
     )
     write_text(sweep / "sweep.html", html)

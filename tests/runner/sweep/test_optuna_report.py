@@ -11,7 +11,7 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState, create_trial
 
 from runner.errors import ConfigError
-from runner.sweep import kept, table
+from runner.sweep import search_link, table
 from runner.sweep.best import show_best
 from runner.sweep.optuna_report import importances, write_report
 from runner.sweep.outcomes import SWEEP_VARIABLE, JobOutcome, note
@@ -41,9 +41,9 @@ def swept(
 
 def test_the_key_that_matters_is_told_first():
     shares = importances(swept(lambda x, y: [10 * x + 0.01 * y]))
-    assert shares["key"].tolist() == ["x", "y"]
-    assert shares["importance"][0] > 0.9
-    assert importances(swept(lambda x, y: [1.0])).empty, "all alike"
+    assert list(shares["loss"]) == ["x", "y"]
+    assert shares["loss"]["x"] > 0.9
+    assert importances(swept(lambda x, y: [1.0])) == {}, "all alike"
 
 
 def test_the_report_needs_no_network_and_holds_every_figure(tmp_path, capsys):
@@ -71,31 +71,30 @@ def test_of_several_objectives_the_front_comes_first(tmp_path):
     assert {study.trials[k].params["y"] for k in front} == {0.0}, "y only costs"
     assert len(front) == 5
     assert {t.number for t in completed_trials(study)[:5]} == set(front)
-    written = write_report(study, tmp_path)
-    assert [path.name for path in written] == ["report.html", "importances.csv", "front.csv"]
-    assert "<h2>Pareto front</h2>" in written[0].read_text()
+    write_report(study, tmp_path)
+    assert "<h2>Pareto front</h2>" in (tmp_path / "report.html").read_text()
 
 
 def test_a_sweep_is_found_again_with_its_best_marked(tmp_path, monkeypatch, capsys):
     sweep, folder = tmp_path / "multirun" / "now", tmp_path / "sweeps" / "s"
     monkeypatch.setenv(SWEEP_VARIABLE, str(sweep))
-    store = optuna.storages.InMemoryStorage()
-    study = swept(lambda x, y: [x + y], storage=store)
+    study = swept(lambda x, y: [x + y])
     for number in (0, 1):
         params = study.trials[number].params
         note(JobOutcome(number, [f"x={params['x']!r}", f"y={params['y']!r}"], 0, "", None))
-    kept.keep(study, store, folder)
-    assert kept.folder_of(sweep) == folder
+    show_best(study, folder)
+    search_link.link_search(folder)
+    capsys.readouterr()
     (tmp_path / "elsewhere").mkdir()
     for name in ("multirun", "sweeps"):
         (tmp_path / name).rename(tmp_path / "elsewhere" / name)
     sweep = tmp_path / "elsewhere" / "multirun" / "now"
     assert table.main(["sweep", str(sweep)]) == 0
     printed = capsys.readouterr().out
-    assert "best     0 with x=0.0 y=0.0" in printed
+    assert "elsewhere/sweeps/s/best.yaml, report.html" in printed
     assert "★ done" in printed
     assert (sweep / "sweep.csv").read_text().count("True") == 1
-    assert "<h2>History</h2>" in (sweep / "sweep.html").read_text()
-    (sweep / kept.LINK).write_text(json.dumps([]))
+    assert 'href="../../sweeps/s/report.html"' in (sweep / "sweep.html").read_text()
+    (sweep / search_link.LINK).write_text(json.dumps([]))
     with pytest.raises(ConfigError, match=r"optuna.json: not what a sweep writes"):
         table.show(sweep)
