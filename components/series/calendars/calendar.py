@@ -64,8 +64,8 @@ def calendar(
             twice, between two steps, or a gap; it names the line.
     """
     where = [f"{file}, line {line}: {column}" for line in lines]
-    dates, form, facts = to_iso(texts, where, date_format)
-    time = TimeColumn(column, form)
+    dates, facts = to_iso(texts, where, date_format)
+    time = TimeColumn(column, date_format)
     times = read_times(dates)
     labels = [
         text if text == date else f"{text} ({date})"

@@ -30,5 +30,5 @@ def find_other_dates(
         ConfigMismatchError: one has another form than the others.
     """
     if date_format is not None and read_times(texts).isna().any():
-        texts, *_ = to_iso(texts, [where] * len(texts), date_format)
+        texts, _ = to_iso(texts, [where] * len(texts), date_format)
     return [k for k, same in enumerate(read_times(texts) == read_times(expected)) if not same]

@@ -46,9 +46,6 @@ def weeks(first, number):
          "2024-01-01T00:00:00.25", "2024-01-01T00:00:00.75"),
         (["1950", "1951", "1952"], "12 months, 1950 to 1952", "1950-01-01", "1952-01-01"),
         (["20110103", "20110110", "20110117"], "7 days", "2011-01-03", "2011-01-17"),
-        (["24/12/2019", "31/12/2019", "07/01/2020"], "7 days, 2019-12-24 to 2020-01-07", "2019-12-24", "2020-01-07"),
-        (["12/24/2019", "12/31/2019", "01/07/2020"], "7 days, 2019-12-24 to 2020-01-07", "2019-12-24", "2020-01-07"),
-        (["24.12.2019 12:00", "24.12.2019 13:00", "24.12.2019 14:00"], "1 hour", "2019-12-24T12:00", "2019-12-24T14:00"),
     ],
 )  # fmt: skip
 def test_dates_are_read_and_stand_on_the_axis(tmp_path, dates, steps, first, last):
@@ -83,11 +80,7 @@ def test_gaps_have_the_names_of_their_neighbours(tmp_path, dates, gaps, filled):
 @pytest.mark.parametrize(
     ("dates", "keys", "said"),
     [
-        (["01/02/2020", "02/02/2020", "03/02/2020"], {},
-         "line 2: when '01/02/2020' has a day and a month that cannot be told apart; set dataset.date_format to "
-         "'%d/%m/%Y' or '%m/%d/%Y'"),
-        (["13/02/2020", "02/14/2020"], {}, "is a day and a month in two orders; set dataset.date_format to"),
-        (["13/02/2020", "soon"], {}, "line 3: when 'soon' is no date as the others are; mend it, or set dataset.date_format"),
+        (["01/02/2020", "02/02/2020"], {}, "line 2: when '01/02/2020' is no date; .* dataset.date_format, as '%d/%m/%Y'"),
         (["3 Jan 2011", "4 Jan 2011"], {}, r"when '3 Jan 2011' is no date; write 2011-01-03, .* or set dataset.date_format"),
         (["2019-W53", "2020-W01"], {}, "line 2: when '2019-W53' is no date"),
         (["2019-02-29", "2019-03-01"], {}, "line 2: when '2019-02-29' is no date"),
@@ -132,7 +125,7 @@ def test_what_is_forecast_begins_at_a_date(tmp_path, dates, n_ahead, ahead):
     assert problem_of(tmp_path, dates, n_ahead=n_ahead).future.shape[1] == ahead
 
 
-def test_a_format_is_obeyed_where_a_guess_would_differ(tmp_path):
+def test_a_format_is_obeyed(tmp_path):
     dates = ["01/02/2020", "02/02/2020", "03/02/2020", "04/02/2020"]
     by_day = problem_of(tmp_path, dates, date_format="%d/%m/%Y", n_ahead="03/02/2020")
     assert by_day.dates == ("2020-02-01", "2020-02-02", "2020-02-03", "2020-02-04")

@@ -54,9 +54,14 @@ def test_rows_of_a_series_are_read_as_its_file(tmp_path):
             "01.10", "30.09"
         )
     )
-    series = load("csv_series", path=str(file), columns=["y"], date="month", regressors=["promo"])[
-        0
-    ]
+    series = load(
+        "csv_series",
+        path=str(file),
+        columns=["y"],
+        date="month",
+        date_format="%d.%m.%Y",
+        regressors=["promo"],
+    )[0]
     assert series.columns.decimal == ","
     assert series.columns.time.date_format == "%d.%m.%Y"
     rows = tmp_path / "rows.csv"
