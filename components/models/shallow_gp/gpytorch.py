@@ -45,7 +45,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     """
 
     requires = Requirements(kinds={"supervised"})
-    offers = {"elbo", "given_function", "noise_parameters", "hyperparameters"}
+    offers = {"elbo", "noise_parameters", "hyperparameters"}
     imports = {"class_path"}
 
     class_path: Place

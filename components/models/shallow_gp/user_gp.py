@@ -17,9 +17,8 @@ from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.contracts.user_code import reraise_user_error
 from components.errors import ConfigMismatchError, NumericalError
-from components.maths.cholesky import jittered_cholesky
 from components.maths.exponential.standard_draws import standard_normal
-from components.models.deep_gp.likelihoods import Likelihood, predictive_at_draws
+from components.models.deep_gp.likelihoods import Likelihood
 
 
 @contextmanager
@@ -93,18 +92,6 @@ class UserExactGP(nn.Module):
         mean, variance, noise = self._marginals(x)
         return GaussianMixture(mean, variance + noise)
 
-    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y | f) at n draws of f at every row of x [B, D] by itself."""
-        mean, variance, noise = self._marginals(x)
-        eps = standard_normal((n, *mean.shape[1:]), generator, x)
-        f = mean + variance.sqrt() * eps
-        return GaussianMixture(f, noise.expand_as(f))
-
-    def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """p(y | f) at one draw f of the prior, jointly at x [B, D]: S = 1."""
-        f = _draw_prior(self.gp, x, 1, generator, self.where)[None, 0, :, None]
-        return GaussianMixture(f, self.gp.likelihood.noise.detach().expand_as(f))
-
     def _marginals(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean and variance of f at x [1, B, 1], and the variance of the noise."""
         now = torch.cat([p.detach().flatten() for p in self.parameters()])
@@ -124,23 +111,6 @@ class UserExactGP(nn.Module):
     def noise_parameters(self) -> list[nn.Parameter]:
         """Parameters of the observation noise."""
         return list(self.gp.likelihood.parameters())
-
-
-@torch.no_grad()
-def _draw_prior(
-    gp: gpytorch.models.GP, x: Tensor, n: int, generator: torch.Generator, where: str
-) -> Tensor:
-    """n functions at x [B, D] from the prior that ``forward`` of a user's class gives: [n, B]."""
-    with exactly(where):
-        prior = gp.forward(x)
-        K = prior.covariance_matrix
-    if K.shape[-1] != len(x):
-        raise ConfigMismatchError(f"{where}: draws of its prior need a MultivariateNormal of x")
-    L, _ = jittered_cholesky(K, 1e-6 * float(K.diagonal(dim1=-2, dim2=-1).mean()), where)
-    L = L.expand(n, *L.shape[-2:]) if L.dim() == 2 else L.reshape(n, *L.shape[-2:])
-    z = torch.randn(n, len(x), 1, generator=generator, dtype=x.dtype, device=generator.device)
-    mean = prior.mean.expand(n, -1) if prior.mean.dim() == 1 else prior.mean.reshape(n, -1)
-    return mean + (L @ z.to(x.device))[..., 0]
 
 
 class UserSparseGP(nn.Module):
@@ -189,7 +159,7 @@ class UserSparseGP(nn.Module):
         if not self.likelihood.samples_f:
             return None
         shape = (n_samples, self.n_tasks, B, self.likelihood.outputs)
-        return torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
+        return standard_normal(shape, generator, like)
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor | None:
         """Standard normals [S, T, B, C] where the likelihood has neither a closed form nor a
@@ -218,18 +188,6 @@ class UserSparseGP(nn.Module):
         f for classes."""
         mean, variance = self._compute_marginals(x)
         return self.likelihood.predictive(mean, variance, self._normal(len(x), n, generator, x))
-
-    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y | f) at n draws of f at every row of x [B, D] by itself."""
-        return predictive_at_draws(self.likelihood, *self._compute_marginals(x), n, generator)
-
-    def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """p(y | f) at one draw f of the prior, jointly at x [B, D]: S = 1."""
-        C = self.likelihood.outputs
-        f = _draw_prior(self.gp, x, self.n_tasks * C, generator, self.where)
-        f = f.view(1, self.n_tasks, C, len(x)).mT
-        zeros = torch.zeros_like(f)
-        return self.likelihood.predictive(f, zeros, zeros)
 
     def _compute_marginals(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """``marginals`` of the parameters of now, the variances above 0."""
