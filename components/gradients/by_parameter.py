@@ -17,7 +17,10 @@ from components.contracts.streams import Rng
 
 # of each of the module's parameters in order; None: the bound does not depend on it
 Gradients = list[Tensor | None]
+Terms = dict[str, Tensor]  # of the bound, and what else an estimator reports
 M = TypeVar("M")
+S = TypeVar("S")
+Estimate = tuple[Gradients, Terms, S]  # with the next state of the estimator
 
 
 class StatelessGradient(Gradient[M, RowBatch, None], Generic[M]):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -33,11 +34,11 @@ class Particles:
             else None
         )
 
-    def in_format(self, dtype: torch.dtype) -> Particles | None:
+    def in_format(self, dtype: torch.dtype) -> Self | None:
         """A copy in another floating-point format; None: the model has none."""
         if not isinstance(self.model, CastableNetwork):
             return None
-        return Particles(self.model.in_format(dtype), self.theta.detach().to(dtype))
+        return replace(self, model=self.model.in_format(dtype), theta=self.theta.detach().to(dtype))
 
     def some(self, n: int, generator: torch.Generator | None) -> Particles:
         """n of the particles: at random with replacement, or the first n without a generator."""
@@ -48,14 +49,11 @@ class Particles:
 
 
 @dataclass(frozen=True)
-class BlockwiseParticles:
+class BlockwiseParticles(Particles):
     """K particles θ [K, P], each the victim of its own block of B of the K B rows.
 
     All attacks run together.
     """
-
-    model: ThetaPredictive
-    theta: Tensor
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """Predictive of x [K B, D], its k-th block by the k-th particle; differentiable in x."""
@@ -84,9 +82,3 @@ class BlockwiseParticles:
         return Categorical(logits.flatten(0, 1)[None]), lambda g: back(
             g.view(logits.shape)
         ).flatten(0, 1)
-
-    def in_format(self, dtype: torch.dtype) -> BlockwiseParticles | None:
-        """A copy in another floating-point format; None: the model has none."""
-        if not isinstance(self.model, CastableNetwork):
-            return None
-        return BlockwiseParticles(self.model.in_format(dtype), self.theta.detach().to(dtype))

@@ -30,11 +30,11 @@ REFUSED = [
     ),
     (
         [*VAE, "inference.gradient=arm"],
-        "needs bernoulli_layers, which model=vae lacks; gradients that fit it: ",
+        "needs bernoulli_layers, which model=vae lacks; inference.gradient that would fit: ",
     ),
     (
         [*DVAE, "inference.gradient=reparam"],
-        "needs pathwise, which model=dvae lacks; gradients that fit it: arm, ",
+        "needs pathwise, which model=dvae lacks; inference.gradient that would fit: arm, ",
     ),
     # no known mean
     ([*DVAE, "inference.gradient=context_free_cv"], "inference.gradient=context_free_cv needs "),

@@ -18,7 +18,7 @@ from components.gradients.bernoulli.layers import (
     sample_upper_layers,
     uniform,
 )
-from components.gradients.by_parameter import StatelessGradient
+from components.gradients.by_parameter import Estimate, StatelessGradient
 
 
 class Antithetic(StatelessGradient[BernoulliLayers[RowBatch]]):
@@ -55,7 +55,7 @@ class Antithetic(StatelessGradient[BernoulliLayers[RowBatch]]):
 
     def estimate(
         self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: None
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
+    ) -> Estimate[None]:
         scale = batch.scale / self.chains
         below: list[Tensor] = []  # z_1 … z_{l−1}, [C, B, D] each
         alphas = []

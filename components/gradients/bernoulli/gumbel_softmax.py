@@ -11,7 +11,7 @@ from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import logistic, uniform
-from components.gradients.by_parameter import StatelessGradient
+from components.gradients.by_parameter import Estimate, StatelessGradient
 from components.registry import register
 
 
@@ -41,7 +41,7 @@ class GumbelSoftmax(StatelessGradient[BernoulliLayers[RowBatch]]):
 
     def estimate(
         self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: None
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
+    ) -> Estimate[None]:
         relaxed: list[Tensor] = []
         binary: list[Tensor] = []
         for _ in range(module.n_layers):

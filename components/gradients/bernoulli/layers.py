@@ -13,6 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import Gradients
 from components.maths.exponential.standard_draws import standard_uniform
 
 
@@ -44,7 +45,7 @@ def assemble_guide_gradients(
     bound: Tensor,
     alphas: Sequence[Tensor],
     by_alpha: Sequence[Tensor],
-) -> list[Tensor | None]:
+) -> Gradients:
     """Gradients for every parameter, through p and through the log odds of the guide.
 
     They are the gradients of ``bound`` [] through p, and Σ_l (∂ℒ/∂α_l) ∂α_l/∂φ through the

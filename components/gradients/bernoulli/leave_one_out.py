@@ -18,6 +18,7 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import assemble_guide_gradients
 from components.gradients.bernoulli.learning import Learnt, descend
+from components.gradients.by_parameter import Estimate
 from components.gradients.score.log_ratio import require_two_draws
 
 C = TypeVar("C", bound=nn.Module)
@@ -69,7 +70,7 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
 
     def estimate(
         self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: Learnt[C]
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], Learnt[C]]:
+    ) -> Estimate[Learnt[C]]:
         z: tuple[Tensor, ...] = module.sample(batch, self.n_samples, rng.noise)
         alphas = [module.logits(batch, z[:at]).expand_as(layer) for at, layer in enumerate(z)]
         leaves = tuple(layer.clone().requires_grad_() for layer in z)

@@ -18,6 +18,7 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import assemble_guide_gradients, logistic, uniform
 from components.gradients.bernoulli.learning import Learnt, descend
+from components.gradients.by_parameter import Estimate
 
 M = TypeVar("M", bound=BernoulliLayers[RowBatch])
 C = TypeVar("C", bound=nn.Module)
@@ -94,7 +95,7 @@ class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
 
     def estimate(
         self, module: M, batch: RowBatch, rng: Rng, state: Learnt[C]
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], Learnt[C]]:
+    ) -> Estimate[Learnt[C]]:
         alphas: list[Tensor] = []
         u: list[Tensor] = []
         z: list[Tensor] = []

@@ -13,9 +13,7 @@ from components.contracts.capabilities import Pathwise
 from components.contracts.costs.counts import count, pause, resume
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.errors import ConfigMismatchError
-from components.gradients.by_parameter import Called, Gradients, split
-
-Terms = dict[str, Tensor]
+from components.gradients.by_parameter import Called, Gradients, Terms, split
 
 
 def bound_terms(elbo: Tensor, kl: Tensor) -> Terms:

@@ -14,8 +14,8 @@ from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Gradients, flat
-from components.gradients.pathwise.bound import Terms, whole_gradient
+from components.gradients.by_parameter import Estimate, flat
+from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.snapshot import as_gradients
 from components.registry import register
 
@@ -82,7 +82,7 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
 
     def estimate(
         self, module: Pathwise[RowBatch], batch: RowBatch, rng: Rng, state: CombinedState
-    ) -> tuple[Gradients, Terms, CombinedState]:
+    ) -> Estimate[CombinedState]:
         before = rng.noise.get_state()
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         raw, terms = whole_gradient(module, batch, noise)

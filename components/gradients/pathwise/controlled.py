@@ -17,8 +17,8 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.gradients.by_parameter import Gradients, flat, split
-from components.gradients.pathwise.bound import Terms, row_gradients, whole_gradient
+from components.gradients.by_parameter import Estimate, flat, split
+from components.gradients.pathwise.bound import row_gradients, whole_gradient
 
 Objective = Literal["squared_difference", "gradient_sum", "partial_gradients"]
 Unit = Literal["scale", "one"]
@@ -104,9 +104,7 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         """The next state."""
         raise TypeError(f"{type(self).__name__} has no learn")
 
-    def estimate(
-        self, module: M, batch: RowBatch, rng: Rng, state: S
-    ) -> tuple[Gradients, Terms, S]:
+    def estimate(self, module: M, batch: RowBatch, rng: Rng, state: S) -> Estimate[S]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         shared = noise.shape[1] > 1 and noise.stride(1) == 0
         if shared and self.objective != "squared_difference":

@@ -14,8 +14,8 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.gradients.by_parameter import Gradients
-from components.gradients.pathwise.bound import Terms, whole_gradient
+from components.gradients.by_parameter import Estimate
+from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.surrogate import (
     Derivatives,
     apply_affine,
@@ -105,7 +105,7 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, ExpansionTables]):
 
     def estimate(
         self, module: GlobalLatent[RowBatch], batch: RowBatch, rng: Rng, state: ExpansionTables
-    ) -> tuple[Gradients, Terms, ExpansionTables]:
+    ) -> Estimate[ExpansionTables]:
         numbers = self.numbers(batch, len(state.used.h))
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         raw_gradients, terms = whole_gradient(module, batch, noise)

@@ -14,8 +14,8 @@ from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Gradients
-from components.gradients.pathwise.bound import Terms, whole_gradient
+from components.gradients.by_parameter import Estimate
+from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.surrogate import detach_affine, mean_path, path
 from components.maths.optimizers import Adam
 from components.registry import register
@@ -72,7 +72,7 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
 
     def estimate(
         self, module: LocationScale[RowBatch], batch: RowBatch, rng: Rng, state: LearntQuadratic
-    ) -> tuple[Gradients, Terms, LearntQuadratic]:
+    ) -> Estimate[LearntQuadratic]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         raw_gradients, terms = whole_gradient(module, batch, noise)
         q = module.location_scale(batch)

@@ -8,8 +8,8 @@ from components.contracts.capabilities import Pathwise
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Gradients, StatelessGradient
-from components.gradients.pathwise.bound import Terms, whole_gradient
+from components.gradients.by_parameter import Estimate, StatelessGradient
+from components.gradients.pathwise.bound import whole_gradient
 from components.registry import register
 
 
@@ -35,7 +35,7 @@ class Reparam(StatelessGradient[Pathwise[RowBatch]]):
 
     def estimate(
         self, module: Pathwise[RowBatch], batch: RowBatch, rng: Rng, state: None
-    ) -> tuple[Gradients, Terms, None]:
+    ) -> Estimate[None]:
         gradients, terms = whole_gradient(
             module, batch, module.draw_noise(batch, self.n_samples, rng.noise)
         )

@@ -12,16 +12,16 @@ from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Gradients, flat
-from components.gradients.pathwise.bound import Terms, whole_gradient
+from components.gradients.by_parameter import Estimate, flat
+from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.snapshot import (
     PassSnapshot,
     as_gradients,
-    flat_parameters,
     gather,
     gradient_at,
     init_snapshot,
 )
+from components.maths.line_search.module_bound import flatten
 from components.registry import register
 
 
@@ -63,7 +63,7 @@ class SARAH(Gradient[Pathwise[RowBatch], RowBatch, SarahState]):
 
     def estimate(
         self, module: Pathwise[RowBatch], batch: RowBatch, rng: Rng, state: SarahState
-    ) -> tuple[Gradients, Terms, SarahState]:
+    ) -> Estimate[SarahState]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         raw, terms = whole_gradient(module, batch, noise)
         gradient = flat(raw, module.parameters())
@@ -76,7 +76,7 @@ class SARAH(Gradient[Pathwise[RowBatch], RowBatch, SarahState]):
         later = replace(
             state,
             snapshot=gather(snapshot, module, batch, self.snapshot_samples, rng.noise),
-            phi=flat_parameters(module),
+            phi=flatten(module.parameters()),
             gradient=gradient,
             steps=steps,
         )

@@ -11,6 +11,7 @@ from components.contracts.capabilities import Pathwise
 from components.contracts.problems import RowBatch
 from components.gradients.by_parameter import Gradients, at_parameters, flat, split
 from components.gradients.pathwise.bound import whole_gradient
+from components.maths.line_search.module_bound import flatten
 
 
 @dataclass
@@ -25,13 +26,8 @@ class PassSnapshot:
     seen: int  # its rows, Σ_k B_k
 
 
-def flat_parameters(module: Pathwise[RowBatch]) -> Tensor:
-    """φ [P], a copy."""
-    return torch.cat([p.detach().flatten() for p in module.parameters()])
-
-
 def init_snapshot(module: Pathwise[RowBatch]) -> PassSnapshot:
-    phi = flat_parameters(module)
+    phi = flatten(module.parameters())
     zero = torch.zeros_like(phi)
     return PassSnapshot(phi, zero, False, phi.clone(), zero.clone(), 0)
 
@@ -56,7 +52,7 @@ def gather(
     seen = state.seen + batch.n_rows
     if seen + batch.n_rows <= round(batch.scale * batch.n_rows):
         return PassSnapshot(state.phi, state.mean, state.known, state.next_phi, total, seen)
-    phi = flat_parameters(module)
+    phi = flatten(module.parameters())
     return PassSnapshot(state.next_phi, total / seen, True, phi, torch.zeros_like(total), 0)
 
 

@@ -9,8 +9,7 @@ from components.contracts.capabilities import PathDerivative
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Gradients, StatelessGradient
-from components.gradients.pathwise.bound import Terms
+from components.gradients.by_parameter import Estimate, StatelessGradient
 from components.registry import register
 
 
@@ -37,7 +36,7 @@ class StickingTheLanding(StatelessGradient[PathDerivative[RowBatch]]):
 
     def estimate(
         self, module: PathDerivative[RowBatch], batch: RowBatch, rng: Rng, state: None
-    ) -> tuple[Gradients, Terms, None]:
+    ) -> Estimate[None]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         elbo = batch.scale * module.path_rows(batch, noise).mean(0).sum()
         gradients = torch.autograd.grad(elbo, list(module.parameters()), allow_unused=True)

@@ -10,8 +10,8 @@ from components.contracts.capabilities import LocationScale
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Gradients, StatelessGradient
-from components.gradients.pathwise.bound import Terms, whole_gradient
+from components.gradients.by_parameter import Estimate, StatelessGradient
+from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.surrogate import (
     Derivatives,
     apply_affine,
@@ -50,7 +50,7 @@ class TaylorCV(StatelessGradient[LocationScale[RowBatch]]):
 
     def estimate(
         self, module: LocationScale[RowBatch], batch: RowBatch, rng: Rng, state: None
-    ) -> tuple[Gradients, Terms, None]:
+    ) -> Estimate[None]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         raw_gradients, terms = whole_gradient(module, batch, noise)
         q = module.location_scale(batch)

@@ -19,7 +19,7 @@ from components.contracts.capabilities import DrawsWithDensity, LogRatio
 from components.contracts.capabilities.latent import PullBack
 from components.contracts.problems import RowBatch
 from components.errors import ConfigMismatchError
-from components.gradients.by_parameter import Called
+from components.gradients.by_parameter import Called, Gradients
 
 # f multiplies its own row's score, or, summed over the rows, every one
 Product = Literal["per_row", "batch_sum"]
@@ -81,7 +81,7 @@ def scores(
     return gradients
 
 
-def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> list[Tensor | None]:
+def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> Gradients:
     """∇ N/B Σ_b surrogate_b, in the order of the parameters; surrogate [B], or its sum."""
     total = batch.scale * surrogate.sum()
     return list(torch.autograd.grad(total, list(module.parameters()), allow_unused=True))
@@ -108,7 +108,7 @@ def differentiable(
         return log_q - log_joint, derivative
     draws = sample_guide(module, batch, n_samples, generator)
 
-    def pull_back(by_q: Tensor, by_joint: Tensor) -> list[Tensor | None]:
+    def pull_back(by_q: Tensor, by_joint: Tensor) -> Gradients:
         pairs = [(draws.log_joint, by_joint), (draws.log_q, by_q)]
         outputs, cotangents = zip(
             *[(value, by) for value, by in pairs if value.requires_grad], strict=True
@@ -122,7 +122,7 @@ def differentiable(
 
 def weighted_gradient(
     batch: RowBatch, pull_back: PullBack, f: Tensor, weights: Tensor
-) -> list[Tensor | None]:
+) -> Gradients:
     """N/B Σ_b S⁻¹ Σ_s (∇ log p(x_b, z_sb) + w_sb ∇ log q(z_sb|x_b)), in the order of the
     parameters; w [S, B], or [S, 1]."""
     each = torch.full_like(f, batch.scale / len(f))

@@ -13,6 +13,7 @@ from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, ZeroToBelowOne
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import Estimate
 from components.gradients.score.log_ratio import ascent, elbo, sample_guide
 from components.maths.optimizers import Adam, Optimizer
 from components.models.latent.perceptron import Perceptron
@@ -64,7 +65,7 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
 
     def estimate(
         self, module: RowGuide[RowBatch], batch: RowBatch, rng: Rng, state: Baseline
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], Baseline]:
+    ) -> Estimate[Baseline]:
         draws = sample_guide(module, batch, self.n_samples, rng.noise)
         predicted = state.network(module.context(batch).detach()).squeeze(-1)  # C_ψ(x_b) [B]
         residual = -draws.f - predicted.detach()  # [S, B]

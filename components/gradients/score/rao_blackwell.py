@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import torch
 from pydantic import PositiveInt, model_validator
-from torch import Tensor
 
 from components.contracts.capabilities import FactoredGuide
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import StatelessGradient
+from components.gradients.by_parameter import Estimate, StatelessGradient
 from components.gradients.score.log_ratio import require_two_draws
 from components.registry import register
 
@@ -50,7 +49,7 @@ class RaoBlackwell(StatelessGradient[FactoredGuide[RowBatch]]):
 
     def estimate(
         self, module: FactoredGuide[RowBatch], batch: RowBatch, rng: Rng, state: None
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
+    ) -> Estimate[None]:
         theta = module.draw_theta(self.n_samples, rng.noise)  # [S, P]
         with torch.no_grad():
             log_joint, log_joint_each = module.log_joint_each(batch, theta)

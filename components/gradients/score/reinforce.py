@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pydantic import PositiveInt
-from torch import Tensor
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import StatelessGradient
+from components.gradients.by_parameter import Estimate, StatelessGradient
 from components.gradients.score.log_ratio import (
     Product,
     differentiable,
@@ -45,7 +44,7 @@ class Reinforce(StatelessGradient[LogRatio[RowBatch]]):
 
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
+    ) -> Estimate[None]:
         f, pull_back = differentiable(module, batch, self.n_samples, rng.noise)
         return (
             weighted_gradient(batch, pull_back, f, -factors(f, self.product)),

@@ -14,7 +14,7 @@ from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import flat, split
+from components.gradients.by_parameter import Estimate, Gradients, flat, split
 from components.gradients.score.log_ratio import (
     LatentSamples,
     elbo,
@@ -116,7 +116,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
 
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: Moments | None
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], Moments | None]:
+    ) -> Estimate[Moments | None]:
         draws = sample_guide(module, batch, self.n_samples, rng.noise)
         X, H = per_draw_scores(module, batch, draws)
         product = X * H
@@ -157,7 +157,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
 
     def _add_model_gradient(
         self, module: LogRatio[RowBatch], batch: RowBatch, draws: LatentSamples, corrected: Tensor
-    ) -> list[Tensor | None]:
+    ) -> Gradients:
         """N/B (ĝ + ∇ Σ_b S⁻¹ Σ_s log p(x_b, z_sb)), parameter by parameter."""
         parameters = list(module.parameters())
         guide = split(corrected, parameters)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pydantic import PositiveInt, model_validator
-from torch import Tensor
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import StatelessGradient
+from components.gradients.by_parameter import Estimate, StatelessGradient
 from components.gradients.score.log_ratio import (
     Product,
     differentiable,
@@ -58,7 +57,7 @@ class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
 
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
+    ) -> Estimate[None]:
         # For p only values enter the variance: its parameters follow the mean of log p.
         f, pull_back = differentiable(module, batch, self.n_samples, rng.noise)
         away = factors(f, self.product)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import torch
 from pydantic import PositiveInt, model_validator
-from torch import Tensor
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import Estimate
 from components.gradients.score.log_ratio import (
     LatentSamples,
     ascent,
@@ -70,7 +70,7 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, ReferenceGuide]):
 
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: ReferenceGuide
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], ReferenceGuide]:
+    ) -> Estimate[ReferenceGuide]:
         if self.refresh and state.t % self.refresh == 0:
             state.module.load_state_dict(module.state_dict())
         z = state.module.sample(batch, self.n_samples, rng.noise)

@@ -12,7 +12,7 @@ from components.contracts.capabilities import RowGuide
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import StatelessGradient
+from components.gradients.by_parameter import Estimate, StatelessGradient
 from components.gradients.score.log_ratio import ascent, elbo, require_two_draws, sample_guide
 from components.registry import register
 
@@ -60,7 +60,7 @@ class Vimco(StatelessGradient[RowGuide[RowBatch]]):
 
     def estimate(
         self, module: RowGuide[RowBatch], batch: RowBatch, rng: Rng, state: None
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
+    ) -> Estimate[None]:
         draws = sample_guide(module, batch, self.n_samples, rng.noise)
         bound = (draws.log_joint - draws.log_q).logsumexp(0) - math.log(self.n_samples)  # L^S_b [B]
         signal = bound.detach() - leave_one_out_log_mean(-draws.f)  # [S, B]

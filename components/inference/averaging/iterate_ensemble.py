@@ -13,8 +13,9 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
-from components.inference.averaging.path import AveragedPath, copy_frozen, fill, flat, weights
+from components.inference.averaging.path import AveragedPath, copy_frozen, weights
 from components.inference.point.descent import descend, frozen
+from components.maths.line_search.module_bound import assign, flatten
 from components.maths.optimizers import Optimizer
 from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
@@ -71,7 +72,7 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
         state = replace(state, t=state.t + 1)
         if self.is_collection_step(state.t):
             network = state.network
-            state.kept.append(flat([weights(network), *statistics(network)]).cpu())
+            state.kept.append(flatten([weights(network), *statistics(network)]).cpu())
         return state, info | {"collected": len(state.kept)}
 
     def posterior(self, state: IteratesState) -> Networks[Penalised]:
@@ -86,5 +87,5 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
         """A frozen copy of a network as it was when a row was collected."""
         gathered = sum(part.numel() for part in statistics(network))
         iterate = copy_frozen(network, row[: len(row) - gathered])
-        fill(statistics(iterate), row[len(row) - gathered :])
+        assign(statistics(iterate), row[len(row) - gathered :])
         return iterate

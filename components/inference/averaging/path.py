@@ -14,6 +14,7 @@ from components.contracts.capabilities.modules import Trainable
 from components.errors import NumericalError
 from components.inference.point.descent import DescentKeys, frozen
 from components.maths.annealing import cosine_anneal
+from components.maths.line_search.module_bound import assign, flatten
 from components.problems.supervised import Supervised
 
 
@@ -50,17 +51,12 @@ class AveragedPath(DescentKeys):
         return t > self.burn_in and (t - self.burn_in) % self.every == 0
 
 
-def flat(tensors: list[Tensor]) -> Tensor:
-    """All numbers in one row [P]; a copy."""
-    return torch.cat([tensor.detach().flatten() for tensor in tensors])
-
-
 def weights(network: Trainable) -> Tensor:
     """Parameters of a module in one row [P].
 
     Raises:
         NumericalError: one is not finite."""
-    theta = flat(list(network.parameters()))
+    theta = flatten(list(network.parameters()))
     if not bool(torch.isfinite(theta.sum())):
         raise NumericalError(
             "the descent left the finite numbers", "lower inference.lr or inference.collect_lr"
@@ -76,16 +72,10 @@ def copy_frozen(network: Penalised, theta: Tensor, shown: list[Tensor] | None = 
     because no trained network has statistics for these parameters.
     """
     still = frozen(network)
-    fill(list(still.parameters()), theta)
+    assign(list(still.parameters()), theta)
     if shown is not None and isinstance(still, BatchNormalised):
         still.gather(shown)
     return still
-
-
-def fill(tensors: list[Tensor], row: Tensor) -> None:
-    """Gives tensors, in place, the numbers of a row, the inverse of ``flat``."""
-    for tensor, part in zip(tensors, row.split([t.numel() for t in tensors]), strict=True):
-        tensor.copy_(part.view_as(tensor))
 
 
 def training_input_batches(problem: Supervised, rows: int | None) -> list[Tensor]:

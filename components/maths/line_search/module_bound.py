@@ -3,14 +3,14 @@ minimises."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
 
 
-def flatten(parameters: Sequence[Tensor]) -> Tensor:
-    """Parameters as one vector θ [P]."""
+def flatten(parameters: Iterable[Tensor]) -> Tensor:
+    """Parameters as one vector θ [P], a copy."""
     return torch.cat([p.detach().reshape(-1) for p in parameters])
 
 

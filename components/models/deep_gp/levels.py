@@ -41,6 +41,17 @@ def sample(mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
     return mean if noise is None else torch.addcmul(mean, variance.sqrt(), noise)
 
 
+def moments_of_rows(layer: GPLayer, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
+    """Mean and variance of the processes of a layer at x [S, B, D], [S, B, Q]."""
+    S, B, D = x.shape
+    mean, variance, terms = layer(x.reshape(S * B, D))  # [G, Q, S · B]
+    return (
+        mean.reshape(-1, S, B).permute(1, 2, 0),
+        variance.reshape(-1, S, B).permute(1, 2, 0),
+        terms,
+    )
+
+
 class SharedSpecificProcesses(nn.Module):
     """Independent shared processes g_i and task-specific processes h_j^t, concatenated (the MDGP of
     section 3.3.1).
@@ -60,16 +71,6 @@ class SharedSpecificProcesses(nn.Module):
 
     def noise_shapes(self, S: int, B: int, layout: Layout) -> list[tuple[int, ...]]:
         return [(S, B, self.shared_dim), (S, self.n_tasks, layout.n_rows, self.specific_dim)]
-
-    def _shared_moments(self, g: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
-        assert self.shared is not None
-        S, B, D = g.shape
-        mean, variance, terms = self.shared(g.reshape(S * B, D))  # [G, Q, S · B]
-        return (
-            mean.reshape(-1, S, B).permute(1, 2, 0),
-            variance.reshape(-1, S, B).permute(1, 2, 0),
-            terms,
-        )
 
     def _specific_inputs(self, features: Features, layout: Layout) -> Tensor:
         assert self.specific is not None
@@ -91,7 +92,7 @@ class SharedSpecificProcesses(nn.Module):
         terms = []
         if self.shared is not None:
             assert features[0] is not None
-            mean, variance, of_shared = self._shared_moments(features[0])
+            mean, variance, of_shared = moments_of_rows(self.shared, features[0])
             g = sample(mean, variance, noise[0])
             terms.append(of_shared)
         if self.specific is not None:
@@ -146,16 +147,6 @@ class CoregionalisedLevel(nn.Module):
         rows = B if self.first else layout.n_tasks * layout.n_rows
         return [(S, rows, self.mixing.shape[2])]
 
-    def moments(self, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
-        """Mean and variance of u at x [S, B, D], [S, B, Q]."""
-        S, B, D = x.shape
-        mean, variance, terms = self.base(x.reshape(S * B, D))
-        return (
-            mean.reshape(-1, S, B).permute(1, 2, 0),
-            variance.reshape(-1, S, B).permute(1, 2, 0),
-            terms,
-        )
-
     def mix(self, u: Tensor) -> Tensor:
         return torch.matmul(u, self.mixing.mT)  # [S, T, n, Q] · [T, Q, K]
 
@@ -167,11 +158,11 @@ class CoregionalisedLevel(nn.Module):
         g, h = features
         if self.first:
             assert g is not None
-            mean, variance, terms = self.moments(g)
+            mean, variance, terms = moments_of_rows(self.base, g)
             return (None, self.mix(layout.gather(sample(mean, variance, noise[0])))), [terms]
         assert h is not None
         S, T, n, D = h.shape
-        mean, variance, terms = self.moments(h.reshape(S, T * n, D))
+        mean, variance, terms = moments_of_rows(self.base, h.reshape(S, T * n, D))
         u = sample(mean, variance, noise[0])
         return (None, self.mix(u.reshape(-1, T, n, u.shape[-1]))), [terms]
 

@@ -148,11 +148,11 @@ DVAE_DIGITS = ["+experiment=dvae_digits", "smoke=true"]
     [
         (
             ["+experiment=vae_digits", "smoke=true", "inference.gradient=arm"],
-            "inference.gradient=arm needs bernoulli_layers, which model=vae lacks; gradients that fit it: ",
+            "inference.gradient=arm needs bernoulli_layers, which model=vae lacks; inference.gradient that would fit: ",
         ),
         (
             [*DVAE_DIGITS, "inference.gradient=reparam"],
-            "inference.gradient=reparam needs pathwise, which model=dvae lacks; gradients that fit it: arm, ",
+            "inference.gradient=reparam needs pathwise, which model=dvae lacks; inference.gradient that would fit: arm, ",
         ),
         (
             [*DVAE_DIGITS, "dataset.binarised=none"],

@@ -71,7 +71,7 @@ def test_a_run_from_the_command_line_has_it(make_job, gradient):
 def test_models_without_known_noise_are_refused_with_what_fits(make_job):
     with pytest.raises(
         ConfigError,
-        match=r"inference.gradient=amortised_cv needs .*normal_noise.* models that have it: .*vae",
+        match=r"inference.gradient=amortised_cv needs .*normal_noise.*; inference.gradient that would fit: arm, ",
     ):
         make_job(
             "+experiment=vae_digits", "smoke=true", "model=dvae", "inference.gradient=amortised_cv"
