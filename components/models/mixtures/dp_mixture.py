@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.exponential.dirichlet import draw_log_dirichlet
 from components.maths.exponential.normal_wishart import NormalWishart
-from components.models.mixtures.gaussian_mixture import GaussianMixtureModule
+from components.models.mixtures.gaussian_mixture import GaussianMixtureModule, cluster_prior
 from components.models.mixtures.stick_ascent import StickAscent, log_shares
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
@@ -107,19 +107,12 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
     def build(self, problem: Unlabelled, rng: Rng) -> DpMixtureModule:
         assert isinstance(problem.train, Rows)
         x = problem.train.x.flatten(1)
-        D = x.shape[1]
-        nu = float(D + 2) if self.freedom is None else self.freedom
-        if nu <= D - 1:
-            raise ConfigMismatchError(
-                f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null"
-            )
         variance = x.var(0, correction=0)
         if not (variance > 0).all():
             raise ConfigMismatchError(
                 f"dataset={problem.name}: a value never changes in the training rows; leave it out"
             )
-        V = nu * self.width**2 * variance.diag()
-        prior = NormalWishart(x.mean(0), x.new_tensor(self.mean_rows), V, x.new_tensor(nu))
+        prior = cluster_prior(x.mean(0), variance, self.width**2, self.mean_rows, self.freedom)
         return DpMixtureModule(
             self.concentration, GaussianMixtureModule(1.0, prior, self.truncation)
         )

@@ -16,9 +16,10 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.exponential.dirichlet import draw_log_dirichlet, log_normaliser
 from components.maths.exponential.normal_wishart import NormalWishart
+from components.maths.exponential.standard_draws import standard_uniform
 from components.models.mixtures.mixture_ascent import MixtureAscent, MixtureExpectation
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
@@ -66,13 +67,13 @@ class GaussianMixtureModule:
         row, column = torch.tril_indices(D, D, device=theta.device)
         free = theta.new_zeros(len(theta), K, D, D)
         free[:, :, row, column] = lower.unflatten(1, (K, -1))
-        L = free.tril(-1) + free.diagonal(dim1=2, dim2=3).exp().diag_embed()
+        L = free.tril(-1) + torch.linalg.diagonal(free).exp().diag_embed()
         return log_pi, mu.unflatten(1, (K, D)), L
 
     def join(self, log_pi: Tensor, mu: Tensor, L: Tensor) -> Tensor:
         """θ [S, P] from the output of ``split``."""
         D = self.n_values
-        free = L.tril(-1) + L.diagonal(dim1=2, dim2=3).log().diag_embed()
+        free = L.tril(-1) + torch.linalg.diagonal(L).log().diag_embed()
         row, column = torch.tril_indices(D, D, device=L.device)
         eta = log_pi[:, :-1] - log_pi[:, -1:]
         return torch.cat([eta, mu.flatten(1), free[:, :, row, column].flatten(1)], 1)
@@ -90,7 +91,7 @@ class GaussianMixtureModule:
         """log π_k N(x_b | μ_k, Λ_k⁻¹) [S, B, K]."""
         log_pi, mu, L = self.split(theta)
         pulled = torch.einsum("skbd,skde->skbe", batch.x - mu[:, :, None], L)
-        log_det = L.diagonal(dim1=2, dim2=3).log().sum(2)  # ½ log |Λ|
+        log_det = half_log_det(L)  # ½ log |Λ|
         constant = log_pi + log_det - 0.5 * self.n_values * LOG_2PI
         return (constant[..., None] - 0.5 * pulled.square().sum(3)).mT
 
@@ -105,7 +106,7 @@ class GaussianMixtureModule:
         power = torch.arange(
             D + 1, 1, -1, dtype=L.dtype, device=L.device
         )  # Λ = L Lᵀ, L_ii = e^ℓ: 2^D Π L_ii^(D + 2 − i)
-        jacobian = (power * L.diagonal(dim1=2, dim2=3).log()).sum(2) + D * math.log(2)
+        jacobian = (power * torch.linalg.diagonal(L).log()).sum(2) + D * math.log(2)
         return simplex + (self.prior.log_density(mu, L) + jacobian).sum(1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
@@ -136,10 +137,8 @@ class GaussianMixtureModule:
         """z_b ~ p(z_b | θ, x_b), then π, μ, Λ ~ p(· | z, x): the posterior of θ is left as it
         is."""
         log_p = self.log_components(theta, batch)
-        uniform = torch.rand(
-            log_p.shape, generator=generator, dtype=log_p.dtype, device=generator.device
-        )
-        clusters = (log_p - (-uniform.to(log_p.device).log()).log()).argmax(2)  # Gumbel's trick
+        uniform = standard_uniform(log_p.shape, generator, log_p)
+        clusters = (log_p - (-uniform.log()).log()).argmax(2)  # Gumbel's trick
         z = torch.nn.functional.one_hot(clusters, self.n_clusters).to(log_p.dtype).mT  # [S, K, B]
         return self.draw_given(
             self.alpha + z.sum(2), self.expand_prior(len(theta)).posterior(z, batch.x), generator
@@ -157,6 +156,24 @@ class GaussianMixtureModule:
 
     def point_masses(self, penalised: bool) -> MixtureExpectation:
         return MixtureExpectation(self.concentration, self.prior, penalised, self.join)
+
+
+def cluster_prior(
+    m: Tensor, variance: Tensor, factor: float, mean_rows: float, freedom: float | None
+) -> NormalWishart:
+    """NW(m, β, ν factor diag(variance), ν) of clusters of rows [D]; ν null: D + 2.
+
+    Raises:
+        ConfigMismatchError: ν is not above D − 1.
+    """
+    D = len(m)
+    nu = float(D + 2) if freedom is None else freedom
+    if nu <= D - 1:
+        raise ConfigMismatchError(
+            f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null"
+        )
+    V = nu * factor * variance.diag()
+    return NormalWishart(m, m.new_tensor(mean_rows), V, m.new_tensor(nu))
 
 
 @register("model", "gaussian_mixture")
@@ -192,11 +209,6 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
             raise ConfigMismatchError(
                 f"model.clusters={self.clusters}: dataset={problem.name} has {N} training rows; lower it"
             )
-        nu = float(D + 2) if self.freedom is None else self.freedom
-        if nu <= D - 1:
-            raise ConfigMismatchError(
-                f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null"
-            )
         if self.scale == "data":
             m = x.mean(0)
             variance = x.var(0, correction=0) / self.clusters ** (2 / D)
@@ -207,7 +219,5 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
         else:
             m = x.new_zeros(D)
             variance = x.new_full((D,), self.scale**2)
-        prior = NormalWishart(
-            m, x.new_tensor(self.mean_rows), nu * variance.diag(), x.new_tensor(nu)
-        )
+        prior = cluster_prior(m, variance, 1.0, self.mean_rows, self.freedom)
         return GaussianMixtureModule(self.concentration, prior, self.clusters)

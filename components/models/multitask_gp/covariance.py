@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from torch import Tensor, nn
 
-from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel, prior_variance
+from components.maths.kernels import kernel
 from components.models.shallow_gp.prior import (
     CoregionalisedCovariance,
     IndependentCovariance,
-    log_normal,
 )
 
 
-class OwnCovariance(nn.Module):
-    """Cov[f_t(x), f_t'(x')] = δ_tt' σ_t² κ(Σ_d (x_d − x'_d)²/ℓ_td²), for points of any groups.
-
-    ``IndependentCovariance`` has the same prior with a group for each task; here points of all
-    tasks are in one group, so that it can be added to a coregionalised covariance."""
+class OwnCovariance(IndependentCovariance):
+    """``IndependentCovariance`` of points of all tasks in one group, so that it can be added to a
+    coregionalised covariance; with a lengthscale for each task and input."""
 
     independent: ClassVar[bool] = False
-
-    def __init__(
-        self, shape: Shape, lengthscale: float, variance: float, n_tasks: int, like: Tensor
-    ):
-        super().__init__()
-        self.shape = shape
-        self.n_tasks = n_tasks
-        self.initial = (lengthscale, variance)
-        size = (n_tasks, like.shape[-1])
-        self.log_lengthscale = nn.Parameter(like.new_full(size, math.log(lengthscale)))
-        self.log_variance = nn.Parameter(like.new_full((n_tasks,), math.log(variance)))
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
         """Covariance of points with points, [G, n, m]."""
@@ -44,22 +29,6 @@ class OwnCovariance(nn.Module):
         correlation = kernel(x * rate[task], z * rate[z_task], one, one[0], self.shape)
         same = task[..., :, None] == z_task[..., None, :]
         return self.log_variance.exp()[task][..., None] * (correlation * same)
-
-    def variance(self, x: Tensor, task: Tensor) -> Tensor:
-        """Prior variance at points of these tasks, [G, n]: the same wherever they are, unless the
-        kernel is one of products."""
-        variance = self.log_variance.exp()[task]
-        if self.shape not in PRODUCT_SHAPES:
-            return variance
-        rate = (-self.log_lengthscale).exp()
-        return variance * prior_variance(x * rate[task], rate.new_ones(1), self.shape)
-
-    def log_hyperprior(self, scale: float) -> Tensor:
-        """ln ℓ and ln σ² are normal around their initial values; up to a constant."""
-        lengthscale, variance = self.initial
-        return log_normal(self.log_lengthscale, lengthscale, scale) + log_normal(
-            self.log_variance, variance, scale
-        )
 
 
 class ColumnCovariance(nn.Module):

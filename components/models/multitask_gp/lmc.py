@@ -105,6 +105,6 @@ class LMC(ShallowGPModel, StationarySettings):
         ]
         if self.own == "ard":
             parts.append(
-                OwnCovariance(self.kernel, self.own_lengthscale, self.own_variance, T, like)
+                OwnCovariance(self.kernel, "own", self.own_lengthscale, self.own_variance, T, like)
             )
         return SummedCovariance(parts)

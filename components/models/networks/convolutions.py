@@ -26,6 +26,30 @@ class ConvolutionSettings(NamedTuple):
     downsampling: Downsampling
 
 
+def check_images(problem: Supervised, model: str) -> tuple[int, ...]:
+    """Colours, height and width of the inputs of a problem.
+
+    Raises:
+        ConfigMismatchError: they are no images.
+    """
+    shape = problem.image_shape
+    if shape is None:
+        raise ConfigMismatchError(
+            f"model={model}: the inputs of {problem.name} are no images; choose a dataset of images "
+            "(dataset=digits, dataset=mnist, dataset=cifar10) or model=mlp"
+        )
+    return (1, *shape) if len(shape) == 2 else tuple(shape)
+
+
+def register_pixel_moments(module: nn.Module, x: Tensor, colours: int) -> None:
+    """Buffers ``mean`` and ``std`` [colours, 1, 1] of the pixels of images x [N, D]; std is 1 where
+    all are equal."""
+    pixels = x.unflatten(1, (colours, -1)).transpose(1, 2).flatten(0, 1)  # [N · H · W, colours]
+    spread = pixels.std(0, correction=0)
+    module.register_buffer("mean", pixels.mean(0)[:, None, None])
+    module.register_buffer("std", torch.where(spread > 0, spread, 1.0)[:, None, None])
+
+
 class Convolutions(nn.Module):
     """Convolutional layers h_l = pool(a(W_l ∗ h_{l−1} + b_l)) for l = 1 … L.
 
@@ -55,14 +79,7 @@ class Convolutions(nn.Module):
         activation: Activation,
     ):
         super().__init__()
-        shape = problem.image_shape
-        x = problem.train.x
-        if shape is None:
-            raise ConfigMismatchError(
-                f"model=cnn: the inputs of {problem.name} are no images; choose a dataset of images "
-                "(dataset=digits, dataset=mnist) or model=mlp"
-            )
-        self.image = (1, *shape) if len(shape) == 2 else tuple(shape)  # colours, height, width
+        self.image = check_images(problem, "cnn")
         colours, height, width = self.image
         self.stride = 2 if downsampling == "stride" else 1
         if self.stride == 1 and min(height, width) >> len(channels) == 0:
@@ -84,10 +101,7 @@ class Convolutions(nn.Module):
             * ((height + rounding) >> len(channels))
             * ((width + rounding) >> len(channels))
         )
-        pixels = x.unflatten(1, (colours, -1)).transpose(1, 2).flatten(0, 1)  # [N · H · W, colours]
-        spread = pixels.std(0, correction=0)
-        self.register_buffer("mean", pixels.mean(0)[:, None, None])
-        self.register_buffer("std", torch.where(spread > 0, spread, 1.0)[:, None, None])
+        register_pixel_moments(self, problem.train.x, colours)
 
     def forward(self, x: Tensor, layers: Layers) -> Tensor:
         """Features of one network [B, F] for x [B, D]; of K of them [K, B, F], also for x [K, B, D]

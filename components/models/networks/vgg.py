@@ -16,6 +16,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.models.networks.classifier import Classifier
+from components.models.networks.convolutions import check_images, register_pixel_moments
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -43,15 +44,9 @@ class VGGNetwork(Classifier):
 
     def __init__(self, problem: Supervised, rng: Rng, depth: Depth, width: int, prior_std: float):
         super().__init__(problem, prior_std, dropout=0.0)
-        shape = problem.image_shape
         x = problem.train.x
-        if shape is None:
-            raise ConfigMismatchError(
-                f"model=vgg: the inputs of {problem.name} are no images; choose a dataset of images (dataset=fashion_mnist, "
-                "dataset=cifar10) or model=mlp"
-            )
         blocks = BLOCKS[depth]
-        self.image = (1, *shape) if len(shape) == 2 else tuple(shape)  # colours, height, width
+        self.image = check_images(problem, "vgg")
         colours, height, width_of_image = self.image
         if min(height, width_of_image) >> len(blocks) == 0:
             raise ConfigMismatchError(
@@ -77,10 +72,7 @@ class VGGNetwork(Classifier):
             self.ends.add(len(self.kernels) - 1)
         n_pixels = (height >> len(blocks)) * (width_of_image >> len(blocks))
         self.head = self.affine(self.n_tasks * self.n_classes, inside * n_pixels, rng.init)
-        pixels = x.unflatten(1, (colours, -1)).transpose(1, 2).flatten(0, 1)  # [N · H · W, colours]
-        spread = pixels.std(0, correction=0)
-        self.register_buffer("mean", pixels.mean(0)[:, None, None])
-        self.register_buffer("std", torch.where(spread > 0, spread, 1.0)[:, None, None])
+        register_pixel_moments(self, x, colours)
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         return self.convolve(x, MOMENTUM)
