@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
 
 from components.contracts.requirements import Requirements, inherit_requirements
 
@@ -35,6 +36,10 @@ class Setting:
     dtype: torch.dtype
     replicates: int  # > 1 only for datasets that carry replicates as a leading tensor dimension
     offline: bool = False  # True: attempt no download
+
+    def place(self, value: Tensor) -> Tensor:
+        """The same numbers on the device and in the type of the run."""
+        return value.to(device=self.device, dtype=self.dtype)
 
 
 class Component(BaseModel):

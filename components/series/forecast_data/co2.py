@@ -74,7 +74,7 @@ class CO2(FileOrSimulationDataset[Forecasting]):
         sequence = Sequence(
             name=name,
             states=None,
-            observations=y.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            observations=setting.place(y.view(1, -1, 1)),
             system=None,
             state_names=["CO2"],
             dates=month_dates(FIRST, len(y)),

@@ -62,7 +62,7 @@ class DlmSim(Dataset[Forecasting]):
         sequence = Sequence(
             name=self.name,
             states=None,
-            observations=y.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            observations=setting.place(y.view(1, -1, 1)),
             system=Scales(self.observation_sd, self.transition_sd),
             state_names=["x"],
         )

@@ -130,14 +130,11 @@ class RetailSim(Dataset[Forecasting]):
         responses = {name: self.q.get(name, 0.0) for name in self.channels}
         channel_columns = [list(CHANNELS).index(name) for name in self.channels]
 
-        def to_device(value: Tensor) -> Tensor:
-            return value.to(device=setting.device, dtype=setting.dtype)
-
         sequence = Sequence(
             name=self.name,
             states=None,
-            observations=to_device(torch.where(is_missing, torch.nan, y)).view(1, -1, 1),
-            means=to_device(signal).view(1, -1, 1),
+            observations=setting.place(torch.where(is_missing, torch.nan, y)).view(1, -1, 1),
+            means=setting.place(signal).view(1, -1, 1),
             system=RetailTruth(
                 {
                     "observation_sd": self.observation_sd,
@@ -151,9 +148,9 @@ class RetailSim(Dataset[Forecasting]):
                 self.decay,
             ),
             state_names=["sales"],
-            regressors=to_device(X),
+            regressors=setting.place(X),
             regressor_names=list(REGRESSORS),
-            inputs=to_device(U[:, channel_columns]),
+            inputs=setting.place(U[:, channel_columns]),
             input_names=self.channels,
             dates=tuple(monday.isoformat() for monday in world.week_start_dates),
             about={"unit": "million EUR a week"},

@@ -88,7 +88,7 @@ class CsvSeries(OwnFile[Sequence]):
             )
 
         def to_device(value: Tensor) -> Tensor:
-            return value.to(device=setting.device, dtype=setting.dtype).contiguous()
+            return setting.place(value).contiguous()
 
         def spread(names: list[str], key: str, between: float = math.nan) -> Tensor:
             values = self._numbers(table, names, key)

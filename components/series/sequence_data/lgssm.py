@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from pydantic import model_validator
-from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
@@ -63,20 +62,17 @@ class LgssmSeries(SimulatedSeries):
         x0 = system.m0 + torch.linalg.cholesky(system.P0) @ z
         path, y = simulate_system(system, x0, self.n_steps, setting.replicates, rng.data)
 
-        def to_device(value: Tensor) -> Tensor:
-            return value.to(device=setting.device, dtype=setting.dtype)
-
         return Sequence(
             name=self.name,
-            states=to_device(path.unsqueeze(0)),
-            observations=to_device(y),
-            redraw=lambda generator: to_device(
+            states=setting.place(path.unsqueeze(0)),
+            observations=setting.place(y),
+            redraw=lambda generator: setting.place(
                 simulate_observations(system, path, setting.replicates, generator)
             ),
             system=LinearGaussianSystem(
-                **{name: to_device(matrix) for name, matrix in vars(system).items()}
+                **{name: setting.place(matrix) for name, matrix in vars(system).items()}
             ),
-            means=to_device((path @ system.H.T).unsqueeze(0)),
+            means=setting.place((path @ system.H.T).unsqueeze(0)),
             state_names=[f"x{j + 1}" for j in range(len(x0))],
             figures=[states, coverage],
         )

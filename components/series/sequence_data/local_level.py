@@ -41,9 +41,6 @@ class LocalLevelSeries(SimulatedSeries):
                 setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
             )
 
-        def to_device(value: Tensor) -> Tensor:
-            return value.to(device=setting.device, dtype=setting.dtype)
-
         first = torch.randn(setting.replicates, 1, generator=rng.data, dtype=torch.float64)
         # [R, T]
         level = (
@@ -57,7 +54,7 @@ class LocalLevelSeries(SimulatedSeries):
                     torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
                 )
                 y = y.masked_fill(is_missing, math.nan)
-            return to_device(y.unsqueeze(-1))
+            return setting.place(y.unsqueeze(-1))
 
         one = torch.ones(1, 1, dtype=torch.float64)
         matrices = {
@@ -70,13 +67,13 @@ class LocalLevelSeries(SimulatedSeries):
         }
         return Sequence(
             name=self.name,
-            states=to_device(level.unsqueeze(-1)),
+            states=setting.place(level.unsqueeze(-1)),
             observations=observe(rng.data),
             redraw=observe,
             system=LinearGaussianSystem(
-                **{name: to_device(matrix) for name, matrix in matrices.items()}
+                **{name: setting.place(matrix) for name, matrix in matrices.items()}
             ),
-            means=to_device(level.unsqueeze(-1)),
+            means=setting.place(level.unsqueeze(-1)),
             state_names=["level"],
             figures=[states, coverage],
         )

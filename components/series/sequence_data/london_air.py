@@ -94,7 +94,7 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
                 .view(1, -1, 1)
                 .expand(replicates, -1, -1)
             )
-            return column.to(device=setting.device, dtype=setting.dtype).contiguous()
+            return setting.place(column).contiguous()
 
         is_suspect = torch.from_numpy(network.deviations[rows, window.sensor] > self.threshold)
         return Sequence(

@@ -66,9 +66,6 @@ class MaternSeries(SimulatedSeries):
         for t in range(self.n_steps):
             x = path[t] = matrices["A"] @ x + factors["Q"] @ drive[t + 1]
 
-        def to_device(value: Tensor) -> Tensor:
-            return value.to(device=setting.device, dtype=setting.dtype)
-
         def observe(generator: torch.Generator) -> Tensor:
             noise = torch.randn(
                 setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
@@ -79,17 +76,17 @@ class MaternSeries(SimulatedSeries):
                     torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
                 )
                 y = y.masked_fill(is_missing, math.nan)
-            return to_device(y.unsqueeze(-1))
+            return setting.place(y.unsqueeze(-1))
 
         return Sequence(
             name=self.name,
-            states=to_device(path[:, :1].unsqueeze(0)),
+            states=setting.place(path[:, :1].unsqueeze(0)),
             observations=observe(rng.data),
             redraw=observe,
             system=LinearGaussianSystem(
-                **{name: to_device(matrix) for name, matrix in matrices.items()}
+                **{name: setting.place(matrix) for name, matrix in matrices.items()}
             ),
-            means=to_device(path[:, :1].unsqueeze(0)),
+            means=setting.place(path[:, :1].unsqueeze(0)),
             state_names=["f"],
             figures=[states, coverage],
         )

@@ -56,14 +56,14 @@ class NonlinearGrowthSeries(SimulatedSeries):
                 setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
             )
             y = means + self.observation_sd * noise  # [R, T]
-            return y.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype)
+            return setting.place(y.unsqueeze(-1))
 
         return Sequence(
             name=self.name,
-            states=path.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            states=setting.place(path.view(1, -1, 1)),
             observations=observe(rng.data),
             redraw=observe,
-            means=means.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            means=setting.place(means.view(1, -1, 1)),
             system=Growth({"state_sd": self.state_sd, "observation_sd": self.observation_sd}),
             state_names=["state"],
             figures=[states, coverage],

@@ -63,13 +63,11 @@ class StochasticVolatilityReturns(SimulatedSeries):
                 setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
             )
             y = torch.exp(path / 2) * noise  # [R, T]
-            return y.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype)
+            return setting.place(y.unsqueeze(-1))
 
         return Sequence(
             name=self.name,
-            states=add_replicates(path.unsqueeze(-1)).to(
-                device=setting.device, dtype=setting.dtype
-            ),
+            states=setting.place(add_replicates(path.unsqueeze(-1))),
             observations=returns(rng.data),
             redraw=returns,
             means=torch.zeros(1, self.n_steps, 1, device=setting.device, dtype=setting.dtype),

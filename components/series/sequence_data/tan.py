@@ -91,19 +91,16 @@ class TerrainAidedNavigation(RealisedDataset):
             path = walk(A, flight.m0, flight.motion_sd * drive)
         means = flight.observe(path)  # [T, 2] or [R, T, 2]
 
-        def to_device(value: Tensor) -> Tensor:
-            return value.to(device=setting.device, dtype=setting.dtype)
-
         def observe(generator: torch.Generator) -> Tensor:
             noise = torch.randn(
                 setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64
             )
-            return to_device(means + self.noise_sd * noise)  # [R, T, 2]
+            return setting.place(means + self.noise_sd * noise)  # [R, T, 2]
 
         tensors = {"motion_sd": flight.motion_sd, "m0": flight.m0, "prior_sd": flight.prior_sd}
         sequence = Sequence(
             name=self.name,
-            states=to_device(add_replicates(path)),
+            states=setting.place(add_replicates(path)),
             observations=observe(rng.data),
             redraw=observe,
             system=Flight(
@@ -111,9 +108,9 @@ class TerrainAidedNavigation(RealisedDataset):
                 self.dem,
                 flight.takeoff,
                 noise_sd=self.noise_sd,
-                **{k: to_device(v) for k, v in tensors.items()},
+                **{k: setting.place(v) for k, v in tensors.items()},
             ),
-            means=to_device(add_replicates(means)),
+            means=setting.place(add_replicates(means)),
             state_names=[
                 "position x",
                 "position y",

@@ -88,24 +88,21 @@ class WienerVelocity(RealisedDataset):
             drive = draw_drive(self.states, setting.replicates, self.n_steps, 4, rng.data)
             path = walk(system.A, x, drive @ factor.T)
 
-        def to_device(value: Tensor) -> Tensor:
-            return value.to(device=setting.device, dtype=setting.dtype)
-
         def observe(generator: torch.Generator) -> Tensor:
             noise = torch.randn(
                 setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64
             )
-            return to_device(path @ system.H.T + self.noise_sd * noise)  # [R, T, 2]
+            return setting.place(path @ system.H.T + self.noise_sd * noise)  # [R, T, 2]
 
         sequence = Sequence(
             name=self.name,
-            states=to_device(add_replicates(path)),
+            states=setting.place(add_replicates(path)),
             observations=observe(rng.data),
             redraw=observe,
             system=LinearGaussianSystem(
-                **{name: to_device(matrix) for name, matrix in vars(system).items()}
+                **{name: setting.place(matrix) for name, matrix in vars(system).items()}
             ),
-            means=to_device(add_replicates(path @ system.H.T)),
+            means=setting.place(add_replicates(path @ system.H.T)),
             state_names=["position 1", "position 2", "velocity 1", "velocity 2"],
             figures=[trajectory, coverage],
         )
