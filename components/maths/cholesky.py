@@ -34,6 +34,11 @@ HALF_OF_X_L: Blocks = ((_W, _W, _F), (_S, _S, _S))
 HALF_OF_L_U: Blocks = ((_W, _F, _F), (_S, _W, _S))
 
 
+def half_log_det(L: Tensor) -> Tensor:
+    """½ log |L Lᵀ| of triangular factors with positive diagonals [..., n, n] -> [...]."""
+    return torch.linalg.diagonal(L).log().sum(-1)
+
+
 def jittered_cholesky(
     K: Tensor, jitter: float, quantity: str = "K_zz", key: str = "model.jitter"
 ) -> tuple[Tensor, float]:

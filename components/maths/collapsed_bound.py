@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from components.maths.cholesky import LOG_2PI, jittered_cholesky, triangular_inverse
+from components.maths.cholesky import LOG_2PI, half_log_det, jittered_cholesky, triangular_inverse
 
 
 class LabelMoments(NamedTuple):
@@ -55,13 +55,13 @@ def collapse(moments: LabelMoments) -> OptimalInducing:
     B = eye + 0.5 * (gram + gram.mT)
     factor, info = torch.linalg.cholesky_ex(B)
     if info.any():  # rounding of expected kernels
-        rounding = 1e-9 * float(B.detach().diagonal(dim1=-2, dim2=-1).mean())
+        rounding = 1e-9 * float(torch.linalg.diagonal(B.detach()).mean())
         factor, _ = jittered_cholesky(B, rounding, "I + Ψ₂ of the collapsed bound")
     outputs = moments.psi1.shape[1]
     c = torch.linalg.solve_triangular(factor, moments.psi1.mT, upper=False)  # [G, M, Q]
-    log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    log_det = 2 * half_log_det(factor)
     shared = moments.number * LOG_2PI + moments.log_noise + log_det
-    trace = moments.psi0 - gram.diagonal(dim1=-2, dim2=-1).sum(-1)
+    trace = moments.psi0 - torch.linalg.diagonal(gram).sum(-1)
     fit = moments.square - c.square().sum((-2, -1))
     bound = -0.5 * (outputs * (shared + trace) + fit).sum()
     mean = torch.linalg.solve_triangular(factor.mT, c, upper=True).mT

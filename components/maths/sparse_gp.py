@@ -67,14 +67,14 @@ class _SparseConditional(torch.autograd.Function):
         z_inputs = lift_inputs(Z, isotropic)
         x_inputs = lift_inputs(x, isotropic)
         kzz, szz = correlation(torch.bmm(z_centres, z_inputs.mT), shape, slopes)
-        kzz.diagonal(dim1=-2, dim2=-1).fill_(1.0)  # exactly, for any rounding of r²
+        torch.linalg.diagonal(kzz).fill_(1.0)  # exactly, for any rounding of r²
         L, used = jittered_cholesky(kzz, jitter, f"K_zz of {name}")
         Linv = inverse_of_lower(L)
         kzx, szx = correlation(torch.matmul(z_centres, x_inputs.mT), shape, slopes)
         A = block_product(Linv, kzx, L_X)  # [G, M, N]
         factor = C.reshape(G * Q, M, M)
         R = symmetric_product(factor, factor.mT, HALF_OF_L_U)
-        R.diagonal(dim1=-2, dim2=-1).sub_(1.0)  # S − I  [G · Q, M, M]
+        torch.linalg.diagonal(R).sub_(1.0)  # S − I  [G · Q, M, M]
         projected = block_product(_repeat(Linv, Q).mT, R, U_X)  # L⁻ᵀ (S − I)
         B = torch.bmm(projected.view(G, Q * M, M), A).view(G, Q, M, -1)
         mean = torch.bmm(m, A)  # [G, Q, N]
@@ -105,10 +105,10 @@ class _SparseConditional(torch.autograd.Function):
         # Cholesky's reverse pass.
         P = _sum_processes(block_product(R, W, HALF_OF_X_Y).view(G, Q, M, M))
         P = P.baddbmm_(m.mT, dm).tril_()
-        P.diagonal(dim1=-2, dim2=-1).mul_(0.5)
+        torch.linalg.diagonal(P).mul_(0.5)
         dkzz = block_product(Linv.mT, block_product(P, Linv, L_L), U_L)
         dr2zz = (dkzz + dkzz.mT).mul_(-0.5).mul_(szz)
-        dr2zz.diagonal(dim1=-2, dim2=-1).zero_()  # κ(z, z) = 1 for every Z
+        torch.linalg.diagonal(dr2zz).zero_()  # κ(z, z) = 1 for every Z
         dr2zx = dkzx.mul_(szx)
         # r² = z_centres · inputs: Σ w z² − 2 Σ w z x + Σ w x²; here its three columns are separated
         # again.  Products of few columns are taken transposed, in half of the time.
@@ -136,7 +136,7 @@ class _SparseConditional(torch.autograd.Function):
         if g_kl is not None:
             dm = torch.addcmul(dm, g_kl, m)
             dC.addcmul_(g_kl, C)
-            dC.diagonal(dim1=-2, dim2=-1).sub_(g_kl / C.diagonal(dim1=-2, dim2=-1))
+            torch.linalg.diagonal(dC).sub_(g_kl / torch.linalg.diagonal(C))
         return dx, dZ, dw, dm, dC, None
 
 

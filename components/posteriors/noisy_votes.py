@@ -14,6 +14,7 @@ from components.contracts.capabilities import Network
 from components.contracts.capabilities.networks import ReversesInputs
 from components.contracts.predictive import Categorical, Predictive, Reverse, top_class
 from components.maths.divergences.binomial_bound import lower_bound
+from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.point_estimate import PointEstimate
 
 ROWS = 1 << 14  # noisy rows that pass through the network together
@@ -113,7 +114,7 @@ class SmoothedNetwork:
         blocks = []
         for start in range(0, draws, size):
             shape = (min(size, draws - start), *x.shape)
-            eta = torch.randn(shape, generator=generator, dtype=x.dtype, device=x.device)
+            eta = standard_normal(shape, generator, x)
             blocks.append((x + self.sigma * eta).flatten(0, 1))
         return blocks
 

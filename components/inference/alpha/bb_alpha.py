@@ -12,6 +12,7 @@ from components.contracts.roles import AboveZeroToOne
 from components.inference.alpha.divergence_vi import DivergenceVI
 from components.inference.alpha.power_mean import log_power_mean
 from components.inference.variational.mean_field_vi import MeanField
+from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
 
@@ -62,9 +63,7 @@ class BlackBoxAlpha(DivergenceVI):
         """L by K draws of the cavity (eq. 25), and the mean log likelihood of all rows, each []."""
         network = q.network
         mean, std, renyi = self.cavity(q, batch.scale * len(batch.x))
-        noise = torch.randn(
-            (self.n_samples, len(mean)), generator=generator, dtype=mean.dtype, device=mean.device
-        )
+        noise = standard_normal((self.n_samples, len(mean)), generator, mean)
         ell = network.log_prob(network.outputs(mean + std * noise, batch.x), batch)  # [K, B]
         tilted = batch.scale * log_power_mean(ell, self.alpha).sum()
         objective = tilted - renyi + network.hyperprior()

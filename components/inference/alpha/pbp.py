@@ -26,6 +26,7 @@ from components.inference.alpha.assumed_density import (
     update_prior,
 )
 from components.maths.cholesky import LOG_2PI
+from components.maths.exponential.standard_draws import standard_normal
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -115,9 +116,7 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
     def init(self, model: AffineLayers, problem: Supervised, rng: Rng) -> PBPState:
         self._check_relu(model, problem)
         zeros = torch.zeros_like(model.theta.detach())
-        mean = torch.randn(
-            zeros.shape, generator=rng.init, dtype=zeros.dtype, device=rng.init.device
-        ).to(zeros)
+        mean = standard_normal(zeros.shape, rng.init, zeros)
         scales = torch.ones_like(zeros)
         for W, b in model.layers(scales):
             for part in (W, b):

@@ -17,6 +17,8 @@ from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.linear.known_data import LinearAnalysis, read_linear_data
 from components.maths.conjugate_regression import coefficients
+from components.maths.exponential.dirichlet import draw_gamma
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.least_squares import LeastSquares, LinearData, least_squares
 from components.posteriors.decisions import (
     AbsoluteLoss,
@@ -138,23 +140,12 @@ class ConjugateBayes(LinearAnalysis[ConjugateState]):
     def _sample(self, model: Conjugate, batch: Batch, rng: Rng) -> Tensor:
         """Independent draws of θ from the posterior, [draws, P]."""
         beta_posterior = model.coefficients(batch)
-        z = torch.randn(
-            self.draws,
-            len(beta_posterior.m),
-            generator=rng.noise,
-            dtype=beta_posterior.m.dtype,
-            device=rng.noise.device,
-        )
-        unit = torch.linalg.solve_triangular(
-            beta_posterior.L.T, z.to(beta_posterior.m).T, upper=True
-        ).T  # N(0, Λ⁻¹)
+        z = standard_normal((self.draws, len(beta_posterior.m)), rng.noise, beta_posterior.m)
+        unit = torch.linalg.solve_triangular(beta_posterior.L.T, z.T, upper=True).T  # N(0, Λ⁻¹)
         if not isinstance(model.noise, tuple):
             return beta_posterior.m + model.noise**0.5 * unit
         a, b = beta_posterior.noise_posterior(*model.noise)
-        shape = torch.full(
-            (self.draws, 1), a, dtype=beta_posterior.m.dtype, device=rng.noise.device
-        )
-        noise = b / torch._standard_gamma(shape, generator=rng.noise).to(beta_posterior.m)
+        noise = b / draw_gamma(unit.new_full((self.draws, 1), a), rng.noise)
         return torch.cat([beta_posterior.m + noise.sqrt() * unit, noise.log()], 1)
 
     def posterior(self, state: ConjugateState) -> ConjugatePosterior:

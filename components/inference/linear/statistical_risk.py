@@ -19,6 +19,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.inference.linear.known_data import LinearAnalysis, plug_in, read_linear_data
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.least_squares import (
     LeastSquares,
     LinearData,
@@ -192,14 +193,8 @@ class StatisticalRisk(LinearAnalysis[RiskState]):
                 )
             )
         risk = torch.stack(along, 1)  # [E, M, R]
-        z = torch.randn(
-            len(errors),
-            len(data.beta),
-            generator=rng.noise,
-            dtype=errors.dtype,
-            device=rng.noise.device,
-        )
-        prior = (data.noise / model.penalty).sqrt() * z.to(errors)  # β ~ N(0, σ² diag(λ)⁻¹) [R, D]
+        z = standard_normal((len(errors), len(data.beta)), rng.noise, errors)
+        prior = (data.noise / model.penalty).sqrt() * z  # β ~ N(0, σ² diag(λ)⁻¹) [R, D]
         imagined = dataclasses.replace(noise_alone, beta=prior + noise_alone.beta)
 
         def user_folder(sums: Tensor, found: Tensor) -> Tensor:

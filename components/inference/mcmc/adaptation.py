@@ -133,7 +133,7 @@ def factor(covariance: Tensor, regularisation: float) -> Tensor:
         covariance + regularisation * torch.eye(covariance.shape[-1]).to(covariance)
     )
     if info.any():
-        spread = covariance.diagonal(dim1=-2, dim2=-1).max()
+        spread = torch.linalg.diagonal(covariance).max()
         if not spread < MAX_CHAIN_VARIANCE:
             raise NumericalError(
                 f"the chains have run away in warm-up, to variances of {float(spread):.2g}",

@@ -17,7 +17,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import AtLeastTwo, Inference, Info
 from components.contracts.states import placed, rebuilt
 from components.contracts.streams import Rng, seed_from
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
@@ -34,7 +34,7 @@ class ExpectedMixture:
         """log E π_t N(x_b | m_t, (E Λ_t)⁻¹) [B, T]."""
         x = batch.x.flatten(1)
         pulled = torch.einsum("btd,tde->bte", x[:, None] - self.means, self.roots)
-        log_det = self.roots.diagonal(dim1=1, dim2=2).log().sum(1)  # ½ log |E Λ|
+        log_det = half_log_det(self.roots)  # ½ log |E Λ|
         constant = self.weights.log() + log_det - 0.5 * x.shape[1] * LOG_2PI
         return constant - 0.5 * pulled.square().sum(2)
 

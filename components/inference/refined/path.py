@@ -17,6 +17,7 @@ from components.inference.refined.kernels import (
     negative_score,
     slope,
 )
+from components.maths.cholesky import half_log_det
 
 Entropy = Literal["initial", "joint", "gaussian", "fokker_planck", "jacobian"]
 
@@ -119,7 +120,7 @@ class Refinement:
                 "where a draw is, and the step cannot be inverted beyond 1/η",
                 f"lower inference.eta (below {1 / steepest:.2g} here), or take another inference.entropy",
             )
-        log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        log_det = 2 * half_log_det(factor)
         return eta * gradient, log_det if self.full else log_det.detach()
 
     def _transition_entropy(self, z: Tensor, eta: Tensor, D: int, S: int) -> Tensor:

@@ -134,7 +134,7 @@ def any_matrices(
     with reraise_user_error(where, matrices):
         slopes = torch.func.vmap(torch.func.jacfwd(lambda one: total(one)[0]))(z)  # [K, n, n, n]
         M, D = torch.func.vmap(total)(z)
-    gamma = slopes.diagonal(dim1=2, dim2=3).sum(-1)
+    gamma = torch.linalg.diagonal(slopes).sum(-1)
     drift = gamma - (M @ slope_of_H[..., None])[..., 0]
     return RecipeTerms(drift, D, M[:, :, : gradient.shape[1]])
 

@@ -45,7 +45,7 @@ def square_distances(theta: Tensor) -> Tensor:
     sums = square.unsqueeze(-1) + square.unsqueeze(-2)
     product = torch.addmm if theta.dim() == 2 else torch.baddbmm
     distances = product(sums, theta, theta.mT, alpha=-2).clamp_min(0)
-    distances.diagonal(dim1=-2, dim2=-1).zero_()
+    torch.linalg.diagonal(distances).zero_()
     return distances
 
 

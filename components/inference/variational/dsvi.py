@@ -32,7 +32,7 @@ def covariance_gradient(C: Tensor, dC: Tensor) -> Tensor:
     M]."""
     Cinv = triangular_inverse(C)
     phi = (C.mT @ dC).tril()
-    phi.diagonal(dim1=-2, dim2=-1).mul_(0.5)
+    torch.linalg.diagonal(phi).mul_(0.5)
     return 0.5 * Cinv.mT @ (phi + phi.mT) @ Cinv
 
 

@@ -164,15 +164,8 @@ class FlowGuide(FlexibleGuide):
         self.log_std = nn.Parameter(torch.full_like(mean, math.log(std)))
 
         def weights(rows: int, columns: int) -> nn.Parameter:
-            normals = torch.randn(
-                layers,
-                rows,
-                columns,
-                generator=generator,
-                dtype=mean.dtype,
-                device=generator.device,
-            )
-            return nn.Parameter(normals.to(mean.device) / columns**0.5)
+            normals = standard_normal((layers, rows, columns), generator, mean)
+            return nn.Parameter(normals / columns**0.5)
 
         self.first = weights(width, P)
         self.bias = nn.Parameter(mean.new_zeros(layers, width))

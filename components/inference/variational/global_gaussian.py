@@ -81,7 +81,7 @@ class RowwiseLogJoint:
         if theta.shape[1] == 1:
             return self.model.log_likelihood(theta[:, 0], batch)
         pairs = self.model.log_likelihood(theta.flatten(0, 1), batch)  # [S·B, B]
-        return pairs.unflatten(0, theta.shape[:2]).diagonal(dim1=1, dim2=2)
+        return torch.linalg.diagonal(pairs.unflatten(0, theta.shape[:2]))
 
 
 class GlobalGaussian(nn.Module):

@@ -12,7 +12,7 @@ def kl_whitened(m: Tensor, C: Tensor) -> Tensor:
 
     Source: Boustati (2021), eq. (3.12), with whitened inducing variables.
     """
-    log_det = 2 * C.diagonal(dim1=-2, dim2=-1).abs().log().sum()
+    log_det = 2 * torch.linalg.diagonal(C).abs().log().sum()
     return 0.5 * (C.square().sum() + m.square().sum() - m.numel() - log_det)
 
 
@@ -21,7 +21,7 @@ def kl_gaussian(m: Tensor, L: Tensor, m0: Tensor, L0: Tensor) -> Tensor:
     A = torch.linalg.solve_triangular(L0, L, upper=False)
     d = torch.linalg.solve_triangular(L0, (m - m0).unsqueeze(-1), upper=False).squeeze(-1)
     log_det = 2 * (
-        L0.diagonal(dim1=-2, dim2=-1).abs().log() - L.diagonal(dim1=-2, dim2=-1).abs().log()
+        torch.linalg.diagonal(L0).abs().log() - torch.linalg.diagonal(L).abs().log()
     ).sum(-1)
     return 0.5 * (A.square().sum((-2, -1)) + d.square().sum(-1) - m.shape[-1] + log_det)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
 
@@ -43,7 +43,7 @@ class NormalWishart:
 
     def log_det_scale(self) -> Tensor:
         """log |V|."""
-        return 2 * self.root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return 2 * half_log_det(self.root)
 
     def expected_log_det(self) -> Tensor:
         """E log |Λ| = Σ_i ψ((ν + 1 − i)/2) + D log 2 − log |V|."""
@@ -106,11 +106,9 @@ class NormalWishart:
         ratio = prior.beta / self.beta
         of_mean = self.nu * prior.beta * self.square(prior.m[..., None, :]).squeeze(-1)
         normal = 0.5 * (of_mean + D * (ratio - 1 - ratio.log()))
-        trace = (
+        trace = torch.linalg.diagonal(
             torch.cholesky_solve(prior.V.expand_as(self.V), self.root)
-            .diagonal(dim1=-2, dim2=-1)
-            .sum(-1)
-        )  # tr V⁻¹V_0
+        ).sum(-1)  # tr V⁻¹V_0
         wishart = (
             self.log_normaliser()
             - prior.log_normaliser()
@@ -122,7 +120,7 @@ class NormalWishart:
     def log_density(self, mu: Tensor, L: Tensor) -> Tensor:
         """log p(μ, Λ) of μ [..., D] and Λ = L Lᵀ, L [..., D, D] lower triangular."""
         D = self.dim
-        log_det = 2 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        log_det = 2 * half_log_det(L)
         pulled = ((mu - self.m)[..., None, :] @ L).squeeze(-2)
         normal = 0.5 * (
             log_det + D * (self.beta / (2 * math.pi)).log() - self.beta * pulled.square().sum(-1)

@@ -256,13 +256,12 @@ def build_coregionalised(
         )
         K = settings.inner_dim
         # The identity plus a little: at the start every task mixes nearly alike, as in sMDGP.
-        mixing = torch.eye(K, n_base, dtype=b.inputs.dtype) + 0.1 * torch.randn(
-            b.T, K, n_base, generator=rng.init, dtype=b.inputs.dtype
-        )
-        level = CoregionalisedLevel(base, mixing.to(b.inputs.device), depth == 1)
+        noise = standard_normal((b.T, K, n_base), rng.init, b.inputs)
+        mixing = torch.eye(K, n_base).to(noise) + 0.1 * noise
+        level = CoregionalisedLevel(base, mixing, depth == 1)
         b.features = level.propagate(b.features, b.layout, rng.init)
         levels.append(level)
     C = b.likelihood.outputs
-    A = torch.randn(b.T, C, rank, generator=rng.init, dtype=b.inputs.dtype) / rank**0.5
+    A = standard_normal((b.T, C, rank), rng.init, b.inputs) / rank**0.5
     names = [f"λ{i + 1}" for i in range(settings.inner_dim)]
-    return b.module(levels, CoregionalisedTop(b.top(1, rank), A.to(b.inputs.device)), names)
+    return b.module(levels, CoregionalisedTop(b.top(1, rank), A), names)

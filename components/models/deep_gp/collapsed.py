@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
 from components.maths.divergences.gaussian_kl import kl_diagonal
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import Shape, kernel
 from components.models.deep_gp.module import pool
 from components.models.shallow_gp.exact import ExactGP
@@ -122,7 +123,7 @@ class CollapsedMDGP(nn.Module):
     def draw_noise(self, batch: Batch | None, n_samples: int, generator: torch.Generator) -> Tensor:
         """ε [S, I, M]."""
         m = self.inner.q_mean
-        return torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=m.device)
+        return standard_normal((n_samples, *m.shape), generator, m)
 
     def features(self, x: Tensor, eps: Tensor) -> tuple[Tensor, float]:
         """Λ_v at x [..., D] for one ε [I, M]."""

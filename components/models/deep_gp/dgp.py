@@ -93,10 +93,8 @@ class TwoLayers(nn.Module):
     # -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
         """p(y*|x*) as a mixture over n samples of f_1, f_2 integrated out; x [B, D]."""
-        noise = torch.randn(
-            n, len(x), self.inner_dim, generator=generator, dtype=x.dtype, device=generator.device
-        )
-        mean, variance = self.top_moments(x, noise.to(x.device))
+        noise = standard_normal((n, len(x), self.inner_dim), generator, x)
+        mean, variance = self.top_moments(x, noise)
         return GaussianMixture(mean.unsqueeze(-1), (variance + self.noise_variance).unsqueeze(-1))
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:

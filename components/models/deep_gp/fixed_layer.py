@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.divergences.gaussian_kl import kl_whitened
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import kernel
 
 # in units of σ²: rounding can make a variance at an inducing input negative
@@ -105,9 +106,7 @@ class FixedLayer(nn.Module):
         length, variance = x.new_tensor([(0.5 / self.rate) ** 0.5]), x.new_tensor(self.variance)
         K = kernel(x, x, length, variance, "squared_exponential")
         L, _ = jittered_cholesky(K, 1e-8 * self.variance, "the prior of a layer")
-        size = (len(x), len(self.q_mean))
-        z = torch.randn(size, generator=generator, dtype=x.dtype, device=generator.device)
-        f = L @ z.to(x.device)
+        f = L @ standard_normal((len(x), len(self.q_mean)), generator, x)
         if self.identity:
             return f + x
         return f if self.mean_weight is None else f + x @ self.mean_weight

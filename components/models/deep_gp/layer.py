@@ -124,8 +124,7 @@ class GPLayer(nn.Module):
         scale = self.log_variance.exp()[:, None, None]
         L, _ = jittered_cholesky(K / scale, self.jitter, f"the prior of {self.name}")
         size = (len(lengthscale), K.shape[-1], self.n_outputs)
-        z = torch.randn(size, generator=generator, dtype=K.dtype, device=generator.device)
-        f = (scale.sqrt() * (L @ z.to(K.device))).mT
+        f = (scale.sqrt() * (L @ standard_normal(size, generator, K))).mT
         prior_mean = self.prior_mean(x)
         return f if prior_mean is None else f + prior_mean
 

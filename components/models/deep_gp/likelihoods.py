@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture, Predictive
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
+from components.maths.exponential.standard_draws import standard_normal
 
 if TYPE_CHECKING:
     from components.problems.supervised import Supervised
@@ -168,10 +169,8 @@ def predictive_at_draws(
     """p(y | f) at n draws f ~ N(mean, variance), of each row by itself: S of them stand for n/S
     draws each."""
     indices = torch.arange(n, device=mean.device) % len(mean)
-    eps = torch.randn(
-        (n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=generator.device
-    )
-    f = mean[indices] + variance.sqrt()[indices] * eps.to(mean.device)
+    eps = standard_normal((n, *mean.shape[1:]), generator, mean)
+    f = mean[indices] + variance.sqrt()[indices] * eps
     return likelihood.predictive(f, torch.zeros_like(f), torch.zeros_like(f))
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.predictive import Predictive, join
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.sparse_gp import LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
@@ -85,7 +86,7 @@ class MultiTaskDGP(nn.Module):
         def draw(shape: tuple[int, ...]) -> Tensor | None:
             if not shape[-1]:
                 return None
-            return torch.randn(shape, generator=generator, dtype=x.dtype, device=x.device)
+            return standard_normal(shape, generator, x)
 
         levels = [
             [draw(s) for s in level.noise_shapes(S, x.shape[0], layout)] for level in self._levels()

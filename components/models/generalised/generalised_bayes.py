@@ -16,6 +16,7 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.generalised.calibration import (
     MOST_PARAMETERS,
     curvature_adjustment,
@@ -72,8 +73,7 @@ class GeneralisedModule(nn.Module):
             draw = self.base.sample_start if isinstance(self.base, WarmStart) else self.sample_prior
             return draw(n, generator)
         centre, root = self.start
-        z = torch.randn(n, self.dim, generator=generator, dtype=root.dtype, device=generator.device)
-        return centre + 2 * z.to(root.device) @ root.mT
+        return centre + 2 * standard_normal((n, self.dim), generator, root) @ root.mT
 
     def fit(self, train: Batch, rate: Rate, generator: torch.Generator) -> None:
         """Finds θ̂, and from it where chains start and the rate w or the adjusted curvature.

@@ -18,6 +18,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.exponential.standard_draws import standard_normal
 from components.metrics.evidence.held_out import Proposal
 from components.metrics.evidence.proposal import sample_proposal
 from components.models.latent.amortised import Amortised, GaussianGuide, Scale, gaussian_guide
@@ -53,10 +54,7 @@ def class_evidence(
         batch = Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
         m, s = guide.encode(batch)
         if c == 0:
-            noise = torch.randn(
-                n_samples, *m.shape, generator=generator, dtype=m.dtype, device=generator.device
-            )
-            noise = noise.to(m.device)
+            noise = standard_normal((n_samples, *m.shape), generator, m)
         if proposal == "laplace":
             fixed = Batch(x.detach(), y, batch.mask, 1.0)
             z, log_q = sample_proposal(

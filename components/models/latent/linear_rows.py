@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Rows
 from components.contracts.streams import Rng
+from components.maths.cholesky import half_log_det
 from components.models.latent.generative import LOG_2PI, GaussianModel
 from components.models.latent.perceptron import Perceptron
 from components.models.latent.vae import AutoEncoder
@@ -50,12 +51,8 @@ def infer_codes(x: Tensor, factors: LinearFactors) -> RowCodes:
     pull = residual @ W / noise
     mean = torch.cholesky_solve(pull.unsqueeze(2), L).squeeze(2)
     square = residual.square().sum(1) / noise - (pull * mean).sum(1)
-    log_scale = observed.sum(1) * (LOG_2PI + noise.log()) + 2 * log_det(L)
+    log_scale = observed.sum(1) * (LOG_2PI + noise.log()) + 2 * half_log_det(L)
     return RowCodes(mean, L, -0.5 * (log_scale + square))
-
-
-def log_det(L: Tensor) -> Tensor:
-    return L.diagonal(dim1=1, dim2=2).log().sum(1)
 
 
 def em_step(
@@ -77,7 +74,7 @@ def em_step(
     z = torch.nn.functional.pad(mean, (0, 1), value=1.0)  # E z̃ [N, Q + 1]
     second = z.unsqueeze(2) * z.unsqueeze(1)
     if points:
-        value = value + log_det(L).sum()
+        value = value + half_log_det(L).sum()
     else:
         second[:, :-1, :-1] += torch.cholesky_inverse(L)
     filled = x.nan_to_num(nan=0.0)

@@ -18,6 +18,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 from components.maths.conjugate_regression import Coefficients, coefficients
+from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.linear.design import (
     check_one_task,
@@ -72,8 +73,7 @@ class LinearRegressionModule(nn.Module):
 
     def _sigma2(self, a: float, b: Tensor, generator: torch.Generator) -> Tensor:
         """A draw of InvGamma(a, b) for each b [K]."""
-        shape = torch.full(b.shape, a, dtype=b.dtype, device=generator.device)
-        return b / torch._standard_gamma(shape, generator=generator).to(b.device)
+        return b / draw_gamma(torch.full_like(b, a), generator)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         like = self.penalty

@@ -19,6 +19,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.intervals import Perturbations, margin_bounds, unit_roundoff
 from components.models.linear.design import (
     check_one_task,
@@ -136,11 +137,7 @@ class LogisticRegressionModule(nn.Module, BoundsMargins):
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         def normal() -> Tensor:
-            like = self.scales
-            z = torch.randn(
-                n, self.dim, generator=generator, dtype=like.dtype, device=generator.device
-            )
-            return z.to(like.device)
+            return standard_normal((n, self.dim), generator, self.scales)
 
         z = normal()
         # √(2E) Z with E ~ Exp(1), itself half the square of a point in the plane

@@ -36,11 +36,9 @@ def divergence(factors: Factors, scales: Tensor) -> Tensor:
 
 def scatter_starts(scales: Tensor, n: int, generator: torch.Generator) -> Tensor:
     """Starting points of n runs: 0, then draws of N(0, diag s²) [n, D]."""
-    z = torch.randn(
-        n, len(scales), generator=generator, dtype=scales.dtype, device=generator.device
-    )
+    z = standard_normal((n, len(scales)), generator, scales)
     z[:1] = 0
-    return z.to(scales.device) * scales
+    return z * scales
 
 
 def invert_positive_definite(precision: Tensor) -> Tensor:

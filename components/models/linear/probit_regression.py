@@ -15,7 +15,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI
-from components.maths.exponential.standard_draws import standard_uniform
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.models.linear.design import check_one_task, name_columns, predictor, select_labelled
 from components.models.linear.normal_factors import (
     divergence,
@@ -70,10 +70,7 @@ class ProbitModule:
         return theta
 
     def _normal(self, n: int, generator: torch.Generator) -> Tensor:
-        z = torch.randn(
-            n, self.dim, generator=generator, dtype=self.scales.dtype, device=generator.device
-        )
-        return z.to(self.scales.device)
+        return standard_normal((n, self.dim), generator, self.scales)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self.scales * self._normal(n, generator)

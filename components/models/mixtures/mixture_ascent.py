@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Rows
 from components.errors import NumericalError
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.exponential.dirichlet import expected_log, kl_dirichlet, log_normaliser
 from components.maths.exponential.normal_wishart import NormalWishart
 
@@ -176,7 +176,7 @@ class MixtureExpectation:
         D = self.prior.dim
         centred = batch.x.flatten(1) - factors["mu"][:, :, None]
         unit = torch.linalg.solve_triangular(R, centred.mT, upper=False)
-        log_det = R.diagonal(dim1=2, dim2=3).log().sum(2)
+        log_det = half_log_det(R)
         constant = factors["log_pi"] - log_det - 0.5 * D * LOG_2PI
         return constant[..., None] - 0.5 * unit.square().sum(2)
 

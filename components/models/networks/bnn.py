@@ -15,7 +15,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI
-from components.maths.exponential.standard_draws import standard_uniform
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.models.networks.activations import Activation
 from components.models.networks.dense_network import DenseNetwork
 from components.problems.supervised import Supervised
@@ -123,10 +123,7 @@ class BayesianNetwork(nn.Module):
         return likelihood + self.log_prior(theta) if value else likelihood, gradient
 
     def _normal(self, n: int, generator: torch.Generator) -> Tensor:
-        z = torch.randn(
-            n, self.n_weights, generator=generator, dtype=self.scales.dtype, device=generator.device
-        )
-        return z.to(self.scales.device)
+        return standard_normal((n, self.n_weights), generator, self.scales)
 
     def _log_precision(
         self, prior: Gamma, shape: tuple[int, int], generator: torch.Generator

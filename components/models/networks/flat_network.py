@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.maths.cholesky import LOG_2PI
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.networks.classifier import class_log_prob
 from components.problems.supervised import Supervised
 
@@ -216,10 +217,7 @@ class FlatNetwork(nn.Module):
         scale = self.prior_std
         if self.learns_noise:
             scale = torch.cat([scale, scale.new_full((self.n_tasks,), self.noise_spread or 0.0)])
-        noise = torch.randn(
-            n, self.dim, generator=generator, dtype=scale.dtype, device=generator.device
-        )
-        theta = scale * noise.to(scale.device)
+        theta = scale * standard_normal((n, self.dim), generator, scale)
         theta[:, len(self.prior_std) :] += self.noise_median
         return theta
 

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.networks.flat_network import FlatNetwork
 
 
@@ -117,12 +118,8 @@ class LastLayerMarginal:
         assert isinstance(batch, Batch)
         with torch.no_grad():
             fit = self._regression(self.features(rest[:, : self.below], batch.x), rest, batch)
-            z = torch.randn(
-                fit.mean.shape, generator=generator, device=generator.device, dtype=fit.mean.dtype
-            )
-            z = torch.linalg.solve_triangular(fit.factor.mT, z.to(fit.mean)[..., None], upper=True)[
-                ..., 0
-            ]
+            z = standard_normal((*fit.mean.shape, 1), generator, fit.mean)
+            z = torch.linalg.solve_triangular(fit.factor.mT, z, upper=True)[..., 0]
             w = fit.mean + fit.variance.sqrt()[:, None] * z  # L⁻ᵀz ~ N(0, B⁻¹)
         return torch.cat([rest[:, : self.below], w.to(rest), rest[:, self.below :]], 1)
 
@@ -160,13 +157,13 @@ class LastLayerMarginal:
         square = fit.residual.square().sum(1) / fit.variance + (fit.mean / self.scale).square().sum(
             1
         )
-        log_det = 2 * (fit.factor.diagonal(dim1=1, dim2=2).log().sum(1) + self.scale.log().sum())
+        log_det = 2 * (half_log_det(fit.factor) + self.scale.log().sum())
         return -0.5 * (square + log_det + (n - m) * fit.variance.log() + n * LOG_2PI)
 
     def _noise_slope(self, fit: Regression, inverse: Tensor, rest: Tensor, batch: Batch) -> Tensor:
         """∂ log p(θ₋, y) / ∂ log σ², [K, 1]."""
         n = batch.mask.sum().double()
         m = len(self.scale)
-        spread = fit.variance * (inverse.diagonal(dim1=1, dim2=2) / self.scale**2).sum(1)
+        spread = fit.variance * (torch.linalg.diagonal(inverse) / self.scale**2).sum(1)
         slope = 0.5 * (fit.residual.square().sum(1) / fit.variance - (n - m) - spread)[:, None]
         return slope + self.network.noise_prior_gradient(self._log_noise(rest))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import FeedForward
 
@@ -43,6 +44,5 @@ def init_copies(
     numbers, [n, P]."""
     theta = start.repeat(n, 1)
     if spread:
-        z = torch.randn(n, moved, generator=generator, dtype=start.dtype, device=generator.device)
-        theta[:, :moved] += spread * z.to(start.device)
+        theta[:, :moved] += spread * standard_normal((n, moved), generator, start)
     return theta

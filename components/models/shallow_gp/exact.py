@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from components.contracts.predictive import GaussianMixture, Predictive
-from components.maths.cholesky import LOG_2PI, jittered_cholesky
+from components.maths.cholesky import LOG_2PI, half_log_det, jittered_cholesky
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.deep_gp.likelihoods import GaussianLabels, predictive_at_draws
 from components.models.shallow_gp.labels import Labels, pair_with_tasks
@@ -27,7 +27,7 @@ def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
     """Lower L with L Lᵀ = K + diag(d) + j I, and j, which is ``jitter`` unless that is not
     enough."""
     A = K.clone()
-    A.diagonal(dim1=-2, dim2=-1).add_(d + jitter)
+    torch.linalg.diagonal(A).add_(d + jitter)
     L, info = torch.linalg.cholesky_ex(A)
     if not info.any():
         return L, jitter
@@ -43,7 +43,7 @@ class _LogGaussian(torch.autograd.Function):
         L, used = _factor(K, d, jitter)
         alpha = torch.cholesky_solve(r[..., None], L)[..., 0]  # (K + D)⁻¹ r
         ctx.save_for_backward(L, alpha)
-        return -0.5 * (r * alpha).sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1), used
+        return -0.5 * (r * alpha).sum(-1) - half_log_det(L), used
 
     @staticmethod
     @once_differentiable
@@ -54,7 +54,7 @@ class _LogGaussian(torch.autograd.Function):
         L, alpha = ctx.saved_tensors
         half = 0.5 * gradient[..., None]
         inverse = torch.cholesky_inverse(L)
-        dd = half * (alpha.square() - inverse.diagonal(dim1=-2, dim2=-1))
+        dd = half * (alpha.square() - torch.linalg.diagonal(inverse))
         dK = torch.baddbmm(inverse, alpha[..., :, None], alpha[..., None, :], beta=-1, out=inverse)
         return dK.mul_(half[..., None]), dd, -gradient[..., None] * alpha, None
 

@@ -252,9 +252,8 @@ class LearnedGP(nn.Module):
         K = self.covariance.matrix(points, tasks, points, tasks)  # [G, n, n]
         L, _ = jittered_cholesky(K, self.jitter, "the prior covariance")
         size = (*K.shape[:2], self.likelihood.outputs)
-        z = torch.randn(size, generator=generator, dtype=K.dtype, device=generator.device)
         mean = self.mean(points, tasks)
-        f = L @ z.to(K.device)  # [G, n, outputs]
+        f = L @ standard_normal(size, generator, K)  # [G, n, outputs]
         f = f if isinstance(mean, float) else f + mean.expand(K.shape[:2])[..., None]
         f = f.view(1, *groups, -1)
         zeros = torch.zeros_like(f)

@@ -13,6 +13,7 @@ from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.collapsed_bound import LabelMoments, OptimalInducing, collapse
 from components.maths.divergences.gaussian_kl import kl_whitened
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.deep_gp.likelihoods import GaussianLabels, predictive_at_draws
 from components.models.shallow_gp.labels import Labels, group_by_task, pair_with_tasks
 from components.models.shallow_gp.prior import GPParts, LearnedGP
@@ -71,7 +72,7 @@ class SparseGP(LearnedGP):
         if not self.likelihood.samples_f:
             return None
         shape = (n_samples, *labels.mask.shape, self.likelihood.outputs)
-        return torch.randn(shape, generator=generator, dtype=labels.x.dtype, device=labels.x.device)
+        return standard_normal(shape, generator, labels.x)
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor | None:
         """Standard normals [S, T, n, C] where the likelihood has neither a closed form nor a
@@ -103,9 +104,7 @@ class SparseGP(LearnedGP):
         mean, variance, _ = self.marginals(points, tasks)
         noise = None
         if self.likelihood.samples_f:
-            noise = torch.randn(
-                (n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=mean.device
-            )
+            noise = standard_normal((n, *mean.shape[1:]), generator, mean)
         return self.likelihood.predictive(mean, variance, noise)
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:

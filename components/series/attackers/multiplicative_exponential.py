@@ -13,6 +13,7 @@ from components.contracts.roles import ZeroToOne
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.cholesky import half_log_det
 from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 
@@ -98,9 +99,7 @@ class MultiplicativeExponential(Contamination):
         d = deviation.shape[-1]
         L = torch.linalg.cholesky(Sigma)
         r = torch.einsum("...ij,...j->...i", torch.linalg.inv(L), deviation).norm(dim=-1).double()
-        constant = -L.diagonal(dim1=-2, dim2=-1).log().sum(-1).double() - 0.5 * d * math.log(
-            2 * math.pi
-        )
+        constant = -half_log_det(L).double() - 0.5 * d * math.log(2 * math.pi)
         rate = r.new_tensor(self.probability)
         blown = log_scale_integral(r / self.scale, d) - d * math.log(self.scale)
         mixed = torch.logaddexp((1 - rate).log() - 0.5 * r.square(), rate.log() + blown)

@@ -25,6 +25,7 @@ from components.contracts.capabilities import (
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
+from components.maths.cholesky import half_log_det
 from components.maths.particles.draws import standard_normal_like
 from components.series.filtering.generalised_particle_filter import (
     FilterState,
@@ -118,10 +119,10 @@ def linearise(
     L = torch.linalg.cholesky(keep @ Q @ keep.mT + K @ Sigma @ K.mT)  # [R, N, dx, dx]
     z = standard_normal_like(m, generator)
     x = m + (K @ (seen.y.unsqueeze(-2) - h).unsqueeze(-1) + L @ z.unsqueeze(-1)).squeeze(-1)
-    log_q = -0.5 * z.square().sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    log_q = -0.5 * z.square().sum(-1) - half_log_det(L)
     L_Q = torch.linalg.cholesky(model.Q)
     whitened = torch.linalg.solve_triangular(L_Q, (x - m).mT, upper=False)  # [R, dx, N]
-    log_f = -0.5 * whitened.square().sum(-2) - L_Q.diagonal(dim1=-2, dim2=-1).log().sum(
+    log_f = -0.5 * whitened.square().sum(-2) - torch.linalg.diagonal(L_Q).log().sum(
         -1, keepdim=True
     )
     return Guided(x, log_f - log_q)  # both without ½ dx log 2π

@@ -58,7 +58,7 @@ class TwistedNormal:
         H = psi.M[:, :, 1:] @ self.L
         self.root = factor(torch.eye(len(H[0, 0])).to(H) + self.L.mT @ H[:, 1:], "the proposal")
         gain = torch.cholesky_solve(H.mT, self.root)
-        scale = self.root.diagonal(dim1=1, dim2=2).log().sum(1, keepdim=True)
+        scale = torch.linalg.diagonal(self.root).log().sum(1, keepdim=True)
         log_part = _square(u, psi.M - H @ gain) - scale
         self.log_mean = torch.logaddexp(log_part, psi.c.log())  # log f̃ [R, N]
         self.share = (log_part - self.log_mean).exp()

@@ -118,6 +118,4 @@ def whitened_residuals(
     """L⁻¹(y − h(x)) [R, N, dy] and log |L| [1] or [R, 1], Σ = L Lᵀ."""
     L, _ = torch.linalg.cholesky_ex(model.Sigma)
     residuals = batch.y.unsqueeze(-2) - model.observation_mean(x, batch.t)  # [R, N, dy]
-    return residuals @ torch.linalg.inv(L).mT, L.diagonal(dim1=-2, dim2=-1).log().sum(
-        -1, keepdim=True
-    )
+    return residuals @ torch.linalg.inv(L).mT, torch.linalg.diagonal(L).log().sum(-1, keepdim=True)

@@ -13,7 +13,7 @@ from components.contracts.roles import Component, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
 from components.registry import register
 from components.series.filtering.generalised_particle_filter import FilterState, advance, start
 from components.series.filtering.losses import log_likelihood
@@ -28,7 +28,7 @@ def gaussian_mixture(weights: Tensor, covariances: Tensor) -> NoiseDensityFn:
     each replicate."""
     L = torch.linalg.cholesky(covariances)
     whiten = torch.linalg.inv(L)
-    log_scales = L.diagonal(dim1=-2, dim2=-1).log().sum(-1) + 0.5 * covariances.shape[-1] * LOG_2PI
+    log_scales = half_log_det(L) + 0.5 * covariances.shape[-1] * LOG_2PI
     log_heights = (weights.log() - log_scales.movedim(0, -1)).unsqueeze(-2)  # [1, C] or [R, 1, C]
 
     def log_density(noise: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.errors import ConfigMismatchError, NumericalError
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
 from components.series.models.affine_module import AffineModule
 from components.series.posteriors.filtered import Filtered, Filtering
 from components.series.sequence import Sequence
@@ -70,13 +70,13 @@ class Gain:
 
 def margins(P: Tensor) -> tuple[Tensor, Tensor]:
     """Variances [..., dx] of a covariance and half of the 90 % interval."""
-    variance = P.diagonal(dim1=-2, dim2=-1)
+    variance = torch.linalg.diagonal(P)
     return variance, Z90 * variance.sqrt()
 
 
 def log_determinant(whiten: Tensor) -> Tensor:
     """log |S| where whiten = L⁻¹ [..., dy, dy], S = L Lᵀ."""
-    return -2 * whiten.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return -2 * half_log_det(whiten)
 
 
 @dataclass(kw_only=True)
@@ -200,7 +200,7 @@ def rounding(P: Tensor, before: Tensor) -> Tensor:
 
     Each entry is compared in its own units.
     """
-    sd = P.diagonal(dim1=-2, dim2=-1).sqrt()
+    sd = torch.linalg.diagonal(P).sqrt()
     return (P - before).abs() <= MAX_ROUNDING_ERRORS * torch.finfo(P.dtype).eps * sd.unsqueeze(
         -1
     ) * sd.unsqueeze(-2)

@@ -16,7 +16,7 @@ from components.contracts.roles import AtLeastTwo, Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
 from components.registry import register
 from components.series.models.linear_filter import (
     LinearSystem,
@@ -89,7 +89,7 @@ class SeriesCovariance:
         )[0]
         spared = torch.linalg.solve_triangular(R, W.mT @ e, upper=False)
         square = e.square().sum((1, 2)) - spared.square().sum((1, 2))
-        log_det = sum(2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) for factor in (L, R))
+        log_det = sum(2 * half_log_det(factor) for factor in (L, R))
         value = -0.5 * (square + log_det + len(start) * LOG_2PI)
         return value.to(variances), not bool(failed.any())
 

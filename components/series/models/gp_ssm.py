@@ -14,7 +14,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel
 from components.registry import register
@@ -89,7 +89,7 @@ class GPStateSpace(UnknownParameters, nn.Module):
         L, failed = torch.linalg.cholesky_ex(self._noisy(scales, x[:, :-1]))
         e = torch.linalg.solve_triangular(L, x[:, 1:, None], upper=False)[..., 0]
         total = super().log_prior(theta[:, : self.n_scales])
-        total = total - L.diagonal(dim1=1, dim2=2).log().sum(1)
+        total = total - half_log_det(L)
         whitened = torch.cat([x[:, :1] / self.settings.initial_sd, e], 1)
         total = total + log_standard(whitened).sum(1)
         total = total - math.log(self.settings.initial_sd)
@@ -130,7 +130,7 @@ class GPStateSpace(UnknownParameters, nn.Module):
         L = torch.linalg.cholesky(self._noisy(scales, states[:, :-1]))
         right = torch.cat([self._cov(scales, states[:, :-1], x), states[:, 1:, None]], 2)
         A, e = torch.linalg.solve_triangular(L, right, upper=False).split([x.shape[1], 1], 2)
-        prior = self._cov(scales, x, x).diagonal(dim1=1, dim2=2)
+        prior = torch.linalg.diagonal(self._cov(scales, x, x))
         variance = (prior - A.square().sum(1)).clamp_min(0)
         return GaussianMixture(A.mT @ e, variance.unsqueeze(2))
 

@@ -11,7 +11,7 @@ from components.contracts.capabilities import LinearGaussian
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.registry import register
 from components.series.models.families import LinearGaussianModel
@@ -38,7 +38,7 @@ def log_determinant(lower: Tensor) -> Tensor:
 
     For each replicate's factor, [R, d, d] -> [R, 1], which broadcasts against particles.
     """
-    value = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    value = half_log_det(lower)
     return value.unsqueeze(-1) if value.dim() else value
 
 

@@ -20,6 +20,7 @@ from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor
 from components.inference.mcmc.metropolis import metropolis_hastings
+from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.draws import Draws
 from components.registry import register
 from components.series.filtering.generalised_particle_filter import WeightedParticles
@@ -133,7 +134,7 @@ class ParticleMCMC(
         t = state.t + 1
         theta = state.theta.unflatten(0, (-1, self.chains))
         L = state.proposal.factor  # [R, C, P]
-        z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        z = standard_normal(theta.shape, rng.noise, theta)
         scale = state.proposal.log_step.exp().unsqueeze(-1) / theta.shape[-1] ** 0.5  # [R, C, 1]
         try:
             tried = self._evaluate_proposal(

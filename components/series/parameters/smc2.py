@@ -19,6 +19,7 @@ from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.inference.mcmc.adaptation import factor
 from components.inference.mcmc.metropolis import metropolis_hastings
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import ancestors, effective_sample_size
 from components.posteriors.draws import Draws
@@ -195,9 +196,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
         log_wx = state.log_wx[parents]
         shares = []
         for _ in range(self.moves):
-            z = torch.randn(
-                len(replicates), m, P, generator=rng.noise, device=theta.device, dtype=theta.dtype
-            )
+            z = standard_normal((len(replicates), m, P), rng.noise, theta)
             proposed = theta + self.step_size / P**0.5 * (z @ L.mT).flatten(0, 1)
             try:
                 new = self._run_new_filters(state, proposed, replicates, t, rng)

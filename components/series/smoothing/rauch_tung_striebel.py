@@ -59,7 +59,7 @@ def smooth_series(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
     P = state.P.rows.to(like.device)  # [T, R, dx], [T, (R,) dx, dx]
     ahead = [tangent(model, m[k], k + 2) for k in range(len(m) - 1)]  # from time k + 1 to k + 2
     means, covariances = backwards(m, P, ahead, model.Q)
-    variance = covariances.diagonal(dim1=-2, dim2=-1)  # [T, dx] or [T, R, dx]
+    variance = torch.linalg.diagonal(covariances)  # [T, dx] or [T, R, dx]
     variance = variance.unsqueeze(1).expand_as(means) if variance.dim() == 2 else variance
     mean = means.transpose(0, 1).contiguous()
     variance = variance.transpose(0, 1).contiguous()
@@ -72,7 +72,7 @@ def _signal(model: LinearGaussian, mean: Tensor, covariances: Tensor) -> Signal:
     """H x_t, and the 90 % interval of H x_t + N(0, Σ); means [R, T, dx], covariances [T, (R,) dx,
     dx]."""
     # [T, (R,) dy]
-    spread = (model.H @ covariances @ model.H.T + model.Sigma).diagonal(dim1=-2, dim2=-1).sqrt()
+    spread = torch.linalg.diagonal(model.H @ covariances @ model.H.T + model.Sigma).sqrt()
     z = Z90 * (spread if spread.dim() == 2 else spread.transpose(0, 1))
     expected = mean @ model.H.T
     return Signal(expected, expected - z, expected + z)

@@ -11,6 +11,7 @@ from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 from components.series.sequence import Sequence
@@ -29,9 +30,7 @@ class LocalLevelConditionals:
         self.scale = (prior.observation_scale, prior.level_scale)
 
     def _inverse_gamma(self, shape: Tensor, scale: Tensor, generator: torch.Generator) -> Tensor:
-        return scale / torch._standard_gamma(shape.to(generator.device), generator=generator).to(
-            scale.device
-        )
+        return scale / draw_gamma(shape, generator)
 
     def start(self, series: Series, chains: int, generator: torch.Generator) -> Tensor:
         """Draws from the prior [R, C, 2]."""

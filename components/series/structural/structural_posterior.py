@@ -149,7 +149,7 @@ class StructuralDraws(Draws):
         """Forecast of y_{T+1} … y_{T+H}, a mixture over at most 500 draws [S, H, 1]."""
         moments = self.joint_forecast(series, horizon, generator)
         return GaussianMixture(
-            moments.mean.unsqueeze(2), moments.covariance.diagonal(dim1=1, dim2=2).unsqueeze(2)
+            moments.mean.unsqueeze(2), torch.linalg.diagonal(moments.covariance).unsqueeze(2)
         )
 
     def one_ahead(self, series: Series, n: int, generator: torch.Generator) -> GaussianMixture:

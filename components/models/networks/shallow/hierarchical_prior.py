@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from components.maths.cholesky import LOG_2PI
+from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.networks.bnn import log_gamma_density
 
@@ -45,8 +46,7 @@ class ShallowWeights(NamedTuple):
 
 def log_gamma(shape: float | Tensor, rate: Tensor, generator: torch.Generator) -> Tensor:
     """Logarithm of a draw of Gamma(shape, rate) for each rate [K]."""
-    shapes = torch.as_tensor(shape, dtype=rate.dtype, device=generator.device).expand(rate.shape)
-    drawn = torch._standard_gamma(shapes.contiguous(), generator=generator).to(rate.device)
+    drawn = draw_gamma(shape + torch.zeros_like(rate), generator)
     return drawn.clamp_min(torch.finfo(rate.dtype).tiny).log() - rate.log()
 
 
@@ -57,7 +57,7 @@ def wishart_factor(degrees: Tensor, rate: Tensor, generator: torch.Generator) ->
     K, r, _ = rate.shape
     below = standard_normal((K, r, r), generator, rate).tril(-1)
     shapes = 0.5 * (degrees[:, None] - torch.arange(r, device=rate.device))
-    chi = torch._standard_gamma(shapes.to(generator.device), generator=generator).to(rate.device)
+    chi = draw_gamma(shapes, generator)
     A = below + (2 * chi).sqrt().diag_embed()
     root = torch.linalg.cholesky(rate)  # W = R Rᵀ, so that Λ is R⁻ᵀ A Aᵀ R⁻¹
     precision = torch.linalg.solve_triangular(root.mT, A, upper=True)
@@ -204,7 +204,7 @@ class ShallowPrior:
     def log_gamma_weights(self, gamma: Tensor, nu: UnitHyperparameters) -> Tensor:
         """log N(γ_j | μ_γ, S_γ): [K, M, r] -> [K, M]."""
         centred = (gamma - nu.mu_gamma[:, None]) @ nu.factor
-        half = nu.factor.diagonal(dim1=-2, dim2=-1).log().sum(1, keepdim=True)
+        half = torch.linalg.diagonal(nu.factor).log().sum(1, keepdim=True)
         return half - 0.5 * centred.square().sum(2) - 0.5 * self.columns * LOG_2PI
 
     def log_density(self, weights: ShallowWeights) -> Tensor:
@@ -232,7 +232,7 @@ class ShallowPrior:
         value = value - math.log(self.beta_sd) - r * math.log(self.gamma_sd)
         value = value + log_gamma_density(nu.log_tau_beta, (half, half * self.beta_sd**2))
         value = value + log_gamma_density(nu.log_tau, (half, half * self.noise_sd**2))
-        logs = nu.factor.diagonal(dim1=-2, dim2=-1).log()  # log L_ii
+        logs = torch.linalg.diagonal(nu.factor).log()  # log L_ii
         constant = 0.5 * c * r * math.log(rate / 2) - float(
             torch.mvlgamma(torch.tensor(0.5 * c, dtype=torch.float64), r)
         )

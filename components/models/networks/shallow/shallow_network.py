@@ -14,7 +14,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne, Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.maths.cholesky import LOG_2PI
+from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.models.linear.design import check_one_task, design, select_labelled
 from components.models.networks.shallow.hierarchical_prior import ShallowPrior, ShallowWeights
@@ -127,7 +127,7 @@ class ShallowModule(nn.Module):
         pull = tau[:, None, None] * (scaled.mT @ e[..., None])
         away = torch.linalg.solve_triangular(root, pull, upper=False)[..., 0]
         constant = 0.5 * e.shape[1] * (weights.nu.log_tau - LOG_2PI)
-        logs = root.diagonal(dim1=-2, dim2=-1).log().sum(1)
+        logs = half_log_det(root)
         squares = tau * e.square().sum(1) - away.square().sum(1)
         return Marginal(constant - logs - 0.5 * squares, root, away)
 
