@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from typing import TYPE_CHECKING
 
 from components import registry
 from runner.catalogue import plugins
@@ -16,16 +16,15 @@ from runner.terminal.arguments import Parser, add_json
 from runner.terminal.streams import is_terminal
 from runner.terminal.tables import print_json, print_table
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 PLURALS = {"study": "studies", "inference": "inference", "published": "published"}
 HINTS = (
-    ("runner list inference/sgmcmc", "one family; runner list inference: the whole role"),
-    ("runner show inference/sgld", "every key of one, with its meaning and default"),
+    ("runner list inference/sgmcmc", "one family"),
+    ("runner show inference/sgld", "every key of one"),
     ("runner list --all", "everything, a line each"),
-    ("runner list study/gallego/4", "studies of chapter 4 of a text"),
 )
-SHORT = 3  # of them on a low screen
-GAP = "  "
-UNBROKEN = "\N{NO-BREAK SPACE}"  # between a family and its count
 Overview = dict[str, dict[str, list[str]]]  # group -> family -> names
 
 
@@ -124,54 +123,24 @@ def _print_overview() -> None:
             for family, names in found.items():
                 print("\t".join((group, family, str(len(names)), ", ".join(names))))
         return
-    from rich.text import Text
-
     from runner.terminal.printer import out
 
-    for line in overview_lines(by_group, out.width, out.height):
-        out.print(Text.assemble((line[0], "bold"), line[1]), soft_wrap=True)
+    out.print(draw_overview(by_group))
 
 
-def overview_lines(found: Overview, width: int, height: int) -> list[tuple[str, str]]:
-    """Lines of the screen, their first words apart; without chapters where it is low."""
-    lines = _lines(found, HINTS, width, True)
-    return lines if len(lines) < height else _lines(found, HINTS[:SHORT], width, False)
-
-
-def _lines(
-    by_group: Overview, hints: Sequence[tuple[str, str]], width: int, with_chapters: bool
-) -> list[tuple[str, str]]:
+def draw_overview(by_group: Overview) -> Table:
     """Group, count and families; then the next commands."""
-    margin = max(map(len, by_group)) + 1
-    lines: list[tuple[str, str]] = []
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
     for group, found in by_group.items():
-        total = sum(map(len, found.values()))
-        wrapped = textwrap.wrap(
-            GAP.join(_describe_families(found, with_chapters)),
-            width - margin,
-            initial_indent=f"{total:>4}{GAP}",
-            subsequent_indent=" " * (4 + len(GAP)),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        names = [group, *[""] * (len(wrapped) - 1)]
-        lines += [
-            (f"{name:<{margin}}", line.replace(UNBROKEN, " "))
-            for name, line in zip(names, wrapped, strict=True)
-        ]
-    lines.append(("", ""))
-    command_width = max(len(command) for command, _ in hints)
-    return lines + [(f"{command:<{command_width}}{GAP}", meaning) for command, meaning in hints]
-
-
-def _describe_families(found: dict[str, list[str]], with_chapters: bool) -> Iterable[str]:
-    """Families with their counts; texts with the counts of their chapters."""
-    texts: dict[str, dict[str, int]] = {}
-    for family, names in found.items():
-        text, _, chapter = family.partition("/")
-        texts.setdefault(text, {})[chapter] = len(names)
-    for text, counts in texts.items():
-        words = f"{text} {sum(counts.values())}"
-        chapters = ", ".join(f"{chapter}: {n}" for chapter, n in counts.items() if chapter)
-        shown = f"{words} (ch. {chapters})" if chapters and with_chapters else words
-        yield shown.replace(" ", UNBROKEN)
+        counts = Counter[str]()  # texts are listed without their chapters
+        for family, names in found.items():
+            counts[family.partition("/")[0]] += len(names)
+        words = (f"{family} {count}" for family, count in counts.items())
+        table.add_row(group, str(counts.total()), ", ".join(words))
+    for command, meaning in HINTS:
+        table.add_row("", "", f"{command}: {meaning}")
+    return table
