@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from runner.arena.suite import Suite
 from runner.compose.overrides import compose, explicit_keys
-from runner.compose.parts import expand_component, known_keys, parse_numbers
+from runner.compose.parts import expand_component, known_keys
 from runner.errors import ConfigError
 from runner.study.table_specs import Row
 
@@ -88,4 +88,4 @@ def _complete(role: str, values: dict[str, Any]) -> dict[str, Any]:
     """A component with its parts, without keys of an experiment that it lacks."""
     keys = known_keys(role, values, role).keys
     own = {key: value for key, value in values.items() if key in keys}
-    return expand_component(role, parse_numbers(role, own, role), role)
+    return expand_component(role, own, role)

@@ -62,35 +62,18 @@ def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
     return declaration(role, name)
 
 
-def parse_numbers(role: str, values: Any, where: str) -> Any:
-    """A component's mapping, and those inside it, with their numbers as ``parse_keys`` reads them.
-
-    Raises:
-        ConfigError: as ``parse_keys``.
-    """
-    if isinstance(values, list):
-        return [parse_numbers(role, value, f"{where}.{i}") for i, value in enumerate(values)]
-    if not isinstance(values, dict) or not registry.exists(role, str(values.get("name"))):
-        return values
-    declared = known_keys(role, values, role)
-    result = parse_keys(values, declared, f"{where}.")
-    for key, inner in declared.holds.items():
-        if key in result:
-            result[key] = parse_numbers(inner, result[key], f"{where}.{key}")
-    return result
-
-
 def expand_component(role: str, values: Values, where: str) -> Values:
-    """Full mapping of a component and of the components inside it.
+    """Full mapping of a component and of the components inside it, with numbers as numbers.
 
     A component class with ``inherited_keys`` passes its own values of these to the components
     inside it that have such a key.
 
     Raises:
         ConfigError: a name that does not exist, or a value that is neither a name nor a
-            mapping with one.
+            mapping with one, or a ratio that is divided by zero.
     """
     key_facts = known_keys(role, values, where)
+    values = parse_keys(values, key_facts, f"{where}.")
     shared = {key: values[key] for key in key_facts.inherited_keys if key in values}
 
     def one(inner: str, value: Any, path: str) -> Any:
@@ -105,7 +88,7 @@ def expand_component(role: str, values: Values, where: str) -> Values:
             | {k: v for k, v in shared.items() if k in keys}
             | part_values
         )
-        return expand_component(inner, parse_numbers(inner, part, path), path)
+        return expand_component(inner, part, path)
 
     return values | {
         k: one(r, values[k], f"{where}.{k}") for k, r in key_facts.holds.items() if k in values

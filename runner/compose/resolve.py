@@ -23,7 +23,7 @@ from runner.catalogue.plugins import import_plugins
 from runner.compose.hydra.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums, refuse_untrusted
 from runner.compose.numbers import parse_integer, parse_keys, refuse_large
-from runner.compose.parts import component_defaults, expand_component, known_keys, parse_numbers
+from runner.compose.parts import component_defaults, expand_component, known_keys
 from runner.compose.settings import UNSIGNED_KEYS, BudgetKeys, Settings, Values
 from runner.compose.smoke import apply_smoke_overrides, shorten_for_smoke
 from runner.compose.validation import validate_model
@@ -66,7 +66,7 @@ class ResolvedConfig:
 
 
 def _normalise_numbers(config: Values) -> Values:
-    """The config in which ratios such as ``8/255`` are numbers, and integers are written as such.
+    """The config with run-level ratios such as ``8/255`` as numbers, and integers as such.
 
     Raises:
         ConfigError: a ratio is divided by zero.
@@ -74,9 +74,6 @@ def _normalise_numbers(config: Values) -> Values:
     result = parse_keys(config, read_index()[CONFIG], "")
     if isinstance(config.get("budget"), dict):
         result["budget"] = {kind: parse_integer(n) for kind, n in config["budget"].items()}
-    for role in CHOSEN:
-        if role in config:
-            result[role] = parse_numbers(role, config[role], role)
     return result
 
 
@@ -125,29 +122,30 @@ def resolve(
         ConfigError: any error detectable without building a component, in one to three
             lines.
     """
+    keys = set(explicit or ())
     config = _to_container(cfg)
     refuse_foreign_code(cfg)
     config.pop("hydra", None)
     config["experiment"] = experiment or "custom"
     if isinstance(config.get("plugins"), list):
         import_plugins(config["plugins"])
+    is_smoke = explicit is not None and config.get("smoke") is True
+    if is_smoke:
+        config = apply_smoke_overrides(config, keys)
     config = _normalise_numbers(config)
-    if explicit is not None and config.get("smoke") is True:
-        config = shorten_for_smoke(
-            _normalise_numbers(apply_smoke_overrides(config, explicit)), explicit
-        )
-    _refuse_misplaced(config, explicit or ())
-    refuse_large(config)
+    _refuse_misplaced(config, keys)
     settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
     validate_model(BudgetKeys, settings.budget or {}, "budget")
     _check_paper_tables(settings)
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []
-    keys = set(explicit or ())
     given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}
     for role, values in _chosen(config):
         config[role] = _expand_role(role, values, keys, notes)
+    refuse_large(config)
     _refuse_missing(config)
+    if is_smoke:
+        config = shorten_for_smoke(config, keys)
     config = json.loads(json.dumps(config))
     for role, values in _chosen(config):
         refuse_untrusted(role, values, settings.plugins)
