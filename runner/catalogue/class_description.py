@@ -3,11 +3,8 @@ and the class variables by which it fits others."""
 
 from __future__ import annotations
 
-import ast
 import builtins
 import inspect
-import io
-import tokenize
 import types
 import typing
 from collections.abc import Iterable
@@ -152,26 +149,19 @@ def _read_comments(cls: type) -> dict[str, str]:
     """Comments on the lines of a class's own fields, and directly above them; none of a class
     that is in no file."""
     try:
-        source = inspect.cleandoc("\n" + inspect.getsource(cls))
+        lines = inspect.getsource(cls).splitlines()
     except (OSError, TypeError):
         return {}
-    lone: dict[int, str] = {}
-    inline: dict[int, str] = {}
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            comments = inline if token.line[: token.start[1]].strip() else lone
-            comments[token.start[0]] = token.string.lstrip("#").strip()
-    out: dict[str, str] = {}
-    for node in ast.iter_child_nodes(ast.parse(source).body[0]):
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            first = node.lineno
-            while first - 1 in lone:
-                first -= 1
-            text = [lone[line] for line in range(first, node.lineno)]
-            text += filter(None, [inline.get(node.end_lineno or 0)])
-            if text:
-                out[node.target.id] = " ".join(text)
-    return out
+    comments: dict[str, str] = {}
+    above: list[str] = []
+    names = vars(cls).get("__annotations__", {})
+    for line in lines:
+        code, _, comment = map(str.strip, line.partition("# "))
+        name = code.partition(":")[0]
+        if name in names:
+            comments[name] = " ".join(filter(None, [*above, comment]))
+        above = [*above, comment] if not code else []
+    return {name: text for name, text in comments.items() if text}
 
 
 def _to_lists(value: Any) -> Any:
