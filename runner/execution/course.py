@@ -14,7 +14,7 @@ from runner.compose.config import Job
 from runner.execution import replicates
 from runner.execution.costs import CostMeter
 from runner.execution.rng import Streams
-from runner.execution.scores import Scores, StepTrace, means
+from runner.execution.scores import Scores, means
 from runner.execution.screen.announcements import Announcements
 from runner.execution.screen.progress import Live
 from runner.execution.signals import ALONE, ReceivedSignals
@@ -97,7 +97,6 @@ class Course:
     model: Any
     total: int  # steps
     live: Live
-    trace: StepTrace  # recorded values that checks need
 
     def __init__(self, run: RunContext, number: int, received: ReceivedSignals):
         self.run = run

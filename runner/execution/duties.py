@@ -48,7 +48,6 @@ def record_information(course: Course) -> StepCallback:
             raise add_error_location(error, step.number, replicate) from error
         step.looked_at = True
         course.record.line(step.number, replicate, course.seconds, "train", metrics)
-        course.trace.append(step.number, metrics)
         course.live.update(step.number, replicate, metrics)
 
     return record

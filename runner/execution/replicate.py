@@ -20,7 +20,7 @@ from runner.execution.course import Course
 from runner.execution.data_digest import data_digest
 from runner.execution.duties import duties
 from runner.execution.loop import steps, train
-from runner.execution.scores import Scores, StepTrace, plain
+from runner.execution.scores import Scores, plain
 from runner.execution.screen import show_run as console
 from runner.execution.storage.artefacts import (
     draw_training_curve,
@@ -69,7 +69,6 @@ class Replicate(Course):
         state, start = self._resume(state)
         self._show_facts()
         self.live = self.run.show_progress(self.total, self.rng.replicate)
-        self._start_trace(resumed=start > 0)
         inference = self.job.method
         with (
             self.usage.phase("training"),
@@ -168,13 +167,16 @@ class Replicate(Course):
             digest = data_digest(self.problem, self.job.config["dataset"])
             self.record.save(data_digest=digest)
 
-    def _start_trace(self, resumed: bool) -> None:
-        """Start the trace, with the values from before the replicate was resumed."""
-        names = variant_info_names(CHECKED_STEP_INFO, self.job.inference)
-        self.trace = StepTrace(frozenset(names))
-        for line in read_lines(self.record.folder) if resumed else ():
-            if (line["replicate"], line["phase"]) == (self.rng.replicate, "train"):
-                self.trace.append(line["step"], line["metrics"])
+    def _read_trace(self) -> list[tuple[int, Scores]]:
+        """Recorded values that checks need, of each recorded step."""
+        self.record.flush()
+        names = {*variant_info_names(CHECKED_STEP_INFO, self.job.inference)}
+        place = (self.rng.replicate, "train")
+        return [
+            (line["step"], {name: line["metrics"][name] for name in names & line["metrics"].keys()})
+            for line in read_lines(self.record.folder)
+            if (line["replicate"], line["phase"]) == place
+        ]
 
     def _note_budget(self) -> int:
         """The last step; run.json keeps the limit of a budget that ended the training."""
@@ -216,7 +218,7 @@ class Replicate(Course):
                 inference,
                 state,
                 scores,
-                trace=self.trace,
+                trace=self._read_trace(),
                 rng=self.rng,
                 smoke=self.job.settings.smoke,
                 declared=self.job.config["model"].get("outputs") is not None,
