@@ -14,7 +14,7 @@ from support.small.small_corpora import (
     small_bars,
     words_of,
 )
-from support.small.small_problems import resumed, tensors
+from support.small.small_problems import check_resumed
 from torch.distributions import Dirichlet, kl_divergence
 from torch.testing import assert_close
 
@@ -175,14 +175,8 @@ def test_one_topic_is_a_smoothed_urn():
 
 
 def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
-    problem, inference = small_bars(), component("inference", "lda_cavi", fresh_passes=3, starts=2)
-    model = component("model", "lda", n_topics=6)
-    rng = Streams(0)
-    state = inference.init(model.build(problem, rng), problem, rng)
-    for _, batch in problem.batches("whole", rng, 0, 6):
-        state, _ = inference.step(state, batch, rng)
-    again, _ = resumed(inference, model, problem, 6, 2, tmp_path)
-    assert_close(tensors(state), tensors(again), rtol=0, atol=0)
+    inference = component("inference", "lda_cavi", fresh_passes=3, starts=2)
+    check_resumed(inference, component("model", "lda", n_topics=6), small_bars(), tmp_path, 6, 2)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 import torch
 from support.runs.configured import component, double, generator, load, uniform
 from support.small.small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
-from support.small.small_problems import resumed, tensors
+from support.small.small_problems import check_resumed
 from torch.testing import assert_close
 
 from components.topics.lda_collapsed_gibbs import log_joint
@@ -97,18 +97,11 @@ def test_one_topic_is_a_smoothed_urn():
     assert_close(inference.posterior(state).topics[:, 0], expected.expand(2, 3))
 
 
-def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
-    problem, inference = (
-        small_bars(n_train=15),
-        component("inference", "lda_collapsed_gibbs", burn_in=3, thinning=1),
-    )
-    model, rng = component("model", "lda", n_topics=6), Streams(0)
-    state = inference.init(model.build(problem, rng), problem, rng)
-    for _, batch in problem.batches("whole", rng, 0, 6):
-        state, _ = inference.step(state, batch, rng)
-    for stop in (2, 3, 4):
-        again, _ = resumed(inference, model, problem, 6, stop, tmp_path / str(stop))
-        assert_close(tensors(state), tensors(again), rtol=0, atol=0)
+@pytest.mark.parametrize("stop", [2, 3, 4])
+def test_a_stopped_run_goes_on_bit_by_bit(tmp_path, stop):
+    inference = component("inference", "lda_collapsed_gibbs", burn_in=3, thinning=1)
+    model = component("model", "lda", n_topics=6)
+    check_resumed(inference, model, small_bars(n_train=15), tmp_path, 6, stop)
 
 
 @pytest.mark.slow

@@ -86,17 +86,6 @@ def test_trend_is_level_plus_slope():
     assert made.F.tolist() == [1, 0, 1] + [0] * 11
 
 
-def test_a_season_that_repeats_is_forecast():
-    """An exact season of period 12 on a line, with hardly any noise, goes on; one of period 2 could
-    not."""
-    t = torch.arange(1, 73, dtype=F64)
-    y = 0.1 * t + torch.sin(2 * math.pi * t / 12)
-    model = built("linear", 12, y[:60])
-    theta = torch.full((1, 4), math.log(1e-3), dtype=F64)
-    found = model.forecast(theta, Series(y[:60].view(1, -1, 1)), 12).mu[0, :, 0]
-    assert (found - y[60:]).abs().max() < 0.05
-
-
 def test_known_first_state():
     """s_0 = 0: z_0 = 0, so that x_1 of the autoregression is N(3 · 1 + ½, 9 σ²_tr + σ²_em)."""
     model = built("autoregressive", None, double([2.0]), initial_sd=0.0)

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 import torch
 from support.runs.configured import component, double, draw_normal, load
+from support.small.small_problems import advance
 from support.targets.recipe import F64, mutated
 from torch.distributions import MultivariateNormal, Normal
 from torch.testing import assert_close
@@ -183,9 +184,7 @@ def test_kink_is_scored_by_the_truth_of_f_and_of_the_states():
     assert noise.std() == pytest.approx(0.05, rel=0.6)
     model = component("model", "gp_ssm").build(problem, rng)
     method = component("inference", "hmc", chains=2, warmup=2)
-    state = method.init(model, problem, rng)
-    for _, batch in problem.batches("series", rng, 0, 6):
-        state, _ = method.step(state, batch, rng)
+    state, _ = advance(method, method.init(model, problem, rng), problem, rng, 0, 6)
     posterior = method.posterior(state)
     scores = problem.score(posterior, rng)
     learnt = model.transition(posterior.flat, problem.path[None, :-1])

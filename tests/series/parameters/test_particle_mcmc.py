@@ -4,6 +4,7 @@ however few the particles."""
 import pytest
 import torch
 from support.runs.configured import F64, component, double
+from support.small.small_problems import advance
 from support.targets.known_targets import z_score
 from support.targets.unknown_scales import build_filter, exact, generalised, model, repeated, series
 from torch.testing import assert_close
@@ -27,9 +28,7 @@ def method(particles, chains, warmup, kind=ParticleMCMC, beta=None, **keys):
 def sampled(problem, inference, steps, built=None, seed=2):
     rng = Streams(seed)
     state = inference.init(built or model(problem), problem, rng)
-    for _, batch in problem.batches("series", rng, 0, steps):
-        state, _ = inference.step(state, batch, rng)
-    return inference.posterior(state)
+    return inference.posterior(advance(inference, state, problem, rng, 0, steps)[0])
 
 
 class MadeAnew(ParticleMCMC):
@@ -78,8 +77,7 @@ def test_chains_of_a_replicate_learn_one_step_size():
     problem, rng = series(2), Streams(0)
     inference = method(4, 20, 30)
     state = inference.init(model(problem), problem, rng)
-    for _, batch in problem.batches("series", rng, 0, 12):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 0, 12)
     steps = state.proposal.log_step  # [R, C]
     assert steps.shape == (2, 20)
     assert torch.equal(steps, steps[:, :1].expand(2, 20))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.runs.configured import F64, component
 from support.series.small_sequences import run
-from support.small.small_problems import resumed, train
+from support.small.small_problems import advance, check_resumed
 from support.targets.known_targets import z_score
 from support.targets.unknown_scales import build_filter, exact, generalised, model, repeated, series
 from torch.testing import assert_close
@@ -16,7 +16,6 @@ from torch.testing import assert_close
 from components.evaluation.checks.filters import inner_filter_checks
 from components.series.parameters.smc2 import SMC2
 from runner.execution.rng import Streams
-from runner.execution.storage import blocks
 
 
 def method(kind=SMC2, particles=15, beta=None, **keys):
@@ -92,9 +91,7 @@ def weighed(rejuvenate_below=0.0):
     problem, rng = series(2), Streams(6)
     inference = method(sets=40, rejuvenate_below=rejuvenate_below)
     state = inference.init(model(problem), problem, rng)
-    for _, batch in problem.batches("observation", rng, 0, 6):
-        state, _ = inference.step(state, batch, rng)
-    return inference, state, rng
+    return inference, advance(inference, state, problem, rng, 0, 6)[0], rng
 
 
 def test_weights_and_evidence_are_those_of_the_filters_while_nothing_is_resampled():
@@ -219,15 +216,8 @@ def test_collapsed_filters_of_sets_fail_a_check(outlier, passed):
 
 
 @pytest.mark.parametrize("stopped", [3, 7])
-def test_resumed_is_bit_identical(tmp_path, monkeypatch, stopped):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)
+def test_resumed_is_bit_identical(tmp_path, stopped):
     keys = {"sets": 20, "particles": 4, "most_particles": 8}
     inference = method(rejuvenate_below=0.9, least_acceptance=0.9, **keys)
     built = SimpleNamespace(build=lambda problem, rng: model(problem))
-    state, _ = train(inference, built, series(2), 10)
-    again, _ = resumed(inference, built, series(2), 10, stopped, tmp_path)
-    whole, continued = inference.posterior(state), inference.posterior(again)
-    for name in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
-        assert torch.equal(vars(whole)[name], vars(continued)[name]), name
-    assert torch.equal(whole.parameters.draws, continued.parameters.draws)
-    assert torch.equal(whole.parameters.log_weights, continued.parameters.log_weights)
+    check_resumed(inference, built, series(2), tmp_path, 10, stopped)

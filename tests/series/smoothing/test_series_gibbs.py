@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, component, double, generator, load, normal
+from support.small.small_problems import advance
 from support.targets.known_targets import z_score
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
@@ -90,8 +91,7 @@ def swept(problem, conditionals, steps, chains, burn_in=0, thinning=1):
     keys = {"chains": chains, "burn_in": burn_in, "thinning": thinning}
     inference, rng = component("inference", "series_gibbs", **keys), Streams(2)
     state = inference.init(conditionals, problem, rng)
-    for _, series in problem.batches("series", rng, 0, steps):
-        state, _ = inference.step(state, series, rng)
+    state, _ = advance(inference, state, problem, rng, 0, steps)
     return state, inference.posterior(state)
 
 

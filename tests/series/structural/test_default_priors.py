@@ -10,6 +10,7 @@ import statsmodels.api as sm
 import torch
 from scipy import stats
 from support.runs.configured import component
+from support.small.small_problems import advance as advance_chains
 
 from components.contracts.predictive import GaussianMixture
 from components.metrics import diagnostics
@@ -74,9 +75,7 @@ def bayes(y, period, future):
     ]
     model = component("model", "structural", blocks=blocks).build(problem, rng)
     gibbs = component("inference", "structural_gibbs", burn_in=1000)
-    state = gibbs.init(model, problem, rng)
-    for _, batch in problem.batches("series", rng, 0, SWEEPS):
-        state, _ = gibbs.step(state, batch, rng)
+    state, _ = advance_chains(gibbs, gibbs.init(model, problem, rng), problem, rng, 0, SWEEPS)
     posterior = gibbs.posterior(state)
     forecast = problem.forecast(posterior, rng)
     every = len(forecast.mu) // KEPT

@@ -6,6 +6,7 @@ import pytest
 import torch
 from support.runs.configured import component, generator
 from support.series.structural_series import block, problem
+from support.small.small_problems import advance
 
 from components.errors import ConfigMismatchError
 from components.evaluation.calibration.quantities import compute_quantities, rank
@@ -59,8 +60,7 @@ def all_ranks(blocks, data_sets, broken=None, burn_in=BURN_IN, thinning=THINNING
         if broken is not None:
             broken(state.sweeps)
         steps = burn_in + DRAWS // CHAINS * thinning
-        for _, batch in simulated.problem.batches("series", rng, 0, steps):
-            state, _ = gibbs.step(state, batch, rng)
+        state, _ = advance(gibbs, state, simulated.problem, rng, 0, steps)
         found = compute_quantities(simulated, gibbs.posterior(state), DRAWS, rng.evaluation)
         rows.append({name: rank(one, rng.evaluation) for name, one in found.items()})
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}

@@ -2,20 +2,20 @@
 where it would have ended."""
 
 from dataclasses import is_dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from support.runs.configured import component, double, generator
 from support.series.structural_series import block, model, problem
+from support.small.small_problems import advance, check_resumed
 from support.targets.reference_sweep import Reference
 
 from components.errors import NumericalError
 from components.posteriors.inference_data import write
 from components.series.structural.sweep import Sweep
-from runner.execution import checkpoint
 from runner.execution.rng import Streams
-from runner.execution.storage import blocks
 
 REGRESSION = block("regression", expected_size=1.0)
 MODELS = {
@@ -59,9 +59,7 @@ def one_of(numbers, at):
 
 
 def go(data, rng, gibbs, state, start, stop):
-    for _, batch in data.batches("series", rng, start, stop):
-        state, _ = gibbs.step(state, batch, rng)
-    return state
+    return advance(gibbs, state, data, rng, start, stop)[0]
 
 
 def test_many_sweeps_at_once_are_as_many_one_by_one():
@@ -96,23 +94,11 @@ def test_a_sweep_is_that_of_the_reference(name):
 
 
 @pytest.mark.parametrize("name", ["level and regression", "goodwill, errors of Student's t"])
-def test_a_stopped_chain_goes_on_bit_by_bit(name, tmp_path, monkeypatch):
-    whole = setup(name)
-    expected = whole[2].posterior(go(*whole, 0, 12))
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)  # bytes: what is kept fills several
-    data, rng, gibbs, state = setup(name)
-    held = blocks.RowBlocks()
-    for start, stop in ((0, 5), (5, 7)):
-        state = go(data, rng, gibbs, state, start, stop)
-        facts = {"step": stop, "replicate": 0, "signature": "s"}
-        checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, rng.state(), facts), held)
-    data, rng, gibbs, state = setup(name)
-    facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
-    state, streams = checkpoint.restore(facts, tensors, state)
-    rng.restore(streams)
-    again = gibbs.posterior(go(data, rng, gibbs, state, 7, 12))
-    assert torch.equal(again.draws, expected.draws)
-    assert torch.equal(again.contributions, expected.contributions)
+def test_a_stopped_chain_goes_on_bit_by_bit(name, tmp_path):
+    data, _, gibbs, _ = setup(name)
+    parts, changes = MODELS[name]
+    built = SimpleNamespace(build=lambda data, rng: model(*parts, of=data, **changes))
+    check_resumed(gibbs, built, data, tmp_path, 12, 7)
 
 
 def test_what_blocks_add_is_the_series_less_its_noise():
