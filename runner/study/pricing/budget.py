@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from runner.errors import ConfigError
 from runner.study.definition import StudyDefinition
 from runner.study.pricing.forecast import makespan
-from runner.study.pricing.price_list import PriceList, describe_seconds, price_runs, show_search
+from runner.study.pricing.price import Price
+from runner.study.pricing.price_list import describe_seconds, price_runs, show_search
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 
@@ -65,7 +66,7 @@ def _by_importance(study: StudyDefinition) -> list[str]:
 def choose_rows(
     study: StudyDefinition,
     runs: Sequence[FrozenRun],
-    listed: PriceList,
+    prices: Mapping[str, Price],
     jobs: int,
     budget: float,
 ) -> AffordableRows:
@@ -75,18 +76,19 @@ def choose_rows(
         return [run for name in names for run in runs if run.row == name]
 
     def total(names: Sequence[str]) -> float:
-        return makespan([], [listed.seconds_of(run) for run in members(names)], jobs)
+        seconds = [prices[run.signature].wall(run.config) for run in members(names)]
+        return makespan([], seconds, jobs)
 
     taken: list[str] = []
     left_out: dict[str, str] = {}
     for name in _by_importance(study):
-        prices = [listed.prices[run.signature] for run in members([name])]
-        errors = [price.error for price in prices if price.error]
+        row = members([name])
+        errors = [error for run in row if (error := prices[run.signature].error)]
         if errors:
             left_out[name] = f"no price: {errors[0]}"
-        elif prices and total([*taken, name]) > budget:
+        elif row and total([*taken, name]) > budget:
             left_out[name] = f"about {describe_seconds(total([name]))}"
-        elif prices:
+        elif row:
             taken.append(name)
     return AffordableRows(members(taken), total(taken), left_out)
 
@@ -133,10 +135,11 @@ def spend(
         seconds = min(seconds, max(SHORT_PROBE, PROBE_SHARE * budget.seconds * jobs / len(runs)))
     places = {name: place for place, name in enumerate(_by_importance(snapshot.study))}
     runs = sorted(runs, key=lambda run: places[run.row])
-    listed = price_runs(snapshot, runs, jobs, seconds, began + PROBES_END * budget.seconds)
-    show_search(listed)
-    remaining = budget.seconds - (time.monotonic() - began)
-    choice = choose_rows(snapshot.study, runs, listed, jobs, remaining)
+    prices = price_runs(snapshot, runs, jobs, seconds, began + PROBES_END * budget.seconds)
+    spent = time.monotonic() - began
+    show_search(prices, spent)
+    remaining = budget.seconds - spent
+    choice = choose_rows(snapshot.study, runs, prices, jobs, remaining)
     rows = len({run.row for run in choice.runs})
     fits = (
         f"rows that fit: {rows}, runs: {len(choice.runs)}, "
@@ -151,7 +154,7 @@ def spend(
     if choice.left_out:
         out.print(f"the rest {budget.rest}")
     ends = began + OVERRUN * budget.seconds
-    expected = {run.signature: listed.seconds_of(run) for run in choice.runs}
+    expected = {run.signature: prices[run.signature].wall(run.config) for run in choice.runs}
     return choice.runs, Deadline(ends, expected, budget.rest)
 
 

@@ -40,6 +40,10 @@ class Price:
     note: str = ""
     error: str = ""
 
+    def wall(self, config: Mapping[str, Any]) -> float:
+        """Seconds by the clock, if the run's threads have a core each."""
+        return self.cpu / max(1, int(config.get("threads") or 1))
+
 
 @dataclass(frozen=True)
 class MeasuredRun:

@@ -7,6 +7,7 @@ frozen.
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
 from runner.errors import ConfigError
@@ -51,17 +52,18 @@ def main(argv: list[str]) -> int:
     if not remaining:
         out.print(f"study    {snapshot.name}: nothing is left to run")
         return 0
-    listed = price_runs(snapshot, remaining, arguments.jobs, arguments.probe_seconds)
-    lines = list_rows(remaining, listed, arguments.jobs)
+    began = time.monotonic()
+    prices = price_runs(snapshot, remaining, arguments.jobs, arguments.probe_seconds)
+    lines = list_rows(remaining, prices, arguments.jobs)
     if arguments.json:
-        print_json(line.to_json() for line in lines)
+        print_json(lines)
     else:
         out.print(
             f"study    {snapshot.name}: {len(remaining)} of {len(runs)} runs are left, "
             f"{arguments.jobs} at a time"
         )
         print_table("", HEADER, (to_cells(line) for line in lines))
-        show_search(listed)
+        show_search(prices, time.monotonic() - began)
         for run in refused_among(snapshot, arguments.only):
             out.print(f"refused  {run.name}: {run.refused}")
-    return int(any(price.error for price in listed.prices.values()))
+    return int(any(price.error for price in prices.values()))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from runner.study.pricing.forecast import makespan, words
 from runner.study.pricing.price import Price
@@ -21,21 +20,8 @@ SOURCES = {
     "rough": "rough",
     "error": "without a price",
 }
-KEPT_APART = 1.5  # a spread from which a range is shown
-
-
-@dataclass(frozen=True)
-class PriceList:
-    """Prices of runs by signature, and what it took to find them."""
-
-    prices: Mapping[str, Price]
-    probes: int = 0
-    seconds: float = 0.0  # by the clock
-
-    def seconds_of(self, run: FrozenRun) -> float:
-        """Expected seconds of a run by the clock, if its threads have a core each; NaN: unknown."""
-        price = self.prices[run.signature]
-        return math.nan if price.error else price.cpu / max(1, int(run.config.get("threads") or 1))
+KEPT_APART = 1.4  # upper end over CPU time from which a range is shown
+Line = dict[str, Any]  # of the list: values with their units
 
 
 def price_runs(
@@ -44,8 +30,8 @@ def price_runs(
     jobs: int,
     seconds: float | None,
     ends: float = math.inf,
-) -> PriceList:
-    """Prices of runs: from records of equal runs, else from probes of ``seconds`` each, one for all
+) -> dict[str, Price]:
+    """Prices of runs by signature: from records of equal runs, else from probes of ``seconds`` each, one for all
     runs of equal cost; without probes (None) from records of the same components.  No probe begins
     after ``ends`` of the monotonic clock."""
     records = StudyRecords(snapshot, runs)
@@ -53,97 +39,49 @@ def price_runs(
     known = {signature: price for signature, price in prices.items() if price is not None}
     open_runs = [run for run in runs if run.signature not in known]
     if seconds is None:
-        return PriceList(known | {run.signature: records.rough_price(run) for run in open_runs})
+        return known | {run.signature: records.rough_price(run) for run in open_runs}
     groups: dict[tuple[str, str, int], list[FrozenRun]] = {}
     for run in open_runs:
         key = run.experiment, cost_key(run.config, run.data), int(run.config["replicates"])
         groups.setdefault(key, []).append(run)
-    began = time.monotonic()
     probes = measure_runs(snapshot, [group[0] for group in groups.values()], jobs, seconds, ends)
     for group in groups.values():
         known |= {run.signature: probes[group[0].signature] for run in group}
-    return PriceList(known, len(probes), time.monotonic() - began)
+    return known
 
 
-@dataclass(frozen=True)
-class PricedRow:
-    """One line of the list: some runs together."""
-
-    name: str
-    runs: int
-    price: Price  # of all runs that have one; memory is that of the largest process
-    wall: float  # seconds by the clock, some runs at a time
-    without: int  # runs without a price
-
-    def to_json(self) -> dict[str, object]:
-        """Values with their units, for other programs."""
-        price = self.price
-        return {
-            "row": self.name,
-            "runs": self.runs,
-            "cpu_seconds": round(price.cpu, 1),
-            "cpu_seconds_low": round(price.cpu / price.spread, 1),
-            "cpu_seconds_high": round(price.cpu * price.spread, 1),
-            "wall_seconds": round(self.wall, 1),
-            "peak_mib": None if price.mib is None else round(price.mib),
-            "disk_mb": None if price.megabytes is None else round(price.megabytes, 3),
-            "source": price.source,
-            "note": price.note,
-            "error": price.error,
-            "unpriced": self.without,
-        }
-
-
-def _join(texts: Iterable[str], separator: str = "; ") -> str:
-    """Distinct texts in a line."""
-    return separator.join(dict.fromkeys(filter(None, texts)))
-
-
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
-
-
-def _add(prices: Sequence[Price]) -> Price:
-    """Price of runs together: CPU time and disk add up, memory is the largest."""
-    cpu = sum(price.cpu for price in prices)
-    memory = _known(price.mib for price in prices)
-    disk = _known(price.megabytes for price in prices)
-    return Price(
-        cpu=cpu,
-        mib=max(memory, default=None),
-        megabytes=sum(disk) if disk else None,
-        source=_join((price.source for price in prices), ", "),
-        spread=sum(price.cpu * price.spread for price in prices) / cpu if cpu else 1.0,
-        note=_join(price.note for price in prices),
-    )
-
-
-def sum_prices(name: str, runs: Sequence[FrozenRun], listed: PriceList, jobs: int) -> PricedRow:
-    """A line for several runs, of which some may have no price."""
-    prices = [listed.prices[run.signature] for run in runs]
-    good = [price for price in prices if not price.error]
-    price = replace(_add(good), error=_join(price.error for price in prices))
-    seconds = [s for run in runs if not math.isnan(s := listed.seconds_of(run))]
-    return PricedRow(name, len(runs), price, makespan([], seconds, jobs), len(runs) - len(good))
-
-
-def list_rows(runs: Sequence[FrozenRun], listed: PriceList, jobs: int) -> list[PricedRow]:
+def list_rows(runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int) -> list[Line]:
     """A line for each row of a study, in its order, and one for all."""
     rows: dict[str, list[FrozenRun]] = {}
     for run in runs:
         rows.setdefault(run.row, []).append(run)
-    lines = [sum_prices(name, members, listed, jobs) for name, members in rows.items()]
-    total = sum_prices("all", runs, listed, jobs)
-    return [*lines, replace(total, price=replace(total.price, note="", error=""))]
+    lines = [_sum_prices(name, members, prices, jobs) for name, members in rows.items()]
+    return [*lines, _sum_prices("all", runs, prices, jobs) | {"note": "", "error": ""}]
 
 
-def _describe_cpu(price: Price) -> str:
-    """CPU time, with its range where the price is known to vary."""
-    text = describe_seconds(price.cpu)
-    if price.spread < KEPT_APART:
-        return text
-    low, high = price.cpu / price.spread, price.cpu * price.spread
-    return f"{text} ({describe_seconds(low)} to {describe_seconds(high)})"
+def _sum_prices(
+    name: str, runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int
+) -> Line:
+    """Several runs together: CPU time and disk add up, memory is that of the largest process."""
+    every = [prices[run.signature] for run in runs]
+    good = [price for price in every if not price.error]
+    memory = [price.mib for price in good if price.mib is not None]
+    disk = [price.megabytes for price in good if price.megabytes is not None]
+    seconds = [prices[run.signature].wall(run.config) for run in runs]
+    return {
+        "row": name,
+        "runs": len(runs),
+        "cpu_seconds": round(sum(price.cpu for price in good), 1),
+        "cpu_seconds_low": round(sum(price.cpu / price.spread for price in good), 1),
+        "cpu_seconds_high": round(sum(price.cpu * price.spread for price in good), 1),
+        "wall_seconds": round(makespan([], seconds, jobs), 1),
+        "peak_mib": round(max(memory)) if memory else None,
+        "disk_mb": round(sum(disk), 3) if disk else None,
+        "source": ", ".join(dict.fromkeys(price.source for price in good)),
+        "note": "; ".join(dict.fromkeys(price.note for price in good if price.note)),
+        "error": "; ".join(dict.fromkeys(price.error for price in every if price.error)),
+        "unpriced": len(every) - len(good),
+    }
 
 
 def describe_seconds(seconds: float) -> str:
@@ -154,31 +92,31 @@ def describe_seconds(seconds: float) -> str:
 HEADER = ("", "runs", "CPU time", "time", "MiB a process", "disk, MB", "price is", "")
 
 
-def to_cells(line: PricedRow) -> tuple[str, ...]:
+def to_cells(line: Line) -> tuple[str, ...]:
     """Cells of one line of the table."""
-    price = line.price
-    if line.without == line.runs:
-        why = f"error: {price.error}" if price.error else ""
-        return (line.name, str(line.runs), "–", "–", "–", "–", "", why)
-    sources = [SOURCES.get(source, source) for source in price.source.split(", ")]
-    remarks = [price.note]
-    if line.without:
-        remarks.append(": ".join(filter(None, [f"{line.without} without a price", price.error])))
+    unpriced = line["unpriced"]
+    if unpriced == line["runs"]:
+        why = f"error: {line['error']}" if line["error"] else ""
+        return (line["row"], str(unpriced), "–", "–", "–", "–", "", why)
+    cpu, low, high = (describe_seconds(line[f"cpu_seconds{end}"]) for end in ("", "_low", "_high"))
+    is_wide = line["cpu_seconds_high"] >= KEPT_APART * line["cpu_seconds"]
+    remarks = [line["note"]]
+    if unpriced:
+        remarks.append(": ".join(filter(None, [f"{unpriced} without a price", line["error"]])))
     return (
-        line.name,
-        str(line.runs),
-        _describe_cpu(price),
-        describe_seconds(line.wall),
-        "–" if price.mib is None else f"{price.mib:.0f}",
-        "–" if price.megabytes is None else f"{price.megabytes:.1f}",
-        ", ".join(sources),
+        line["row"],
+        str(line["runs"]),
+        f"{cpu} ({low} to {high})" if is_wide else cpu,
+        describe_seconds(line["wall_seconds"]),
+        "–" if line["peak_mib"] is None else str(line["peak_mib"]),
+        "–" if line["disk_mb"] is None else f"{line['disk_mb']:.1f}",
+        ", ".join(SOURCES[source] for source in line["source"].split(", ")),
         "; ".join(filter(None, remarks)),
     )
 
 
-def show_search(listed: PriceList) -> None:
-    """One line: the number of prices by source, and what the probes took."""
-    counts = Counter("error" if p.error else p.source for p in listed.prices.values())
-    parts = [f"{counts[s]} {text}" for s, text in SOURCES.items() if counts[s]]
-    took = f"; {listed.probes} probes took {listed.seconds:.0f} s" if listed.probes else ""
-    out.print(f"prices   runs: {', '.join(parts)}{took}")
+def show_search(prices: Mapping[str, Price], seconds: float) -> None:
+    """One line: the number of prices by source, and how long it took to find them."""
+    counts = Counter("error" if price.error else price.source for price in prices.values())
+    parts = [f"{counts[source]} {text}" for source, text in SOURCES.items() if counts[source]]
+    out.print(f"prices   runs: {', '.join(parts)}; found in {seconds:.0f} s")

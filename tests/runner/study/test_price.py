@@ -14,7 +14,7 @@ from runner.record.usage import PHASES
 from runner.study.pricing.budget import Deadline, choose_rows, parse_budget
 from runner.study.pricing.miniature import shrink_steps
 from runner.study.pricing.price import MeasuredRun, Price, extrapolate, price_run
-from runner.study.pricing.price_list import PriceList, list_rows, to_cells
+from runner.study.pricing.price_list import list_rows, to_cells
 from runner.study.pricing.probe import next_size
 
 
@@ -143,7 +143,7 @@ def test_budget_takes_important_rows_first(seconds, jobs, budget, taken, left_ou
     values = dict(zip("abcd", map(float, seconds.split()), strict=True))
     runs = [made_run(row, row) for row in values]
     prices = {row: Price(cpu=s) if s else Price(error="bad") for row, s in values.items()}
-    choice = choose_rows(STUDY, runs, PriceList(prices), jobs, budget)
+    choice = choose_rows(STUDY, runs, prices, jobs, budget)
     assert "".join(run.row for run in choice.runs) == taken
     assert list(choice.left_out.items()) == list(left_out.items())
 
@@ -173,16 +173,17 @@ def test_a_wrong_budget_is_one_message(text):
 
 def test_rows_and_their_sum():
     runs = [made_run(name, name[0]) for name in ("a1", "a2", "b1", "c1")]
-    listed = PriceList({
+    prices = {
         "a1": Price(cpu=100.0, mib=300.0, megabytes=1.0, source="probe", spread=1.3),
         "a2": Price(cpu=200.0, mib=500.0, megabytes=2.0, source="probe", spread=1.3),
         "b1": Price(cpu=60.0, source="record", spread=2.0),
         "c1": Price(error="model.width: no"),
-    })  # fmt: skip
-    a, b, c, total = list_rows(runs, listed, jobs=2)
-    assert (a.price.cpu, a.wall, a.price.mib, a.price.megabytes) == (300.0, 200.0, 500.0, 3.0)
+    }  # fmt: skip
+    a, b, c, total = list_rows(runs, prices, jobs=2)
+    keys = ("cpu_seconds", "wall_seconds", "peak_mib", "disk_mb")
+    assert [a[key] for key in keys] == [300.0, 200.0, 500, 3.0]
+    assert to_cells(a)[2:4] == ("5 min", "3 min")
     assert to_cells(b)[2] == "60 s (30 s to 2 min)"
     assert to_cells(c)[-1] == "error: model.width: no"
-    assert (total.price.cpu, total.wall, total.without) == (360.0, 200.0, 1)
-    low = 360**2 / (300 * 1.3 + 60 * 2)
-    assert total.to_json()["cpu_seconds_low"] == pytest.approx(low, abs=0.1)
+    assert [total[key] for key in (*keys[:2], "unpriced")] == [360.0, 200.0, 1]
+    assert total["cpu_seconds_low"] == pytest.approx(300 / 1.3 + 60 / 2, abs=0.1)

@@ -21,7 +21,7 @@ from runner.study.definition import load_study
 from runner.study.job_pool import JobPool
 from runner.study.pricing import budget, price_command, probes
 from runner.study.pricing.price import Price
-from runner.study.pricing.price_list import PriceList, price_runs
+from runner.study.pricing.price_list import price_runs
 from runner.study.snapshot import FrozenRun, Snapshot
 
 ROWS: list[dict[str, object]] = [
@@ -121,7 +121,7 @@ def test_sigterm_ends_the_probes_and_their_folder(frozen, monkeypatch):
 
 def test_no_probe_begins_once_its_share_of_the_budget_is_spent(frozen):
     listed = price_runs(frozen, frozen.runs, 1, 0.5, time.monotonic() - 1.0)
-    errors = {price.error for price in listed.prices.values()}
+    errors = {price.error for price in listed.values()}
     assert errors == {"half of the budget was spent before its probe"}
 
 
@@ -159,9 +159,9 @@ def launched(monkeypatch):
         started[:] = [run.row for run in runs]
         return 0
 
-    def price(_snapshot: Snapshot, runs: list[FrozenRun], *_: object) -> PriceList:
+    def price(_snapshot: Snapshot, runs: list[FrozenRun], *_: object) -> dict[str, Price]:
         seconds = {"SGLD": 100.0, "HMC": 50.0}
-        return PriceList({run.signature: Price(cpu=seconds[run.row]) for run in runs})
+        return {run.signature: Price(cpu=seconds[run.row]) for run in runs}
 
     monkeypatch.setattr(study, "launch", launch)
     monkeypatch.setattr(budget, "price_runs", price)
