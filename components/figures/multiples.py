@@ -7,17 +7,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import BLUE, PALETTE, Axes, Figure, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST = len(PALETTE)  # lines that share axes: as many as distinguishable colours
 COLUMNS = 5
 BACKGROUND_LINE_STYLE: dict[str, Any] = {"color": "#c9c9c9", "ls": "-"}
-BEFORE: dict[str, Any] = {"color": PALETTE[0], "ls": "-"}
+BEFORE: dict[str, Any] = {"color": BLUE, "ls": "-"}
 
 
 def check_columns(table: pd.DataFrame, columns: set[str], name: str) -> None:

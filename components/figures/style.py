@@ -9,12 +9,15 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # a quarter of a second to import, and datasets name their figures
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # a quarter of a second to import, and datasets name their figures
+    Axes = Figure = Any
 
 # Okabe & Ito (2008): eight colours that colour-blind readers can tell apart.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
+BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK, GREY = PALETTE
 MARKERS = "osD^vP*X"
 LINES = ["-", "--", ":", "-."]  # for series that share a colour, if there are more than colours
 _STYLE: Any = {
@@ -30,9 +33,14 @@ _STYLE: Any = {
 }
 
 
+def colour_of(k: int) -> str:
+    """Colour of the k-th of many."""
+    return PALETTE[k % len(PALETTE)]
+
+
 def series_style(k: int) -> dict[str, Any]:
     """Colour and line style of the k-th of many."""
-    return {"color": PALETTE[k % len(PALETTE)], "ls": LINES[k // len(PALETTE) % len(LINES)]}
+    return {"color": colour_of(k), "ls": LINES[k // len(PALETTE) % len(LINES)]}
 
 
 def series_marker(k: int) -> str:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from components.figures.style import PALETTE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from components.figures.style import BLUE, Axes, Figure, new_figure
 
 TRAINED = {"elbo": "ELBO", "objective": "objective"}  # what methods ascend: the first one is drawn
 FEWEST_VALUES = 10  # recorded values of a curve
@@ -61,7 +57,7 @@ def _headline(scored: Mapping[int, Mapping[str, Any]]) -> list[str]:
 
 def _draw(axis: Axes, steps: list[int], values: np.ndarray, label: str, marker: str) -> None:
     """One line for each replicate, values [steps, R]."""
-    axis.plot(steps, values, color=PALETTE[0], lw=1.2, marker=marker, ms=4)
+    axis.plot(steps, values, color=BLUE, lw=1.2, marker=marker, ms=4)
     axis.set(xlabel="step", ylabel=label)
 
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 
-from components.figures.style import legend_above, new_figure, series_style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import Figure, legend_above, new_figure, series_style
 
 LEFT_OUT = 2  # first passes, left out: the bound rises so far in them that it would hide the rest
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsTopics
 from components.contracts.streams import Rng
 from components.figures.latent.latent_images import mosaic, show
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import BLUE, Axes, Figure, new_figure
 from components.topics.corpus import Corpus
 from components.topics.topic_scores import align_topics, coherence, match_topics, top_words
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLUMNS = 5
 SHOWN = 20
@@ -48,7 +43,7 @@ def topic_images(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> dict[str,
     for ax, (title, images) in zip(axes, panels, strict=True):
         image = mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape)
         show(ax, image)
-        ax.set_facecolor(PALETTE[0])  # the gaps, and a frame of their width
+        ax.set_facecolor(BLUE)  # the gaps, and a frame of their width
         ax.set(xlim=(-1.5, image.shape[1] + 0.5), ylim=(image.shape[0] + 0.5, -1.5))
         ax.set_title(title, fontsize=9)
     return {"topics": figure}
@@ -76,7 +71,7 @@ def topic_words(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> dict[str, 
 def _bars(ax: Axes, topic: Tensor, vocabulary: Sequence[str]) -> None:
     word_ids = top_words(topic[None], WORDS)[0]
     names = [vocabulary[j] for j in word_ids.tolist()]
-    ax.barh(range(len(names)), topic[word_ids].cpu(), color=PALETTE[0])
+    ax.barh(range(len(names)), topic[word_ids].cpu(), color=BLUE)
     ax.set_yticks(range(len(names)), names, fontsize=7)
     ax.invert_yaxis()
     ax.locator_params(axis="x", nbins=2)  # three numbers such as 0.0015 would touch

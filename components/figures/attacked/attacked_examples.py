@@ -4,16 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLACK, RED, Figure, new_figure
 
 
 def _image(row: Tensor, shape: tuple[int, ...]) -> np.ndarray:
@@ -82,7 +78,7 @@ def attacked_examples_figure(
                 truth, label = (_class_name(c, class_names) for c in (int(y[i]), guess))
                 axis.set_title(
                     f"{truth} → {label}",
-                    color=PALETTE[6] if guess == int(y[i]) else PALETTE[1],
+                    color=BLACK if guess == int(y[i]) else RED,
                     fontsize=11 if len(truth + label) <= 4 else 7,
                 )
     for row, name in enumerate(("clean", "added", "attacked")):

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from torch import Tensor
 
-from components.figures.style import PALETTE, legend_above, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import GREY, RED, Figure, legend_above, new_figure
 
 WIDE = 30.0  # largest over smallest error from which the axis is logarithmic
 
@@ -22,8 +17,8 @@ def error_curve_figure(
     signs of the same size; the line is at twice the unattacked error.  Errors [S, R]."""
     figure, (axis,) = new_figure(1, 1, width=6.0, height=3.6)
     for values, style, colour, label in (
-        (errors, "o-", PALETTE[1], "attack"),
-        (random, "s--", PALETTE[7], "random signs"),
+        (errors, "o-", RED, "attack"),
+        (random, "s--", GREY, "random signs"),
     ):
         samples = values.cpu().numpy()
         low, high = np.quantile(samples, (0.05, 0.95), axis=1)
@@ -47,7 +42,7 @@ def error_curve_figure(
         f"Security evaluation curve, {count} (bands: 90 % of them)"
         if trusted
         else "A sanity check failed: see the table attack_checks",
-        color="black" if trusted else PALETTE[1],
+        color="black" if trusted else RED,
         fontsize=11,
     )
     legend_above(axis)

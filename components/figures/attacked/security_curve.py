@@ -5,11 +5,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    PALETTE,
+    RED,
+    Figure,
+    legend_above,
+    new_figure,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 MEMBERS = [PALETTE[i] for i in (0, 2, 3, 4, 5)]
 
@@ -37,15 +46,15 @@ def security_curve_figure(
         eps,
         rows["accuracy"],
         "o-",
-        color=PALETTE[1],
+        color=RED,
         label=attacker.replace("_", " ") if members else attacker,
     )
-    left.plot(eps, rows["random_accuracy"], "s--", color=PALETTE[7], label="random noise")
+    left.plot(eps, rows["random_accuracy"], "s--", color=GREY, label="random noise")
     left.plot(
         eps,
         rows["worst_case_accuracy"],
         ":",
-        color=PALETTE[6],
+        color=BLACK,
         label=f"worst case of {'all' if members else 'both'}, up to ε",
     )
     if "undefended_accuracy" in rows:
@@ -53,7 +62,7 @@ def security_curve_figure(
             eps,
             rows["undefended_accuracy"],
             "^-",
-            color=PALETTE[0],
+            color=BLUE,
             label=f"undefended, at which {attacker} aims",
         )
     left.set(
@@ -63,10 +72,10 @@ def security_curve_figure(
         title=f"Security evaluation curve, {n_labels:,} test labels",
     )
     legend_above(left)
-    right.plot(eps, -rows["log_likelihood"], "o-", color=PALETTE[0], label="NLPP of the true label")
-    right.plot(eps, rows["entropy"], "s-", color=PALETTE[2], label="predictive entropy")
+    right.plot(eps, -rows["log_likelihood"], "o-", color=BLUE, label="NLPP of the true label")
+    right.plot(eps, rows["entropy"], "s-", color=GREEN, label="predictive entropy")
     right.set(xlabel="attack strength ε", ylabel="nats", title="Uncertainty under attack")
     legend_above(right)
     if not trusted:
-        figure.suptitle("A sanity check failed: see the table attack_checks", color=PALETTE[1])
+        figure.suptitle("A sanity check failed: see the table attack_checks", color=RED)
     return figure

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from components.figures.style import PALETTE, legend_above, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLACK, BLUE, GREEN, RED, SKY, Figure, legend_above, new_figure
 
 
 def contraction(
@@ -41,18 +37,18 @@ def contraction(
     mean = radii.mean(0)
     error = radii.std(0) if len(radii) > 1 else radii[0] * 0
     left.errorbar(
-        n, mean, yerr=2 * error, fmt="o", ms=4, capsize=2, color=PALETTE[0], label="radius, ± 2 sd"
+        n, mean, yerr=2 * error, fmt="o", ms=4, capsize=2, color=BLUE, label="radius, ± 2 sd"
     )
-    left.plot(n, exact, "-", lw=1, color=PALETTE[0], label="its root mean square, exact")
+    left.plot(n, exact, "-", lw=1, color=BLUE, label="its root mean square, exact")
     left.plot(
         n,
         squared_errors.mean(0).sqrt(),
         "--",
         lw=1,
-        color=PALETTE[1],
+        color=RED,
         label="error of the posterior mean",
     )
-    left.plot(n, variance.sqrt(), "-.", lw=1, color=PALETTE[2], label="posterior sd")
+    left.plot(n, variance.sqrt(), "-.", lw=1, color=GREEN, label="posterior sd")
     middle = len(n) // 2
     theory = [float(mean[middle]) * (k / n[middle]) ** exponent for k in n]
     left.plot(
@@ -60,7 +56,7 @@ def contraction(
         theory,
         ":",
         lw=2,
-        color=PALETTE[6],
+        color=BLACK,
         label=f"theory: N^{exponent:.3f}".replace("-", "−"),
     )
     left.set(
@@ -82,13 +78,13 @@ def contraction(
         fmt="o",
         ms=4,
         capsize=2,
-        color=PALETTE[0],
+        color=BLUE,
         label="from N to the next, ± 2 SE",
     )
     mean_slope, slope_error = slope
     right.axhline(
         mean_slope,
-        color=PALETTE[5],
+        color=SKY,
         lw=1.2,
         label=f"all N: {mean_slope:.3f} ± {slope_error:.3f}".replace("-", "−"),
     )
@@ -96,7 +92,7 @@ def contraction(
         exponent,
         ls=":",
         lw=2,
-        color=PALETTE[6],
+        color=BLACK,
         label=f"theory: {exponent:.3f}".replace("-", "−"),
     )
     right.set(

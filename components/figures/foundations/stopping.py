@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    ORANGE,
+    RED,
+    SKY,
+    Figure,
+    legend_above,
+    new_figure,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from matplotlib.figure import Figure
 
 LABELS = {
     "fixed": "fixed n",
@@ -20,10 +29,10 @@ LABELS = {
     "negative_binomial": "until the last tail",
 }
 LOOKS = [
-    ("credible", 0, PALETTE[0], "credible, over the prior"),
-    ("credible", 1, PALETTE[5], "credible, at θ₀"),
-    ("confidence", 0, PALETTE[4], "confidence, over the prior"),
-    ("confidence", 1, PALETTE[1], "confidence, at θ₀"),
+    ("credible", 0, BLUE, "credible, over the prior"),
+    ("credible", 1, SKY, "credible, at θ₀"),
+    ("confidence", 0, ORANGE, "confidence, over the prior"),
+    ("confidence", 1, RED, "confidence, at θ₀"),
 ]
 
 
@@ -84,7 +93,7 @@ def stopping(
             ms=14,
             color=colour,
         )
-    left.axhline(level, ls="--", lw=1, color=PALETTE[7])
+    left.axhline(level, ls="--", lw=1, color=GREY)
     left.set_xticks(
         range(len(coverages["credible"])),
         [LABELS[rule].replace("until ", "until\n", 1) for rule in coverages["credible"]],
@@ -98,10 +107,10 @@ def stopping(
 
     simulated, exact = error_by_n_max
     n = np.arange(1, len(exact))
-    middle.plot(n, exact[1:], color=PALETTE[6], lw=1.2, label="exact")
+    middle.plot(n, exact[1:], color=BLACK, lw=1.2, label="exact")
     marks = np.unique(np.geomspace(1, len(exact) - 1, 25).astype(int))
-    middle.plot(marks, simulated[marks], "o", ms=4, color=PALETTE[1], label="simulated")
-    middle.axhline(alpha, ls="--", lw=1, color=PALETTE[7], label="α")
+    middle.plot(marks, simulated[marks], "o", ms=4, color=RED, label="simulated")
+    middle.axhline(alpha, ls="--", lw=1, color=GREY, label="α")
     middle.set(
         xscale="log",
         xlabel="N, the most tosses",
@@ -117,9 +126,9 @@ def stopping(
             special.xlogy(a - 1, theta) + special.xlog1py(b - 1, -theta) - special.betaln(a, b)
         )
     density = np.exp(log_density)
-    right.plot(theta, density, color=PALETTE[0])
+    right.plot(theta, density, color=BLUE)
     below = theta <= tosses.null
-    right.fill_between(theta[below], density[below], color=PALETTE[0], alpha=0.3)
+    right.fill_between(theta[below], density[below], color=BLUE, alpha=0.3)
     p = tosses.p_values
     words = [
         f"P(θ ≤ {tosses.null:g} | y) = {tosses.posterior_null:.4f}",

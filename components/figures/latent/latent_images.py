@@ -4,7 +4,7 @@ latent variable."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,10 +13,7 @@ from components.contracts.capabilities import Decoder, LatentVariable
 from components.contracts.posteriors import HoldsModule
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, bare, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLUE, Figure, bare, new_figure
 
 GAP = 1  # pixels between two images
 SHOWN = 20
@@ -133,7 +130,7 @@ def latent_plane(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dic
     left.set_ylabel(r"quantiles of $z_2$")
     left.set_title("E[x|z]", fontsize=9)
     if problem.test_classes is None:
-        right.scatter(means[:, 0], means[:, 1], s=8, linewidth=0, color=PALETTE[0])
+        right.scatter(means[:, 0], means[:, 1], s=8, linewidth=0, color=BLUE)
     else:
         classes = problem.test_classes.cpu()
         colours = colormaps["tab10"]

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.posteriors import HoldsModule
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import Figure, colour_of, new_figure
 
 
 def latent_map(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
@@ -39,9 +34,7 @@ def latent_map(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[
     for k, c in enumerate(labels.unique().tolist()):
         some = means[labels == c]
         name = None if classes is None else f"class {c}"
-        ax.scatter(
-            some[:, first], some[:, second], s=9, color=PALETTE[k % len(PALETTE)], label=name
-        )
+        ax.scatter(some[:, first], some[:, second], s=9, color=colour_of(k), label=name)
     ax.set(xlabel=f"$z_{{{first + 1}}}$", ylabel=f"$z_{{{second + 1}}}$")
     if classes is not None:
         ax.legend(fontsize=8)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLUE, GREY, PALETTE, RED, Figure, colour_of, new_figure
 
 
 def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, loss: str) -> Figure:
@@ -33,8 +30,8 @@ def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, lo
         together[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", interpolation="nearest"
     )
     for edge in np.flatnonzero(np.diff(partition[order])) + 0.5:
-        left.axhline(edge, color=PALETTE[1], lw=0.7)
-        left.axvline(edge, color=PALETTE[1], lw=0.7)
+        left.axhline(edge, color=RED, lw=0.7)
+        left.axvline(edge, color=RED, lw=0.7)
     left.grid(False)
     left.set(
         xlabel="row, by cluster", ylabel="row, by cluster", title="P(i and j in one cluster | x)"
@@ -44,8 +41,8 @@ def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, lo
     n_clusters = sizes.numpy()
     k = np.arange(n_clusters.min(), n_clusters.max() + 1)
     for chain in n_clusters:
-        middle.plot(k, [(chain == n).mean() for n in k], color=PALETTE[7], lw=0.8, alpha=0.7)
-    middle.bar(k, [(n_clusters == n).mean() for n in k], color=PALETTE[0], alpha=0.8)
+        middle.plot(k, [(chain == n).mean() for n in k], color=GREY, lw=0.8, alpha=0.7)
+    middle.bar(k, [(n_clusters == n).mean() for n in k], color=BLUE, alpha=0.8)
     middle.set(
         xlabel="clusters", ylabel="posterior probability", title="Number of clusters (grey: chains)"
     )
@@ -54,7 +51,7 @@ def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, lo
 
     across = x[:, 1] if x.shape[1] > 1 else np.zeros(len(x))
     for c in range(int(partition.max()) + 1):
-        colour = PALETTE[c % len(PALETTE)]
+        colour = colour_of(c)
         marker = "os^Dv"[c // len(PALETTE) % 5]
         right.plot(
             x[partition == c, 0], across[partition == c], marker, ms=4, color=colour, alpha=0.8

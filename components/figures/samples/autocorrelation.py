@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import PALETTE, label_below, legend_below, panel_grid
+from components.figures.style import BLUE, RED, Figure, label_below, legend_below, panel_grid
 from components.metrics.array_stats import load_array_stats
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MOST_LAGS = 100
 FEWEST_DRAWS = 10
@@ -50,9 +46,9 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
         if len(moving):
             # [C, lags + 1]
             correlation = np.asarray(load_array_stats().autocorr(moving, axis=-1))[:, : lags + 1]
-            lines = axis.plot(correlation.T, color=PALETTE[0], linewidth=0.5, alpha=0.4)
+            lines = axis.plot(correlation.T, color=BLUE, linewidth=0.5, alpha=0.4)
             lines[0].set_label("single chains")
-            axis.plot(correlation.mean(0), color=PALETTE[1], linewidth=1.8, label="their mean")
+            axis.plot(correlation.mean(0), color=RED, linewidth=1.8, label="their mean")
         axis.set(title=name, xlim=(0, lags), ylim=(min(-0.35, axis.get_ylim()[0]), 1.05))
         axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axis.tick_params(labelsize=8)

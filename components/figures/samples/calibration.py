@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from components.figures.style import PALETTE, label_below, legend_below, panel_grid
+from components.figures.style import BLUE, Figure, label_below, legend_below, panel_grid
 from components.metrics.rank_uniformity import ecdf_difference
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def calibration_figures(
@@ -32,11 +27,11 @@ def calibration_figures(
         axis.fill_between(
             ecdf.z, ecdf.lower, ecdf.upper, color="0.85", step="post", label="95 % of uniform ranks"
         )
-        axis.step(ecdf.z, ecdf.difference, where="post", color=PALETTE[0], label="ECDF − uniform")
+        axis.step(ecdf.z, ecdf.difference, where="post", color=BLUE, label="ECDF − uniform")
         axis.set_title(name, fontsize=9)
         low, high = binom.ppf([0.025, 0.975], len(values), 1 / bins)
         bar.axhspan(low, high, color="0.85")
-        bar.hist(values, bins=edges.tolist(), color=PALETTE[0])
+        bar.hist(values, bins=edges.tolist(), color=BLUE)
         bar.axhline(len(values) / bins, color="black", lw=0.8)
         bar.set_title(name, fontsize=9)
     legend_below(figure, axes[:1])

@@ -6,12 +6,18 @@ import math
 from typing import TYPE_CHECKING
 
 from components.figures.multiples import check_columns
-from components.figures.style import PALETTE, legend_below, new_figure, series_marker, series_style
+from components.figures.style import (
+    GREY,
+    Axes,
+    Figure,
+    legend_below,
+    new_figure,
+    series_marker,
+    series_style,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from components.metrics.names import ScoreDirection
 
@@ -77,7 +83,7 @@ def _draw_finals(
 ) -> None:
     front = rows[rows["front"]].sort_values("cost")
     if better is not None and len(front) > 1:
-        color = PALETTE[7]
+        color = GREY
         ax.plot(front["cost"], front["mean"], color=color, lw=1.2, zorder=1, label="Pareto front")
     for method, cost, mean, low, high, on_front in zip(
         rows["method"],

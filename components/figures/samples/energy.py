@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import BLUE, RED, Figure, legend_above, new_figure
 from components.metrics.diagnostics import FEWEST_DRAWS, e_bfmi
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def energy(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
@@ -31,14 +26,14 @@ def energy(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     reach = float(np.abs(np.concatenate([centred, steps])).max()) or 1.0
     bins = np.linspace(-reach, reach, 61).tolist()
     for sample, name, colour in (
-        (centred, "E − mean of E", PALETTE[0]),
-        (steps, "E − E of the draw before", PALETTE[1]),
+        (centred, "E − mean of E", BLUE),
+        (steps, "E − E of the draw before", RED),
     ):
         left.hist(sample, bins=bins, density=True, alpha=0.5, color=colour, label=name)
     left.set(xlabel="energy", ylabel="density")
     legend_above(left)
     by_chain = e_bfmi(values).numpy()
-    right.bar(np.arange(1, len(by_chain) + 1), by_chain, color=PALETTE[0], alpha=0.75)
+    right.bar(np.arange(1, len(by_chain) + 1), by_chain, color=BLUE, alpha=0.75)
     right.axhline(0.3, color="0.35", linewidth=0.8, linestyle="--", label="too small below 0.3")
     legend_above(right)
     right.set(xlabel="chain", ylabel="E-BFMI")

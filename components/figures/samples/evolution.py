@@ -7,14 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from components.figures.multiples import COLUMNS, MOST, check_columns, small_multiples
-from components.figures.style import PALETTE, legend_below, new_figure, series_style
+from components.figures.style import BLACK, Axes, Figure, legend_below, new_figure, series_style
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-DARK = PALETTE[6]
 
 
 def evolution(
@@ -60,7 +56,7 @@ def evolution(
         for method, look in looks.items():
             lines(ax, metric, method, look, True)
         if metric in exact:
-            ax.axhline(exact[metric], color=DARK, lw=1.6, zorder=3, label=known)
+            ax.axhline(exact[metric], color=BLACK, lw=1.6, zorder=3, label=known)
         ax.set(xlabel=label, ylabel=format_axis_label(metric, words))
     legend_below(figure, axes)
     return figure
@@ -78,7 +74,7 @@ def _mark_multiples(
         for ax in axes[::COLUMNS]:
             ax.set_ylabel(format_axis_label(metric, words), fontsize=7)
         for ax in axes if metric in exact else ():
-            ax.axhline(exact[metric], color=DARK, lw=1.0, zorder=3, label=known)
+            ax.axhline(exact[metric], color=BLACK, lw=1.0, zorder=3, label=known)
         legend_below(figure, axes)
 
 

@@ -6,17 +6,13 @@ The regions that should hold the draws are shown too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target
-from components.figures.style import PALETTE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import PALETTE, Figure, new_figure
 
 GRID = 600  # points along each axis
 LEVELS = (0.5, 0.9, 0.99)

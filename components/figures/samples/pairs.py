@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import BLUE, RED, Axes, Figure, new_figure
 from components.maths.particles.resampling import systematic_counts
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_PAIRED = 5
 MOST_POINTS = 2000
@@ -57,7 +52,7 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
                 continue
             axis.set_xlim(float(low[j] - reach[j]), float(high[j] + reach[j]))
             if i == j:
-                axis.hist(values[:, i].numpy(), bins=bins, color=PALETTE[0], alpha=0.75)
+                axis.hist(values[:, i].numpy(), bins=bins, color=BLUE, alpha=0.75)
                 axis.set_yticks([])
                 axis.set_title(panels[i][0], fontsize=9)
             else:
@@ -76,6 +71,6 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
 def _scatter(axis: Axes, dots: Tensor, crosses: Tensor) -> None:
     """Pairs of values as dots, divergent draws [., 2] as crosses."""
     x, y = dots.T
-    axis.scatter(x, y, s=4, alpha=0.35, color=PALETTE[0], linewidth=0, rasterized=True)
+    axis.scatter(x, y, s=4, alpha=0.35, color=BLUE, linewidth=0, rasterized=True)
     x, y = crosses.T
-    axis.scatter(x, y, s=16, color=PALETTE[1], marker="x", linewidth=1)
+    axis.scatter(x, y, s=16, color=RED, marker="x", linewidth=1)

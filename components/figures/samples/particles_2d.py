@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target
-from components.figures.style import PALETTE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLUE, PALETTE, RED, Figure, new_figure
 
 GRID = 200  # points of the density along each axis
 LARGEST = 200  # area of the largest weight, in square points
@@ -54,7 +49,7 @@ def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
         axis.contour(x, y, density, levels=levels, colors="#999999", linewidths=0.7)
     start = draws.start.cpu()
     axes[0].scatter(
-        start[:, 0], start[:, 1], s=22, color=PALETTE[1], edgecolor="white", linewidth=0.5, zorder=3
+        start[:, 0], start[:, 1], s=22, color=RED, edgecolor="white", linewidth=0.5, zorder=3
     )
     if draws.log_weights is not None:
         area = (LARGEST * draws.weights / draws.weights.max()).cpu()
@@ -63,7 +58,7 @@ def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
             draws.flat[:, 1].cpu(),
             s=area,
             alpha=0.5,
-            color=PALETTE[0],
+            color=BLUE,
             linewidth=0,
             zorder=3,
         )

@@ -4,16 +4,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import PALETTE, label_below, panel_grid
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLUE, RED, Figure, label_below, panel_grid
 
 MOST_CHAINS = 20
 FEWEST_EXPECTED = 5  # ranks in a bin
@@ -71,7 +67,7 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
             )
             tall = np.minimum(scale * counts[c], 0.95)
             out = np.abs(counts[c] - expected) > 1.96 * sd
-            colours = np.where(out, PALETTE[1], PALETTE[0]).tolist()
+            colours = np.where(out, RED, BLUE).tolist()
             shown.update(colours)
             axis.bar(
                 edges[:-1],
@@ -97,7 +93,7 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
             Patch(color="0.86", label="95 % of counts of independent draws"),
             *(
                 Patch(color=colour, alpha=0.75, label=label)
-                for colour, label in ((PALETTE[0], "inside"), (PALETTE[1], "outside"))
+                for colour, label in ((BLUE, "inside"), (RED, "outside"))
                 if colour in shown
             ),
         ],

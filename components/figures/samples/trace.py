@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import PALETTE, legend_below, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLUE, PALETTE, RED, Figure, legend_below, new_figure
 
 FEW = 4  # rows that are drawn tall
 
@@ -38,9 +33,9 @@ def trace(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
             line.set_color(PALETTE[c % 6])
         for axis, power, truth in ((middle, 1, exact[0]), (right, 2, exact[1])):
             running = (values**power).cumsum(1) / count  # [C, N]
-            lines = axis.plot(count, running.T, lw=0.4, alpha=0.35, color=PALETTE[0])
+            lines = axis.plot(count, running.T, lw=0.4, alpha=0.35, color=BLUE)
             lines[0].set_label("single chains")
-            axis.plot(count, running.mean(0), lw=2, color=PALETTE[1], label="all chains")
+            axis.plot(count, running.mean(0), lw=2, color=RED, label="all chains")
             if truth is not None:
                 axis.axhline(float(truth[j]), color="black", lw=1, ls="--", label="exact")
             axis.set_title(f"estimate of E[{name}{'²' if power == 2 else ''}]")

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from components.figures.multiples import check_columns
-from components.figures.style import PALETTE, legend_below, panel_grid, series_marker, series_style
+from components.figures.style import (
+    GREY,
+    Figure,
+    legend_below,
+    panel_grid,
+    series_marker,
+    series_style,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 COLUMNS = 3  # panels next to each other
 
@@ -36,7 +42,7 @@ def trade_off_figure(points: pd.DataFrame, x_label: str, y_label: str) -> Figure
     for ax, panel in zip(axes, panels, strict=False):
         rows = points[points["panel"] == panel].sort_values("x")
         front = rows[rows["front"]]
-        color = PALETTE[7]
+        color = GREY
         ax.plot(front["x"], front["y"], color=color, lw=1.2, zorder=1, label="Pareto front")
         for method, x, y, on_front in zip(
             rows["method"], rows["x"], rows["y"], rows["front"], strict=True

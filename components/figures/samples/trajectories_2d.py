@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target
-from components.figures.style import PALETTE, legend_above, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import Figure, colour_of, legend_above, new_figure
 
 GRID = 150  # points of the density along each axis
 MOST_CHAINS = 10  # more paths than this hide each other
@@ -36,7 +31,7 @@ def trajectories_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     levels = log_density.max() - torch.tensor([4.5, 2.0, 0.5])
     axis.contour(x, y, log_density, levels=levels, colors="#999999", linewidths=0.7, linestyles="-")
     for c, path in enumerate(paths):
-        axis.plot(path[:, 0], path[:, 1], lw=0.9, alpha=0.7, color=PALETTE[c % len(PALETTE)])
+        axis.plot(path[:, 0], path[:, 1], lw=0.9, alpha=0.7, color=colour_of(c))
     for label, points, colour in (("start", paths[:, 0], "white"), ("end", paths[:, -1], "black")):
         x, y = points.T
         axis.scatter(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
@@ -16,16 +14,12 @@ from components.contracts.predictive import (
 )
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import MARKERS, PALETTE, legend_above, new_figure
+from components.figures.style import MARKERS, Axes, Figure, colour_of, legend_above, new_figure
 from components.metrics.classification import expected_calibration_error
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def _line(ax: Axes, x: Tensor, y: Tensor, t: int, label: str, area: Tensor | float = 18.0) -> None:
-    colour = PALETTE[t % len(PALETTE)]
+    colour = colour_of(t)
     ax.plot(x, y, color=colour, linewidth=1.3, alpha=0.85, zorder=2)
     ax.scatter(
         x,
@@ -134,7 +128,7 @@ def _reliability(
             area=8 + 72 * (count / count.sum()).sqrt(),
         )
         share = torch.histc(p.double(), n_bins, 0, 1) / len(p)
-        below.stairs(share.numpy(), edges.numpy(), color=PALETTE[t % len(PALETTE)], linewidth=1.4)
+        below.stairs(share.numpy(), edges.numpy(), color=colour_of(t), linewidth=1.4)
     ax.set_ylabel("frequency of class 1" if binary else "accuracy")
     below.set(
         xlabel="predicted probability of class 1" if binary else "confidence",

@@ -4,17 +4,12 @@ found by simulation."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from components.figures.style import PALETTE, legend_below, new_figure
+from components.figures.style import BLACK, BLUE, GREY, RED, Axes, Figure, legend_below, new_figure
 from components.maths.least_squares import LinearData
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def closest_pair(covariance: Tensor) -> tuple[int, int]:
@@ -47,7 +42,7 @@ def finish_plane(
             float(data.beta[i]),
             float(data.beta[j]),
             "X",
-            color=PALETTE[1],
+            color=RED,
             markersize=9,
             label="true β",
         )
@@ -80,22 +75,16 @@ def confidence_region(
     repeated = (
         "estimates, data repeated" if data.is_simulated else "estimates, data repeated from β̂"
     )
-    left.plot(
-        cloud[:, i], cloud[:, j], ".", color=PALETTE[7], markersize=3, alpha=0.6, label=repeated
-    )
-    left.plot(edge[:, 0], edge[:, 1], color=PALETTE[0], label=f"{level:.0%} confidence region")
-    left.plot(
-        float(fit.beta[i]), float(fit.beta[j]), "o", color=PALETTE[0], label="maximum likelihood"
-    )
+    left.plot(cloud[:, i], cloud[:, j], ".", color=GREY, markersize=3, alpha=0.6, label=repeated)
+    left.plot(edge[:, 0], edge[:, 1], color=BLUE, label=f"{level:.0%} confidence region")
+    left.plot(float(fit.beta[i]), float(fit.beta[j]), "o", color=BLUE, label="maximum likelihood")
     finish_plane(figure, left, data, (i, j), "Fisher: estimate and ellipsoid")
 
     levels = sorted(coverage)
     excess = [100 * (coverage[v][0] - v) for v in levels]
-    right.axhline(0, color=PALETTE[6], linewidth=0.8)
+    right.axhline(0, color=BLACK, linewidth=0.8)
     errors = [200 * coverage[v][1] for v in levels]
-    right.errorbar(
-        [100 * v for v in levels], excess, yerr=errors, fmt="o", color=PALETTE[0], capsize=3
-    )
+    right.errorbar([100 * v for v in levels], excess, yerr=errors, fmt="o", color=BLUE, capsize=3)
     right.set(
         xlabel="level of the region, %",
         ylabel="coverage − level, percentage points",

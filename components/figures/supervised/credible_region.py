@@ -3,18 +3,13 @@ models."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import BLACK, BLUE, GREEN, GREY, RED, Figure, new_figure
 from components.figures.supervised.confidence_region import closest_pair, finish_plane, shadow
 from components.maths.conjugate_regression import Coefficients
 from components.maths.least_squares import LinearData
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MAX_PLOTTED_DRAWS = 400
 MODELS = 8  # most probable ones shown
@@ -58,22 +53,22 @@ def credible_region(
         theta[:, i],
         theta[:, j],
         ".",
-        color=PALETTE[7],
+        color=GREY,
         markersize=3,
         alpha=0.6,
         label="posterior draws",
     )
     theirs = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(level), i, j)
     left.plot(
-        theirs[:, 0], theirs[:, 1], "--", color=PALETTE[0], label=f"{level:.0%} confidence (Fisher)"
+        theirs[:, 0], theirs[:, 1], "--", color=BLUE, label=f"{level:.0%} confidence (Fisher)"
     )
     edge = shadow(beta_posterior.m, scale * beta_posterior.covariance, radius, i, j)
-    left.plot(edge[:, 0], edge[:, 1], color=PALETTE[2], label=f"{level:.0%} credible")
+    left.plot(edge[:, 0], edge[:, 1], color=GREEN, label=f"{level:.0%} credible")
     left.plot(
         float(beta_posterior.m[i]),
         float(beta_posterior.m[j]),
         "o",
-        color=PALETTE[2],
+        color=GREEN,
         label="posterior mean",
     )
     finish_plane(figure, left, data, (i, j), "Savage: what is believed of β")
@@ -83,13 +78,13 @@ def credible_region(
     fisher = stats.norm.ppf(half) if fit.known_noise is not None else stats.t.ppf(half, fit.spare)
     place = torch.arange(len(data.names), dtype=torch.float64)
     for shift, centre, spread, factor, colour in (
-        (-0.15, fit.beta, fit.noise * fit.covariance.diagonal(), fisher, PALETTE[0]),
+        (-0.15, fit.beta, fit.noise * fit.covariance.diagonal(), fisher, BLUE),
         (
             0.15,
             beta_posterior.m,
             scale * beta_posterior.covariance.diagonal(),
             bayes,
-            PALETTE[2],
+            GREEN,
         ),
     ):
         width = float(factor) * spread.sqrt().cpu()
@@ -97,15 +92,15 @@ def credible_region(
             place + shift, centre.cpu(), yerr=width, fmt="o", capsize=2, markersize=4, color=colour
         )
     if data.is_simulated:
-        middle.plot(place, data.beta.cpu(), "X", color=PALETTE[1], markersize=6, linestyle="none")
-    middle.axhline(0, color=PALETTE[6], linewidth=0.8)
+        middle.plot(place, data.beta.cpu(), "X", color=RED, markersize=6, linestyle="none")
+    middle.axhline(0, color=BLACK, linewidth=0.8)
     crowded = len(data.names) > 6
     middle.set_xticks(place.tolist(), data.names, rotation=45 if crowded else 0, fontsize=8)
     middle.set(ylabel="coefficient", title=f"{level:.0%} intervals, one at a time")
 
     p = probabilities.cpu()
     best = p.argsort(descending=True)[:MODELS]
-    right.barh(range(len(best)), p[best], color=PALETTE[2])
+    right.barh(range(len(best)), p[best], color=GREEN)
     right.set_yticks(range(len(best)), [models[m] for m in best.tolist()], fontsize=8)
     right.invert_yaxis()
     right.set(xlabel="posterior probability", title="Choice among models")

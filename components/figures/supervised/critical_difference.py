@@ -4,15 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import BLACK, BLUE, Figure, new_figure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-INK = PALETTE[6]
-BAR = PALETTE[0]
 STEP = 0.30
 CLOSE = 0.11  # inches: between the lines of names, between bars
 MIN_SPARSE_LABEL_RANKS = 14  # ranks from which on every fifth is named
@@ -54,17 +49,17 @@ def critical_difference_diagram(
     def at(rank: float) -> float:
         return MARGIN + (rank - 1) * scale
 
-    ax.plot([at(1), at(k)], [top, top], color=INK, lw=1.2)
+    ax.plot([at(1), at(k)], [top, top], color=BLACK, lw=1.2)
     for rank in range(1, k + 1):
-        ax.plot([at(rank)] * 2, [top - 0.07, top], color=INK, lw=1.0)
+        ax.plot([at(rank)] * 2, [top - 0.07, top], color=BLACK, lw=1.0)
         if k > MIN_SPARSE_LABEL_RANKS and rank % 5 and rank > 1:
             continue
-        ax.text(at(rank), top - 0.12, str(rank), ha="center", va="bottom", fontsize=9, color=INK)
+        ax.text(at(rank), top - 0.12, str(rank), ha="center", va="bottom", fontsize=9, color=BLACK)
     if distance is not None:
         end = min(at(1 + distance), WIDTH - 0.1)
-        ax.plot([at(1), end], [0.3, 0.3], color=INK, lw=1.6)
+        ax.plot([at(1), end], [0.3, 0.3], color=BLACK, lw=1.6)
         for x in (at(1), end):
-            ax.plot([x, x], [0.25, 0.35], color=INK, lw=1.6)
+            ax.plot([x, x], [0.25, 0.35], color=BLACK, lw=1.6)
         ax.text(
             (at(1) + end) / 2,
             0.22,
@@ -72,9 +67,9 @@ def critical_difference_diagram(
             ha="center",
             va="bottom",
             fontsize=8,
-            color=INK,
+            color=BLACK,
         )
-    label: dict[str, Any] = {"va": "center", "fontsize": 9, "color": INK}
+    label: dict[str, Any] = {"va": "center", "fontsize": 9, "color": BLACK}
     for i, name in enumerate(names):
         on_left = i < n_left
         y = top + bars + STEP * ((i if on_left else k - 1 - i) + 0.5)
@@ -84,14 +79,14 @@ def critical_difference_diagram(
         else:
             edge = WIDTH - MARGIN + 0.15
             ax.text(edge + 0.06, y, f"{ranks[name]:.2f}  {name}", ha="left", **label)
-        ax.plot([at(ranks[name])] * 2 + [edge], [top, y, y], color=INK, lw=0.8)
+        ax.plot([at(ranks[name])] * 2 + [edge], [top, y, y], color=BLACK, lw=0.8)
     for i, group in enumerate(groups):
         group_ranks = [ranks[name] for name in group]
         y = top + 0.12 + CLOSE * i
         ax.plot(
             [at(min(group_ranks)) - 0.05, at(max(group_ranks)) + 0.05],
             [y, y],
-            color=BAR,
+            color=BLUE,
             lw=3.2,
             solid_capstyle="butt",
         )

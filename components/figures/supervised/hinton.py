@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
@@ -11,15 +9,12 @@ from components.contracts.capabilities import ArdWeights
 from components.contracts.posteriors import HoldsModule, Predicts
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLUE, RED, Figure, new_figure
 
 KINDS = {  # first letter of a process's name -> colour, label in the legend
-    "g": (PALETTE[0], "shared process"),
-    "λ": (PALETTE[0], "shared process"),
-    "h": (PALETTE[1], "task-specific process"),
+    "g": (BLUE, "shared process"),
+    "λ": (BLUE, "shared process"),
+    "h": (RED, "task-specific process"),
     "x": ("0.45", "input passed on"),
 }
 MOST_COLUMNS = 40  # with more, the inputs passed on share one

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
@@ -11,11 +9,7 @@ from components.contracts.capabilities import InducingInputs
 from components.contracts.posteriors import HoldsModule, Predicts
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import bare, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from components.figures.style import Axes, Figure, bare, new_figure
 
 
 def _dominant_process(n_groups: int, weights: Tensor) -> int:

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from components.figures.multiples import COLUMNS, MOST, check_columns, small_multiples
-from components.figures.style import MARKERS, PALETTE, legend_below, new_figure
+from components.figures.style import MARKERS, PALETTE, Axes, Figure, legend_below, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def format_metric_name(metric: str) -> str:

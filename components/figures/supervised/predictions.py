@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
@@ -11,14 +9,10 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, label_below, panel_grid
+from components.figures.style import BLUE, RED, Axes, Figure, label_below, panel_grid
 from components.metrics.regression import coverage90_by_task, rmse_by_task
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-KINDS = {PALETTE[0]: "label inside the interval", PALETTE[1]: "label outside"}  # by colour
+KINDS = {BLUE: "label inside the interval", RED: "label outside"}  # by colour
 
 
 def predictions(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, Figure, new_figure
 from components.maths.exponential.standard_draws import standard_normal
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 POINTS = 1000
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
-from components.figures.style import PALETTE, legend_below, new_figure
+from components.figures.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    PALETTE,
+    RED,
+    Figure,
+    colour_of,
+    legend_below,
+    new_figure,
+)
 from components.maths.least_squares import LinearData
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RULES = {"gcv": "GCV", "loo": "leave one out", "evidence": "evidence", "hkb": "D σ̂²/‖β̂‖²"}
 DASHES: dict[str, Any] = {
@@ -46,7 +53,7 @@ def ridge_trace(
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.9)
     penalties = penalties.cpu()
     for j, name in enumerate(data.names):
-        colour = PALETTE[j % len(PALETTE)]
+        colour = colour_of(j)
         left.plot(
             penalties,
             path[:, j].cpu(),
@@ -73,10 +80,10 @@ def ridge_trace(
 
     variance = variance.cpu()
     bias = bias.cpu()
-    right.plot(penalties, variance, color=PALETTE[0], label="variance")
-    right.plot(penalties, bias, color=PALETTE[1], label="squared bias")
-    right.plot(penalties, variance + bias, color=PALETTE[6], linewidth=2, label="risk E‖β − β̂_λ‖²")
-    right.axhline(least_squares_risk, color=PALETTE[7], linestyle="--", label="least squares")
+    right.plot(penalties, variance, color=BLUE, label="variance")
+    right.plot(penalties, bias, color=RED, label="squared bias")
+    right.plot(penalties, variance + bias, color=BLACK, linewidth=2, label="risk E‖β − β̂_λ‖²")
+    right.axhline(least_squares_risk, color=GREY, linestyle="--", label="least squares")
     whose = "true β" if data.is_simulated else "estimated β"
     right.set(
         xscale="log", xlabel="penalty λ", ylabel="squared error", title=f"Risk, exact, {whose}"
@@ -85,6 +92,6 @@ def ridge_trace(
     for ax in (left, right):
         for rule, penalty in selected.items():
             label = f"λ by {RULES[rule]}"
-            ax.axvline(penalty, color=PALETTE[6], lw=0.9, ls=DASHES[rule], alpha=0.7, label=label)
+            ax.axvline(penalty, color=BLACK, lw=0.9, ls=DASHES[rule], alpha=0.7, label=label)
     legend_below(figure, [left, right])
     return figure

@@ -3,14 +3,11 @@ the prior."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
-from components.figures.style import PALETTE, legend_below, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import GREY, PALETTE, Figure, legend_below, new_figure
 
 LABELS = {
     "least_squares": "least squares",
@@ -62,7 +59,7 @@ def risk_functions(
     place = range(len(names))
     worst = risk[0].amax(1)
     right.barh(
-        [p - 0.2 for p in place], worst, height=0.38, color=PALETTE[7], label="worst along the ray"
+        [p - 0.2 for p in place], worst, height=0.38, color=GREY, label="worst along the ray"
     )
     right.barh(
         [p + 0.2 for p in place],

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical, is_finite
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, legend_above, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import Figure, colour_of, legend_above, new_figure
 
 
 def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
@@ -45,7 +40,7 @@ def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> dict[str, Fi
         ax.plot(
             false,
             true,
-            color=PALETTE[t % len(PALETTE)],
+            color=colour_of(t),
             linestyle=dashes[t % len(dashes)],
             linewidth=1.8,
             label=f"{name}: AUC {roc_auc_score(label, score):.2f}",

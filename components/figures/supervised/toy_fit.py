@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,10 +11,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, legend_below, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLUE, RED, Figure, legend_below, new_figure
 
 
 def toy_fit(
@@ -64,7 +60,7 @@ def toy_fit(
             grid,
             lower[:, t],
             upper[:, t],
-            color=PALETTE[0],
+            color=BLUE,
             alpha=0.18,
             linewidth=0,
             label="90 % of observations",
@@ -78,12 +74,12 @@ def toy_fit(
                 linewidth=1.2,
                 label="truth",
             )
-        ax.plot(grid, mean[:, t], color=PALETTE[0], linewidth=1.8, label="predictive mean")
+        ax.plot(grid, mean[:, t], color=BLUE, linewidth=1.8, label="predictive mean")
         ax.scatter(
             train.x[:, 0].cpu()[is_labelled],
             labels[is_labelled, t],
             s=16,
-            color=PALETTE[1],
+            color=RED,
             edgecolor="white",
             linewidth=0.4,
             zorder=3,

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from components.figures.style import PALETTE, legend_below, new_figure
+from components.figures.style import BLUE, RED, Figure, legend_below, new_figure
 from components.maths.divergences.alpha_divergence import NearestGaussian
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LEAST = 1e-3  # of its largest value, below which p and q are not shown
 
@@ -34,8 +30,8 @@ def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[NearestGaussian]) -> 
     seen = x[(p > LEAST * p.max()) | sum(curve > LEAST * curve.max() for curve in curves).bool()]  # type: ignore[union-attr]
     figure, axes = new_figure(1, len(fits), width=2.4, height=2.6, sharex=True, sharey=True)
     for axis, one, curve in zip(axes, fits, curves, strict=True):
-        axis.plot(x, p, color=PALETTE[0], lw=1.5, label="p")
-        axis.plot(x, curve, color=PALETTE[1], lw=1.5, label="q, its mass free")
+        axis.plot(x, p, color=BLUE, lw=1.5, label="p")
+        axis.plot(x, curve, color=RED, lw=1.5, label="q, its mass free")
         axis.set_title(f"α = {name_alpha(one.alpha)}")
         axis.set(xlim=(float(seen[0]), float(seen[-1])), xlabel="θ")
     axes[0].set_ylim(bottom=0)
@@ -49,8 +45,8 @@ def sizes_by_alpha(fits: Sequence[NearestGaussian]) -> Figure:
     alphas = [one.alpha for one in fits]
     at_one = next((one for one in fits if one.alpha == 1), None)
     for axis, name in zip(axes, ("mass", "mean", "sd"), strict=True):
-        axis.plot(alphas, [getattr(one, name) for one in fits], color=PALETTE[1], lw=1.5)
+        axis.plot(alphas, [getattr(one, name) for one in fits], color=RED, lw=1.5)
         if at_one is not None:
-            axis.axhline(getattr(at_one, name), color=PALETTE[0], ls=":", lw=1.5)
+            axis.axhline(getattr(at_one, name), color=BLUE, ls=":", lw=1.5)
         axis.set(xlabel="α", title=f"{name} of q (dotted: of p)")
     return figure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,11 +12,8 @@ from components.contracts.posteriors import DensityPosterior, HoldsDraws
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
 from components.figures.samples.parameters import Target
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import BLACK, BLUE, RED, Figure, legend_above, new_figure
 from components.posteriors.draws import Draws
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 GRID = 200
 INITIAL_GRID_REACH = 5.0
@@ -70,8 +66,8 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
     captions = []
     inside = torch.zeros(len(points), dtype=torch.bool)
     curves = [
-        (exact, PALETTE[6], 1.0, called),
-        *([(own, PALETTE[1], 1.5, "q")] if own is not None else []),
+        (exact, BLACK, 1.0, called),
+        *([(own, RED, 1.5, "q")] if own is not None else []),
     ]
     for density, colour, width, name in curves:
         with torch.no_grad():
@@ -92,9 +88,7 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
         )
     if own is None:
         dots = theta[:: max(1, len(theta) // 1000)].cpu()
-        axis.scatter(
-            dots[:, 0], dots[:, 1], s=4, color=PALETTE[0], alpha=0.4, linewidth=0, label="draws"
-        )
+        axis.scatter(dots[:, 0], dots[:, 1], s=4, color=BLUE, alpha=0.4, linewidth=0, label="draws")
     low = points.cpu()[inside].amin(0)
     high = points.cpu()[inside].amax(0)
     margin = 0.15 * (high - low)

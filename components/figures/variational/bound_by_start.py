@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLUE, GREY, Figure, new_figure
 
 
 def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
@@ -29,7 +26,7 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
     gap = torch.where(gap > 0, gap, torch.nan)  # no logarithm: not drawn
     for s in sorted(range(by_cycle.shape[1]), key=lambda s: s == best):
         look: dict[str, Any] = {
-            "color": PALETTE[0] if s == best else PALETTE[7],
+            "color": BLUE if s == best else GREY,
             "lw": 1.8 if s == best else 1.0,
         }
         left.plot(cycles, by_cycle[:, s].numpy(), **look)

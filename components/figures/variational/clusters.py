@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 
 from components.contracts.posteriors import PredictsRows
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import Figure, colour_of, new_figure
 
 GRID = 80
 MARGIN = 0.05  # of the range of the rows, on either side
@@ -35,8 +31,7 @@ def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[st
     figure, axes = new_figure(1, 2, width=4.2, height=3.8, sharex=True, sharey=True)
     classes = problem.test_classes
     colours = [
-        PALETTE[int(k) % len(PALETTE)]
-        for k in (classes if classes is not None else torch.full((len(x),), 7))
+        colour_of(int(k)) for k in (classes if classes is not None else torch.full((len(x),), 7))
     ]
     axes[0].scatter(x[:, 0], x[:, 1], s=9, c=colours, linewidth=0)
     kind = "known classes of" if classes is not None else ""
@@ -45,7 +40,7 @@ def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[st
 
     labels = probabilities.argmax(1).tolist()
     certain = probabilities.amax(1).clamp(0.15, 1).tolist()
-    paler = [to_rgba(PALETTE[k % len(PALETTE)], p) for k, p in zip(labels, certain, strict=True)]
+    paler = [to_rgba(colour_of(k), p) for k, p in zip(labels, certain, strict=True)]
     axes[1].scatter(x[:, 0], x[:, 1], s=9, c=paler, linewidth=0)
     axes[1].set_title("their most probable clusters")
     if x.shape[1] == 2:

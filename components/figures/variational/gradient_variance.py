@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.figures.style import PALETTE, legend_above, legend_below, new_figure, series_style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from components.figures.style import (
+    PALETTE,
+    Axes,
+    Figure,
+    colour_of,
+    legend_above,
+    legend_below,
+    new_figure,
+    series_style,
+)
 
 FEW = 6.0  # span of an axis within which every tick has a number
 MANY = 1000.0  # span from which only powers of ten have one
@@ -132,7 +137,7 @@ def correction_spread(corrections: dict[str, list[float]]) -> dict[str, Figure]:
         ax.plot(
             [max(q, FLOOR) for q in quantiles],
             share,
-            color=PALETTE[k % len(PALETTE)],
+            color=colour_of(k),
             label=f"after {int(t):,} steps",
         )
     ax.set(xscale="log", xlabel="|δ / E a|", ylabel="share of parameters below")

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import PALETTE, Figure, legend_above, new_figure
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     Array = np.ndarray
 
 

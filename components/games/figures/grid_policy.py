@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import Played
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import RED, Figure, new_figure
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from components.games.environments.standing import EpisodeGame
 
 
@@ -63,7 +61,7 @@ def grid_policy(
                         "",
                         (column + 0.45 * p * right, row + 0.45 * p * down),
                         (column, row),
-                        arrowprops={"arrowstyle": "-|>", "color": PALETTE[1], "lw": 1.5},
+                        arrowprops={"arrowstyle": "-|>", "color": RED, "lw": 1.5},
                     )
     axis.set(
         xticks=[],

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from components.figures.style import new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import Figure, new_figure
 
 COLUMNS = 2  # panels next to each other
 ZERO = 1e-4  # share of the largest score below which one is shown as 0

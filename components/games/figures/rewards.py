@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from components.figures.style import LINES, PALETTE, legend_above, new_figure
+from components.figures.style import LINES, Figure, colour_of, legend_above, new_figure
 from components.games.game_scores import moving_average
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from components.contracts.posteriors import Played
     from components.games.environments.standing import EpisodeGame
 
@@ -22,7 +20,7 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
     replicates."""
     figure, (axes,) = new_figure(width=6.0)
     for k, (label, rewards) in enumerate(curves.items()):
-        colour = PALETTE[k % len(PALETTE)]
+        colour = colour_of(k)
         smooth = moving_average(rewards.double().cpu(), window)
         episode = torch.arange(rewards.shape[1] - smooth.shape[1] + 1, rewards.shape[1] + 1)
         if len(smooth) > 1:

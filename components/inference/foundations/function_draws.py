@@ -72,11 +72,11 @@ class DrawnFunctions:
     def figures(self) -> dict[str, Figure]:
         if not len(self.functions):
             return {}
-        from components.figures.style import PALETTE, new_figure
+        from components.figures.style import colour_of, new_figure
 
         figure, (ax,) = new_figure(width=4.8, height=3.3)
         for k, f in enumerate(self.functions[:SHOWN].cpu()):
-            ax.plot(self.grid.cpu(), f, color=PALETTE[k % len(PALETTE)], linewidth=1.3)
+            ax.plot(self.grid.cpu(), f, color=colour_of(k), linewidth=1.3)
         if self.rows is not None:
             x, y = self.rows
             ax.scatter(x.cpu(), y.cpu(), marker="x", color="black", s=36, zorder=3)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import BLUE, ORANGE, Figure, legend_above, new_figure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-GOLD = PALETTE[4]
 WIDE = 30.0  # largest over smallest loss from which the axis is logarithmic
 
 
@@ -23,7 +19,7 @@ def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str)
     places = list(range(len(betas)))
     finite_losses = [row[row.isfinite()] for row in losses]
     if losses.shape[1] == 1:
-        ax.plot(places, losses[:, 0], "o-", color=PALETTE[0], lw=1)
+        ax.plot(places, losses[:, 0], "o-", color=BLUE, lw=1)
     else:
         looks: dict[str, Any] = {
             "medianprops": {"color": "black"},
@@ -34,8 +30,8 @@ def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str)
             values, positions=places, widths=0.6, patch_artist=True, manage_ticks=False, **looks
         )
         for patch in boxes["boxes"]:
-            patch.set(facecolor=PALETTE[0], alpha=0.5)
-    ax.axvline(chosen, color=GOLD, ls="--", lw=1.8, label=f"chosen: β = {betas[chosen]:g}")
+            patch.set(facecolor=BLUE, alpha=0.5)
+    ax.axvline(chosen, color=ORANGE, ls="--", lw=1.8, label=f"chosen: β = {betas[chosen]:g}")
     every = torch.cat(finite_losses)
     if len(every) and every.min() > 0 and every.max() > WIDE * every.min():
         ax.set_yscale("log")
@@ -57,7 +53,7 @@ def beta_over_time(betas: list[float], index: Tensor) -> Figure:
     t = torch.arange(1, index.shape[1] + 1)
     several = len(index) > 1
     figure, axes = new_figure(1 + several, 1, width=9.0, height=2.8, sharex=True)
-    axes[0].step(t, index[0], where="mid", color=PALETTE[0], lw=1.2)
+    axes[0].step(t, index[0], where="mid", color=BLUE, lw=1.2)
     axes[0].set(
         ylabel=f"β, replicate 1 of {len(index)}" if several else "β", ylim=(-0.5, len(betas) - 0.5)
     )

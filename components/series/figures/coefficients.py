@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 
 from components.contracts.posteriors import Selects
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import BLUE, Figure, new_figure
 from components.maths.particles.order_statistics import quantiles
 from components.metrics.structural.coefficients import CENTRAL
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MOST = 40  # columns that are drawn, the largest effects first
 
@@ -34,12 +29,10 @@ def coefficients(effects: dict[str, Tensor], posterior: Selects) -> dict[str, Fi
         effect = effects[name].cpu()
         mean = float(effect.mean())
         text = f"{float(effect.mean()):.4g}"
-        axis.plot(mean * units[name], place, "o", ms=5, color=PALETTE[0])
+        axis.plot(mean * units[name], place, "o", ms=5, color=BLUE)
         if len(effect) > 1:
             low, high = (float(value) for value in quantiles(effect.view(1, -1, 1), CENTRAL))
-            axis.plot(
-                [low * units[name], high * units[name]], [place, place], color=PALETTE[0], lw=1.5
-            )
+            axis.plot([low * units[name], high * units[name]], [place, place], color=BLUE, lw=1.5)
             text += f" ({low:.4g} to {high:.4g})"
         labels.append(text)
     axis.axvline(0, color="0.35", lw=0.8)

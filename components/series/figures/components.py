@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from components.contracts.posteriors import StructuralPosterior
-from components.figures.style import PALETTE, legend_below, new_figure
+from components.figures.style import BLUE, GREY, SKY, Figure, legend_below, new_figure
 from components.series.figures.time_axis import axis_times, label_times
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def components(posterior: StructuralPosterior) -> dict[str, Figure]:
@@ -25,20 +20,20 @@ def components(posterior: StructuralPosterior) -> dict[str, Figure]:
     t = axis_times(dates, 0, len(y))
     figure, axes = new_figure(1 + len(parts), 1, width=9.0, height=1.7, sharex=True)
     total = torch.stack([part.mean.cpu() for part in parts]).sum(0)
-    axes[0].plot(t, y, ".", ms=3, color=PALETTE[7], label="seen")
-    axes[0].plot(t, total, color=PALETTE[0], lw=1.2, label="sum of the parts")
+    axes[0].plot(t, y, ".", ms=3, color=GREY, label="seen")
+    axes[0].plot(t, total, color=BLUE, lw=1.2, label="sum of the parts")
     axes[0].set_ylabel("series")
     for axis, part in zip(axes[1:], parts, strict=True):
         axis.fill_between(
             t,
             part.lower.cpu(),
             part.upper.cpu(),
-            color=PALETTE[5],
+            color=SKY,
             alpha=0.5,
             lw=0,
             label="95 % band",
         )
-        axis.plot(t, part.mean.cpu(), color=PALETTE[0], lw=1.2)
+        axis.plot(t, part.mean.cpu(), color=BLUE, lw=1.2)
         axis.set_ylabel(part.name)
     legend_below(figure, axes[:2])
     label_times(axes[-1], dates)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import PALETTE, Figure, legend_above, new_figure
 from components.series.scores import filtering
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WINDOWS = 25  # stretches of time over which coverage is averaged
 FEWEST_IN_BOX = 5  # replicates from which a box is drawn, below that points

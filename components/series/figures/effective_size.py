@@ -5,18 +5,13 @@ As in Boustati Figs 6.3, D.12 and D.19.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import BLUE, ORANGE, Figure, legend_above, new_figure
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
 from components.series.posteriors.filtered import Filtered
 from components.series.posteriors.smoothed import SmoothedSeries
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def effective_size(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
@@ -33,7 +28,7 @@ def effective_size(problem: Trajectories, found: SmoothedStates) -> dict[str, Fi
     ax.plot(
         t,
         ess[REPLICATE],
-        color=PALETTE[0],
+        color=BLUE,
         lw=0.9,
         label=f"replicate 1 of {len(ess)}" if len(ess) > 1 else "ESS",
     )
@@ -41,7 +36,7 @@ def effective_size(problem: Trajectories, found: SmoothedStates) -> dict[str, Fi
         ax.plot(
             t,
             ess.quantile(0.5, dim=0),
-            color=PALETTE[4],
+            color=ORANGE,
             lw=1.2,
             label=f"median of {len(ess)} replicates",
         )

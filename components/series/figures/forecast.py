@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, Predictive
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import BLACK, BLUE, GREY, SKY, Figure, legend_above, new_figure
 from components.series.figures.time_axis import axis_times, label_times
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TAIL = 3  # length of the seen part drawn, in lengths of the forecast
 
@@ -36,19 +31,15 @@ def forecast(
         probs = found.probs[:, 0].cpu()  # [H, C]
         for c in range(probs.shape[1]):
             name = "probability, by area" if c == 0 else None
-            axis.scatter(
-                t, torch.full((h,), float(c)), s=200 * probs[:, c], color=PALETTE[5], label=name
-            )
+            axis.scatter(t, torch.full((h,), float(c)), s=200 * probs[:, c], color=SKY, label=name)
         axis.set(ylabel="class", yticks=range(probs.shape[1]))
     else:
         lower, upper = (found.quantile(level)[:, 0].cpu() for level in (0.025, 0.975))
-        axis.fill_between(t, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
-        axis.plot(t, found.mean[:, 0].cpu(), color=PALETTE[0], lw=1.3, label="forecast")
+        axis.fill_between(t, lower, upper, color=SKY, alpha=0.5, lw=0, label="95 % band")
+        axis.plot(t, found.mean[:, 0].cpu(), color=BLUE, lw=1.3, label="forecast")
         axis.set_ylabel(label)
-    axis.plot(
-        axis_times(dates, begin, n), seen[begin:].cpu(), ".", ms=4, color=PALETTE[7], label="seen"
-    )
-    axis.plot(t, future.cpu(), ".", ms=5, color=PALETTE[6], label="what followed")
+    axis.plot(axis_times(dates, begin, n), seen[begin:].cpu(), ".", ms=4, color=GREY, label="seen")
+    axis.plot(t, future.cpu(), ".", ms=5, color=BLACK, label="what followed")
     label_times(axis, dates)
     legend_above(axis)
     return {"forecast": figure}

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from components.contracts.posteriors import Selects
-from components.figures.style import PALETTE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import BLACK, Figure, new_figure
 
 
 def inclusion(posterior: Selects) -> dict[str, Figure]:
@@ -25,7 +20,7 @@ def inclusion(posterior: Selects) -> dict[str, Figure]:
         names,
         [probable[name] for name in names],
         color=colours,
-        edgecolor=PALETTE[6],
+        edgecolor=BLACK,
         lw=0.8,
         height=0.65,
     )

@@ -3,17 +3,12 @@ and D.20)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from components.contracts.posteriors import FilteredStates, SmoothedSignal, SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import BLUE, GREY, RED, SKY, Figure, legend_above, new_figure
 from components.series.figures.time_axis import axis_times, label_times
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 REPLICATE = 0  # the replicate drawn
 # limits of the vertical axis, in ranges of the inliers: outliers are marks at its edge
@@ -38,16 +33,14 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     y = problem.observations[REPLICATE, : len(t), 0].cpu()
     truth = None if problem.means is None else problem.means[0, : len(t), 0].cpu()
     figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)
-    axis.fill_between(t, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
-    axis.plot(t, mean, color=PALETTE[0], lw=1.3, label=f"{kind} mean")
+    axis.fill_between(t, lower, upper, color=SKY, alpha=0.5, lw=0, label="90 % band")
+    axis.plot(t, mean, color=BLUE, lw=1.3, label=f"{kind} mean")
     is_outlier = problem.is_corrupted[REPLICATE, : len(t)].cpu()
     if problem.suspect is not None:
         is_outlier = is_outlier | problem.suspect[: len(t)].cpu()
     if truth is not None:
         axis.plot(t, truth, color="black", lw=1.0, ls="--", label="truth")
-    axis.plot(
-        t[~is_outlier.numpy()], y[~is_outlier], ".", ms=4, color=PALETTE[7], label="measurements"
-    )
+    axis.plot(t[~is_outlier.numpy()], y[~is_outlier], ".", ms=4, color=GREY, label="measurements")
     near = torch.cat([y[~is_outlier], *([] if truth is None else [truth])])
     near = near[~near.isnan()] if (~near.isnan()).any() else mean
     middle = float(near.min() + near.max()) / 2
@@ -60,7 +53,7 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
         y[is_outlier].clamp(bottom, top),
         ".",
         ms=5,
-        color=PALETTE[1],
+        color=RED,
         label="outliers (triangle: beyond the axis)" if beyond_axis else "outliers",
     )
     for edge, beyond, mark in (
@@ -72,7 +65,7 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
             torch.full((int(beyond.sum()),), edge),
             mark,
             ms=6,
-            color=PALETTE[1],
+            color=RED,
             clip_on=False,
         )
     axis.set(ylabel=problem.state_names[0], ylim=(bottom, top))

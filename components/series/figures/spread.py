@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from components.figures.multiples import check_columns
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import (
+    BLACK,
+    BLUE,
+    ORANGE,
+    PALETTE,
+    Axes,
+    Figure,
+    colour_of,
+    new_figure,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Kind = Literal["violin", "box"]
-GOLD = PALETTE[4]
-DARK = PALETTE[6]
 WIDE = 30.0  # largest over smallest score from which the axis is logarithmic
 # the first eight methods take the colours plain, the next eight hatched
 HATCHES = ["", "////", "...."]
@@ -72,9 +77,9 @@ def spread(
             if len(values):
                 _one(ax, kind, values, place, log, _look(methods.index(method), grouped))
             if (method, group) in marked:
-                ax.axvline(place, color=GOLD, ls="--", lw=1.8, zorder=0.5)
+                ax.axvline(place, color=ORANGE, ls="--", lw=1.8, zorder=0.5)
         if metric in levels:
-            ax.axhline(levels[metric], color=DARK, ls="--", lw=1)
+            ax.axhline(levels[metric], color=BLACK, ls="--", lw=1)
         ax.set_ylabel((words or {}).get(metric, metric))
         ax.grid(visible=False, axis="x")
     _ticks(axes[-1], methods, groups, positions, label)
@@ -95,9 +100,9 @@ def logarithmic(values: np.ndarray, levelled: bool) -> bool:
 def _look(i: int, grouped: bool) -> dict[str, Any]:
     """Colour and hatch of the i-th method; where the axis names the methods, all look alike."""
     if not grouped:
-        return {"facecolor": PALETTE[0], "hatch": ""}
+        return {"facecolor": BLUE, "hatch": ""}
     return {
-        "facecolor": PALETTE[i % len(PALETTE)],
+        "facecolor": colour_of(i),
         "hatch": HATCHES[(i // len(PALETTE)) % len(HATCHES)],
     }
 
@@ -113,7 +118,7 @@ def _one(
             patch_artist=True,
             manage_ticks=False,
             flierprops={"marker": ".", "markersize": 3, "markeredgecolor": look["facecolor"]},
-            medianprops={"color": DARK, "lw": 1.2},
+            medianprops={"color": BLACK, "lw": 1.2},
         )
         for patch in boxes["boxes"]:
             patch.set(alpha=0.55, **look)
@@ -124,9 +129,9 @@ def _one(
     if np.ptp(shape) > 0:
         half = 0.42 * _density(shape, grid)
         y = 10**grid if log else grid
-        ax.fill_betweenx(y, place - half, place + half, alpha=0.55, lw=0.5, edgecolor=DARK, **look)
-    ax.vlines(place, low, high, color=DARK, lw=2.5)
-    ax.plot([place], [median], "o", ms=3.5, color="white", mec=DARK, mew=0.8, zorder=3)
+        ax.fill_betweenx(y, place - half, place + half, alpha=0.55, lw=0.5, edgecolor=BLACK, **look)
+    ax.vlines(place, low, high, color=BLACK, lw=2.5)
+    ax.plot([place], [median], "o", ms=3.5, color="white", mec=BLACK, mew=0.8, zorder=3)
 
 
 def _density(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
@@ -162,11 +167,11 @@ def _legend(figure: Figure, methods: list[str], marked: bool) -> None:
     from matplotlib.patches import Patch
 
     handles: list[Artist] = [
-        Patch(alpha=0.55, edgecolor=DARK, lw=0.5, label=method, **_look(i, True))
+        Patch(alpha=0.55, edgecolor=BLACK, lw=0.5, label=method, **_look(i, True))
         for i, method in enumerate(methods)
     ]
     if marked:
-        handles.append(Line2D([], [], color=GOLD, ls="--", lw=1.8, label="β chosen"))
+        handles.append(Line2D([], [], color=ORANGE, ls="--", lw=1.8, label="β chosen"))
     if handles:
         figure.legend(
             handles=handles,

@@ -3,18 +3,13 @@ observed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import BLUE, RED, SKY, Figure, colour_of, legend_above, new_figure
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
@@ -33,9 +28,9 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     figure, axes = new_figure(dx + 1, 1, width=9.0, height=2.4, sharex=True)
     for j, (name, axis) in enumerate(zip(problem.state_labels, axes, strict=False)):
         axis.fill_between(
-            t, lower[:, j], upper[:, j], color=PALETTE[5], alpha=0.5, lw=0, label="90 % band"
+            t, lower[:, j], upper[:, j], color=SKY, alpha=0.5, lw=0, label="90 % band"
         )
-        axis.plot(t, mean[:, j], color=PALETTE[0], lw=1.2, label=f"{kind} mean")
+        axis.plot(t, mean[:, j], color=BLUE, lw=1.2, label=f"{kind} mean")
         if problem.states is not None:
             truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times, j].cpu()
             axis.plot(t, truth, color="black", lw=0.9, ls="--", label="true state")
@@ -44,13 +39,13 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     legend_above(axes[0])
     below = axes[dx]
     for j in range(y.shape[1]):
-        below.plot(t, y[:, j], ".", ms=3, color=PALETTE[(3 * j) % len(PALETTE)])
+        below.plot(t, y[:, j], ".", ms=3, color=colour_of(3 * j))
         below.plot(
             t[hit.numpy()],
             y[hit, j],
             ".",
             ms=5,
-            color=PALETTE[1],
+            color=RED,
             label="corrupted" if j == 0 else None,
         )
     if missing.any():
@@ -59,7 +54,7 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
             torch.full((int(missing.sum()),), 0.02),
             "|",
             ms=8,
-            color=PALETTE[1],
+            color=RED,
             transform=below.get_xaxis_transform(),
         )
         below.set_title(f"{int(missing.sum())} observations are missing (ticks)", fontsize=9)

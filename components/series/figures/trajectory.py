@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, legend_below, new_figure
+from components.figures.style import BLUE, RED, SKY, Figure, legend_below, new_figure
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
@@ -40,8 +35,8 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
         error = mean[:, j] - truth[:, j]
         low = lower[:, j] - truth[:, j]
         high = upper[:, j] - truth[:, j]
-        axis.fill_between(t, low, high, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
-        axis.plot(t, error, color=PALETTE[0], lw=1, label=f"{kind} mean")
+        axis.fill_between(t, low, high, color=SKY, alpha=0.5, lw=0, label="90 % band")
+        axis.plot(t, error, color=BLUE, lw=1, label=f"{kind} mean")
         axis.axhline(0, color="black", lw=0.8, ls="--", label="true state")
         if hit.any():
             # Ticks in axes units below, so that outliers of any size do not change the scale.
@@ -51,7 +46,7 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
                 "|",
                 ms=8,
                 mew=1.5,
-                color=PALETTE[1],
+                color=RED,
                 alpha=0.7,
                 transform=axis.get_xaxis_transform(),
                 label="corrupted observation",

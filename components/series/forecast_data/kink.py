@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,15 +12,12 @@ from components.contracts.posteriors import Forecasts, SmoothedStates
 from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import BLACK, BLUE, SKY, Figure, legend_above, new_figure
 from components.posteriors.draws import Draws, evenly_spaced
 from components.registry import register
 from components.series.forecast_data.dlm_sim import DlmSim
 from components.series.forecasting import Forecasting
 from components.series.models.gp_ssm import GPStateSpace
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DRAWS = 200  # draws of the posterior that scores and the figure of f take
 
@@ -76,9 +72,9 @@ class KnownTransition(Forecasting):
         learnt = found[0]
         lower, upper = (learnt.quantile(level)[:, 0].cpu() for level in (0.05, 0.95))
         figure, (axis,) = new_figure(1, 1)
-        axis.fill_between(x, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
-        axis.plot(x, learnt.mean[:, 0].cpu(), color=PALETTE[0], label="posterior mean")
-        axis.plot(x, self.f(x), "--", color=PALETTE[6], label="truth")
+        axis.fill_between(x, lower, upper, color=SKY, alpha=0.5, lw=0, label="90 % band")
+        axis.plot(x, learnt.mean[:, 0].cpu(), color=BLUE, label="posterior mean")
+        axis.plot(x, self.f(x), "--", color=BLACK, label="truth")
         axis.set(xlabel="x", ylabel="f(x)")
         legend_above(axis)
         return figures | {"transition": figure}

@@ -11,13 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from components.figures.multiples import BACKGROUND_LINE_STYLE
-from components.figures.style import series_style
+from components.figures.style import Axes, Figure, series_style
 from runner.report.figures.traces import DASHES, Chart, list_traces, numbers, plain
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
 # (label of a panel, name of a series) -> words for each point of its error bars
 PointNotes = Mapping[tuple[str, str], Sequence[str]]

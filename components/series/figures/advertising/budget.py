@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import BLUE, Figure, colour_of, legend_above, new_figure
 from components.series.budget.choices import Choice
 from components.series.budget.plan import Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 MOST_WEEKS = 16  # weeks that are named below the bars
 
@@ -34,13 +29,13 @@ def budget_figure(
         [plan.mean for plan in along],
         "o-",
         ms=4,
-        color=PALETTE[0],
+        color=BLUE,
         zorder=3,  # a choice may be the best at its risk
         label="best at its risk",
     )
     for k, choice in enumerate(choices):
         out = choice.verdict.startswith("breaks")
-        colour = PALETTE[(k + 1) % len(PALETTE)]
+        colour = colour_of(k + 1)
         left.plot(
             choice.sd,
             choice.mean,
@@ -60,7 +55,7 @@ def budget_figure(
             range(len(weeks)),
             spends[:, i],
             bottom=base,
-            color=PALETTE[i % len(PALETTE)],
+            color=colour_of(i),
             label=channel,
         )
         base = base + spends[:, i]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from components.contracts.posteriors import ForecastMoments
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import BLACK, BLUE, SKY, Figure, legend_above, new_figure
 from components.series.figures.time_axis import axis_times, label_times
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TAIL = 3  # length of the seen part drawn, in lengths of the part that follows
 
@@ -47,14 +42,14 @@ def effect(
             (observed + sign * value[:, 0]).cpu()
             for value in (law.quantile(0.025), law.mean, law.quantile(0.975))
         )
-        axis.fill_between(t, low, high, color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
-        axis.plot(t, mean, color=PALETTE[0], lw=1.3, ls="--", label="mean")
+        axis.fill_between(t, low, high, color=SKY, alpha=0.5, lw=0, label="95 % band")
+        axis.plot(t, mean, color=BLUE, lw=1.3, ls="--", label="mean")
         axis.axvline(began, color="0.35", lw=0.8)
         axis.set_ylabel(title)
     axes[0].plot(
-        axis_times(dates, begin, n), seen[begin:].cpu(), color=PALETTE[6], lw=1.0, label="observed"
+        axis_times(dates, begin, n), seen[begin:].cpu(), color=BLACK, lw=1.0, label="observed"
     )
-    axes[0].plot(t, future.cpu(), color=PALETTE[6], lw=1.0)
+    axes[0].plot(t, future.cpu(), color=BLACK, lw=1.0)
     legend_above(axes[0])
     for axis in axes[1:]:
         axis.axhline(0, color="0.35", lw=0.8)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from torch import Tensor
 
-from components.figures.style import PALETTE, legend_below, new_figure
+from components.figures.style import Figure, colour_of, legend_below, new_figure
 from components.series.figures.time_axis import axis_times, label_times
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def spends(inputs: Tensor, names: list[str], dates: tuple[str, ...]) -> dict[str, Figure]:
@@ -22,7 +17,7 @@ def spends(inputs: Tensor, names: list[str], dates: tuple[str, ...]) -> dict[str
     times = axis_times(dates, 0, n)
     figure, axes = new_figure(c, 1, width=9.0, height=1.3, sharex=True)
     for j, axis in enumerate(axes):
-        axis.plot(times, u[:, j], color=PALETTE[j % len(PALETTE)], lw=1.0)
+        axis.plot(times, u[:, j], color=colour_of(j), lw=1.0)
         axis.set_ylabel(names[j])
     label_times(axes[-1], dates)
     figures = {"spends": figure}
@@ -36,7 +31,7 @@ def spends(inputs: Tensor, names: list[str], dates: tuple[str, ...]) -> dict[str
         for k, year in enumerate(years):
             totals = np.nansum(u[each_year == year], 0)
             places = np.arange(c) + (k - (len(years) - 1) / 2) * width
-            axis.bar(places, totals, width, color=PALETTE[k % len(PALETTE)], label=str(year))
+            axis.bar(places, totals, width, color=colour_of(k), label=str(year))
         axis.set_xticks(np.arange(c), names)
         axis.set_ylabel("spent in the year")
         legend_below(figure, [axis])
