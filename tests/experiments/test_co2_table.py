@@ -3,31 +3,21 @@ model does."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
-import torch
-from support.runs.configured import made_job
+from support.runs.configured import made_job, make_setting
+from support.runs.real_files import FOLDER, find_or_skip
+from support.small.small_problems import advance
 
-from components.contracts.roles import Setting
 from components.series.forecast_data.co2 import FILE
 from runner.execution.rng import Streams
 
-DATA = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
-pytestmark = pytest.mark.skipif(
-    not (DATA / FILE).is_file(), reason=f"RUNNER_DATA_DIR is not set or has no {FILE}"
-)
-
 
 def scores(folder, steps, *overrides):
-    job, rng = made_job(folder, f"data_dir={DATA}", *overrides), Streams(0)
-    problem = job.dataset.load(
-        rng, Setting(DATA, torch.device("cpu"), torch.float64, 1, offline=True)
-    )
+    find_or_skip(FILE)
+    job, rng = made_job(folder, f"data_dir={FOLDER}", *overrides), Streams(0)
+    problem = job.dataset.load(rng, make_setting(FOLDER))
     state = job.inference.init(job.model.build(problem, rng), problem, rng)
-    for _, batch in problem.batches(job.inference.requires.batch_kind, rng, 0, steps):
-        state, _ = job.inference.step(state, batch, rng)
+    state, _ = advance(job.inference, state, problem, rng, 0, steps)
     return problem.score(job.inference.posterior(state), rng)
 
 

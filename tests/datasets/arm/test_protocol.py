@@ -1,29 +1,23 @@
 """The protocol of A.1.2 for labels of a multi-task table, and the published test file."""
 
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import component, double, make_setting, normal
+from support.runs.real_files import FOLDER, find_or_skip
 from torch.testing import assert_close
 
 from components.datasets.arm.protocol import moments, observed_labels
 from runner.execution.rng import Streams
 
-REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
-needs_real_file = pytest.mark.skipif(
-    not (REAL / "sarcos" / "sarcos_inv_test.mat").is_file(),
-    reason="RUNNER_DATA_DIR is not set or has no sarcos/sarcos_inv_test.mat",
-)
-
 
 def load(**keys):
+    find_or_skip("sarcos/sarcos_inv_test.mat")
     dataset = component("dataset", "sarcos", split="test_file", **keys)
-    return dataset.load(Streams(0), make_setting(REAL))
+    return dataset.load(Streams(0), make_setting(FOLDER))
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 7])
@@ -72,7 +66,6 @@ def test_a_constant_input_does_no_harm():
     assert problem.train.x.isfinite().all()
 
 
-@needs_real_file
 def test_real_test_file():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -89,7 +82,6 @@ def test_real_test_file():
     assert len(torch.unique(rows, dim=0)) == 4_449, "no duplicate rows, none in both"
 
 
-@needs_real_file
 def test_a_linear_model_on_the_real_test_file():
     """Least squares on 3,449 rows with all labels: RMSE 0.34 of a standard deviation."""
     problem = load(n_train=3449, labels_per_row=7)

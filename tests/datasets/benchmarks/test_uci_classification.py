@@ -2,8 +2,6 @@
 absent files."""
 
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from pydantic import ValidationError
 from support.runs.configured import F64, load_problem
+from support.runs.real_files import FOLDER, find_or_skip
 from support.small.small_problems import component
 from torch.testing import assert_close
 
@@ -19,8 +18,6 @@ from components.datasets.tables.uci_regression import split_rows
 from components.errors import (
     ConfigMismatchError,
 )
-
-REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
 
 
 @pytest.fixture(autouse=True)
@@ -52,12 +49,10 @@ def test_simulated_rows_have_the_shape_and_the_classes_of_the_set(name):
 @pytest.mark.parametrize("name", SOURCES)
 def test_genuine_rows(name):
     source = SOURCES[name]
-    if not (REAL / source.file).is_file():
-        pytest.skip(f"RUNNER_DATA_DIR has no {source.file}")
-    x, y = _read(REAL / source.file, name)
+    x, y = _read(*find_or_skip(source.file), name)
     assert x.shape == (source.shape.rows, source.shape.inputs)
     assert y.sum() == source.ones
-    problem = loaded(set=name, simulated=False, data_dir=REAL, replicate=2)
+    problem = loaded(set=name, simulated=False, data_dir=FOLDER, replicate=2)
     kept, scored = split_rows(len(x), 2)
     assert problem.name == "uci-classification"
     assert torch.isfinite(problem.train.x).all()
@@ -68,9 +63,7 @@ def test_genuine_rows(name):
 
 
 def test_splits_are_those_published_with_ionosphere():
-    published = REAL / "classification/permutations_iono_aadm.txt.gz"
-    if not published.is_file():
-        pytest.skip("RUNNER_DATA_DIR has no permutations of ionosphere")
+    (published,) = find_or_skip("classification/permutations_iono_aadm.txt.gz")
     with gzip.open(published, "rt") as lines:
         orders = np.loadtxt(lines, delimiter=",", dtype=int)
     for split in (0, 7, 19):

@@ -1,12 +1,12 @@
 """posteriordb as a dataset: its files, its references, and the simulated regression that stands in
 for them."""
 
-import os
 from pathlib import Path
 
 import pytest
 import torch
 from support.runs.configured import generator, load_problem, normal
+from support.runs.real_files import FOLDER, find_or_skip
 
 from components.datasets import files
 from components.datasets.densities.posteriordb import SIMULATED, Posteriordb, paths
@@ -27,10 +27,8 @@ def test_every_posterior_has_a_density_and_its_four_files_in_the_catalogue():
 
 @pytest.mark.parametrize("posterior", DENSITIES)
 def test_real_posteriors_load_with_their_reference(posterior):
-    folder = os.environ.get("RUNNER_DATA_DIR")
-    if folder is None or not all((Path(folder) / path).is_file() for path in paths(posterior)):
-        pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
-    problem = load_problem("posteriordb", folder, posterior=posterior)
+    find_or_skip(*paths(posterior))
+    problem = load_problem("posteriordb", FOLDER, posterior=posterior)
     assert problem.name == posterior
     theta = problem.sample_prior(50, generator(0))
     assert theta.shape == (50, problem.dim)

@@ -1,8 +1,6 @@
 """MNIST and Fashion-MNIST from their idx files, the stand-in under its own name, and the split."""
 
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import zoom
 from support.runs.configured import load_problem
+from support.runs.real_files import FOLDER, find_or_skip
 from support.small.small_problems import component
 
 from components.datasets.bundled import read_digits
@@ -46,13 +45,9 @@ def test_test_images_are_the_same_in_every_replicate_and_training_images_are_not
 
 
 @both
-@pytest.mark.skipif("RUNNER_DATA_DIR" not in os.environ, reason="RUNNER_DATA_DIR is not set")
 def test_genuine_files_are_read_as_they_are(name):
-    folder = Path(os.environ["RUNNER_DATA_DIR"])
-    images = folder / name / "t10k-images-idx3-ubyte.gz"
-    if not images.is_file():
-        pytest.skip(f"{name} is not in RUNNER_DATA_DIR")
-    problem = loaded(name, folder, n_train=1000)
+    (images,) = find_or_skip(f"{name}/t10k-images-idx3-ubyte.gz")
+    problem = loaded(name, FOLDER, n_train=1000)
     assert problem.name == name
     assert problem.train.x.shape == (1000, 784)
     assert problem.test.x.shape == (10_000, 784)

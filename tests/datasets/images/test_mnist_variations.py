@@ -1,14 +1,13 @@
 """MNIST variations: the recipe, the rows, and what takes MNIST's place."""
 
 import gzip
-import os
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from support.runs.configured import load_problem
+from support.runs.real_files import FOLDER, find_or_skip
 from support.small.small_problems import component
 
 from components.datasets.images.mnist_files import enlarged_digits, read_idx
@@ -16,11 +15,6 @@ from components.datasets.images.mnist_variations import overlay, patches, photog
 
 FILES = component("dataset", "mnist_variations").files.paths
 pytestmark = pytest.mark.usefixtures("own_cache")
-REAL = os.environ.get("RUNNER_DATA_DIR")
-needs_mnist = pytest.mark.skipif(
-    not REAL or not all((Path(REAL) / path).is_file() for path in FILES),
-    reason="RUNNER_DATA_DIR is not set or has no mnist/",
-)
 
 
 SMALL = {"n_train": 100, "n_test": 60, "offline": "always"}
@@ -130,11 +124,10 @@ def test_replicates_share_the_test_set_and_nothing_else():
     assert not torch.equal(a.test.x, other.test.x)
 
 
-@needs_mnist
 def test_real_digits():
-    problem = load(REAL, n_train=200, n_test=300, offline="error")
+    images, labels = map(read_idx, find_or_skip(*FILES)[2:])
+    problem = load(FOLDER, n_train=200, n_test=300, offline="error")
     assert problem.name == "mnist-variations-regenerated"
     assert problem.train.x.shape == (600, 784)
-    images, labels = (read_idx(Path(REAL or "") / path) for path in FILES[2:])
     assert np.allclose(problem.test.x[:300].numpy(), images[:300].reshape(300, -1) / 255)
     assert problem.test.y[:300, 0].tolist() == labels[:300].tolist()

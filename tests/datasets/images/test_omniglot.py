@@ -2,10 +2,8 @@
 from Lake's scans."""
 
 import io
-import os
 import zipfile
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,18 +11,13 @@ import torch
 from numpy.testing import assert_allclose
 from PIL import Image
 from support.runs.configured import load_problem
+from support.runs.real_files import FOLDER, find_or_skip
 
-from components.datasets import files
 from components.datasets.images import omniglot
 from components.datasets.images.omniglot import average_pixels, read_parts, read_whole
 from components.errors import DamagedFileError, SimulatedDataWarning
 
 pytestmark = pytest.mark.usefixtures("own_cache")
-HERE = os.environ.get("RUNNER_DATA_DIR")
-LAKE = pytest.mark.skipif(
-    HERE is None or files.find(Path(HERE), omniglot.PARTS[0]) is None,
-    reason="Lake's archives are not in the data folder",
-)
 
 
 def test_means_over_squares():
@@ -115,16 +108,16 @@ def test_the_whole_set_is_upright_and_has_its_size(tmp_path, monkeypatch):
         read_whole(path)
 
 
-@LAKE
 def test_eight_alphabets_under_their_own_name():
+    find_or_skip(omniglot.PARTS[0])
     with pytest.warns(SimulatedDataWarning, match=r"omniglot cannot be had.*omniglot-partial"):
-        problem = load(HERE, set="omniglot", binarised="threshold")
+        problem = load(FOLDER, set="omniglot", binarised="threshold")
     assert (problem.name, problem.n, problem.test.n_rows) == (
         "omniglot-partial-threshold",
         3630,
         1210,
     )
     assert problem.train.x.mean() == pytest.approx(0.080, abs=0.001)
-    asked = load(HERE, set="omniglot-partial", binarised="threshold")
+    asked = load(FOLDER, set="omniglot-partial", binarised="threshold")
     assert torch.equal(asked.train.x, problem.train.x)
     assert problem.test_classes.unique().tolist() == list(range(8))

@@ -1,12 +1,10 @@
 """Densities of posteriordb's posteriors against formulas of torch.distributions, and against the
 reference draws."""
 
-import os
-from pathlib import Path
-
 import pytest
 import torch
 from support.runs.configured import F64, double, generator, normal
+from support.runs.real_files import find_or_skip
 from support.targets.constrained_parameters import unconstrain
 from support.targets.literal_posteriors import free_coordinates, literal, small_data
 from torch.autograd import grad
@@ -97,10 +95,7 @@ def test_exact_moments_of_one_school_are_those_of_a_fine_grid():
 # -------------------------------------------------------------------------------------
 def reference(posterior):
     """The density with its real data, and the reference draws [10, 1000, P']."""
-    folder = os.environ.get("RUNNER_DATA_DIR")
-    if folder is None or not all((Path(folder) / path).is_file() for path in paths(posterior)):
-        pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
-    data, draws, mean, second = (read(Path(folder) / path) for path in paths(posterior))
+    data, draws, mean, second = map(read, find_or_skip(*paths(posterior)))
     density = DENSITIES[posterior](data, F64, CPU)
     values = double([[chain[name] for name in density.names] for chain in draws]).mT
     return density, values, mean, second

@@ -1,22 +1,16 @@
 """Series of which the last observations are to be forecast."""
 
 import math
-import os
-from pathlib import Path
 
 import pytest
 import torch
 from support.runs.configured import component, double, load, make_setting
+from support.runs.real_files import FOLDER, find_or_skip
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.series.forecast_data import co2
 from runner.execution.rng import Streams
-
-REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
-needs_file = pytest.mark.skipif(
-    not (REAL / co2.FILE).is_file(), reason=f"RUNNER_DATA_DIR is not set or has no {co2.FILE}"
-)
 
 
 def test_alternating():
@@ -94,9 +88,9 @@ def test_co2_has_no_more_months():
         load("co2", simulated=True, n_train=630)
 
 
-@needs_file
 def test_co2_is_the_record():
-    setting = make_setting(REAL)
+    find_or_skip(co2.FILE)
+    setting = make_setting(FOLDER)
     problem = component("dataset", "co2", standardise="none").load(Streams(0), setting)
     assert problem.name == "co2"
     assert float(problem.observations[0, 0, 0]) == pytest.approx(320.62, abs=1e-4)
@@ -120,8 +114,8 @@ def test_monthly_records(name, months, dates):
         load(name, simulated=True, **keys | {"n_train": months - 23})
     log, _ = load(name, simulated=True, **keys | {"log": True})
     assert_close(log.observations.exp(), problem.observations)
-    if (REAL / cls.path).is_file():
-        genuine = component("dataset", name, **keys).load(None, make_setting(REAL))
+    if (FOLDER / cls.path).is_file():
+        genuine = component("dataset", name, **keys).load(None, make_setting(FOLDER))
         y = torch.cat([genuine.observations, genuine.future], 1)[0, :, 0]
         assert genuine.name == name
         known = {"airline": (112, 432, 622), "nutria": (0.55, 2.65, 5.55)}[name]

@@ -1,12 +1,10 @@
 """titanic, airfoil and logistic_synthetic: what their rows are, how they are split and
 standardised, and how they are named."""
 
-import os
-from pathlib import Path
-
 import pytest
 import torch
 from support.runs.configured import F64, load_problem
+from support.runs.real_files import FOLDER, find_or_skip
 from torch.testing import assert_close
 
 from components.datasets.tables import airfoil
@@ -17,7 +15,6 @@ from components.errors import (
 from runner.execution.rng import Streams
 
 pytestmark = pytest.mark.usefixtures("own_cache")
-REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
 
 
 def test_the_persons_are_those_of_the_table():
@@ -70,12 +67,9 @@ def test_rows_put_aside_do_not_standardise_and_are_drawn_from_the_seed():
         load_problem("titanic", n_test=2200)
 
 
-@pytest.mark.skipif(
-    not (REAL / airfoil.FILE).is_file(),
-    reason="RUNNER_DATA_DIR is not set or has no uci_10fold/airfoil",
-)
 def test_the_real_rows():
-    problem = load_problem("airfoil", data_dir=REAL)
+    find_or_skip(airfoil.FILE)
+    problem = load_problem("airfoil", data_dir=FOLDER)
     assert problem.name == "airfoil"
     assert problem.train.x.shape == (1503, 5)
     for values in (problem.train.x, problem.train.y):
@@ -84,7 +78,7 @@ def test_the_real_rows():
     assert float(problem.y_std) == pytest.approx(6.897, abs=0.01)  # of the sound pressure, in dB
     # six chords, four speeds
     assert [len(column.unique()) for column in problem.train.x.T][2:4] == [6, 4]
-    assert len(load_problem("airfoil", data_dir=REAL, n_test=150).test.x) == 150
+    assert len(load_problem("airfoil", data_dir=FOLDER, n_test=150).test.x) == 150
 
 
 def test_labels_follow_the_true_weights():

@@ -5,7 +5,6 @@ import hashlib
 import math
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import torch
 from numpy.testing import assert_allclose
 from pydantic import ValidationError
 from support.runs.configured import F64, double, load_problem
+from support.runs.real_files import FOLDER, find_or_skip
 from support.small.small_problems import component
 from torch.distributions import Normal
 from torch.testing import assert_close
@@ -26,12 +26,6 @@ from components.errors import (
     DamagedFileError,
 )
 from runner.execution.rng import Streams
-
-REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere")) / "uci_bnn"
-needs_real_files = pytest.mark.skipif(
-    not (REAL / "protein.npz").is_file(),
-    reason="RUNNER_DATA_DIR is not set or has no uci_bnn/*.npz",
-)
 
 
 @pytest.fixture(autouse=True)
@@ -64,10 +58,9 @@ def test_splits_are_disjoint_and_together_all_rows(rows):
     assert len(set(seen)) == 20
 
 
-@needs_real_files
 @pytest.mark.parametrize("name", SHAPES)
 def test_splits_are_those_published_with_the_data(name):
-    published = np.load(REAL / f"{name}.npz")
+    published = np.load(*find_or_skip(f"uci_bnn/{name}.npz"))
     shape = SHAPES[name]
     assert published["data"].shape[0] == shape.rows
     assert published["index_features"].tolist() == list(range(shape.inputs))
@@ -79,10 +72,9 @@ def test_splits_are_those_published_with_the_data(name):
         assert np.array_equal(test, published[f"index_test_{split}"])
 
 
-@needs_real_files
 def test_real_rows_are_verified_and_standardised():
-    problem, _ = loaded(set="naval", simulated=False, data_dir=REAL.parent, replicate=3)
-    published = np.load(REAL / "naval.npz")
+    published = np.load(*find_or_skip("uci_bnn/naval.npz"))
+    problem, _ = loaded(set="naval", simulated=False, data_dir=FOLDER, replicate=3)
     data, rows = published["data"], published["index_train_3"]
     assert problem.name == "uci"
     x, y = data[:, :16], data[:, 16]

@@ -1,15 +1,11 @@
 """Film reviews: the archive's numbers, folds and words, and what takes its place."""
 
 import io
-import os
 import tarfile
-from pathlib import Path
 
-import pytest
+from support.runs.real_files import find_or_skip
 
 from components.datasets.text.review_files import REVIEWS, read, reviews, simulated_reviews
-
-REAL = Path(os.environ.get("RUNNER_DATA_DIR", "there-is-no-such-folder")) / REVIEWS
 
 
 def test_an_archive_by_hand(tmp_path):
@@ -35,9 +31,8 @@ def test_the_simulated_corpus_is_fixed_and_of_the_real_size():
     assert all(found.folds.count(fold) == 200 for fold in range(10))
 
 
-@pytest.mark.skipif(not REAL.is_file(), reason=f"RUNNER_DATA_DIR has no {REVIEWS}")
 def test_the_genuine_archive():
-    found = reviews(REAL)
+    found = reviews(*find_or_skip(REVIEWS))
     assert (
         len(found.words),
         sum(found.labels),

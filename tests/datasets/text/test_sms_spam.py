@@ -1,23 +1,15 @@
 """Text messages: the words, whose words they are, and what takes the collection's place."""
 
 import gzip
-import os
 import re
-from pathlib import Path
 
 import pytest
 import torch
 from support.runs.configured import load_problem
+from support.runs.real_files import FOLDER, find_or_skip
 
 from components.datasets.text.sms_spam import SmsSpam, bag, messages, most_frequent, words_of
 from runner.execution.rng import Streams
-
-NOWHERE = Path("there-is-no-such-folder")
-REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))
-needs_file = pytest.mark.skipif(
-    not any((REAL / p).is_file() for p in (SmsSpam.packed, SmsSpam.text)),
-    reason="RUNNER_DATA_DIR has no text/sms_spam_collection.tsv",
-)
 
 
 def load(seed=0, **changes):
@@ -67,13 +59,11 @@ def test_the_vocabulary_is_of_training_messages_alone():
     assert set(leaky[:30]) != set(best)
 
 
-@needs_file
 def test_the_real_messages_are_the_file_s_words():
-    problem = load(data_dir=REAL, simulated=False, n_words=100)
+    (path,) = find_or_skip(SmsSpam.packed)
+    problem = load(data_dir=FOLDER, simulated=False, n_words=100)
     assert problem.name == "sms_spam"
-    path = next(REAL / p for p in (SmsSpam.packed, SmsSpam.text) if (REAL / p).is_file())
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    lines = content.decode().rstrip("\n").split("\n")
+    lines = gzip.decompress(path.read_bytes()).decode().rstrip("\n").split("\n")
     assert len(lines) == len(problem.train.x) + len(problem.test.x) == 5574
     y = torch.cat([problem.train.y, problem.test.y])
     assert y.sum() == sum(line.startswith("spam\t") for line in lines) == 747

@@ -1,25 +1,17 @@
 """spambase and the simulated corpus as binary supervised problems."""
 
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from support.runs.configured import load_problem
 from support.runs.offered_pairs import check_pairs
+from support.runs.real_files import FOLDER, find_or_skip
 from support.small.small_problems import component
 
 from components.datasets.text.spambase import Spambase, simulated_mails
 from runner.errors import ConfigError
-
-NOWHERE = Path("there-is-no-such-folder")
-REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))
-needs_file = pytest.mark.skipif(
-    not any((REAL / p).is_file() for p in (Spambase.packed, Spambase.text)),
-    reason="RUNNER_DATA_DIR has no classification/spambase.data",
-)
 
 
 def load(seed=0, **changes):
@@ -46,12 +38,11 @@ def test_replicates_hold_out_other_mails_and_training_sets_are_nested():
     assert torch.equal(rows, torch.from_numpy(simulated_mails()[0]).sum(0))
 
 
-@needs_file
 def test_the_real_mails_are_the_file_s_words():
-    problem = load(data_dir=REAL, simulated=False)
+    (path,) = find_or_skip(Spambase.packed)
+    problem = load(data_dir=FOLDER, simulated=False)
     assert problem.name == "spambase"
-    path = next(REAL / p for p in (Spambase.packed, Spambase.text) if (REAL / p).is_file())
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+    with gzip.open(path, "rt") as lines:
         rows = [[float(v) for v in line.split()] for line in lines]
     spam = [row for row in rows if row[-1] == 1]
     y = torch.cat([problem.train.y, problem.test.y])

@@ -4,13 +4,11 @@ their draws."""
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from support.runs.configured import component
+from support.runs.real_files import FOLDER, find_or_skip
 from support.targets.known_targets import F64, GammaTarget, correlated
 from torch import Tensor
 
@@ -53,10 +51,8 @@ BUILT_IN = ["gaussian", "gamma", "regression", "eight schools"]
 
 def posteriordb(posterior: str) -> Density:
     """The posterior with its reference; skips without its files."""
-    folder = os.environ.get("RUNNER_DATA_DIR")
-    if folder is None or not all((Path(folder) / path).is_file() for path in paths(posterior)):
-        pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
-    setting = Setting(Path(folder), CPU, F64, 1, offline=True)
+    find_or_skip(*paths(posterior))
+    setting = Setting(FOLDER, CPU, F64, 1, offline=True)
     return component("dataset", "posteriordb", posterior=posterior).load(Streams(0), setting)
 
 
