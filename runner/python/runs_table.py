@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def _to_parquet(frame: pd.DataFrame) -> bytes:
+def to_parquet(frame: pd.DataFrame) -> bytes:
     """Parquet; lists and values of several kinds in one column are written as JSON.
 
     Raises:
@@ -52,7 +52,8 @@ def _to_text(value: Any) -> str | None:
     return None if isinstance(value, float) and math.isnan(value) else json.dumps(value)
 
 
-def _to_csv(frame: pd.DataFrame) -> bytes:
+def to_csv(frame: pd.DataFrame) -> bytes:
+    """CSV whose numbers are read back to the last digit."""
     return escape_table(frame).to_csv(index=False).encode()
 
 
@@ -71,8 +72,8 @@ def _finite(value: Any) -> Any:
 
 
 WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
-    ".parquet": _to_parquet,
-    ".csv": _to_csv,
+    ".parquet": to_parquet,
+    ".csv": to_csv,
     ".json": _to_json,
 }
 

@@ -49,17 +49,10 @@ def write_card(facts: ModelFacts, record: Path, compared: ComparedRecord, kind: 
 def _list_columns(problem: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Name, type and texts of the columns of rows to be predicted, from the stored problem."""
     fields = problem.get("fields", {})
-    splits = fields.get("splits", {}).get("list")
-    stored = (splits[0]["fields"] if splits else fields).get("columns", {})
-    columns = [
-        column["fields"]
-        for column in stored.get("fields", {}).get("columns", {}).get("tuple") or ()
-    ]
+    splits = fields.get("splits")
+    stored = (splits[0]["fields"] if splits else fields).get("columns") or {}
+    columns = stored.get("fields", {}).get("columns", {"tuple": []})["tuple"]
     return [
-        (
-            column["name"]["value"],
-            column["type"]["value"],
-            ", ".join(level["value"] for level in column["levels"]["tuple"]),
-        )
-        for column in columns
+        (column["name"], column["type"], ", ".join(column["levels"]["tuple"]))
+        for column in (column["fields"] for column in columns)
     ]

@@ -4,6 +4,7 @@ training rows."""
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.roles import Problem
-from runner.python.export.stand_in_rows import describe_rows, generate
+from runner.python.export.stand_in_rows import describe_noise, describe_rows, generate
 
 # Classes that a file may name, and their modules; a subclass is stored as the nearest of them.
 CLASSES = {
@@ -42,6 +43,7 @@ PROBLEMS = list(CLASSES)[:6]
 LEARNED_SIZES = ("n_classes", "n_symbols", "vocabulary")
 SIZES = (*LEARNED_SIZES, "batch_size", "evaluation_chunk", "replicates")
 MAX_SIZE = 2**31
+SCALARS = (type(None), bool, int, float, str)
 
 
 @cache
@@ -73,10 +75,8 @@ def pack_problem(
     if isinstance(value, Tensor):
         tensors[path] = value.detach().cpu().contiguous().clone()
         return {"tensor": path}
-    if value is None or isinstance(value, bool | int | str):
-        return {"value": value}
-    if isinstance(value, float):
-        return {"float": value.hex()}
+    if isinstance(value, SCALARS):
+        return value
     if (fields := _fields(value)) is not None:
         name, names = fields
         parts = {
@@ -86,10 +86,9 @@ def pack_problem(
         }
         return {"class": name, "fields": parts}
     if isinstance(value, list | tuple):
-        kind = "list" if isinstance(value, list) else "tuple"
-        inner = [pack_problem(v, tensors, with_rows, f"{path}.{i}") for i, v in enumerate(value)]
-        return {kind: inner}
-    return {"value": None}
+        parts = [pack_problem(v, tensors, with_rows, f"{path}.{i}") for i, v in enumerate(value)]
+        return parts if isinstance(value, list) else {"tuple": parts}
+    return None
 
 
 def _pack_field(
@@ -101,8 +100,7 @@ def _pack_field(
         if described is not None:
             return described
     if field == "future":
-        size = {"shape": [*value.shape], "dtype": str(value.dtype).removeprefix("torch.")}
-        return {"noise": "missing", **size}
+        return describe_noise(value, len(value), math.nan, math.nan)
     return pack_problem(value, tensors, with_rows, f"{path}.{field}")
 
 
@@ -123,6 +121,10 @@ def unpack_problem(packed: Any, tensors: Mapping[str, Tensor], device: torch.dev
     Raises:
         ValueError, KeyError, TypeError, AttributeError: damaged, or not written by it.
     """
+    if isinstance(packed, SCALARS):
+        return packed
+    if isinstance(packed, list):
+        return [unpack_problem(part, tensors, device) for part in packed]
     if "class" in packed:
         cls = _class(packed["class"])
         fields = {
@@ -132,20 +134,11 @@ def unpack_problem(packed: Any, tensors: Mapping[str, Tensor], device: torch.dev
         return cls(**fields | _required(cls, fields))
     if "noise" in packed:
         return generate(packed, device)
-    ((kind, content),) = packed.items()
-    if kind == "tensor":
-        is_scaler = ".columns." in content  # rows are converted on the CPU
-        return tensors[content] if is_scaler else tensors[content].to(device)
-    if kind == "float":
-        return float.fromhex(content)
-    if kind == "value":
-        if not (content is None or isinstance(content, bool | int | str)):
-            raise TypeError(f"{content!r:.60} is no value of a problem")
-        return content
-    parts = [unpack_problem(part, tensors, device) for part in content]
-    if kind not in ("list", "tuple"):
-        raise ValueError(f"no part of a problem is a {kind!r:.60}")
-    return parts if kind == "list" else tuple(parts)
+    if "tensor" in packed:
+        name = packed["tensor"]
+        is_scaler = ".columns." in name  # rows are converted on the CPU
+        return tensors[name] if is_scaler else tensors[name].to(device)
+    return tuple(unpack_problem(packed["tuple"], tensors, device))
 
 
 def _check_fields(fields: Mapping[str, Any], stored: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -100,19 +100,32 @@ def to_inputs(rows: Any, columns: InputColumns, where: str) -> Tensor:
     Raises:
         ConfigError: a column is missing, a cell has another type, or a text is unknown.
     """
+    frame = _to_frame(rows, columns, where)
+    if not len(frame):
+        raise ConfigError(f"predict: {where} holds no row; give at least one")
+    parts = [_encode(frame[column.name], column, columns, where) for column in columns.columns]
+    return columns.convert(torch.from_numpy(np.concatenate(parts, 1)))
+
+
+def _to_frame(rows: Any, columns: InputColumns, where: str) -> pd.DataFrame:
+    """Raises ConfigError: a column is missing or there twice, or rows are no numbers [B, D]."""
     import pandas as pd
 
     names = [column.name for column in columns.columns]
-    if not isinstance(rows, pd.DataFrame) and any(column.fill for column in columns.columns):
-        with suppress(ValueError):  # else another width, which is refused below
-            rows = pd.DataFrame(np.asarray(rows), columns=names)
-    if not isinstance(rows, pd.DataFrame):
-        return columns.convert(_to_matrix(rows, columns, where))
-    _check_columns(rows, names, where)
-    if not len(rows):
-        raise ConfigError(f"predict: {where} holds no row; give at least one")
-    parts = [_encode(rows[column.name], column, columns, where) for column in columns.columns]
-    return columns.convert(torch.from_numpy(np.concatenate(parts, 1)))
+    if isinstance(rows, pd.DataFrame):
+        _check_columns(rows, names, where)
+        return rows
+    if texts := [column for column in columns.columns if column.levels or column.date_format]:
+        raise ConfigError(
+            f"predict: {where} has no names of columns, and {texts[0].name} holds texts; give a frame"
+        )
+    try:
+        return pd.DataFrame(np.asarray(rows, dtype=np.float64), columns=names)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"predict: {where} is no table of numbers in {len(names)} columns; give a frame or an array "
+            f"[B, {len(names)}]"
+        ) from None
 
 
 def check_times(rows: Any, time: TimeColumn | None, expected: list[str], where: str) -> None:
@@ -156,30 +169,6 @@ def _check_columns(rows: pd.DataFrame, names: Sequence[str], where: str) -> None
 def _list(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
-
-
-def _to_matrix(rows: Any, columns: InputColumns, where: str) -> Tensor:
-    """Raises ConfigError: rows are no numbers [B, D]."""
-    if texts := [column for column in columns.columns if column.levels or column.date_format]:
-        raise ConfigError(
-            f"predict: {where} has no names of columns, and {texts[0].name} holds texts; give a frame"
-        )
-    try:
-        x = torch.as_tensor(np.asarray(rows, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise ConfigError(
-            f"predict: {where} is no table of numbers; give a frame or an array [B, {columns.n_inputs}]"
-        ) from None
-    if x.ndim != 2 or x.shape[1] != columns.n_inputs:
-        raise ConfigError(
-            f"predict: {where} is {tuple(x.shape)}, and the model reads {columns.n_inputs} columns"
-        )
-    if not bool(x.isfinite().all()):
-        row = int((~x.isfinite()).any(1).nonzero()[0])
-        raise ConfigError(
-            f"predict: {where}, row {row}: a number is missing or not finite; fill it"
-        )
-    return x
 
 
 def _encode(cells: pd.Series[Any], column: InputColumn, columns: InputColumns, where: str) -> Any:
@@ -250,6 +239,6 @@ def to_documents(rows: Any, vocabulary: Sequence[str], where: str) -> Counts:
         table = torch.zeros(len(rows), len(vocabulary), dtype=torch.float64)
         table[:, [list(vocabulary).index(name) for name in known]] = counts
     else:
-        table = _to_matrix(rows, InputColumns.named(list(vocabulary)), where)
+        table = to_inputs(rows, InputColumns.named(list(vocabulary)), where)
     with _reading():
         return count_words(table)

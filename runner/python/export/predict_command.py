@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +9,9 @@ from typing import TYPE_CHECKING
 from runner.catalogue import plugins
 from runner.compose.devices import validate_device
 from runner.disk import conf_folders
-from runner.disk.atomic import write_bytes, write_text
+from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
+from runner.python.runs_table import to_csv, to_parquet
 from runner.terminal.arguments import Parser
 
 if TYPE_CHECKING:
@@ -80,28 +79,8 @@ def main(argv: list[str]) -> int:
 def _write(frame: pd.DataFrame, to: str | None) -> None:
     """Raises ConfigError: the file cannot be written."""
     if to is None:
-        sys.stdout.write(_to_csv(frame))
+        sys.stdout.write(to_csv(frame).decode())
         return
     path = Path(to)
-    if path.suffix.lower() in PARQUET:
-        write_bytes(path, _to_parquet(frame))
-    else:
-        write_text(path, _to_csv(frame))
+    write_bytes(path, (to_parquet if path.suffix.lower() in PARQUET else to_csv)(frame))
     print(f"{path}: {len(frame):,} predictions")
-
-
-def _to_csv(frame: pd.DataFrame) -> str:
-    """CSV whose numbers are read back to the last digit."""
-    text = io.StringIO()
-    frame.to_csv(text, index=False, quoting=csv.QUOTE_MINIMAL, lineterminator="\n")
-    return text.getvalue()
-
-
-def _to_parquet(frame: pd.DataFrame) -> bytes:
-    try:
-        content: bytes = frame.to_parquet(index=False)
-    except ImportError:
-        raise ConfigError(
-            "--to: Parquet needs pyarrow; pip install pyarrow, or write CSV"
-        ) from None
-    return content

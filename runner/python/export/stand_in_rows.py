@@ -16,61 +16,48 @@ from components.topics.corpus import Corpus
 
 MOST_VALUES = 2**28  # of one tensor of noise: 2 GiB in float64
 TEST_ROWS = 2  # of a test set
+UNIT_SD = (-math.sqrt(3.0), math.sqrt(3.0))  # range of uniform noise of standard deviation 1
+ONES = (1, 2)  # range of whole numbers without its end
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (torch.float64, torch.float32, torch.int64, torch.int32, torch.bool)
 }
 
 
-def describe_rows(problem: Any, name: str) -> Any:
+def describe_rows(problem: Any, name: str) -> dict[str, Any] | None:
     """JSON of the rows ``name`` (train or test) of a problem, without their values.
 
     None: the rows have no stand-in.
     """
     rows = getattr(problem, name)
     n = rows.n_rows if name == "train" else min(rows.n_rows, TEST_ROWS)
+    ranges: dict[str, tuple[float, float]] = {}  # of the values by field; the end is left out
     if isinstance(problem, Supervised) and isinstance(rows, Batch):
-        return _part("Batch", _batch_noise(problem, rows, n))
-    if isinstance(problem, Corpus):
-        single = [_noise("below", (n,), torch.int64, end=end) for end in (1, 2)]
-        one = {**single[1], "start": 1}  # a word 0 in each document
-        return _part("Counts", {"words": single[0], "counts": one, "lengths": one})
-    if isinstance(problem, Unlabelled) and isinstance(rows, Rows):
-        ends = {"binary": 2, "categorical": problem.n_symbols, "count": 2}
-        return _part("Rows", {"x": _values(rows.x, n, ends.get(problem.values))})
-    if isinstance(problem, Unlabelled) and isinstance(rows, Words):
-        words = _noise("below", (n,), torch.int64, end=problem.n_symbols or 1)
-        one = _noise("below", (n,), torch.int64, end=2) | {"start": 1}
-        return _part("Words", {"words": words, "lengths": one})
-    return None
+        sizes = {"binary": 2, "tokens": problem.vocabulary}
+        size = sizes.get(problem.domain)
+        ranges["x"] = (0, size) if size else problem.bounds or UNIT_SD
+        ranges["y"] = UNIT_SD if problem.target == "real" else (0, problem.n_classes)
+        ranges["mask"] = ONES
+    elif isinstance(problem, Corpus):  # a word 0 in each document
+        ranges = {"words": (0, 1), "counts": ONES, "lengths": ONES}
+    elif isinstance(problem, Unlabelled) and isinstance(rows, Rows):
+        sizes = {"binary": 2, "categorical": problem.n_symbols, "count": 2}
+        size = sizes.get(problem.values)
+        ranges["x"] = (0, size) if size else UNIT_SD
+    elif isinstance(problem, Unlabelled) and isinstance(rows, Words):
+        ranges = {"words": (0, problem.n_symbols or 1), "lengths": ONES}
+    if not ranges:
+        return None
+    fields = {
+        field: describe_noise(getattr(rows, field), n, *ends) for field, ends in ranges.items()
+    }
+    return {"class": type(rows).__name__, "fields": {**fields, "scale": 1.0}}
 
 
-def _part(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    return {"class": name, "fields": {**fields, "scale": {"float": (1.0).hex()}}}
-
-
-def _batch_noise(problem: Supervised, rows: Batch, n: int) -> dict[str, Any]:
-    ends = {"binary": 2, "tokens": problem.vocabulary, "continuous": None}
-    x = _values(rows.x, n, ends[problem.domain], problem.bounds)
-    y = _values(rows.y, n, None if problem.target == "real" else problem.n_classes)
-    mask = _noise("below", (n, *rows.mask.shape[1:]), torch.bool, end=2) | {"start": 1}
-    return {"x": x, "y": y, "mask": mask}
-
-
-def _values(
-    values: Tensor, n: int, end: int | None, bounds: tuple[float, float] | None = None
-) -> dict[str, Any]:
-    shape = (n, *values.shape[1:])
-    if end is not None:
-        return _noise("below", shape, values.dtype, end=end)
-    if bounds is not None:
-        low, high = bounds
-        return _noise("uniform", shape, values.dtype) | {"low": low, "high": high}
-    return _noise("normal", shape, values.dtype)
-
-
-def _noise(kind: str, shape: tuple[int, ...], dtype: torch.dtype, **more: int) -> dict[str, Any]:
-    return {"noise": kind, "shape": [*shape], "dtype": str(dtype).removeprefix("torch."), **more}
+def describe_noise(like: Tensor, n: int, low: float, high: float) -> dict[str, Any]:
+    """JSON of n rows of noise between two ends."""
+    size = {"shape": [n, *like.shape[1:]], "dtype": str(like.dtype).removeprefix("torch.")}
+    return {"noise": [low, high], **size}
 
 
 def generate(noise: dict[str, Any], device: torch.device) -> Tensor:
@@ -82,20 +69,8 @@ def generate(noise: dict[str, Any], device: torch.device) -> Tensor:
     shape = [int(size) for size in noise["shape"]]
     if min(shape, default=0) < 0 or math.prod(shape) > MOST_VALUES:
         raise ValueError(f"rows of {shape} are no rows, or more than {MOST_VALUES:,} numbers")
-    generator = torch.Generator().manual_seed(0)
-    kind = noise["noise"]
     dtype = DTYPES[noise["dtype"]]
-    if kind == "below":
-        start, end = int(noise.get("start", 0)), int(noise["end"])
-        values = torch.randint(start, max(end, start + 1), shape, generator=generator)
-    elif kind == "uniform":
-        unit = torch.rand(shape, generator=generator, dtype=torch.float64)
-        low, high = float(noise["low"]), float(noise["high"])
-        values = low + (high - low) * unit
-    elif kind == "normal":
-        values = torch.randn(shape, generator=generator, dtype=torch.float64)
-    elif kind == "missing":
-        values = torch.full(shape, math.nan, dtype=torch.float64)
-    else:
-        raise ValueError(f"no noise is {kind!r:.60}")
-    return values.to(device, dtype)
+    low, high = map(float, noise["noise"])
+    unit = torch.rand(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values = low + (high - low) * unit
+    return (values if dtype.is_floating_point else values.floor()).to(device, dtype)

@@ -11,7 +11,7 @@ from runner import ConfigError, load_model
 from runner.python.export.model_file import MODEL, WEIGHTS
 
 COLUMN = {"class": "InputColumn", "fields": {
-    "name": {"value": "a"}, "type": {"value": "numbers"}, "levels": {"tuple": []}}}  # fmt: skip
+    "name": "a", "type": "numbers", "levels": {"tuple": []}}}  # fmt: skip
 
 
 def test_a_file_that_is_no_model_is_refused(entries, fitted, tmp_path):
@@ -51,7 +51,7 @@ def test_a_foreign_card_has_no_control_characters(edit):
         ({"problem": {"class": "Popen", "fields": {}}}, "no problem has a part 'Popen'"),
         ({"problem": {"class": "Batch", "fields": {}}}, "damaged"),
         (
-            {"problem": {"noise": "normal", "shape": [10**9, 10**3], "dtype": "float64"}},
+            {"problem": {"noise": [0, 1], "shape": [10**9, 10**3], "dtype": "float64"}},
             "more than 268,435,456 numbers",
         ),
         ({"skeleton": {"state": {"t": "none"}, "streams": {"v": 1}}}, "does not fit this version"),
@@ -66,11 +66,11 @@ def test_facts_of_strangers_are_refused(edit, facts, message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"evaluation_chunk": {"value": 0}}, "evaluation_chunk is 0, must be 1 to"),
-        ({"evaluation_chunk": {"value": -3}}, "evaluation_chunk is -3, must be 1 to"),
-        ({"n_classes": {"value": 10**12}}, "n_classes is 1000000000000, must be 1 to"),
-        ({"n_classes": {"value": 3}, "class_names": {"list": [{"value": "a"}]}}, "1 class_names of 3 classes"),
-        ({"n_classes": {"value": 2}, "class_names": {"list": [{"value": "a"}] * 2}}, "names are repeated: a, a"),
+        ({"evaluation_chunk": 0}, "evaluation_chunk is 0, must be 1 to"),
+        ({"evaluation_chunk": -3}, "evaluation_chunk is -3, must be 1 to"),
+        ({"n_classes": 10**12}, "n_classes is 1000000000000, must be 1 to"),
+        ({"n_classes": 3, "class_names": ["a"]}, "1 class_names of 3 classes"),
+        ({"n_classes": 2, "class_names": ["a"] * 2}, "names are repeated: a, a"),
         ({"columns": {"tuple": [COLUMN] * 2}}, "names are repeated: a, a"),
     ],
 )  # fmt: skip
