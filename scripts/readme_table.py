@@ -67,7 +67,7 @@ ENTRIES = [
 def load_tables(study: str) -> list[TableLayout]:
     """Tables of a study with its kept scores."""
     definition, kept = load_scores(FOLDER, study)
-    return layout_table(definition, None, kept.scores)
+    return layout_table(definition, None, kept)
 
 
 def find_cell(entry: Entry) -> Cell:

@@ -51,11 +51,9 @@ def pair_cells(name: str, output_dir: Path, folder: Path) -> list[Pair]:
     snapshot = snapshots.load(name, output_dir)
     if snapshot is None:
         raise SystemExit(f"{name}: was not launched under {output_dir}")
-    before = {
-        key: cell for key, (cell, _) in _cells(layout_table(study, None, kept.scores)).items()
-    }
+    before = {key: cell for key, (cell, _) in _cells(layout_table(study, None, kept)).items()}
     pairs = []
-    for key, (cell, spec) in _cells(layout_table(snapshot.study, snapshot, {})).items():
+    for key, (cell, spec) in _cells(layout_table(snapshot.study, snapshot)).items():
         first = before[key].judged(spec) if key in before else None
         second = cell.judged(spec)
         if first is not None and second is not None:

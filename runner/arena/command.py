@@ -205,7 +205,7 @@ def _verify(argv: list[str]) -> int:
         epilog="Exit code 0 if all agree, 1 if something differs, 2 if nothing could be computed.",
     )
     conf_folders.add_option(parser)
-    parser.add_argument("file", help="made by runner arena pack or runner archive; a path or a URL")
+    parser.add_argument("file", help="made by runner arena pack or runner archive")
     parser.add_argument("--cells", default="5", metavar="N", help="how many, or all (default: 5)")
     parser.add_argument(
         "--seed",

@@ -14,6 +14,7 @@ from runner.arena.scores import Line
 from runner.arena.standings import LEVEL, rank_rows
 from runner.arena.suite import Suite
 from runner.report.details import details
+from runner.report.origin import Kept
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table
 from runner.report.scores.cells import FAILED_CHECK_MARK
@@ -38,7 +39,7 @@ def write(
     study = suite.to_study(rows)
     reference = own[0].name if own else None
     study = study.model_copy(update={"reference": reference})
-    tables = layout_table(study, None, to_earlier(suite, lines))
+    tables = layout_table(study, None, Kept(to_earlier(suite, lines)))
     commands = [
         command_of(suite, budget, cell.row, cell.column) for laid in tables for cell in laid.cells
     ]

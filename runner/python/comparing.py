@@ -72,7 +72,7 @@ def compare(
 
     Args:
         *runs: results of ``run`` or ``load``, folders of records, or prefixes of ids; each
-            is named by the prefix of its id.  Archives of studies (a path or URL) are searched
+            is named by the prefix of its id.  Archives of studies are searched
             for ids, or stand for all their runs if nothing else is given.
         output_dir: folder of the records, for prefixes.
         **named: runs by a name of their own.

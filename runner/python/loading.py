@@ -29,7 +29,7 @@ def load(
 
     Args:
         record: its folder, or the beginning of its id.
-        output_dir: folder of the records, or an archive of a study (a path or URL), for an id.
+        output_dir: folder of the records, or an archive of a study, for an id.
         data_dir: folder of its data files; None: as recorded.
 
     Returns:

@@ -16,7 +16,6 @@ from runner.errors import ConfigError
 from runner.report.context import run_views
 from runner.report.exchange.expected import expect_protocols
 from runner.report.exchange.opened import is_archive, open_archive
-from runner.report.exchange.score_files import open_score_files
 from runner.report.notes import describe_part, note_protocols
 from runner.report.origin import read_kept_scores
 from runner.report.report import write
@@ -38,7 +37,7 @@ def _build_parser() -> Parser:
     parser.add_argument(
         "study",
         nargs="?",
-        help="name of a study, or that under which it was launched (--as); or an archive of one, a path or URL",
+        help="name of a study, or that under which it was launched (--as); or the file of an archive",
     )
     parser.add_argument(
         "--to",
@@ -53,8 +52,8 @@ def _build_parser() -> Parser:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="each a <study>_replicates.csv of an earlier report or of another machine: "
-        "a path or a URL; their scores count as well",
+        help="each a <study>_replicates.csv of an earlier report or of another machine; "
+        "their scores count as well",
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
@@ -108,15 +107,12 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
         snapshot = restrict(snapshot, arguments.only)
         folder = arguments.to or folder / folder_name(arguments.only)
     study = snapshot.study if snapshot else load_study(arguments.study)
-    with open_score_files(arguments.earlier) as files:
-        kept = read_kept_scores(files, study)
-        if snapshot is None:
-            kept = replace(kept, expected=expect_protocols(study, kept.places_of_known_protocol))
-        if unknown := kept.of_unknown_protocol:
-            out.print(f"note     protocol unknown: {unknown} of the scores of --with have none")
-        paths, tables = write(
-            name, study, snapshot, folder, kept, arguments.paper, only=arguments.only
-        )
+    kept = read_kept_scores({file: Path(file) for file in arguments.earlier}, study)
+    if snapshot is None:
+        kept = replace(kept, expected=expect_protocols(study, kept.places_of_known_protocol))
+    if unknown := kept.of_unknown_protocol:
+        out.print(f"note     protocol unknown: {unknown} of the scores of --with have none")
+    paths, tables = write(name, study, snapshot, folder, kept, arguments.paper, only=arguments.only)
     runs = run_views(snapshot) if snapshot else []
     partial = describe_part(arguments.only, runs, with_earlier=bool(kept.scores))
     _print_summary(name, tables, partial)

@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "run",
         nargs="+",
-        help="folder of a run, or the beginning of its signature, two or more; or archives of studies (a path or URL): "
+        help="folder of a run, or the beginning of its signature, two or more; or archives of studies: "
         "all their runs, or those of the signatures that follow",
     )
     add_output_dir(parser, must_exist=True)

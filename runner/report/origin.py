@@ -19,7 +19,6 @@ from pydantic import TypeAdapter, ValidationError
 from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError
-from runner.report.exchange.score_files import origin_path
 from runner.report.scores.cells import ExpectedProtocols, TableLayout
 from runner.report.scores.earlier import EarlierCell, EarlierScores, read_earlier
 from runner.study.definition import StudyDefinition
@@ -73,6 +72,12 @@ def write_origin(origin: Origin, path: Path) -> None:
     """As JSON, a line for each value: the file is kept under version control."""
     values = {key: value for key, value in asdict(origin).items() if value}
     write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
+
+
+def origin_path(scores: Path) -> Path:
+    """Path of the origin of a file of scores, next to it."""
+    stem = scores.name.removesuffix(".csv").removesuffix("_replicates")
+    return scores.with_name(f"{stem}_origin.json")
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def write(
     ``only``: the selection that ``study`` and ``snapshot`` are restricted to.  Where anything in it
     is a smoke run, title, files and figures say so."""
     kept = kept or Kept()
-    tables = layout_table(study, snapshot, kept.scores, kept.expected, kept.origin.protocols)
+    tables = layout_table(study, snapshot, kept)
     runs = run_views(snapshot) if snapshot else []
     smoke = any(run.facts.get("smoke") for run in runs)
     stem = f"{name}_smoke" if smoke else name

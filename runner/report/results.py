@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from runner.record.outcomes import McNemar, compare_outcomes
-from runner.report.scores.cells import Cell, ExpectedProtocols, TableLayout
-from runner.report.scores.earlier import EarlierScores
-from runner.report.scores.gathering import ScoreSources, gather_cell
+from runner.report.origin import Kept
+from runner.report.scores.cells import Cell, TableLayout
+from runner.report.scores.gathering import gather_cell
 from runner.statistics.paired_tests import best, compare, holm
 from runner.statistics.published import Published, load_published
 from runner.statistics.verdicts import judge
@@ -80,35 +79,27 @@ def layout_cell(
     table: TableSpec,
     row: Row,
     column: str,
-    earlier: EarlierScores,
+    kept: Kept,
     published: Published | None,
 ) -> Cell:
-    """One cell of earlier scores with its verdict; ``published``: the table's."""
-    cell = gather_cell(ScoreSources(None, earlier), study, table, row, column)
+    """One cell of kept scores with its verdict; ``published``: the table's."""
+    cell = gather_cell(None, kept, study, table, row, column)
     _set_verdict(cell, published, table)
     return cell
 
 
 def layout_table(
-    study: StudyDefinition,
-    snapshot: Snapshot | None,
-    earlier: EarlierScores | None = None,
-    expected: ExpectedProtocols | None = None,
-    protocols: Mapping[str, str] | None = None,
+    study: StudyDefinition, snapshot: Snapshot | None, kept: Kept | None = None
 ) -> list[TableLayout]:
     """Every table of a study: cells with verdicts, bold type by column, and comparisons with the
-    reference row.
-
-    ``expected``: protocols of cells that no snapshot tells; ``protocols``: parts of the
-    protocols of earlier scores, by hash.
-    """
-    sources = ScoreSources(snapshot, earlier or {}, expected or {}, protocols or {})
+    reference row, from records and kept scores."""
+    kept = kept or Kept()
     laid = []
     for table in study.tables:
         published = load_published(table.published) if table.published else None
         columns = study.columns(table)
         rows = [
-            (row, [gather_cell(sources, study, table, row, column) for column in columns])
+            (row, [gather_cell(snapshot, kept, study, table, row, column) for column in columns])
             for row in study.rows
             if table.rows is None or row.name in table.rows
         ]

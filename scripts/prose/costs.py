@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.report.context import EARLIER_SCORES_PREFIX
-from runner.report.exchange.score_files import origin_path
-from runner.report.origin import read_origin
+from runner.report.origin import origin_path, read_origin
 from scripts.pages import render
 from scripts.prose.scores import list_scores
 

@@ -6,8 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from runner.report.context import INCLUDED
-from runner.report.exchange.score_files import origin_path
-from runner.report.origin import Origin, read_origin
+from runner.report.origin import Origin, origin_path, read_origin
 from scripts.prose.scores import list_scores
 
 DIRTY = "with uncommitted changes"

@@ -154,7 +154,7 @@ def _add_study(name: str, folder: Path, cells: dict[Key, PrintedCell]) -> None:
         spec, row = tables[table], rows[row_name]
         key = (spec.published or "", row.published_label, spec.published_column or column)
         if key in cells:
-            laid = layout_cell(study, spec, row, column, kept.scores, cells[key].table)
+            laid = layout_cell(study, spec, row, column, kept, cells[key].table)
             if laid.summary is not None and laid.summary.n:
                 cells[key].add(name, laid.summary.n, laid.verdict.word)
 

@@ -83,7 +83,7 @@ def find_diagram(lookup: Lookup, key: str) -> Diagram:
 def _read_diagrams(folder: Path, name: str) -> list[Diagram]:
     """The diagrams of a study that have kept scores."""
     study, kept = load_scores(folder, name)
-    laid = {table.spec.name: table for table in layout_table(study, None, kept.scores)}
+    laid = {table.spec.name: table for table in layout_table(study, None, kept)}
     diagrams = []
     for spec in study.ranks:
         table = laid[spec.table]

@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from runner.errors import nearest
-from runner.report.exchange.score_files import origin_path
-from runner.report.origin import Kept, Origin, read_kept_scores, read_origin
+from runner.report.origin import Kept, Origin, origin_path, read_kept_scores, read_origin
 from runner.report.results import layout_cell
 from runner.report.scores.cells import Cell
 from runner.statistics.published import load_published
@@ -121,7 +120,7 @@ class Lookup:
                 for each in columns:
                     if kept.scores.get((spec.name, row_name, each)) is None:
                         continue
-                    cell = layout_cell(study, spec, rows[row_name], each, kept.scores, published)
+                    cell = layout_cell(study, spec, rows[row_name], each, kept, published)
                     if cell.values:
                         found.append(Found(cell, spec, (name, row_name, each, spec.name)))
         if not found:

@@ -79,12 +79,12 @@ def pack_problem(
         return value
     if (fields := _fields(value)) is not None:
         name, names = fields
-        parts = {
+        packed = {
             field: _pack_field(value, field, tensors, with_rows, path)
             for field in names
             if field not in LEFT_OUT
         }
-        return {"class": name, "fields": parts}
+        return {"class": name, "fields": packed}
     if isinstance(value, list | tuple):
         parts = [pack_problem(v, tensors, with_rows, f"{path}.{i}") for i, v in enumerate(value)]
         return parts if isinstance(value, list) else {"tuple": parts}

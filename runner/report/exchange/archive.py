@@ -14,6 +14,7 @@ archive.json                      format, study, SHA-256 of every file
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import platform
 import zipfile
@@ -45,6 +46,7 @@ STATE_FOLDERS = frozenset({"checkpoints"})  # only with --checkpoints, as are fi
 PRIVATE_NAMES = frozenset({"mlflow.json"})  # of this machine
 LOCK = code.ROOT / "requirements.lock"
 PLUGINS = "plugins"
+Entry = tuple[str, Path | bytes]  # name in the archive, and a file or its content
 
 
 def list_record_files(folder: Path, facts: dict[str, Any], checkpoints: bool) -> Iterator[Path]:
@@ -60,32 +62,6 @@ def list_record_files(folder: Path, facts: dict[str, Any], checkpoints: bool) ->
             yield path
 
 
-class _Packer:
-    """Zip file in the making, with the checksum of every file."""
-
-    def __init__(self, archive: zipfile.ZipFile):
-        self.archive = archive
-        self.digests: dict[str, str] = {}
-
-    def add(self, name: str, content: bytes) -> None:
-        self.digests[name] = hashlib.sha256(content).hexdigest()
-        self._write(name, content)
-
-    def add_file(self, name: str, path: Path) -> None:
-        self.add(name, path.read_bytes())
-
-    def close(self, manifest: dict[str, Any]) -> None:
-        """Write the manifest, last."""
-        content = json.dumps({**manifest, "files": self.digests}, indent=1, ensure_ascii=False)
-        self._write(MANIFEST, content.encode())
-
-    def _write(self, name: str, content: bytes) -> None:
-        info = zipfile.ZipInfo(name, FIXED_TIME)
-        info.compress_type = zipfile.ZIP_DEFLATED
-        info.external_attr = 0o100644 << 16
-        self.archive.writestr(info, content)
-
-
 def pack(snapshot: Snapshot, path: Path, checkpoints: bool = False) -> dict[str, int]:
     """Write the archive of a launched study; the number of runs and of files in it.
 
@@ -93,42 +69,52 @@ def pack(snapshot: Snapshot, path: Path, checkpoints: bool = False) -> dict[str,
         OSError: a record cannot be read, or the file not written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        replace_file(path) as temporary,
-        scratch_folder() as place,
-        zipfile.ZipFile(temporary, "w") as archive,
-    ):
-        packer = _Packer(archive)
-        location = snapshots.location(snapshot.name, snapshot.output_dir)
-        packer.add_file(f"studies/{snapshot.name}/snapshot.yaml", location)
-        runs = _pack_records(snapshot, packer, checkpoints)
-        _pack_environment(snapshot, packer)
-        _pack_conf(snapshot, packer)
-        _pack_plugins(snapshot, packer)
-        _pack_report(snapshot, packer, place)
-        packer.close({"format": FORMAT, "study": snapshot.name, "checkpoints": checkpoints})
-    return {"runs": runs, "files": len(packer.digests)}
-
-
-def _pack_records(snapshot: Snapshot, packer: _Packer, checkpoints: bool) -> int:
-    """Add the records of all runs; how many there are."""
     records = {
         (run.experiment, run.signature): facts
         for run in snapshot.runs
         if (facts := snapshot.facts(run)) is not None
     }
+    manifest = {"format": FORMAT, "study": snapshot.name, "checkpoints": checkpoints}
+    digests: dict[str, str] = {}
+    with replace_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        location = snapshots.location(snapshot.name, snapshot.output_dir)
+        parts = (
+            [(f"studies/{snapshot.name}/snapshot.yaml", location)],
+            _list_records(snapshot, records, checkpoints),
+            _list_environment(snapshot, list(records.values())),
+            _list_conf(snapshot),
+            _list_plugins(snapshot),
+            _list_report(snapshot),
+        )
+        for name, source in itertools.chain.from_iterable(parts):
+            content = source if isinstance(source, bytes) else source.read_bytes()
+            digests[name] = hashlib.sha256(content).hexdigest()
+            _add(archive, name, content)
+        text = json.dumps({**manifest, "files": digests}, indent=1, ensure_ascii=False)
+        _add(archive, MANIFEST, text.encode())
+    return {"runs": len(records), "files": len(digests)}
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    info = zipfile.ZipInfo(name, FIXED_TIME)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o100644 << 16
+    archive.writestr(info, content)
+
+
+def _list_records(
+    snapshot: Snapshot, records: dict[tuple[str, str], dict[str, Any]], checkpoints: bool
+) -> Iterator[Entry]:
+    """Files of the records of all runs."""
     for (experiment, signature), facts in sorted(records.items()):
         folder = inside(inside(snapshot.output_dir, experiment, "experiment"), signature, "run")
         warn_damage(folder, facts, hashes=True)
         for file in list_record_files(folder, facts, checkpoints):
-            name = file.relative_to(folder).as_posix()
-            packer.add_file(f"{experiment}/{signature}/{name}", file)
-    return len(records)
+            yield f"{experiment}/{signature}/{file.relative_to(folder).as_posix()}", file
 
 
-def _pack_environment(snapshot: Snapshot, packer: _Packer) -> None:
-    """Add versions and commits of the runs, the packages here and the lock of the checkout."""
-    facts = [facts for run in snapshot.runs if (facts := snapshot.facts(run)) is not None]
+def _list_environment(snapshot: Snapshot, facts: list[dict[str, Any]]) -> Iterator[Entry]:
+    """Versions and commits of the runs, the packages here and the lock of the checkout."""
     versions = [one.get("versions") or {} for one in facts]
     commits = [(one.get("git") or {}).get("sha") for one in facts]
     summary = {
@@ -140,15 +126,15 @@ def _pack_environment(snapshot: Snapshot, packer: _Packer) -> None:
         "versions_of_runs": [dict(v) for v in {tuple(sorted(one.items())) for one in versions}],
         "runs_with_failed_checks": sum(bool(failed_checks(one)) for one in facts),
     }
-    packer.add("environment/environment.json", json.dumps(summary, indent=1).encode())
-    packages = {f"{one.metadata['Name']}=={one.version}" for one in distributions()}
-    packer.add("environment/packages.txt", ("\n".join(sorted(packages)) + "\n").encode())
+    yield "environment/environment.json", json.dumps(summary, indent=1).encode()
+    packages = {f"{one.metadata['Name']}=={one.version}\n" for one in distributions()}
+    yield "environment/packages.txt", "".join(sorted(packages)).encode()
     if LOCK.is_file():
-        packer.add_file("environment/requirements.lock", LOCK)
+        yield "environment/requirements.lock", LOCK
 
 
-def _pack_conf(snapshot: Snapshot, packer: _Packer) -> None:
-    """Add YAML of the study, its components and published tables if they are the user's own."""
+def _list_conf(snapshot: Snapshot) -> Iterator[Entry]:
+    """YAML of the study, its components and published tables if they are the user's own."""
     names = [("study", snapshot.study.name)]
     names += [("published", table.published) for table in snapshot.study.tables if table.published]
     names += [
@@ -160,11 +146,11 @@ def _pack_conf(snapshot: Snapshot, packer: _Packer) -> None:
     for group, name in dict.fromkeys(names):
         file = conf_folders.find(group, name)
         if file is not None and not is_inside(CONF, file):
-            packer.add_file(f"conf/{group}/{file.name}", file)
+            yield f"conf/{group}/{file.name}", file
 
 
-def _pack_plugins(snapshot: Snapshot, packer: _Packer) -> None:
-    """Add the source of every plug-in: its file, or all of its package."""
+def _list_plugins(snapshot: Snapshot) -> Iterator[Entry]:
+    """Source of every plug-in: its file, or all of its package."""
     for module in sorted({name.partition(".")[0] for name in snapshot.plugins}):
         file = source_file(module)
         if file is None:
@@ -172,14 +158,15 @@ def _pack_plugins(snapshot: Snapshot, packer: _Packer) -> None:
         is_package = file.name == "__init__.py"
         for source in sorted(file.parent.rglob("*.py")) if is_package else [file]:
             name = source.relative_to(file.parents[1] if is_package else file.parent)
-            packer.add_file(f"{PLUGINS}/{name.as_posix()}", source)
+            yield f"{PLUGINS}/{name.as_posix()}", source
 
 
-def _pack_report(snapshot: Snapshot, packer: _Packer, place: Path) -> None:
-    """Add the report as it is now."""
-    write(snapshot.name, snapshot.study, snapshot, place)
-    for file in sorted(path for path in place.rglob("*") if path.is_file()):
-        packer.add_file(f"report/{file.relative_to(place).as_posix()}", file)
+def _list_report(snapshot: Snapshot) -> Iterator[Entry]:
+    """The report as it is now."""
+    with scratch_folder() as place:
+        write(snapshot.name, snapshot.study, snapshot, place)
+        for file in sorted(path for path in place.rglob("*") if path.is_file()):
+            yield f"report/{file.relative_to(place).as_posix()}", file
 
 
 def main(argv: list[str]) -> int:

@@ -24,7 +24,6 @@ from runner.disk.scratch import scratch_folder
 from runner.disk.zips import open_zip
 from runner.errors import ConfigError
 from runner.record import record
-from runner.report.exchange.download import MAX_ARCHIVE_BYTES, download, is_url
 
 SUFFIX = ".zip"
 MANIFEST = "archive.json"
@@ -55,27 +54,21 @@ class OpenedArchive:
 
 def is_archive(source: str) -> bool:
     """True for a word that names an archive rather than a study or a run."""
-    return source.partition("?")[0].endswith(SUFFIX)
+    return source.endswith(SUFFIX)
 
 
 @contextmanager
 def open_archive(source: str) -> Iterator[OpenedArchive]:
-    """An archive at a path or a URL, extracted for the time of the context.
+    """An archive, extracted for the time of the context.
 
     Raises:
         ConfigError: it cannot be read, is damaged, or holds what no archive of a study holds.
     """
     with scratch_folder() as place:
-        path = Path(source)
-        if is_url(source):
-            try:
-                path = download(source, place, MAX_ARCHIVE_BYTES)
-            except FileNotFoundError as error:
-                raise ConfigError(str(error)) from None
         folder = place / "outputs"
         folder.mkdir()
         try:
-            with open_zip(path, f"{source}: damaged, or no archive") as archive:
+            with open_zip(Path(source), f"{source}: damaged, or no archive") as archive:
                 manifest = _read_manifest(archive, source)
                 _extract(archive, manifest["files"], folder, source)
         except FileNotFoundError:

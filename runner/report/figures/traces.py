@@ -93,7 +93,7 @@ def list_traces(ax: Axes, handles: Sequence[tuple[str, Artist]]) -> Iterator[Cha
             yield trace | {"name": _find_area(trace, areas)}
     for line in ax.lines:
         # marks outside of the panel stand for values that plotly shows where they are
-        if line not in drawn and line.get_clip_on():
+        if line not in drawn and line.get_clip_on() and np.size(line.get_xdata()):
             trace = _make_line(_thin(_find_points(line, ax), most), _hex(line.get_color()))
             trace |= _style_line(line) | {"name": _find_name(line, handles)}
             trace["name"] = trace["name"] or _find_area(trace, areas)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from runner.compose.protocol import UNKNOWN, protocol_of
 from runner.record.checks import failed_checks
-from runner.report.scores.cells import Cell, ExpectedProtocols
+from runner.report.origin import Kept
+from runner.report.scores.cells import Cell
 from runner.report.scores.distances import distances
-from runner.report.scores.earlier import EarlierCell, EarlierScores
+from runner.report.scores.earlier import EarlierCell
 from runner.report.scores.recorded import has_ended, scores
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun
@@ -59,25 +59,17 @@ def _over(snapshot: Snapshot, table: TableSpec, column: str) -> dict[tuple[int, 
     return divisors
 
 
-@dataclass(frozen=True)
-class ScoreSources:
-    """Records and earlier scores that cells are gathered from."""
-
-    snapshot: Snapshot | None
-    earlier: EarlierScores
-    # protocols of the study's cells, where no snapshot tells them
-    expected: ExpectedProtocols = field(default_factory=dict)
-    # hash of a protocol of earlier scores -> its parts in words
-    protocols: Mapping[str, str] = field(default_factory=dict)
-
-
 def gather_cell(
-    sources: ScoreSources, study: StudyDefinition, table: TableSpec, row: Row, column: str
+    snapshot: Snapshot | None,
+    kept: Kept,
+    study: StudyDefinition,
+    table: TableSpec,
+    row: Row,
+    column: str,
 ) -> Cell:
     """Gathers one cell from all runs that belong to it, and from earlier scores."""
-    snapshot = sources.snapshot
     place = table.name, row.name, column
-    cell = Cell(row, column, expected=sources.expected.get(place))
+    cell = Cell(row, column, expected=kept.expected.get(place))
     metric = metric_of(table, row, column)
     reasons: dict[str, None] = {}
     contributing = []  # facts of the runs that have scores
@@ -102,9 +94,9 @@ def gather_cell(
     cell.smoke = any(facts.get("smoke") for facts in contributing)
     if contributing and cell.expected:
         cell.protocol = cell.expected.digest
-    earlier_cell = sources.earlier.get(place)
+    earlier_cell = kept.scores.get(place)
     if earlier_cell is not None:
-        _add_earlier_scores(cell, earlier_cell, sources.protocols)
+        _add_earlier_scores(cell, earlier_cell, kept.origin.protocols)
     cell.overlap = study.overlap(column, cell.data)
     if earlier_cell is not None and not contributing and not any(reasons):
         cell.reason = earlier_cell.why  # no run here has a result

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 from components.figures.samples.cost import cost_figure
@@ -160,6 +161,12 @@ def test_uneven_error_bars_have_two_lengths():
     (end,) = (t for t in chart["data"] if "error_y" in t)
     lengths = {"array": [1.0], "arrayminus": [0.5], "symmetric": False}
     assert lengths.items() <= end["error_y"].items()
+
+
+def test_a_line_without_points_is_no_trace():
+    figure = Figure()
+    figure.subplots().plot([0, 1], [2, 3], "-", [], [], "o")
+    assert [trace["y"] for trace in to_chart(figure)["data"]] == [[2.0, 3.0]]
 
 
 def test_a_watermark_is_across_the_chart():

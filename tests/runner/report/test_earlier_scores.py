@@ -7,6 +7,7 @@ import pytest
 
 from runner.errors import ConfigError
 from runner.report.command import main
+from runner.report.origin import Kept
 from runner.report.results import layout_table
 from runner.report.scores.earlier import HEADER, read_earlier
 from runner.study.definition import load_study
@@ -38,7 +39,7 @@ def test_a_report_reads_what_a_report_wrote(tmp_path, capsys):
     assert "Nothing has been run" not in (folder / "sarcos_table.md").read_text()
     (cell,) = (
         c
-        for laid in layout_table(STUDY, None, read_earlier({str(given): given}, STUDY))
+        for laid in layout_table(STUDY, None, Kept(read_earlier({str(given): given}, STUDY)))
         for _, row in laid.rows
         for c in row
         if c.values

@@ -9,8 +9,7 @@ from support.runs.small_study import NOISE, STUDY, record
 from runner.errors import ConfigError
 from runner.report import report
 from runner.report.differs import differs
-from runner.report.exchange.score_files import origin_path
-from runner.report.origin import read_kept_scores
+from runner.report.origin import origin_path, read_kept_scores
 from runner.report.results import layout_table
 from scripts import results
 from scripts.prose import scores as kept_scores
@@ -36,7 +35,7 @@ def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
     assert second == first
     alone = tmp_path / "alone_replicates.csv"
     alone.write_bytes(kept.read_bytes())
-    (laid,) = layout_table(STUDY, None, read_kept_scores({"kept": alone}, STUDY).scores)
+    (laid,) = layout_table(STUDY, None, read_kept_scores({"kept": alone}, STUDY))
     assert not any(cell.doubted for _, line in laid.rows for cell in line), "nothing lies beside it"
     origin_path(kept).write_text("{")
     with pytest.raises(ConfigError, match=r"small_origin\.json cannot be read"):

@@ -16,7 +16,7 @@ from runner.report.csv_files import write_replicates
 from runner.report.exchange.expected import expect_protocols
 from runner.report.latex.tables import score_table
 from runner.report.notes import note_protocols
-from runner.report.origin import collect_protocols
+from runner.report.origin import Kept, Origin, collect_protocols
 from runner.report.results import layout_table
 from runner.report.scores.earlier import HEADER, PROTOCOL, read_earlier
 from runner.report.scores.gathering import belongs
@@ -40,6 +40,7 @@ STUDY = StudyDefinition(
 )
 FULL = find_protocol(CONFIG, "rmse")
 SHORT = find_protocol(CONFIG | {"steps": 3}, "rmse")
+SHORT_ORIGIN = Origin(protocols={SHORT.digest: SHORT.parts})
 
 
 def snapshot_with(tmp_path, *rows: str) -> Snapshot:
@@ -106,7 +107,7 @@ def test_differences_are_said_in_words():
 def test_scores_of_other_steps_are_left_out_beside_records(tmp_path):
     snapshot = snapshot_with(tmp_path, "A", "B")
     earlier = read_earlier(kept(tmp_path, "A", SHORT.digest, (7.0, 8.0, 9.0)), STUDY)
-    tables = layout_table(STUDY, snapshot, earlier, protocols={SHORT.digest: SHORT.parts})
+    tables = layout_table(STUDY, snapshot, Kept(earlier, SHORT_ORIGIN))
     cell = cells_of(tables)["A"]
     assert len(cell.values) == 2
     assert cell.protocol == FULL.digest
@@ -118,7 +119,7 @@ def test_scores_of_other_steps_are_left_out_beside_records(tmp_path):
 def test_a_row_of_other_steps_is_marked_and_compared_with_nothing(tmp_path):
     snapshot = snapshot_with(tmp_path, "A")
     earlier = read_earlier(kept(tmp_path, "B", SHORT.digest, (0.0, 0.1)), STUDY)
-    tables = layout_table(STUDY, snapshot, earlier, protocols={SHORT.digest: SHORT.parts})
+    tables = layout_table(STUDY, snapshot, Kept(earlier, SHORT_ORIGIN))
     cells = cells_of(tables)
     assert cells["B"].other_protocol == "other protocol: steps=3 (here 6)"
     assert not cells["B"].bold
@@ -134,7 +135,7 @@ def test_scores_of_the_same_protocol_and_of_an_unknown_one_count(tmp_path):
     snapshot = snapshot_with(tmp_path, "A")
     for protocol in (FULL.digest, ""):
         cell = cells_of(
-            layout_table(STUDY, snapshot, read_earlier(kept(tmp_path, "B", protocol), STUDY))
+            layout_table(STUDY, snapshot, Kept(read_earlier(kept(tmp_path, "B", protocol), STUDY)))
         )["B"]
         assert (cell.earlier, cell.other_protocol, cell.protocol) == (2, "", protocol)
         assert cell.against is not None
@@ -142,9 +143,9 @@ def test_scores_of_the_same_protocol_and_of_an_unknown_one_count(tmp_path):
 
 def test_without_records_the_study_itself_tells_the_protocol(tmp_path):
     earlier = read_earlier(kept(tmp_path, "B", SHORT.digest), STUDY)
-    tables = layout_table(STUDY, None, earlier, {("t", "B", "error"): FULL})
+    tables = layout_table(STUDY, None, Kept(earlier, expected={("t", "B", "error"): FULL}))
     assert cells_of(tables)["B"].other_protocol == f"other protocol: {SHORT.digest}"
-    assert not cells_of(layout_table(STUDY, None, earlier))["B"].other_protocol
+    assert not cells_of(layout_table(STUDY, None, Kept(earlier)))["B"].other_protocol
 
 
 def test_two_protocols_in_one_cell_are_refused(tmp_path):
@@ -162,20 +163,14 @@ def test_kept_scores_carry_the_protocol_and_read_back(tmp_path):
     assert path.read_text().splitlines()[1].endswith(f",{FULL.digest}")
     earlier = read_earlier({"": path}, STUDY)
     assert {cell.protocol for cell in earlier.values()} == {FULL.digest}
-    assert collect_protocols(tables, protocols_of_nothing()) == {FULL.digest: FULL.parts}
+    assert collect_protocols(tables, Origin()) == {FULL.digest: FULL.parts}
 
 
 def test_kept_scores_without_protocols_are_written_as_they_were(tmp_path):
     file = kept(tmp_path, "B", "")
     path = tmp_path / "again.csv"
-    write_replicates(layout_table(STUDY, None, read_earlier(file, STUDY)), path)
+    write_replicates(layout_table(STUDY, None, Kept(read_earlier(file, STUDY))), path)
     assert path.read_text() == next(iter(file.values())).read_text()
-
-
-def protocols_of_nothing():
-    from runner.report.origin import Origin
-
-    return Origin()
 
 
 def test_a_rank_diagram_leaves_other_protocols_out(tmp_path):

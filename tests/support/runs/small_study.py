@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from runner.report.origin import Kept
 from runner.report.report import write
 from runner.report.results import layout_table
 from runner.report.scores.cells import Cell
@@ -111,7 +112,7 @@ def line(step: int, phase: str, replicate: int = 0, time: float = 1.0, **metrics
 
 def find_cells(study: Snapshot, table: int = 0, earlier: Any = None) -> dict[tuple, Cell]:
     """Cells of a table by row and column."""
-    laid = layout_table(study.study, study, earlier)[table]
+    laid = layout_table(study.study, study, Kept(earlier or {}))[table]
     return {(cell.row.name, cell.column): cell for cell in laid.cells}
 
 
