@@ -167,7 +167,7 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner doctor",
         description="Says what a run would find here: Python, packages, threads, memory, GPU, MLflow's store, the output "
-        "folder, and the data files with their checksums. Each line is ok, absent (a data file, an extra), warning "
+        "folder, and the data files with their checksums. Each line is ok, absent (data files), warning "
         "or problem, followed by the mend.",
         epilog="Exit code 0, or 1 when there is a problem. Nothing is downloaded and nothing is changed.",
     )

@@ -19,12 +19,6 @@ from components.memory import GIB, free_memory
 
 PROJECT = "bayes-runner"
 OLDEST_PYTHON = (3, 11)
-EXTRAS = {  # extras of the runner's own commands, and what they serve
-    "sweep": "hydra/sweeper=optuna",
-    "launchers": "hydra/launcher=joblib and slurm",
-    "report": "interactive figures of reports",
-    "mlflow": "runner ui",
-}
 # absent: nothing is wrong, and a run that needs it downloads it or uses something else
 Level = Literal["ok", "absent", "warning", "problem"]
 
@@ -90,32 +84,6 @@ def packages(requirements: list[str] | None = None) -> Findings:
         else:
             fine.append(f"{name} {version}")
     yield Finding("ok", "packages", ", ".join(fine) or "none")
-    yield from _extras(requirements)
-
-
-def _extras(requirements: list[str]) -> Findings:
-    """Extras of the commands that lack a package."""
-    from packaging.requirements import Requirement
-
-    missing = {extra: list[str]() for extra in EXTRAS}
-    for requirement in map(Requirement, requirements):
-        for extra in EXTRAS:
-            asked = requirement.marker is not None and requirement.marker.evaluate({"extra": extra})
-            if asked and not _is_installed(requirement.name):
-                missing[extra].append(requirement.name)
-    for extra, names in missing.items():
-        if names:
-            purpose = f"{EXTRAS[extra]}: {', '.join(names)}"
-            yield Finding("absent", "extra", purpose, f"pip install '{PROJECT}[{extra}]'")
-
-
-def _is_installed(name: str) -> bool:
-    """True if a distribution of that name is installed."""
-    try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def torch_and_gpu(

@@ -6,7 +6,6 @@ Any new content is pushed, while a run goes, after it, or days later (``runner s
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,8 +87,7 @@ class Mirror:
     """Pushes one run folder; ``trouble`` says what kept it from doing so, ``unreachable`` whether
     it was the store.
 
-    It waits ``seconds`` for others that push, for ever where that is negative; ``on_wait`` is told
-    so."""
+    It waits ``seconds`` for others that push, for ever where that is negative."""
 
     def __init__(
         self,
@@ -97,13 +95,11 @@ class Mirror:
         output_dir: Path,
         client: MlflowClient | None = None,
         seconds: float = -1,
-        on_wait: Callable[[str], None] | None = None,
     ):
         self.folder = folder
         self.output_dir = output_dir
         self.client = client
         self.seconds = seconds
-        self.on_wait = on_wait
         self.uri = tracking_uri(output_dir)
         self.store = store_name(self.uri, output_dir)
         self.trouble: str | None = None
@@ -121,8 +117,8 @@ class Mirror:
         try:
             if not self.folder.is_dir():
                 raise InvalidRecordError("no such folder")
-            folder_lock = lock_file(self.folder / ".mlflow.lock", self.seconds, self.on_wait)
-            with folder_lock, one_at_a_time(self.uri, self.seconds, self.on_wait):
+            folder_lock = lock_file(self.folder / ".mlflow.lock", self.seconds)
+            with folder_lock, one_at_a_time(self.uri, self.seconds):
                 content = RecordContent.of(self.folder)
                 file = MarksFile(self.folder, self.store)
                 client = self._connect()

@@ -4,13 +4,14 @@ It ends when no run requests it any more.
 
 Started by the first run that finds no pusher at work.  It reads the folders of the
 runs, not the runs: new content is pushed every ``EVERY`` seconds, and immediately if
-the state of a run changed.  If a store cannot be reached, it is tried again after 2, 4,
-8, … minutes while runs go on, once more when the last has ended, and then left to
+the state of a run changed.  If a store cannot be reached, it is tried again every five
+minutes while runs go on, once more when the last has ended, and then left to
 ``runner sync``.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -37,30 +38,8 @@ POLL_SECONDS = 0.1  # seconds between checks of the folders
 IDLE_TIMEOUT_SECONDS = (
     5.0  # seconds that it waits for a next run, which then need not import MLflow again
 )
-FIRST = 120.0
-LONGEST = 7680.0  # seconds between tries of a store that does not answer, doubled each time
+RETRY_SECONDS = 300.0  # seconds between tries of a store that does not answer
 PUSHER_NICENESS = 10  # runs come first
-
-
-@dataclass
-class Backoff:
-    """When a store that did not answer is tried again."""
-
-    clock: Callable[[], float] = time.monotonic
-    failures: int = 0
-    until: float = 0.0
-
-    def record_failure(self) -> None:
-        wait = min(FIRST * 2**self.failures, LONGEST)
-        self.failures, self.until = self.failures + 1, self.clock() + wait
-
-    def record_answer(self) -> None:
-        self.failures = 0
-        self.until = 0.0
-
-    @property
-    def waiting(self) -> bool:
-        return self.clock() < self.until
 
 
 @dataclass
@@ -94,9 +73,7 @@ class Pusher:
     clock: Callable[[], float] = time.monotonic
     client: MlflowClient | None = None
     watched: dict[Path, WatchedRun] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.backoff = Backoff(self.clock)
+    silent_until: float = -math.inf  # of a store that did not answer: when it is tried again
 
     def open_store(self) -> None:
         """Imports MLflow and opens its database while the runs begin; what is wrong with it shows
@@ -133,7 +110,8 @@ class Pusher:
         entry = self.watched.setdefault(folder, WatchedRun())
         if not (is_gone or entry.due(folder, self.clock())):
             return True
-        return False if self.backoff.waiting and not last else self._push(folder, entry)
+        is_silent = self.clock() < self.silent_until and not last
+        return False if is_silent else self._push(folder, entry)
 
     def _push(self, folder: Path, seen: WatchedRun) -> bool:
         """True if the store answered."""
@@ -144,10 +122,8 @@ class Pusher:
         self.client = mirror.client
         if mirror.unreachable:
             seen.facts = 0  # forget it: the next try pushes it
-            self.backoff.record_failure()
+            self.silent_until = self.clock() + RETRY_SECONDS
             self.client = None
-        elif mirror.trouble is None:
-            self.backoff.record_answer()
         return not mirror.unreachable
 
 

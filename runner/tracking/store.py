@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,12 +109,8 @@ def is_remote(uri: str) -> bool:
 
 
 @contextmanager
-def lock_file(
-    path: Path, seconds: float = -1, on_wait: Callable[[str], None] | None = None
-) -> Iterator[None]:
-    """Hold a lock file; a second process waits.
-
-    It waits for ever if ``seconds`` is negative; ``on_wait`` is called with the reason.
+def lock_file(path: Path, seconds: float = -1) -> Iterator[None]:
+    """Hold a lock file; a second process waits, for ever if ``seconds`` is negative.
 
     Raises:
         BusyError: the time is over.
@@ -124,18 +120,10 @@ def lock_file(
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
-        try:
-            lock.acquire(timeout=1.0 if on_wait is not None else seconds)
-        except Timeout:
-            if on_wait is None:
-                raise
-            on_wait(
-                f"{path} is held by another process, which pushes; waiting for it, up to {seconds:.0f} s"
-            )
-            lock.acquire(timeout=seconds)
+        lock.acquire(timeout=seconds)
     except Timeout:
         raise BusyError(
-            f"{path} is held by another process; no end of it in {seconds:.0f} s"
+            f"{path} is held by another process, which pushes; no end of it in {seconds:.0f} s"
         ) from None
     try:
         yield
@@ -144,9 +132,7 @@ def lock_file(
 
 
 @contextmanager
-def one_at_a_time(
-    uri: str, seconds: float = -1, on_wait: Callable[[str], None] | None = None
-) -> Iterator[None]:
+def one_at_a_time(uri: str, seconds: float = -1) -> Iterator[None]:
     """Context that allows one writer at a time.
 
     sqlite takes one writer at a time, and breaks when two processes create it: a lock next
@@ -156,7 +142,7 @@ def one_at_a_time(
     if file is None:
         yield
         return
-    with lock_file(file.parent / ".mlflow.lock", seconds, on_wait):
+    with lock_file(file.parent / ".mlflow.lock", seconds):
         yield
 
 

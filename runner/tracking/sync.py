@@ -83,13 +83,7 @@ def main(argv: list[str]) -> int:
     bad = list[str]()
     for folder in track(folders, "pushing", console=out, disable=not out.is_terminal):
         remainder = f"{_runs(len(folders) - pushed - len(bad))} left for the next runner sync"
-        mirror = Mirror(
-            folder,
-            output_dir,
-            client,
-            arguments.timeout,
-            lambda line: out.print(f"waiting  {line}"),
-        )
+        mirror = Mirror(folder, output_dir, client, max(1, arguments.timeout - 1))
         try:
             with push_time_limit(arguments.timeout):
                 is_pushed = mirror.push()

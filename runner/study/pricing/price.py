@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.metrics.names import COST_PREFIX
 from runner.record.facts import Facts, read, read_config
 from runner.record.usage import MB, MIB, folder_bytes
 
@@ -96,17 +95,6 @@ class MeasuredRun:
     def each(self, phase: str) -> float:
         """Seconds of a phase in one pass, of one evaluation or of one checkpoint."""
         return self.usage[phase] / self.usage["passes"] / count(phase, self.config)
-
-    def limited_steps(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The config with the steps that its budget pays for, at the costs of this run."""
-        steps = [float(config["steps"] or 1)]
-        scores = next(iter(self.facts["finished"].values()))
-        for kind, most in (config.get("budget") or {}).items():
-            cost = scores.get(COST_PREFIX + kind)
-            cost = cost[0] if isinstance(cost, list) else cost
-            if most is not None and cost and self.config["steps"]:
-                steps.append(most * self.config["steps"] / cost)
-        return {**config, "steps": max(1, round(min(steps)))}
 
 
 def count(phase: str, config: Mapping[str, Any]) -> int:

@@ -33,8 +33,7 @@ def price_probe(run: FrozenRun, folder: Path, failure: str) -> Price:
         return Price(error=failure)
     note = failure and f"its probe: {failure}"
     spread = ROUGH_SPREAD if failure else PROBE_SPREAD
-    config = runs[-1].limited_steps(run.config)
-    return price_run(config, runs, source="probe", spread=spread, note=note)
+    return price_run(run.config, runs, source="probe", spread=spread, note=note)
 
 
 def measure_runs(

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from support.runs.made_studies import CONFIG, made_definition, made_run
 
-from components.metrics.names import COST_PREFIX
 from runner.errors import ConfigError
 from runner.record.usage import PHASES
 from runner.study.pricing.budget import Deadline, choose_rows, parse_budget
@@ -31,8 +30,7 @@ def sample(steps: int, config: dict = CONFIG, vectorised: bool = False, **second
     total = sum(phases.values()) + 1.0
     usage = phases | {"cpu_seconds": total, "peak_mib": 400.0, "passes": 1}
     small = {"steps": steps, "eval_every": max(1, steps // 2), "budget": None}
-    scores = {f"{COST_PREFIX}gradients": float(steps)}
-    facts = {"usage": usage, "vectorised": vectorised, "finished": {"0": scores}}
+    facts = {"usage": usage, "vectorised": vectorised, "finished": {"0": {}}}
     return MeasuredRun(Path("none"), config | small, facts)
 
 
@@ -60,7 +58,6 @@ def test_price_is_the_start_and_a_line_through_warm_miniatures():
 
 
 ALONE = CONFIG | {"eval_every": None}
-LIMITED = ALONE | {"budget": {"gradients": 500, "steps": None}}
 WIDE = ALONE | {"steps": 1}
 
 
@@ -72,16 +69,14 @@ def wide(replicates: int, **seconds: float):
     # an evaluation of more draws costs more
     ((sample(8), sample(100, final=0.8), sample(400, final=3.2)), ALONE, 8.0),
     ((sample(8), sample(100, final=3.0), sample(400, final=3.2)), ALONE, 3.2),  # noise
-    # half of the steps spend the budget
-    ((sample(8), sample(100, training=1.0), sample(400, training=4.0)), LIMITED, 5.0),
+    ((sample(8), sample(100, training=1.0), sample(400, training=4.0)), ALONE, 10.0),
     ((wide(12), wide(20, training=2.0), wide(40, training=4.0)), WIDE | {"replicates": 100}, 10.0),
     # compilation in the first of two
     ((sample(8, training=3.0), sample(100, training=1.0)), ALONE, 2.92 + 10.0),
     ((sample(8, training=8.0),), ALONE, 1000.0),
 ])  # fmt: skip
 def test_cpu_seconds_of_a_whole_run(runs, config, cpu):
-    limited = runs[-1].limited_steps(config)
-    assert price_run(limited, runs).cpu == pytest.approx(1.0 + cpu)
+    assert price_run(config, runs).cpu == pytest.approx(1.0 + cpu)
 
 
 def test_miniatures_shrink_all_counts_of_steps():

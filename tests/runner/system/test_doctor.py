@@ -37,13 +37,6 @@ def test_packages_missing_and_of_another_version():
     assert "problem" not in levels(machine.packages()).values(), "of the project itself"
 
 
-def test_extras_of_commands_are_named_where_they_are_absent():
-    requirements = ["rich>=15", "no-such-package; extra == 'sweep'", "rich; extra == 'mlflow'"]
-    absent = only(one for one in machine.packages(requirements) if one.level == "absent")
-    assert absent.found == "hydra/sweeper=optuna: no-such-package"
-    assert absent.mend == "pip install 'bayes-runner[sweep]'"
-
-
 def fake_torch(cuda: str | None, available: bool) -> SimpleNamespace:
     facts = SimpleNamespace(name="A GPU", total_memory=80 * machine.GIB)
     gpus = SimpleNamespace(
