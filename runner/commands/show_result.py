@@ -28,10 +28,9 @@ def show(
 ) -> float | list[float]:
     """Shows what a run gave and where it is; its objectives."""
     console.show_result(job, result, *published_scores(job))
-    if rows := combine_checks(facts, "run"):
-        console.show_checks("checks of the run", rows)
-    loops = 1 if facts.get("vectorised") else job.settings.replicates
-    console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", loops)
+    for about, subject in (("run", "run"), ("attack", "security evaluation")):
+        if rows := combine_checks(facts, about):
+            console.show_checks(f"checks of the {subject}", rows)
     console.show_whereabouts(
         job.folder, handover, facts.get("artefacts", ()), facts.get("left_out", ())
     )

@@ -26,7 +26,6 @@ from runner.execution.storage.artefacts import (
     draw_training_curve,
     skip_artefact_on_error,
     write_artefacts,
-    write_checks,
     write_files,
     write_predictions,
 )
@@ -245,6 +244,5 @@ class Replicate(Course):
             has_figures = settings.figures
             figures = self.assessment.figures | draw_training_curve(folder) if has_figures else {}
             write_artefacts(folder, figures, self.assessment.tables, self.job)
-            write_checks(folder, self.run_checks)
             if has_figures and isinstance(self.posterior, WritesFiles):
                 self.record.facts["artefacts"] = write_files(folder, self.posterior)

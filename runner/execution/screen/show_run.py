@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -134,20 +133,7 @@ def _to_table(cells: list[list[str]], section: int = 0) -> Table:
     return table
 
 
-def show_attack_checks(file: Path, replicates: int) -> None:
-    """Show the checks of a security evaluation, from its table ``attack_checks``."""
-    if not file.exists():
-        return
-    with file.open(newline="", encoding="utf-8") as lines:
-        rows = [
-            row | {"passed": {"True": True, "False": False}.get(row["passed"])}
-            for row in csv.DictReader(lines)
-        ]
-    suffix = f", first of {replicates} replicates" if replicates > 1 else ""
-    show_checks("checks of the security evaluation", rows, suffix)
-
-
-def show_checks(title: str, rows: Sequence[Mapping[str, Any]], of: str = "") -> None:
+def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Show checks and their subject: one line each, cut to the terminal's width."""
     verdict = "passed" if [row["passed"] for row in rows] == [True] else tally(rows)
     style = "red" if any(row["passed"] is False for row in rows) else ""
@@ -161,7 +147,7 @@ def show_checks(title: str, rows: Sequence[Mapping[str, Any]], of: str = "") -> 
         table.add_column(no_wrap=True, overflow="ellipsis", max_width=width)
     for (word, colour), row in zip(words, rows, strict=True):
         table.add_row(Text(word, colour), row["check"], row["detail"])
-    out.print(Text.assemble("\n", (title, "bold"), of, ": ", (verdict, style)))
+    out.print(Text.assemble("\n", (title, "bold"), ": ", (verdict, style)))
     out.print(table)
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.contracts.checks import Check
 from components.contracts.posteriors import WritesFiles
 from components.contracts.progress import report_each
 from components.figures.attempts import attempt, warn_not_shown
@@ -24,7 +21,7 @@ from runner.disk.inside import inside, real_file
 from runner.record.citations import BIBLIOGRAPHY, cited_entries
 from runner.record.lines import read_lines
 from runner.record.outcomes import predictions_file
-from runner.terminal.csv_cells import escape_cell, escape_table
+from runner.terminal.csv_cells import escape_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,17 +110,6 @@ def write_predictions(
     path = predictions_file(folder, replicate)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, escape_table(predicted_table(problem, posterior, rng)).to_csv(index=False))
-
-
-def write_checks(folder: Path, checks: Sequence[Check]) -> None:
-    """``tables/checks.csv``, in an attack's format: check, passed (empty: not checked), detail."""
-    (folder / "tables").mkdir(exist_ok=True)
-    with skip_artefact_on_error("table checks"):
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")  # no pandas: its import takes half a second
-        writer.writerow(["check", "passed", "detail"])
-        writer.writerows([escape_cell(cell) for cell in check] for check in checks)
-        write_text(inside(folder / "tables", "checks.csv", "table"), text.getvalue())
 
 
 def references(job: Job) -> str:

@@ -17,4 +17,4 @@ def test_a_run_without_figures_has_the_same_scores_and_no_file_of_draws(make_job
     assert repeatable(first) == repeatable(second)
     assert not (plain.job.folder / "figures").exists()  # nor those of the run before
     assert not (plain.job.folder / "posterior.nc").exists()
-    assert (plain.job.folder / "tables" / "checks.csv").is_file()
+    assert (plain.job.folder / "references.bib").is_file()

@@ -28,7 +28,6 @@ KINDS = {
     "references.bib",
     "posterior.nc",
     "figures",
-    "tables",
     "predictions",
 }
 
@@ -93,7 +92,7 @@ def test_an_archive_may_lack_the_posterior(record):
 def test_resume_fresh_makes_the_files_again(record, monkeypatch):
     monkeypatch.setattr(Figure, "savefig", save_sketch)
     before = read(record)
-    (record / "tables" / "checks.csv").unlink()
+    (record / "references.bib").unlink()
     assert resume.main(["resume", str(record), "--fresh"]) == 0
     assert list(find_damage(record, read(record), hashes=True)) == []
     assert repeatable(read(record)["result"]) == repeatable(before["result"])

@@ -68,23 +68,21 @@ def test_parameters_left_out_are_said(shown, capsys):
     assert "5 more in run.json: theta[20], theta[21], theta[22], …" in capsys.readouterr().out
 
 
-def test_every_check_of_a_security_evaluation_is_one_line_of_the_terminal(
-    tmp_path, capsys, monkeypatch
-):
-    file = tmp_path / "attack_checks.csv"
+def test_every_check_is_one_line_of_the_terminal(capsys, monkeypatch):
     check, detail = "the worst case is no weaker than any member, " * 3, "0.1 against [0.2], " * 9
-    file.write_text(f'check,passed,detail\nfirst,True,"0.5, 0.4"\n"{check}",False,"{detail}"\n')
+    rows = [
+        {"check": "first", "passed": True, "detail": "0.5, 0.4"},
+        {"check": check, "passed": False, "detail": detail},
+    ]
     monkeypatch.setattr(printer.out, "width", 80)
-    console.show_attack_checks(file, replicates=3)
+    console.show_checks("checks of the security evaluation", rows)
     lines = capsys.readouterr().out.strip().splitlines()
-    assert lines[0] == "checks of the security evaluation, first of 3 replicates: 1 of 2 failed"
+    assert lines[0] == "checks of the security evaluation: 1 of 2 failed"
     assert [words(line.split("  "))[0] for line in lines[1:]] == ["passed", "FAILED"]
     assert lines[1].split("  ")[1].strip() == "first"
     assert "0.5, 0.4" in lines[1]
     assert lines[2].count("…") == 2
     assert max(len(line.rstrip()) for line in lines[1:]) <= 80
-    console.show_attack_checks(tmp_path / "none.csv", 1)
-    assert capsys.readouterr().out == ""
 
 
 def test_what_was_not_checked_is_neither_passed_nor_failed(capsys):
