@@ -74,7 +74,7 @@ def run(argv: list[str]) -> int:
 def _delegate_to_hydra(argv: list[str]) -> int:
     """Pass the command line to Hydra: more than one run, or an error."""
     from runner.compose.hydra.command_line import is_sweep
-    from runner.compose.hydra.errors import late_choice_message, wrong_launcher_message
+    from runner.compose.hydra.errors import wrong_launcher_message
     from runner.errors import ConfigError
     from runner.sweep.outcomes import announce_sweep_folder
     from runner.sweep.table import show
@@ -83,7 +83,7 @@ def _delegate_to_hydra(argv: list[str]) -> int:
     check_flags(argv)
     if not is_sweep(argv):
         return _run_hydra(argv)
-    if complaint := late_choice_message(argv) or wrong_launcher_message(argv):
+    if complaint := wrong_launcher_message(argv):
         raise ConfigError(complaint)
     with announce_sweep_folder(argv) as (words, folder):
         try:

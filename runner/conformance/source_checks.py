@@ -6,7 +6,6 @@ Each function returns what it found, in words, or raises ``NonConformanceError``
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -113,7 +112,7 @@ def _check_fields(cls: type) -> None:
     """Every key has a type, and no default in the class."""
     assert issubclass(cls, BaseModel)
     for key, field in cls.model_fields.items():
-        place = _key_location(cls, key)
+        place = format_code_location(cls)
         if field.annotation in (Any, object):
             raise NonConformanceError(
                 f"{key} has the type Any; write the type of its values, such as PositiveFloat ({place})"
@@ -138,7 +137,7 @@ def check_keys_are_used(component: CheckedComponent) -> str:
         if key not in reads:
             raise NonConformanceError(
                 f"{key} is never read, so that its value changes nothing; use it or remove it "
-                f"({_key_location(cls, key)})"
+                f"({format_code_location(cls)})"
             )
     return f"read: {', '.join(keys)}" if keys else "no keys"
 
@@ -169,22 +168,6 @@ def _reads_every_key(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Name) and call.func.id in ("dict", "vars") and "self" in given
 
 
-def _key_location(cls: type, key: str) -> str:
-    """File and line of the declaration of a key."""
-    for base in cls.__mro__:
-        if key not in vars(base).get("__annotations__", {}):
-            continue
-        try:
-            lines, first = inspect.getsourcelines(base)
-            file = Path(inspect.getsourcefile(base) or "").name
-        except (OSError, TypeError):
-            continue
-        for number, line in enumerate(lines, first):
-            if line.strip().startswith(f"{key}:"):
-                return f"{file}, line {number}"
-    return format_code_location(cls)
-
-
 def check_refusals(component: CheckedComponent) -> str:
     """Refusals of an unknown key and of wrong values name the key."""
     role, cls = component.role, component.cls
@@ -200,13 +183,13 @@ def check_refusals(component: CheckedComponent) -> str:
         if not named:
             raise NonConformanceError(
                 f"{key} takes any value, a text and a mapping too; narrow its type "
-                f"({_key_location(cls, key)})"
+                f"({format_code_location(cls)})"
             )
         for message in named:
             if key not in message:
                 raise NonConformanceError(
                     f"a wrong value of {key} is refused by '{message}'; name the key in the message "
-                    f"({_key_location(cls, key)})"
+                    f"({format_code_location(cls)})"
                 )
     return f"an unknown key and wrong values of {_count_keys(len(keys))} are refused by name"
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from components.contracts.checks import FINITE
 from components.contracts.requirements import RATES
@@ -20,7 +18,6 @@ from components.contracts.roles import Inference, variant_info_names
 from components.errors import NumericalError
 from runner.execution.scores import Scores
 from runner.record.checks import combine_checks
-from runner.record.lines import Line, read_lines
 
 # information that must stay finite
 MONITORED_METRICS = ("elbo", "objective", "loss", "log_likelihood", "log_joint")
@@ -72,32 +69,13 @@ def check_finite(info: Scores, inference: Inference, step: int) -> None:
             )
 
 
-def check_scores(facts: dict[str, Any], inference: Inference, folder: Path) -> None:
+def check_scores(facts: dict[str, Any], inference: Inference) -> None:
     """Raises NumericalError when scores of the replicates that are finished are not finite, by
-    their checks.
-
-    A smaller rate is no help where the recorded objective has not become worse on the way."""
-    failures = [
-        check
-        for check in combine_checks(facts, "run")
-        if check["check"] == FINITE and check["passed"] is False
-    ]
-    if failures:
-        mend = SCALES if has_improved(read_lines(folder)) else _lower_rates(inference)
-        raise NumericalError(f"scores are not finite: {failures[0]['detail']}", mend)
-
-
-def has_improved(lines: Sequence[Line]) -> bool:
-    """True if the objectives recorded of the steps of a run are all better at its end than at its
-    start."""
-    better = []
-    for name in MONITORED_METRICS:
-        of_steps = [line for line in lines if line["phase"] == "train" and name in line["metrics"]]
-        values = [np.mean(line["metrics"][name]) for line in of_steps]
-        if len(values) > 1:
-            gain = values[-1] - values[0]
-            better.append(gain < 0 if name == "loss" else gain > 0)
-    return bool(better) and all(better)
+    their checks."""
+    for check in combine_checks(facts, "run"):
+        if check["check"] == FINITE and check["passed"] is False:
+            mend = " or ".join(dict.fromkeys([_lower_rates(inference), SCALES]))
+            raise NumericalError(f"scores are not finite: {check['detail']}", mend)
 
 
 def _lower_rates(inference: Inference) -> str:

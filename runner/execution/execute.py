@@ -152,7 +152,7 @@ class Run(RunContext):
         """
         record = self.record
         record.facts["result"] = gather_scores(record.facts["finished"], self.vectorised)
-        check_scores(record.facts, self.job.inference, record.folder)
+        check_scores(record.facts, self.job.inference)
         record.sync()
         files = digest_files(record.folder, record.facts.get("artefacts", []))
         return {"state": "done", "files": files}

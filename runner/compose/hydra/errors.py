@@ -52,24 +52,6 @@ def _options(group: str) -> list[str]:
     return list(loader.get_group_options(group))
 
 
-def late_choice_message(argv: list[str]) -> str | None:
-    """The complaint when a sweep over experiments contains one that picks a launcher or a sweeper:
-    the sweep has begun by then, and Hydra would ignore it silently."""
-    swept = [
-        o for o in parse_overrides(argv) if o.key_or_group == "experiment" and o.is_sweep_override()
-    ]
-    if not swept:
-        return None
-    for name in override_values(swept[0]):
-        path = conf_folders.find("experiment", str(name))
-        text = path.read_text(encoding="utf-8", errors="replace") if path else ""
-        match = re.search(r"override /?hydra/(launcher|sweeper)", text)
-        if match:
-            kind = match.group(1)
-            return f"hydra/{kind}: experiment={name} chooses it too late for a sweep over experiments; add hydra/{kind}=…"
-    return None
-
-
 def wrong_launcher_message(argv: list[str]) -> str | None:
     """Error message for a sweep's number of parallel jobs; joblib would raise a traceback."""
     jobs = [o for o in parse_overrides(argv) if o.key_or_group == N_JOBS_KEY]

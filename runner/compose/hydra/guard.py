@@ -10,11 +10,7 @@ Foreign code runs only through ``plugins``, which the user names.
 
 from __future__ import annotations
 
-import site
-import sysconfig
 from collections.abc import Iterator
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -22,7 +18,14 @@ from omegaconf import DictConfig, OmegaConf
 from components.registry import CHOSEN, REQUIRED
 from runner.errors import ConfigError
 
-SWEEPER_TARGET = "hydra_plugins.runner.OptunaSweeper"
+# what a launcher or a sweeper may be built from: Hydra's own, and the plug-ins of our extras
+LAUNCHERS_AND_SWEEPERS = (
+    "hydra._internal.core_plugins.",
+    "hydra_plugins.hydra_joblib_launcher.",
+    "hydra_plugins.hydra_submitit_launcher.",
+    "hydra_plugins.hydra_ray_launcher.",
+    "hydra_plugins.runner.",
+)
 NONE = ("null", "none", "None", "")  # values that leave a role out
 HYDRA_PLACES = {  # as conf/config.yaml has them
     "hydra.sweep.dir": "${output_dir}/multirun/${now:%Y-%m-%d_%H-%M-%S}",
@@ -83,8 +86,7 @@ def extract_absent_roles(overrides: list[str]) -> tuple[list[str], set[str]]:
 
 
 def refuse_foreign_code(cfg: DictConfig) -> None:
-    """Refuses a config that names code to be called, but for the launchers and sweepers that are
-    installed.
+    """Refuses a config that names code to be called, but for known launchers and sweepers.
 
     Raises:
         ConfigError: naming the key.
@@ -104,9 +106,9 @@ def refuse_foreign_code(cfg: DictConfig) -> None:
                 f"{name}: the runner calls nothing that a config names; register a component of yours with plugins=[…]"
             )
         elif section in ("hydra.launcher", "hydra.sweeper"):
-            if key == "_target_" and not _is_installed(str(value)):
+            if key == "_target_" and not str(value).startswith(LAUNCHERS_AND_SWEEPERS):
                 raise ConfigError(
-                    f"{path}={value}: not of an installed plug-in of Hydra; choose one with {section.replace('.', '/')}=…"
+                    f"{path}={value}: no known launcher or sweeper; choose one with {section.replace('.', '/')}=…"
                 )
         elif section in ("hydra.job_logging", "hydra.hydra_logging"):
             if _calls(key, str(value)):
@@ -147,32 +149,6 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(value, f"{path}.{key}" if path else str(key))
     else:
         yield path, node
-
-
-def _is_installed(target: str) -> bool:
-    """True if a class is Hydra's, ours, or from an installed plug-in of Hydra.
-
-    The installation matters because a folder on the path may also contain the package
-    hydra_plugins.
-    """
-    if target == SWEEPER_TARGET or target.startswith("hydra._internal.core_plugins."):
-        return True
-    parts = target.split(".")
-    spec = (
-        find_spec(".".join(parts[:2])) if len(parts) > 2 and parts[0] == "hydra_plugins" else None
-    )
-    if spec is None:
-        return False
-    where = [
-        Path(place) for place in (*(spec.submodule_search_locations or ()), spec.origin) if place
-    ]
-    libraries = [
-        sysconfig.get_path("purelib"),
-        sysconfig.get_path("platlib"),
-        *site.getsitepackages(),
-        site.getusersitepackages(),
-    ]
-    return any(path.is_relative_to(library) for path in where for library in libraries)
 
 
 def _calls(key: str, value: str) -> bool:

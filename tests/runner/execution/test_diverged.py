@@ -89,7 +89,8 @@ def test_scores_that_are_not_finite_end_as_diverged_and_are_kept(command, tmp_pa
     assert code == 1
     assert error == (
         "diverged: scores are not finite: nlpp inf, log_likelihood -inf, in 2 of 2 replicates; "
-        "lower inference.step_size (now 0.002); the last good checkpoint is kept"
+        "lower inference.step_size (now 0.002) or check the scales of the data and of the model's prior; the last good "
+        "checkpoint is kept"
     )
     (folder,) = record.runs(tmp_path)
     facts = read(folder)
