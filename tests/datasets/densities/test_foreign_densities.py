@@ -10,6 +10,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import F64, component, double, generator, load, normal
+from support.targets.constrained_parameters import value_and_gradient
+from support.targets.sampler_gate import sampled
 from torch.autograd import grad
 from torch.testing import assert_close
 
@@ -46,13 +48,6 @@ def program(tmp_path, monkeypatch):
     file.write_text("parameters { real mu; real<lower=0> tau; }\n")
     yield file
     sys.modules.pop("bridgestan", None)
-
-
-def value_and_gradient(log_density, theta):
-    theta = theta.clone().requires_grad_()
-    value = log_density(theta)
-    (gradient,) = grad(value.sum(), theta)
-    return value.detach(), gradient
 
 
 def test_value_and_gradient_are_those_of_the_package(program):
@@ -100,12 +95,9 @@ def test_a_rejected_point_has_density_zero(program):
 def test_nuts_reaches_the_exact_moments(program, tmp_path):
     data = tmp_path / "data.json"
     data.write_text('{"a": 2.0}')
-    target, rng = load("stan", program=str(program), data=str(data), mean=[2.0, 1.0], sd=[0.5, 1.0])
-    sampler = component("inference", "hmc", chains=4, warmup=100)
-    state = sampler.init(component("model", "target_density").build(target, rng), target, rng)
-    for _ in range(400):
-        state, _ = sampler.step(state, None, rng)
-    scores = target.score(sampler.posterior(state), Streams(0))
+    target, _ = load("stan", program=str(program), data=str(data), mean=[2.0, 1.0], sd=[0.5, 1.0])
+    draws = sampled("hmc", target, 400, chains=4, warmup=100)
+    scores = target.score(draws, Streams(0))
     assert scores["z_max"] < 4
     assert scores["error_mean"] < 0.2
 
@@ -205,12 +197,8 @@ def test_eight_schools_are_ours_up_to_a_constant(name):
 @pytest.mark.parametrize("name", ["stan", "numpyro", "pymc"])
 def test_nuts_on_eight_schools_has_the_moments_of_quadrature(name):
     mean, second = schools().exact_moments()
-    target, rng = real(name)
-    sampler = component("inference", "nuts", chains=8, warmup=300, target_acceptance=0.9)
-    state = sampler.init(component("model", "target_density").build(target, rng), target, rng)
-    for _ in range(1300):
-        state, _ = sampler.step(state, None, rng)
-    posterior = sampler.posterior(state)
+    target, _ = real(name)
+    posterior = sampled("nuts", target, 1300, chains=8, warmup=300, target_acceptance=0.9)
     estimate = posterior.mean[[*range(10, 18), 0, 1]]  # theta, mu, tau
     ess = torch.tensor(2000.0)
     sd = (second - mean.square()).sqrt()

@@ -9,6 +9,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import F64, component, double, load, made_job
+from support.small.small_problems import advance
+from support.targets.sampler_gate import sampled
 
 from components.errors import ConfigMismatchError
 from runner.execution.assembly import load_problem
@@ -39,13 +41,7 @@ def test_a_real_parameter_is_theta_itself():
 
 
 def draws(target, chains=2, steps=100):
-    rng = Streams(0)
-    sampler = component("inference", "hmc", chains=chains, warmup=40)
-    model = component("model", "target_density").build(target, rng)
-    state = sampler.init(model, target, rng)
-    for _ in range(steps):
-        state, _ = sampler.step(state, None, rng)
-    return sampler.posterior(state)
+    return sampled("hmc", target, steps, chains=chains, warmup=40)
 
 
 def test_what_is_known_is_scored_and_what_is_not_is_left_out():
@@ -128,6 +124,4 @@ def test_samplers_and_fits_take_it(inference, tmp_path):
                    "plugins=[own_things]", "model=target_density", f"inference={inference}", "steps=9000")  # fmt: skip
     target, rng = load_problem(job, Streams(0)), Streams(0)
     state = job.inference.init(job.model.build(target, rng), target, rng)
-    for _ in range(2):
-        state, info = job.inference.step(state, None, rng)
-    assert info
+    assert advance(job.inference, state, target, rng, 0, 2)[1]

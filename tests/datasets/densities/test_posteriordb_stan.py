@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.runs.configured import F64, component, double, load, make_setting
-from support.targets.constrained_parameters import unconstrain
-from torch.autograd import grad
+from support.targets.constrained_parameters import unconstrain, value_and_gradient
 from torch.testing import assert_close
 
 from components.datasets.densities.posteriordb import paths, read
@@ -81,13 +80,6 @@ def test_our_densities_are_those_of_the_database(posterior):
     assert torch.allclose(constant, constant[0].expand(20), rtol=0, atol=1e-10)
     size = 1 + our_gradient.abs()
     assert ((gradient * scale - our_gradient).abs() / size).max() < 1e-9
-
-
-def value_and_gradient(log_density, theta):
-    theta = theta.clone().requires_grad_()
-    value = log_density(theta)
-    (gradient,) = grad(value.sum(), theta)
-    return value.detach(), gradient
 
 
 def simplex_scale(theirs, theta, x, columns):

@@ -16,6 +16,14 @@ from components.datasets.posteriordb_densities.time_series import ROW, UNIT, Gar
 from components.maths.bijectors import Interval
 
 
+def value_and_gradient(log_density, theta):
+    """Log density at θ [S, P], and its gradient."""
+    theta = theta.clone().requires_grad_()
+    value = log_density(theta)
+    (gradient,) = torch.autograd.grad(value.sum(), theta)
+    return value.detach(), gradient
+
+
 def _hidden_markov(values: Tensor) -> list[Tensor]:
     rows = ROW.inverse(values[:, :4].unflatten(1, (2, 2))).flatten(1)
     return [rows, STATE_MEANS.inverse(values[:, 4:])]
