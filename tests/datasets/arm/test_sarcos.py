@@ -16,7 +16,7 @@ from torch.testing import assert_close
 from components.datasets import files
 from components.datasets.arm import protocol, sarcos, simulation
 from components.errors import SimulatedDataWarning
-from runner.execution.rng import STREAMS, Streams
+from runner.execution.rng import Streams
 
 SIZES = {
     "sarcos/sarcos_inv.mat": protocol.TRAIN_ROWS,
@@ -121,17 +121,6 @@ def test_tensors_have_the_type_asked_for(genuine, dtype):
     batches = [part for b in (problem.train, problem.test) for part in (b.x, b.y)]
     assert {t.dtype for t in (*batches, problem.y_mean, problem.y_std)} == {dtype}
     assert problem.train.mask.dtype == torch.bool
-
-
-def test_replicates_differ_and_repeat_and_draw_from_the_data_stream_alone(genuine):
-    a, again, other = (load(genuine, replicate=r, n_train=100) for r in (0, 0, 1))
-    assert_close(a.train.x, again.train.x, rtol=0, atol=0)
-    assert torch.equal(a.train.mask, again.train.mask)
-    assert not torch.equal(a.train.x, other.train.x)
-    rng, untouched = Streams(0), Streams(0).state()
-    dataset(n_train=100).load(rng, setting(genuine))
-    changed = [name for name in STREAMS if not torch.equal(rng.state()[name], untouched[name])]
-    assert changed == ["data"]
 
 
 @pytest.mark.parametrize("split", ["official", "test_file"])

@@ -45,11 +45,6 @@ def test_smaller_training_sets_are_nested_and_share_their_test_images():
     assert torch.equal(small.test.x, large.test.x)
 
 
-def test_deterministic_in_the_seed():
-    assert torch.equal(load(seed=2).train.x, load(seed=2).train.x)
-    assert not torch.equal(load(seed=2).test.x, load(seed=3).test.x)
-
-
 def test_more_images_than_there_are_is_refused_before_loading():
     with pytest.raises(ValidationError, match="only 1297 of the 1797 images are not test images"):
         component("dataset", "digits", n_train=1298, n_test=500)

@@ -47,13 +47,9 @@ def test_dlm_sim_starts_at_zero():
     assert_close(problem.observations[0, :, 0], double([3.5, 5.0, 5.75, 6.125]))  # fmt: skip
 
 
-def test_hmm_sim_is_drawn_anew_with_the_seed():
-    first, _ = load("hmm_sim")
-    again, _ = load("hmm_sim")
-    other, _ = load("hmm_sim", seed=1)
-    assert torch.equal(first.observations, again.observations)
-    assert not torch.equal(first.observations, other.observations)
-    assert set(first.observations.flatten().tolist()) <= set(range(5))
+def test_hmm_sim_has_the_numbers_of_classes():
+    problem, _ = load("hmm_sim")
+    assert set(problem.observations.flatten().tolist()) <= set(range(5))
 
 
 def test_hmm_sim_with_one_state_draws_from_its_row():

@@ -25,12 +25,6 @@ def test_simulation_is_what_it_says():
     assert problem.test.x.shape == (10, 3)
 
 
-def test_seeds_draw_other_data():
-    first, again, other = (load("linear_simulation", seed=s)[0] for s in (0, 0, 1))
-    assert torch.equal(first.train.x, again.train.x)
-    assert not torch.equal(first.train.x, other.train.x)
-
-
 def test_diabetes_is_standardised_by_its_training_rows():
     problem, _ = load("diabetes", n_test=42)
     assert problem.train.x.shape == (400, 10)

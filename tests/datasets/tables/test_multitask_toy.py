@@ -73,10 +73,3 @@ def test_a_single_label_per_task_is_no_division_by_zero():
     assert problem.train.y.isfinite().all()
     assert problem.test.y.isfinite().all()
     assert problem.y_std.tolist() == [1, 1]
-
-
-def test_deterministic_in_the_seed():
-    a, b, c = load(seed=3), load(seed=3), load(seed=4)
-    assert torch.equal(a.train.x, b.train.x)
-    assert torch.equal(a.train.y, b.train.y)
-    assert not torch.equal(a.train.x, c.train.x)
