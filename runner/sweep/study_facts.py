@@ -63,8 +63,10 @@ def open_study(
     before = study.user_attrs.get("facts", facts)
     if before != facts:
         if any(t.state != TrialState.FAIL for t in study.get_trials(deepcopy=False)):
+            changed = next(key for key in facts if before[key] != facts[key])
             raise ConfigError(
-                f"hydra.sweeper.study_name={name}: begun with another {apart(before, facts)}; give this sweep another name"
+                f"hydra.sweeper.study_name={name}: begun with another {changed} "
+                f"(it had {before[changed]}); give this sweep another name"
             )
         optuna.delete_study(study_name=name, storage=store)
         return open_study(name, store, objectives, rule, facts)
@@ -88,16 +90,3 @@ def _is_process_alive(holder: str) -> bool:
 def name_of(facts: Facts) -> str:
     """Name of a search composed by hand, without an experiment; unique to its command."""
     return f"custom_{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]}"
-
-
-def apart(before: Facts, now: Facts) -> str:
-    """The first fact that changed, and how: "fixed (it had steps=100)"."""
-    name = next(key for key in now if before[key] != now[key])
-    was, new = _words(before[name]), _words(now[name])
-    gone = [word for word in was if word not in new]
-    came = [word for word in new if word not in was]
-    return f"{name} (it had {', '.join(gone)})" if gone else f"{name} (it had no {', '.join(came)})"
-
-
-def _words(fact: dict[str, str] | list[str]) -> list[str]:
-    return [f"{k}={v}" for k, v in fact.items()] if isinstance(fact, dict) else fact

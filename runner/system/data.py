@@ -58,39 +58,27 @@ def _select_files(names: list[str]) -> list[DataFile]:
     return [f for f in files.catalogue() if not names or "all" in names or f.dataset in names]
 
 
-def _folder(found: Path, file: DataFile) -> Path:
-    """The data folder (or cache) that a file was found in."""
-    return found.parents[file.path.count("/")]
-
-
-def _list(chosen: list[DataFile], data_dir: Path) -> int:
-    lines = []
-    for file in chosen:
-        path = files.find(data_dir, file.path)
-        where = (
-            f"in {_folder(path, file)}" if path else f"not here: runner data fetch {file.dataset}"
-        )
-        lines.append((file.path, decimal(file.bytes), where))
-    print_table(f"Data files (data_dir={data_dir})", ("file", "size", "found"), lines)
-    for dataset, source, licence in dict.fromkeys((f.dataset, f.source, f.licence) for f in chosen):
-        out.print(f"{dataset}: {source}; licence: {licence}", soft_wrap=True)
-    return 0
-
-
-def _verify(chosen: list[DataFile], data_dir: Path) -> int:
+def _list(chosen: list[DataFile], data_dir: Path, verifies: bool) -> int:
+    """Shows where files are, and whether they are genuine or where they are from."""
     lines = []
     damaged = []
     for file in chosen:
         path = files.find(data_dir, file.path)
-        try:
-            if path is not None:
+        state = f"not here: runner data fetch {file.dataset}"
+        if path is not None:  # in the data folder, or the cache
+            state = f"in {path.parents[file.path.count('/')]}"
+        if path is not None and verifies:
+            try:
                 files.verify(path, file)
-            state = "genuine" if path else f"not here: runner data fetch {file.dataset}"
-        except DamagedFileError as error:
-            state = "DAMAGED"
-            damaged.append(str(error))
-        lines.append((file.path, state, str(_folder(path, file)) if path else ""))
-    print_table(f"Checksums (data_dir={data_dir})", ("file", "state", "in"), lines)
+                state = f"genuine, {state}"
+            except DamagedFileError as error:
+                state = f"DAMAGED, {state}"
+                damaged.append(str(error))
+        lines.append((file.path, decimal(file.bytes), state))
+    print_table(f"Data files (data_dir={data_dir})", ("file", "size", "found"), lines)
+    sources = dict.fromkeys((f.dataset, f.source, f.licence) for f in chosen)
+    for dataset, source, licence in () if verifies else sources:
+        out.print(f"{dataset}: {source}; licence: {licence}", soft_wrap=True)
     for message in damaged:
         complain(message)
     return 1 if damaged else 0
@@ -145,5 +133,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"runner data fetch: name what to download: {names}, or all")
     if arguments.action != "fetch" and arguments.data_dir != default_data_dir():
         existing_folder(arguments.data_dir)
-    action = {"list": _list, "fetch": _fetch, "verify": _verify}[arguments.action]
-    return action(_select_files(arguments.dataset), arguments.data_dir)
+    chosen = _select_files(arguments.dataset)
+    if arguments.action == "fetch":
+        return _fetch(chosen, arguments.data_dir)
+    return _list(chosen, arguments.data_dir, verifies=arguments.action == "verify")

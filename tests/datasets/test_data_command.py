@@ -24,7 +24,7 @@ def test_data_lists_fetches_and_verifies(tmp_path, capsys, good):
     assert data.main(["data", "fetch", "all", *folder]) == 0
     assert "already in" in capsys.readouterr().out
     assert data.main(["data", "verify", *folder]) == 0
-    assert capsys.readouterr().out == f"toy/file.bin\tgenuine\t{tmp_path}\n"
+    assert capsys.readouterr().out == f"toy/file.bin\t128.0 kB\tgenuine, in {tmp_path}\n"
     assert data.main(["data", "list", "toy", *folder]) == 0
     assert f"toy/file.bin\t128.0 kB\tin {tmp_path}" in capsys.readouterr().out
 
@@ -33,7 +33,7 @@ def test_data_finds_and_replaces_a_damaged_file(tmp_path, capsys, good):
     path = put(tmp_path, b"damaged")
     assert data.main(["data", "verify", "--data-dir", str(tmp_path)]) == 1
     shown = capsys.readouterr()
-    assert "toy/file.bin\tDAMAGED" in shown.out
+    assert "toy/file.bin\t128.0 kB\tDAMAGED, in" in shown.out
     assert SHA256 in shown.err
     assert data.main(["data", "fetch", "toy", "--data-dir", str(tmp_path)]) == 0
     assert "is damaged and will be replaced" in capsys.readouterr().out

@@ -9,7 +9,7 @@ the replicates that are computed together.  A phase is a line a + b n through th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from runner.record.usage import MB, MIB, folder_bytes
 BY_PASS = ("set_up", "training", "evaluations", "saving", "final")  # phases of each replicate
 COPIES = 4.0  # bytes in memory for a byte more of what a record keeps
 GROWTH = 0.2  # growth of a phase, relative to itself, that is more than noise
-SHARED = ("checkpoints", "figures")  # folders that do not grow with the replicates
+REPEATED = ("outcomes", "predictions")  # folders to which each replicate adds
 # factors by which the CPU time of a run may differ from its price
 RECORD_SPREAD = 1.2
 PROBE_SPREAD = 1.5
@@ -78,14 +78,16 @@ class MeasuredRun:
         return self.usage["cpu_seconds"] - sum(self.usage[phase] for phase in BY_PASS)
 
     @property
-    def shared(self) -> float:
-        """Bytes of all passes together."""
-        return sum(folder_bytes(self.folder / name) for name in SHARED)
+    def bytes_each(self) -> float:
+        """Bytes that each pass adds."""
+        lines = sum(path.stat().st_size for path in self.folder.glob("metrics.jsonl"))
+        added = lines + sum(folder_bytes(self.folder / name) for name in REPEATED)
+        return added / self.usage["passes"]
 
     @property
-    def bytes_each(self) -> float:
-        """Bytes of one pass, the others left out."""
-        return (folder_bytes(self.folder) - self.shared) / self.usage["passes"]
+    def bytes_once(self) -> float:
+        """Bytes that the record has with any number of passes."""
+        return folder_bytes(self.folder) - self.bytes_each * self.usage["passes"]
 
     def units(self, config: Mapping[str, Any]) -> int:
         """Units of a pass of a run with such a config."""
@@ -137,11 +139,15 @@ def price_run(config: Mapping[str, Any], runs: Sequence[MeasuredRun], **facts: A
     passes = 1 if last.facts.get("vectorised") else int(config["replicates"])
     cold = sum(max(0.0, first.each(p) - at(p, first.units(first.config))) for p in BY_PASS)
     by_pass = sum(count(phase, config) * at(phase, size) for phase in BY_PASS)
-    sizes = [(run.units(run.config), run.bytes_each) for run in runs[-2:]]
-    disk = max(sizes[-1][1], extrapolate(sizes, size))
+
+    def disk(each: Callable[[MeasuredRun], float]) -> float:
+        sizes = [(run.units(run.config), each(run)) for run in runs[-2:]]
+        return max(sizes[-1][1], extrapolate(sizes, size))
+
+    once = disk(lambda run: run.bytes_once)
     return Price(
         cpu=first.once + cold + passes * by_pass,
-        mib=last.usage["peak_mib"] + COPIES * (disk - sizes[-1][1]) / MIB,
-        megabytes=(disk * passes + last.shared) / MB,
+        mib=last.usage["peak_mib"] + COPIES * (once - last.bytes_once) / MIB,
+        megabytes=(once + passes * disk(lambda run: run.bytes_each)) / MB,
         **facts,
     )

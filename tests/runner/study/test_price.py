@@ -19,8 +19,8 @@ from runner.study.pricing.probe import next_size
 
 @pytest.fixture(autouse=True)
 def sizes(monkeypatch):
-    """Records of a megabyte, 0.3 MB of it figures and checkpoints."""
-    monkeypatch.setattr(MeasuredRun, "shared", 0.3e6)
+    """Records of a megabyte, 0.3 MB of it not of their replicates."""
+    monkeypatch.setattr(MeasuredRun, "bytes_once", 0.3e6)
     monkeypatch.setattr(MeasuredRun, "bytes_each", 0.7e6)
 
 

@@ -10,7 +10,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from runner.compose.objectives import Objective
 from runner.errors import ConfigError
 from runner.sweep.search_space import distribution, parse_space, sampler
-from runner.sweep.study_facts import apart, build_study_facts, name_of
+from runner.sweep.study_facts import build_study_facts, name_of
 
 WIDE = FloatDistribution(-100, 100)
 
@@ -81,9 +81,6 @@ def test_searches_without_an_experiment_have_the_name_of_their_command():
     assert name_of(facts("steps=10", "tracking=false")) == name_of(one)  # it changes no number
     names = [name_of(each) for each in (one, other, most, facts("steps=10", metric="rmse"))]
     assert len(set(names)) == 4
-    assert apart(one, other) == "fixed (it had steps=10)"
-    assert apart(one | {"fixed": []}, other) == "fixed (it had no steps=20)"
-    assert apart(one, most) == "direction (it had loss minimize)"
 
 
 def search(name: str, n_trials: int, startup_trials: int) -> list[float]:
