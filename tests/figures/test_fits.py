@@ -182,7 +182,7 @@ def test_reliability_bin_by_bin():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_calibration_of_classes_reports_the_ece_of_the_score(n_classes):
     problem = classes(n_classes=n_classes, n_tasks=2)
-    logits = normal(torch.Generator().manual_seed(0), 60, 2, n_classes)
+    logits = draw_normal(60, 2, n_classes)
 
     class Table:
         def predict(self, x, generator):

@@ -32,6 +32,11 @@ from runner.python.export import restored
 
 HERE = torch.cuda.is_available()
 NONE = "no GPU was found (torch.cuda.is_available() is False): nothing was compared with the CPU"
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not HERE, reason=NONE),
+    pytest.mark.filterwarnings("ignore"),
+]
 EVERY = every_run() if HERE else {"none": None}
 EXPERIMENTS = every_experiment() if HERE else {"none": []}
 METHODS = (
@@ -74,33 +79,6 @@ UNSTEADY = {
 }
 
 
-def test_draws_are_those_of_the_cpu_on_any_device():
-    """On ``meta``, which has shapes alone: what the CPU's generators have given afterwards is the
-    same."""
-    one, two = CpuStreams(0, 0, "meta"), CpuStreams(0, 0, "cpu")
-
-    def draw(rng: CpuStreams, device: str) -> list[torch.Tensor]:
-        x = torch.zeros(2, 3, device=device)
-        return [
-            torch.randn(3, generator=rng.noise, device=device),
-            x.normal_(generator=rng.noise),
-            torch.bernoulli(x.sigmoid(), generator=rng.noise),
-            torch.randperm(5, generator=rng.batches, device=device),
-            torch.rand(2, generator=rng.at("attack", 3), device=device),
-            torch.rand(2, generator=CpuGenerator(x.device).manual_seed(0), device=device),
-        ]
-
-    with CpuNoise():
-        there, here = draw(one, "meta"), draw(two, "cpu")
-    assert [(t.shape, t.dtype) for t in there] == [(t.shape, t.dtype) for t in here]
-    assert {t.device.type for t in there} == {"meta"}
-    for name, state in one.state().items():
-        assert torch.equal(state, two.state()[name]), name
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not HERE, reason=NONE)
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("family", "dtype"), CASES)
 def test_a_run_of_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, family, dtype):
     use_cpu_numbers(monkeypatch)
@@ -109,27 +87,18 @@ def test_a_run_of_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, family, dtype)
     compare(make_job, keys, lambda name: tolerance(family, name, dtype))
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not HERE, reason=NONE)
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_on_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, name):
     use_cpu_numbers(monkeypatch)
     compare(make_job, EXPERIMENTS[name], lambda score: tolerance(name, score, "float32"))
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not HERE, reason=NONE)
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", sorted(EVERY))
 def test_a_run_draws_on_the_gpu(make_job, monkeypatch, family):
     EVERY[family].skip_without_packages()
     draw_on_gpu(make_job, monkeypatch, short_run(family, EVERY[family].overrides))
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not HERE, reason=NONE)
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_draws_on_the_gpu(make_job, monkeypatch, name):
     draw_on_gpu(make_job, monkeypatch, EXPERIMENTS[name])
@@ -143,9 +112,6 @@ def draw_on_gpu(make_job, monkeypatch, keys: list[str]) -> None:
         pytest.skip(found)
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not HERE, reason=NONE)
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_exported_model_of_a_gpu_predicts_what_the_cpus_does(tmp_path, monkeypatch, family):
     use_cpu_numbers(monkeypatch)

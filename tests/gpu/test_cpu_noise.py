@@ -1,0 +1,28 @@
+"""The random numbers of the CPU on another device."""
+
+import torch
+from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
+
+
+def test_draws_are_those_of_the_cpu_on_any_device():
+    """On ``meta``, which has shapes alone: what the CPU's generators have given afterwards is the
+    same."""
+    one, two = CpuStreams(0, 0, "meta"), CpuStreams(0, 0, "cpu")
+
+    def draw(rng, device):
+        x = torch.zeros(2, 3, device=device)
+        return [
+            torch.randn(3, generator=rng.noise, device=device),
+            x.normal_(generator=rng.noise),
+            torch.bernoulli(x.sigmoid(), generator=rng.noise),
+            torch.randperm(5, generator=rng.batches, device=device),
+            torch.rand(2, generator=rng.at("attack", 3), device=device),
+            torch.rand(2, generator=CpuGenerator(x.device).manual_seed(0), device=device),
+        ]
+
+    with CpuNoise():
+        there, here = draw(one, "meta"), draw(two, "cpu")
+    assert [(t.shape, t.dtype) for t in there] == [(t.shape, t.dtype) for t in here]
+    assert {t.device.type for t in there} == {"meta"}
+    for name, state in one.state().items():
+        assert torch.equal(state, two.state()[name]), name
