@@ -45,10 +45,47 @@ REFUSED = [
         )
         for name in ("vargrad", "double_cv", "rodeo", "arms", "vimco")
     ),
-    (
-        [*DVAE, "inference.gradient={name: reinforce_cv, coefficient: oracle}"],
-        "inference.gradient.extra_samples: coefficient=oracle is what draws them, and needs them",
+    # a row compares draws
+    *(
+        (
+            [*VAE, f"inference.gradient={keys}", "inference.n_samples=1"],
+            "set inference.n_samples to 2 or more",
+        )
+        for keys in ("vargrad_reference", "{name: reinforce_cv, coefficient: sampled}")
     ),
+    (
+        [*VAE, "inference.gradient={name: reinforce_cv, coefficient: oracle}"],
+        "inference.gradient.extra_samples: coefficient=oracle is what draws them, and needs them; "
+        "give a number",
+    ),
+    ([*VAE, "inference.gradient={name: reinforce_cv, extra_samples: 5}"], "leave it null"),
+    (
+        [*VAE, "inference.gradient={name: reinforce_cv, coefficient: best}"],
+        "not one of running | sampled | oracle",
+    ),
+    ([*VAE, "inference.gradient=vargard"], "no such gradient, did you mean vargrad?"),
+    # latent variables of rows, or noise whose law is known
+    *(
+        (
+            [*DENSITY, f"inference.gradient={name}", "inference.n_samples=3"],
+            f"inference.gradient={name} needs row_guide",
+        )
+        for name in ("vimco", "nvil")
+    ),
+    *(
+        (
+            [*VAE, f"model={model}", f"inference.gradient={name}"],
+            f"inference.gradient={name} needs {lacking}",
+        )
+        for name, model, lacking in (
+            ("amortised_cv", "dvae", "normal_noise"),
+            ("taylor_cv", "dvae", "location_scale, normal_noise"),
+            ("quadratic_cv", "dvae", "location_scale, normal_noise"),
+            ("joint_cv", "vae", "global_latent"),
+        )
+    ),
+    ([*DVAE, "dataset.binarised=none"], "model=dvae has no likelihood for the real values"),
+    ([*DVAE, "model.layers=3"], "model.layers=3"),
     (
         [*DENSITY, "inference.gradient=rodeo", "inference.n_samples=2"],
         "inference.gradient=rodeo needs bernoulli_layers",

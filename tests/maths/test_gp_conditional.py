@@ -7,7 +7,6 @@ from typing import get_args
 import pytest
 import torch
 from support.runs.configured import F64, draw_normal, generator
-from torch.distributions import MultivariateNormal, kl_divergence
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -79,26 +78,6 @@ def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
     assert torch.autograd.gradcheck(moments, inputs, atol=1e-6, fast_mode=True)
 
 
-@pytest.mark.parametrize("Q", [1, 3])
-def test_divergence_is_the_last_sums_of_equation_3_12(Q):
-    x, Z, lengthscale, m, C = drawn(Q=Q)
-    _, _, told = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", JITTER)
-    prior = MultivariateNormal(torch.zeros(4, dtype=F64), torch.eye(4, dtype=F64))
-    exact = kl_divergence(MultivariateNormal(m, covariance_matrix=C @ C.mT), prior).sum()
-    assert float(told.kl) == pytest.approx(float(exact), rel=1e-10)
-
-
-def test_gradients_are_those_of_what_is_differentiated():
-    """The mean, the variance or the divergence alone: what is not asked for adds nothing."""
-    inputs = [t.requires_grad_() for t in drawn()]
-    x, Z, lengthscale, m, C = inputs
-    mean, variance, told = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", 1e-3)
-    parts = [torch.cos(mean).sum(), torch.sin(variance).sum(), told.kl]
-    alone = [torch.autograd.grad(part, inputs, retain_graph=True) for part in parts]
-    for whole, *each in zip(torch.autograd.grad(sum(parts), inputs), *alone, strict=True):
-        assert torch.allclose(whole, sum(each), atol=1e-10)
-
-
 def unwhitened(x, Z, lengthscale, m, C, shape, jitter):
     """Moments and divergence of all processes in few lines, for autograd to differentiate."""
     one = torch.ones(len(Z), dtype=x.dtype)
@@ -132,37 +111,6 @@ def test_many_inducing_inputs_give_what_autograd_gives(Q, common, ard):
     for a, b in zip(gradients(ours), gradients(theirs), strict=True):
         a, b = (v.tril() if v.dim() == 4 else v for v in (a, b))  # C is lower triangular
         assert_close(a, b, rtol=1e-7, atol=1e-7)
-
-
-def test_prior_q_gives_prior_marginals():
-    """q(v) = N(0, I) is the prior: mean 0 and variance 1 everywhere."""
-    x, Z, lengthscale, m, C = drawn()
-    eye = torch.eye(4, dtype=F64).expand_as(C).contiguous()
-    mean, variance, _ = sparse_conditional(x, Z, lengthscale**-2, 0 * m, eye, "matern52", JITTER)
-    assert mean.abs().max() == 0
-    assert torch.allclose(variance, torch.ones_like(variance), atol=1e-12)
-
-
-def test_inducing_at_the_data_with_the_exact_posterior_is_the_exact_gp():
-    g = generator(0)
-    X = torch.randn(8, 2, generator=g, dtype=F64)
-    y = torch.randn(8, generator=g, dtype=F64)
-    new = torch.randn(5, 2, generator=g, dtype=F64)
-    one, length, s2 = torch.ones((), dtype=F64), torch.full((1,), 1.3, dtype=F64), 0.2
-    K = kernel(X, X, length, one, "matern52")
-    eye = torch.eye(8, dtype=F64)
-    inverse = torch.linalg.inv(K + s2 * eye)
-    L = torch.linalg.cholesky(K + 1e-12 * eye)
-    Linv = torch.linalg.inv(L)
-    S = Linv @ (K - K @ inverse @ K) @ Linv.T
-    C = torch.linalg.cholesky(0.5 * (S + S.T))
-    m = Linv @ K @ inverse @ y
-    mean, variance, _ = sparse_conditional(
-        new, X[None], length[None] ** -2, m[None, None], C[None, None], "matern52", 1e-12
-    )
-    k = kernel(new, X, length, one, "matern52")
-    assert torch.allclose(mean[0, 0], k @ inverse @ y, atol=1e-8)
-    assert torch.allclose(variance[0, 0], 1 - ((k @ inverse) * k).sum(1), atol=1e-8)
 
 
 def test_a_wrong_conditional_fails_the_same_check():

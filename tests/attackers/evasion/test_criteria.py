@@ -34,15 +34,6 @@ def test_the_difference_of_logits_ratio_is_its_equation():
     assert_close(ours, (logits.gather(1, y)[:, 0] - others) / (first - third))
 
 
-def test_the_ratio_knows_neither_shift_nor_scale_of_the_logits():
-    logits = draw_normal(8, 4, seed=2)
-    y = torch.randint(4, (8, 1), generator=generator(3))
-    plain, other = (
-        CRITERIA["dlr"](Categorical(f[None, :, None]), y) for f in (logits, 50 * logits - 3)
-    )
-    assert_close(plain, other)
-
-
 def test_labels_of_several_tasks_and_missing_ones():
     """The margin z_y − max_{i≠y} z_i and the ratio are the smallest of the tasks with a label, log p
     is their sum; rows without a label have 0."""
@@ -77,23 +68,11 @@ def test_a_step_follows_the_gradient_of_its_criterion(criterion):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_every_criterion_breaks_and_reaches_targets_and_restarts_help(criterion):
+def test_targets_are_reached_by_every_criterion(criterion):
     model, x, y = make_victim(60)
-    victim = Attacked(model, UNIT)
-
-    def broken(**how):
-        moved = ascend(
-            victim, x, y, generator(), 0.3, Ascent("linf", 20, 0.125, criterion=criterion, **how)
-        )
-        return victim.broken(moved, y, generator())
-
-    assert broken().double().mean() > 0.3
-    once, often = (broken(random_start=True, restarts=n) for n in (1, 3))
-    assert (often >= once).all()
-    towards = ascend(
-        victim, x, y, generator(), 1.0, Ascent("linf", 40, 0.1, target=2, criterion=criterion)
-    )
-    assert (model.predict(towards, generator()).probs.argmax(-1) == 2).double().mean() > 0.7
+    how = Ascent("linf", 40, 0.1, target=2, criterion=criterion)
+    towards = ascend(Attacked(model, UNIT), x, y, generator(), 1.0, how)
+    assert (model.predict(towards, generator()).guess == 2).double().mean() > 0.7
 
 
 class Confident:

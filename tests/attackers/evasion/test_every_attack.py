@@ -10,10 +10,12 @@ from components.attackers.attacked import Attacked
 from components.attackers.norms import NORMS
 
 SIZES = {"linf": 0.2, "l2": 0.5, "l1": 1.0}
-GRADIENT_ATTACKS = [(name, {"norm": n}) for name in ("bim", "pgd", "pgd_momentum") for n in NORMS]
 EVERY = [
-    *GRADIENT_ATTACKS,
-    *(("random_noise", {"norm": norm}) for norm in NORMS),
+    *(
+        (name, {"norm": norm})
+        for name in ("bim", "pgd", "pgd_momentum", "random_noise")
+        for norm in NORMS
+    ),
     *(("deepfool", {"norm": norm}) for norm in ("linf", "l2")),
     ("cw", {"searches": 3, "steps": 20}),
     ("cw", {"searches": 3, "steps": 20, "target": 1}),
@@ -43,13 +45,6 @@ def test_attacks_stay_in_ball_and_bounds_and_repeat(name, keys):
     assert 0 <= first.min() <= first.max() <= 1
     assert torch.equal(first, again)
     assert torch.equal(attacker.perturb(victim, x, y, make_rng(), 0.0), x)
-
-
-@pytest.mark.parametrize(("name", "keys"), GRADIENT_ATTACKS)
-def test_gradient_attacks_lower_accuracy(name, keys):
-    model, x, y = make_victim(80)
-    moved = perturb(name, model, x, y, SIZES[keys["norm"]], **keys)
-    assert find_broken(model, moved, y).double().mean() > 0.2
 
 
 @pytest.mark.parametrize(("name", "keys"), EVERY)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.runs.configured import F64, component, generator
-from support.small.small_victims import UNIT, find_broken, make_rng, make_victim, perturb
+from support.small.small_victims import UNIT, make_rng, make_victim, perturb
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
@@ -62,12 +62,3 @@ def test_only_a_projection_keeps_samples_in_the_ball(project):
     keys = {"temperature": 1.0, "project": project}
     moved = perturb("sgld_attack", model, x, y, 0.1, bounds=None, **keys)
     assert ((moved - x).abs().max() <= 0.1 + 1e-12) == project
-
-
-def test_noise_drowns_the_steps_at_the_printed_temperature():
-    model, x, y = make_victim(200, inputs=16, seed=4)
-    shares = []
-    for t in (0.0, 0.001, 1.0):
-        moved = perturb("sgld_attack", model, x, y, 0.1, bounds=None, temperature=t)
-        shares.append(find_broken(model, moved, y).double().mean())
-    assert shares[2] < 0.7 * min(shares[:2])

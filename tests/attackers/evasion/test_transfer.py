@@ -142,14 +142,6 @@ def test_a_victim_without_gradient_is_attacked_through_one_that_has_it(victim):
     assert rows["accuracy"].iloc[-1] < 0.5 < rows["random_accuracy"].iloc[-1]
 
 
-def test_black_boxes_say_so(victim):
-    problem, posterior, rng = victim
-    for name in ("square", "random_noise"):
-        keys = {"queries": 20} if name == "square" else {}
-        rows = curve_of(component("attacker", name, **keys), posterior, problem, rng).rows
-        assert set(rows["knowledge"]) == {"black box"}
-
-
 def test_a_defence_may_train_against_it(victim):
     problem, posterior, _ = victim
     threatened = replace(problem, attacker=transfer())

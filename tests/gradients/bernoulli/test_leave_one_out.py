@@ -6,27 +6,22 @@ import itertools
 
 import pytest
 import torch
-from contract.only import only
 from support.runs.configured import F64, component, double, generator, normal
 from support.small.small_bernoulli import (
     binary_rows,
-    check_kept_state,
     check_unbiased,
-    enumerated_elbo,
     every_z,
     flat,
     fresh_z,
+    guide_variance,
     holm_p,
     small_dvae,
-    whole_and_resumed,
 )
 from torch.autograd import grad
 from torch.testing import assert_close
 
-from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
 from components.gradients.bernoulli.leave_one_out import DrawsWithSlope
-from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
 LEARN = pytest.mark.parametrize(("name", "keys"), [("double_cv", {}), ("rodeo", {"widths": [4]})])
@@ -170,20 +165,6 @@ def test_without_control_variates_it_is_leave_one_out(name, keys):
     assert_close((flat(found), terms["elbo"]), (flat(loo), known["elbo"]))
 
 
-def variance(estimator, state):
-    """Of the guide's parameters, summed, of 80 estimates from one state."""
-    problem, rng = binary_rows(n=6), Streams(3)
-    module = small_dvae(problem)
-    names = [key for key, _ in module.named_parameters()]
-    found = []
-    for _ in range(80):
-        gradients, _, _ = estimator.estimate(module, problem.train, rng, copy.deepcopy(state))
-        found.append(
-            flat(g for key, g in zip(names, gradients, strict=True) if key.startswith("down"))
-        )
-    return float(torch.stack(found).var(0).sum())
-
-
 @LEARN
 def test_what_is_learnt_varies_less_than_leave_one_out(name, keys):
     problem, rng = binary_rows(n=6), Streams(0)
@@ -193,44 +174,7 @@ def test_what_is_learnt_varies_less_than_leave_one_out(name, keys):
     for _ in range(100):
         state = estimator.estimate(module, problem.train, rng, state)[2]
     loo = component("gradient", "vargrad", n_samples=3)
-    assert variance(estimator, state) < 0.9 * variance(loo, None)
+    assert guide_variance(estimator, state) < 0.9 * guide_variance(loo)
     assert not torch.equal(
         state.control.coefficient, estimator.init(module, Streams(0)).control.coefficient
     )
-
-
-@LEARN
-def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
-    problem, rng = binary_rows(n=2), Streams(0)
-    module = small_dvae(problem)
-    stub = only(module, BernoulliLayers)  # it asks for nothing else
-    exact = enumerated_elbo(module, problem.train).item()
-    estimator = component("gradient", name, n_samples=100, **keys)
-    _, terms, state = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
-    assert float(terms["elbo"]) == pytest.approx(exact, abs=1.5)
-    check_kept_state(estimator, module, problem.train, state, estimator.init(stub, rng))
-
-
-@pytest.mark.parametrize(
-    "gradient", ["{name: rodeo, lr: 0.05, widths: [5]}", "{name: double_cv, lr: 0.05}"]
-)
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(make_job, tmp_path, gradient):
-    smoke = [
-        "+experiment=dvae_digits",
-        "smoke=true",
-        f"inference.gradient={gradient}",
-        "inference.n_samples=2",
-    ]
-    whole, resumed = whole_and_resumed(make_job, tmp_path, *smoke)
-    assert resumed == whole
-
-
-@pytest.mark.parametrize("name", ["double_cv", "rodeo"])
-def test_one_draw_is_refused(name, make_job):
-    message = (
-        rf"^[^\n]*inference\.gradient\.n_samples: {name} compares a draw with the row's others"
-        r"[^\n]*set inference\.n_samples to 2 or more[^\n]*$"
-    )
-    smoke = "+experiment=dvae_digits", "smoke=true", "inference.n_samples=1"
-    with pytest.raises(ConfigError, match=message):
-        make_job(*smoke, f"inference.gradient={name}")

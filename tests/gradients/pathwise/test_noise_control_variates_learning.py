@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, generator
 from support.targets.pathwise_models import (
     Location,
     flat,
@@ -36,24 +36,27 @@ LINEAR_IN_NOISE = [("amortised_cv", {"widths": []}), ("context_free_cv", {})]
 
 
 @pytest.mark.parametrize(
-    ("which", "number", "steps"),
+    ("which", "number", "steps", "draws"),
     [
-        (0, 0, 400),
-        (0, 1, 100),
-        (0, 2, 400),
-        (0, 3, 400),
-        (0, 4, 400),
-        (0, 5, 400),
-        (0, 6, 200),
-        (1, 0, 300),
-        (1, 4, 300),
+        *(
+            (0, number, steps, 1)
+            for number, steps in enumerate((400, 100, 400, 400, 400, 400, 200))
+        ),
+        (1, 0, 300, 1),
+        (1, 4, 300, 1),
+        *(
+            pytest.param(which, number, 10_000, 10, marks=pytest.mark.slow)
+            for which in range(2)
+            for number in range(len(COMPARED))
+        ),
     ],
 )
-def test_unbiased_while_it_learns(which, number, steps):
+def test_unbiased_while_it_learns(which, number, steps, draws):
+    """At a rate at which a coefficient that knew its own noise would show; slow: 10⁵ draws."""
     name, changes = COMPARED[number]
-    assert component("gradient", name).unbiased
-    # The first steps, at a rate at which a coefficient that knew its own noise would show.
-    assert largest_z(name, changes | {"lr": 0.3}, *gaussian_models()[which], steps) < 4.2
+    estimator = gradient(name, lr=0.3 if draws == 1 else 0.05, n_samples=draws, **changes)
+    module, exact, batch = gaussian_models()[which]
+    assert z_score(trained(estimator, module, batch, steps)[2], exact) < 4.2
 
 
 @pytest.mark.parametrize("name", ["amortised_cv", "context_free_cv"])
@@ -67,15 +70,6 @@ def test_no_coefficient_knows_the_noise_that_it_corrects(name):
         [flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(300)]
     )
     assert z_score(draws, module.exact(batch.x)) < 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "changes"), COMPARED)
-@pytest.mark.parametrize("which", [0, 1])
-def test_unbiased_in_many_draws(which, name, changes):
-    """10⁵ draws of the noise, ten to a step."""
-    changes = changes | {"lr": 0.05, "n_samples": 10}
-    assert largest_z(name, changes, *gaussian_models()[which], 10_000) < 4.2
 
 
 def best_possible(module, batch, draws=4000):
@@ -178,11 +172,3 @@ def test_shared_noise_has_the_covariance_of_its_sum():
         gradient("context_free_cv", solver="moving_average", decay=0.998), module, batch, 800
     )[2]
     assert float(draws[-300:, :2].var(0).sum() / (25 * (2 * module.s).exp().detach().sum())) < 0.1
-
-
-def largest_z(name, changes, module, exact, batch, steps):
-    """Largest |mean − exact| in standard errors while the coefficients are learnt (martingale
-    differences)."""
-    estimator = gradient(name, **changes)
-    _, _, draws = trained(estimator, module, batch, steps)
-    return z_score(draws, exact)

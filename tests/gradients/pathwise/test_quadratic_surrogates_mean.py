@@ -26,21 +26,12 @@ from runner.execution.rng import Streams
 COMPARED = [("taylor_cv", {}), ("taylor_cv", {"scale": "local"}), ("quadratic_cv", {"lr": 0.3})]
 
 
+@pytest.mark.parametrize(
+    ("n_samples", "steps"), [(1, 100), pytest.param(10, 10_000, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(("name", "changes"), COMPARED)
 @pytest.mark.parametrize("which", ["posterior", "guide"])
-def test_unbiased(which, name, changes):
-    assert component("gradient", name).unbiased
-    assert largest_z(which, name, changes, 100) < 4.2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "changes"), COMPARED)
-@pytest.mark.parametrize("which", ["posterior", "guide"])
-def test_unbiased_in_many_draws(which, name, changes):
-    assert largest_z(which, name, changes | {"n_samples": 10}, 10_000) < 4.2  # 10⁵ draws
-
-
-def largest_z(which, name, changes, steps):
+def test_unbiased(which, name, changes, n_samples, steps):
     if which == "posterior":
         problem, module = logistic()
         batch, expected = problem.train, exact(module, problem.train)
@@ -48,8 +39,8 @@ def largest_z(which, name, changes, steps):
         problem = real_rows(n=12)
         module, batch = ppca(problem, exact_guide=False), problem.train
         expected = flat(grad(exact_elbo(module, batch.x), list(module.parameters())))
-    estimator = component("gradient", name, **changes)
-    return z_score(estimates(estimator, module, batch, steps), expected)
+    estimator = component("gradient", name, n_samples=n_samples, **changes)
+    assert z_score(estimates(estimator, module, batch, steps), expected) < 4.2
 
 
 def shuffled_z_scores(repeats, steps):
@@ -73,16 +64,13 @@ def shuffled_z_scores(repeats, steps):
     return [z_score(d, m) for d, m in zip(torch.stack(found, 1), means, strict=True)]
 
 
-def test_tables_are_unbiased_in_shuffled_passes():
+@pytest.mark.parametrize(
+    ("repeats", "steps"), [(60, 6), pytest.param(5000, 8, marks=pytest.mark.slow)]
+)
+def test_tables_are_unbiased_in_shuffled_passes(repeats, steps):
     """Within the first pass, where a sum that ran along would count rows twice, and within the
     second."""
-    assert component("gradient", "joint_cv").unbiased
-    assert all(score < 4.2 for score in shuffled_z_scores(60, 6))
-
-
-@pytest.mark.slow
-def test_tables_are_unbiased_in_many_shuffled_passes():
-    assert all(score < 4.2 for score in shuffled_z_scores(5000, 8))
+    assert all(score < 4.2 for score in shuffled_z_scores(repeats, steps))
 
 
 def test_no_surrogate_knows_the_noise_that_it_corrects():

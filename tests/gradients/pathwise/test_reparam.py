@@ -3,7 +3,6 @@ catches."""
 
 import pytest
 import torch
-from support.runs.configured import double, normal
 from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
 from torch.autograd import grad
 
@@ -79,35 +78,3 @@ def test_more_samples_less_variance():
         return float(torch.stack([torch.cat([g.flatten() for g in d]) for d in draws]).var(0).sum())
 
     assert variance(1) / variance(8) == pytest.approx(8, rel=0.3)
-
-
-def test_what_rows_share_is_counted_once():
-    """q(θ) = N(m, s²) of one mean that all rows share: E ℒ = −½ N (s² + Σ (x − m)²/N) − KL,
-    whatever the batch."""
-
-    class SharedMean(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.m, self.log_s = (torch.nn.Parameter(double(v)) for v in (0.3, -0.5))
-
-        def draw_noise(self, batch, n_samples, generator):
-            return normal(generator, n_samples, 1, 1)
-
-        def elbo_rows(self, batch, noise):
-            return -0.5 * (batch.x[:, 0] - self.m - self.log_s.exp() * noise[..., 0]).square()
-
-        def kl(self):
-            return 0.5 * (self.m.square() + (2 * self.log_s).exp() - 1) - self.log_s
-
-    problem, module, rng = real_rows(n=20), SharedMean(), Streams(2)
-    x = problem.train.x[:, 0]
-    expected = -0.5 * ((x - module.m).square().sum() + 20 * (2 * module.log_s).exp()) - module.kl()
-    exact = torch.stack(grad(expected, list(module.parameters())))
-    estimator, found = Reparam(name="reparam", n_samples=3), []
-    for _ in range(DRAWS):
-        rows = torch.randperm(20, generator=rng.batches)[:5]
-        gradients, terms, _ = estimator.estimate(module, problem.train.part(rows, 4.0), rng, None)
-        assert set(terms) == {"elbo", "kl"}
-        found.append(torch.stack(gradients))
-    draws = torch.stack(found)
-    assert ((draws.mean(0) - exact) / (draws.std(0) / DRAWS**0.5)).abs().max() < 4

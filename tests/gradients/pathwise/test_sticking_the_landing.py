@@ -5,6 +5,7 @@ import torch
 from support.runs.configured import build_model, component, generator
 from support.small.small_problems import real
 from support.small.unlabelled_problems import exact_elbo, ppca, real_rows
+from support.targets.pathwise_models import estimates, flat, z_score
 from torch.autograd import grad
 from torch.testing import assert_close
 
@@ -12,11 +13,6 @@ from components.inference.variational.global_gaussian import GlobalGaussian, Row
 from runner.execution.rng import Streams
 
 STICKING = component("gradient", "sticking_the_landing")
-MORE = component("gradient", "sticking_the_landing", n_samples=50)
-
-
-def flat(gradients):
-    return torch.cat([g.flatten() for g in gradients])
 
 
 def linear_regression(at_posterior, noise="shared"):
@@ -60,30 +56,19 @@ def test_that_of_a_guide_is_0_where_it_is_the_posterior():
             assert (float(flat(of_guide).abs().max()) < 1e-9) == zero
 
 
-def largest_z(steps):
-    """Over two Gaussian models, of 50 draws a step."""
-    problem = real_rows(n=20)
-    module = ppca(problem, exact_guide=False)
-    exact = [flat(grad(exact_elbo(module, problem.train.x), list(module.parameters())))]
-    labelled, _, q = linear_regression(False)
-    noise = torch.cat([e := torch.randn(10**5, 1, 4, generator=generator(1)).double(), -e])
-    bound = q.elbo_rows(labelled.train, noise.expand(-1, 24, -1)).mean(0).sum() - q.kl()
-    exact.append(flat(grad(bound, list(q.parameters()))))
-    worst = []
-    for (one, batch), known in zip(
-        ((module, problem.train), (q, labelled.train)), exact, strict=True
-    ):
-        rng = Streams(0)
-        draws = torch.stack([flat(MORE.estimate(one, batch, rng, None)[0]) for _ in range(steps)])
-        worst.append(float(((draws.mean(0) - known) / (draws.std(0) / steps**0.5)).abs().max()))
-    return max(worst)
-
-
-def test_unbiased():
-    assert STICKING.unbiased
-    assert largest_z(300) < 4.2
-
-
-@pytest.mark.slow
-def test_unbiased_in_many_draws():
-    assert largest_z(2000) < 4.2  # 10⁵ draws
+@pytest.mark.parametrize("steps", [300, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("which", ["guide", "posterior"])
+def test_unbiased(which, steps):
+    """50 draws a step."""
+    if which == "guide":
+        problem = real_rows(n=20)
+        module = ppca(problem, exact_guide=False)
+        bound = exact_elbo(module, problem.train.x)
+    else:
+        problem, _, module = linear_regression(False)
+        noise = torch.cat([e := torch.randn(10**5, 1, 4, generator=generator(1)).double(), -e])
+        rows = module.elbo_rows(problem.train, noise.expand(-1, 24, -1))
+        bound = rows.mean(0).sum() - module.kl()
+    estimator = component("gradient", "sticking_the_landing", n_samples=50)
+    draws = estimates(estimator, module, problem.train, steps)
+    assert z_score(draws, flat(grad(bound, list(module.parameters())))) < 4.2

@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
-import torch
-from support.runs.configured import generator
 
 from components.maths.compiled.selection import order_statistics
-from components.maths.particles.order_statistics import quantiles
 
 LAWS = {
     "normal": lambda g, shape: g.standard_normal(shape),
@@ -28,10 +25,3 @@ def test_they_are_those_of_a_sort(law, dtype):
             x = LAWS[law](g, (4, n)).astype(dtype)
         ranks = sorted({0, n // 20, min(n // 20 + 1, n - 1), n // 2, n - 1})
         assert np.array_equal(order_statistics(x, ranks), np.sort(x, 1)[:, ranks]), n
-
-
-def test_quantiles_are_those_of_torch():
-    x = torch.randn(3, 1000, 2, generator=generator(0))
-    probabilities = (0.05, 0.5, 0.95)
-    for found, p in zip(quantiles(x, probabilities), probabilities, strict=True):
-        assert torch.allclose(found, torch.quantile(x, p, dim=1))

@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, draw_normal, draw_uniform, generator
+from support.runs.configured import F64, draw_uniform, generator
 from torch.testing import assert_close
 
 from components.maths.particles.order_statistics import quantiles
@@ -56,15 +56,6 @@ def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
         assert fast[r].tolist() == literal_counts(w[r], u[r])
 
 
-def test_counts_are_the_expected_number_rounded_up_or_down_and_add_up():
-    w = weights(50, 200, spread=3)
-    counts = systematic_counts(w, draw_uniform(50, seed=1))
-    expected = 200 * w
-    assert (counts.sum(1) == 200).all()
-    assert (counts >= torch.floor(expected - 1e-9)).all()
-    assert (counts <= torch.ceil(expected + 1e-9)).all()
-
-
 def test_counts_are_unbiased_and_a_fixed_offset_is_not():
     w = weights(1, 20)[0]
     g = generator(0)
@@ -73,22 +64,6 @@ def test_counts_are_unbiased_and_a_fixed_offset_is_not():
     assert bias_z(systematic_counts(many, u), w) < 4
     # Mutant: the same offset for every draw, half of the interval never used.
     assert bias_z(systematic_counts(many, 0.5 * u), w) > 20
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, F64])
-def test_many_particles_add_up_in_either_precision(dtype):
-    w = weights(2, 100_000, spread=2).to(dtype)
-    counts = systematic_counts(w, torch.tensor([0.0, 0.999999]))
-    assert counts.sum(1).tolist() == [100_000, 100_000]
-    assert (counts >= 0).all()
-
-
-def test_zero_weights_have_no_offspring_and_a_single_one_has_all():
-    w = torch.zeros(2, 6, dtype=F64)
-    w[0, 2] = 1.0
-    w[1, [0, 5]] = 0.5
-    counts = systematic_counts(w, torch.tensor([0.0, 0.0], dtype=F64))
-    assert counts.tolist() == [[0, 0, 6, 0, 0, 0], [3, 0, 0, 0, 0, 3]]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -163,15 +138,8 @@ def test_effective_sample_size_of_equal_and_of_single_weights():
     assert effective_sample_size(w).tolist() == [4.0, 1.0]
 
 
-def test_quantiles_are_numpys():
-    x = draw_normal(3, 41, 2)
-    levels = (0.0, 0.05, 0.5, 0.95, 1.0)
-    ours = np.stack(quantiles(x, levels))
-    np.testing.assert_allclose(ours, np.quantile(x.numpy(), levels, axis=1), rtol=1e-13)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
-@pytest.mark.parametrize("n", [399, 400, 1000, 3001])
+@pytest.mark.parametrize("n", [41, 399, 400, 1000, 3001])
 def test_quantiles_of_the_tails_are_those_of_a_whole_sort(n, dtype):
     """Ordered as particles are after they were resampled, with many equal, all equal, rough and
     infinite values."""

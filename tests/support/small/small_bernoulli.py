@@ -6,21 +6,16 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
-from support.runs.configured import F64, component, generator, repeatable
+from support.runs.configured import F64, component, generator
 from torch import Tensor
 
 from components.contracts.problems import Rows
 from components.models.latent.dvae import BinaryAutoEncoder
 from components.problems.unlabelled import Unlabelled
-from runner.execution.checkpoint import pack, unpack
-from runner.execution.execute import run
 from runner.execution.rng import Streams
-from runner.execution.signals import RunPrunedError
 
 UNITS, VALUES = 3, 4
 
@@ -145,39 +140,15 @@ def check_unbiased(estimator: Any, module: BinaryAutoEncoder, batch: Rows) -> No
     assert holm_p(z) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
-def last_gradients(
-    estimator: Any, module: BinaryAutoEncoder, batch: Rows, states: Any
-) -> list[list[Tensor]]:
-    """Of the third estimate from each of several states, by the same noise."""
+def guide_variance(estimator: Any, state: Any = None, n: int = 80, layers: int = 2) -> float:
+    """Variance of ``n`` estimates by the guide's parameters, summed, each from the same state."""
+    problem, rng = binary_rows(n=6), Streams(3)
+    module = small_dvae(problem, layers)
+    names = [key for key, _ in module.named_parameters()]
     found = []
-    for state in states:
-        rng = Streams(5)
-        for _ in range(3):
-            gradients, _, state = estimator.estimate(module, batch, rng, state)
-        found.append(gradients)
-    return found
-
-
-def check_kept_state(
-    estimator: Any, module: BinaryAutoEncoder, batch: Rows, state: Any, fresh: Any
-) -> None:
-    """Asserts that a state that was packed, and unpacked into a fresh one, gives the same."""
-    tensors: dict[str, Tensor] = {}
-    again = unpack(pack(state, tensors, "gradient"), tensors, fresh)
-    runs = last_gradients(estimator, module, batch, (state, again))
-    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
-
-
-def whole_and_resumed(make_job: Any, folder: Path, *overrides: str) -> tuple[Any, Any]:
-    """What a run of 12 steps comes to, and what it comes to when it was stopped on its way."""
-    _, whole = run(make_job(*overrides, "steps=12"))
-
-    def stop(step: int, _: Any) -> None:
-        raise RunPrunedError(f"at {step}")
-
-    often = ["steps=12", "eval_every=6", "checkpoint_every=5", f"output_dir={folder / 'stopped'}"]
-    stopped = make_job(*overrides, *often)
-    with pytest.raises(RunPrunedError):
-        run(stopped, stop)
-    _, resumed = run(stopped)
-    return repeatable(whole), repeatable(resumed)
+    for _ in range(n):
+        gradients, _, _ = estimator.estimate(module, problem.train, rng, copy.deepcopy(state))
+        found.append(
+            flat(g for key, g in zip(names, gradients, strict=True) if key.startswith("down"))
+        )
+    return float(torch.stack(found).var(0).sum())

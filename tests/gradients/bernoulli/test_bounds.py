@@ -1,0 +1,28 @@
+"""The bound that gradients of Bernoulli layers report, against its enumeration."""
+
+import pytest
+from contract.only import only
+from support.runs.configured import component
+from support.small.small_bernoulli import binary_rows, enumerated_elbo, small_dvae
+
+from components.contracts.capabilities import BernoulliLayers, RowGuide
+from runner.execution.rng import Streams
+
+BOUNDS = [
+    *((name, 20_000, 0.08) for name in ("arm", "disarm", "arms", "rebar", "relax", "relax_rebar")),
+    ("double_cv", 100, 1.5),
+    ("rodeo", 100, 1.5),
+]
+
+
+@pytest.mark.parametrize(("name", "n_samples", "within"), BOUNDS)
+def test_the_bound_is_among_its_terms(name, n_samples, within):
+    """Of a module that offers no more than the gradient asks for."""
+    problem, rng = binary_rows(n=2), Streams(0)
+    module = small_dvae(problem)
+    stub = only(module, BernoulliLayers, *([RowGuide] if name.startswith("relax") else []))
+    estimator = component("gradient", name, n_samples=n_samples)
+    gradients, terms, _ = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
+    exact = enumerated_elbo(module, problem.train).item()
+    assert float(terms["elbo"]) == pytest.approx(exact, abs=within)
+    assert [g.shape for g in gradients] == [p.shape for p in module.parameters()]
