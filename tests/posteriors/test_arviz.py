@@ -11,6 +11,7 @@ import torch
 import xarray
 from support.runs.configured import F64, generator
 
+from components.metrics.diagnostics import bulk_ess
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import inference_data, write
 
@@ -30,6 +31,7 @@ def test_its_parts_read_the_tree_and_the_file(sample, tmp_path):
     for tree in (inference_data(sample), xarray.open_datatree(path, engine="h5netcdf")):
         table = arviz_stats.summary(tree, round_to="none")
         assert list(table.index) == ["mu", "theta[1]", "theta[2]"]
+        assert table["ess_bulk"].tolist() == pytest.approx(bulk_ess(sample.values).tolist())
         assert table["mean"].iloc[1] == pytest.approx(float(sample.values[..., 1].mean()))
         assert arviz_base.extract(tree).sizes["sample"] == 180
         assert arviz_stats.bfmi(tree)["energy"].shape == (3,)

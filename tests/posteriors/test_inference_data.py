@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import arviz_stats
 import numpy as np
 import pytest
 import torch
@@ -12,7 +11,6 @@ import xarray
 from support.runs.configured import F64, draw_normal
 
 from components.errors import IncompleteResultWarning
-from components.metrics.diagnostics import bulk_ess
 from components.posteriors import inference_data
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import write
@@ -77,16 +75,6 @@ def test_what_the_sampler_says_is_there_and_data_are_not(tmp_path):
         tree.sample_stats["diverging"].values.astype(bool).tolist() == stats["diverging"].tolist()
     )
     np.testing.assert_array_equal(tree.sample_stats["lp"], stats["lp"].numpy())
-
-
-def test_arviz_reads_it_and_finds_the_same(tmp_path):
-    sample = draws(["mu", "tau"], n=100)
-    tree = opened(sample, tmp_path)
-    found = arviz_stats.ess(tree)
-    assert [float(found[name]) for name in ("mu", "tau")] == pytest.approx(
-        bulk_ess(sample.values).tolist()
-    )
-    assert {"mean", "sd", "ess_bulk", "r_hat"} <= set(arviz_stats.summary(tree).columns)
 
 
 def test_parameters_without_names_are_one_vector(tmp_path):

@@ -10,7 +10,6 @@ from support.small.small_corpora import (
     corpus,
     documents,
     lda,
-    log_urns,
     small_bars,
     words_of,
 )
@@ -67,19 +66,6 @@ def test_the_bound_is_the_literal_one(factors):
         problem.train.pairs, log_weights(lam).exp(), model.alpha, gamma, 0, 1e-3
     )
     assert_close(topic_elbo(model, problem.train, at_rest, lam), expected)
-
-
-def test_the_bound_is_below_the_evidence():
-    problem = corpus()
-    model = lda(problem, K)
-    words, docs = words_of(TINY)
-    pairs = words.tolist(), docs.tolist()
-    urns = [log_urns(*pairs, z, model.alpha, model.eta) for z in assignments(len(words), K)]
-    evidence = double(urns).logsumexp(0)
-    state = run(problem, model, 30, starts=3, fresh_passes=0)
-    bounds = state.bounds.rows
-    assert bounds.max() < float(evidence)
-    assert float(evidence - bounds[-1].max()) < 3.0
 
 
 def run(problem, model, steps, seed=0, **changes):
@@ -162,16 +148,6 @@ def test_where_factors_of_documents_begin():
             problem.train.pairs, log_weights(before.lam[0]).exp(), model.alpha, begin, 1, 1e-3
         )
         assert_close(after.gamma[0], found.gamma)
-
-
-def test_one_topic_is_a_smoothed_urn():
-    problem = corpus()
-    model = lda(problem, 1)
-    posterior = component("inference", "lda_cavi", starts=2).posterior(
-        run(problem, model, 3, starts=2)
-    )
-    expected = (double([2.0, 2, 3]) + 0.7) / (7 + 3 * 0.7)
-    assert_close(posterior.topics[0, 0], expected)
 
 
 def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):

@@ -3,7 +3,7 @@ through."""
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, load, uniform
+from support.runs.configured import component, generator, load, uniform
 from support.small.small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
 from support.small.small_problems import check_resumed
 from torch.testing import assert_close
@@ -88,13 +88,6 @@ def test_the_likeliest_start_goes_on(model):
     u = uniform(Streams(1).noise, 1, 7)[0]
     after, _ = inference.step(state, corpus(ROWS).train, rng)
     assert torch.equal(after.z[0], sweep(words, TOTALS, best, u, model.alpha, model.eta))
-
-
-def test_one_topic_is_a_smoothed_urn():
-    problem = corpus()
-    inference, state = run(problem, lda(problem, 1), 3, burn_in=1, thinning=1)
-    expected = (double([2.0, 2, 3]) + 0.7) / (7 + 3 * 0.7)
-    assert_close(inference.posterior(state).topics[:, 0], expected.expand(2, 3))
 
 
 @pytest.mark.parametrize("stop", [2, 3, 4])

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator
+from support.runs.configured import component, generator
 from support.small.small_corpora import TINY, corpus, documents, lda, small_bars
 from torch.testing import assert_close
 
@@ -70,11 +70,3 @@ def test_it_learns_and_its_topics_are_expected_counts(order):
         .index_add_(0, problem.train.words, problem.train.counts[:, None] * state.phi)
     )
     assert_close(posterior.topics[0].T, (n + 0.1) / (n.sum(0) + 0.9))
-
-
-def test_one_topic_is_a_smoothed_urn():
-    problem, inference = corpus(), component("inference", "lda_collapsed_vb")
-    state = inference.init(lda(problem, 1), problem, Streams(0))
-    state, _ = inference.step(state, problem.train, Streams(0))
-    expected = (double([2.0, 2, 3]) + 0.7) / (7 + 3 * 0.7)
-    assert_close(inference.posterior(state).topics[0, 0], expected)
