@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from support.runs.configured import component, double, generator
-from support.targets.known_targets import F64, GaussianTarget
+from support.targets.known_targets import F64, Tailed, white
 
 from components.contracts.checks import FINITE
 from components.contracts.problems import Batch
@@ -87,7 +87,7 @@ def test_scores_that_are_not_finite_are_named(scores, problem, passed, detail):
 @pytest.mark.parametrize(("step", "passed"), [(0.1, True), (1.9, True), (2.1, False)])
 def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
     method, rng = component("inference", "sgld", step_size=step, chains=3, burn_in=0), Streams(0)
-    target = GaussianTarget(torch.zeros(2, dtype=F64), torch.eye(2, dtype=F64))
+    target = white(2)
     problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
     state = method.init(target, None, rng)
     for _ in range(5):
@@ -177,12 +177,8 @@ def test_a_saturated_discriminator_is_told(last, passed):
 
 @pytest.mark.parametrize(("proposal", "passed"), [("gaussian", False), ("student_t", True)])
 def test_a_proposal_of_lighter_tails_fails(proposal, passed):
-    class Heavy(GaussianTarget):
-        def log_prior(self, theta):
-            return -3 * (theta.square().sum(1) / 5).log1p()  # Student's t, ν = 5, P = 1
-
     method = component("inference", "importance_sampling", proposal=proposal)
-    state = method.init(Heavy(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64)), None, Streams(0))
+    state = method.init(Tailed(1, 5.0), None, Streams(0))
     for _ in range(100):
         state, _ = method.step(state, None, Streams(0))
     (check,) = method.checks(finished(state))

@@ -12,6 +12,7 @@ from support.targets.known_targets import (
     run_chains,
     sampled,
     walk,
+    white,
     z_score,
 )
 from torch.testing import assert_close
@@ -127,7 +128,7 @@ def test_haltons_points():
 def ends(t: float, eps: float, C: int, seed: int):
     """Starts and ends of trajectories of N(0, I₃) of length t, with a mass that is not the
     identity."""
-    target = GaussianTarget(torch.zeros(3, dtype=F64), torch.eye(3, dtype=F64))
+    target = white(3)
     mass, g = Mass.of(torch.ones(3, dtype=F64)), generator(seed)
     theta = normal(g, C, 3)
     z = Phase(theta, mass.momentum(theta, g), *value_and_gradient(target, theta, None))
@@ -238,7 +239,7 @@ def test_defaults_converge_on_linear_regressions(make_job, name, seed):
 def test_chees_finds_the_length_of_a_gaussian():
     """ChEES averaged over h in (0, 1) is largest at tan 2T = 2T, T = 2.25; leapfrog at large steps
     shifts it down."""
-    target = GaussianTarget(torch.zeros(20, dtype=F64), torch.eye(20, dtype=F64))
+    target = white(20)
     hmc = component("inference", "hmc", chains=100, warmup=300, target_acceptance=0.95)
     state, _ = run_chains(hmc, target, 300)
     assert 1.8 < math.exp(state.length.log_length) < 2.6

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import double, generator, normal
+from support.targets.known_targets import PriorAlone
 from torch.testing import assert_close
 
 from components.contracts.problems import Batch
@@ -13,13 +14,8 @@ from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import log_joint, log_joint_gradient, value_and_gradient
 
 
-class Quartic:
+class Quartic(PriorAlone):
     """−x₁²/2 − (x₂ − x₁²)²/2 − x₂⁴/40: curved, so that nothing holds by linearity."""
-
-    dim, names = 2, []
-
-    def log_likelihood(self, theta, batch):
-        return theta.new_zeros(len(theta), 0)
 
     def log_prior(self, theta):
         a, b = theta.unbind(1)

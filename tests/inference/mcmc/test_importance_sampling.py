@@ -8,7 +8,7 @@ from scipy import stats
 from support.runs.configured import component, double, generator, normal
 from support.small import small_problems
 from support.targets.exact_targets import TwoModes
-from support.targets.known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
+from support.targets.known_targets import GammaTarget, correlated, sampled, white
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
@@ -16,10 +16,6 @@ from components.inference.mcmc.laplace import laplace
 from components.metrics.diagnostics import pareto_k, weight_ess
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
-
-
-def white(dim: int) -> GaussianTarget:
-    return GaussianTarget(torch.zeros(dim, dtype=F64), torch.eye(dim, dtype=F64))
 
 
 def ran(model, steps: int, seed: int = 0, problem=None, **settings):

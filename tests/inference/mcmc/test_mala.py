@@ -5,10 +5,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, double, normal
-from support.targets.exact_targets import (
-    Line,
-)
-from support.targets.known_targets import F64, run_chains, sampled
+from support.targets.known_targets import F64, PriorAlone, run_chains, sampled
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
@@ -17,17 +14,9 @@ from components.inference.log_joint import value_and_gradient
 from runner.execution.rng import Streams
 
 
-class Curved(Line):
+class Curved(PriorAlone):
     """A density in the plane whose gradient is not linear, so that no part of the accept ratio
     cancels."""
-
-    dim, names = 2, ["x", "y"]
-
-    def __init__(self):
-        pass
-
-    def sample_prior(self, n, generator):
-        return normal(generator, n, 2)
 
     def log_prior(self, theta):
         x, y = theta.unbind(1)

@@ -5,23 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import component
-from support.targets.known_targets import F64, GaussianTarget, sampled
+from support.targets.known_targets import F64, Tailed, sampled, white
 
 from components.inference.mcmc.t_mixture import TMixture
 from components.inference.mcmc.tails import tail_growth
 from components.metrics.diagnostics import pareto_k
 from runner.execution.rng import Streams
-
-
-class Tailed(GaussianTarget):
-    """Student's t of ν degrees of freedom in P dimensions; ν = 1 is Cauchy's."""
-
-    def __init__(self, dim: int, dof: float):
-        super().__init__(torch.zeros(dim, dtype=F64), torch.eye(dim, dtype=F64))
-        self.dof = dof
-
-    def log_prior(self, theta):
-        return -0.5 * (self.dof + self.dim) * (theta.square().sum(1) / self.dof).log1p()
 
 
 def growth(target, proposal: str, **settings) -> float:
@@ -40,10 +29,7 @@ def test_a_proposal_of_lighter_tails_is_found_out_where_its_weights_do_not_show_
 @pytest.mark.parametrize("proposal", ["gaussian", "student_t", "mixture"])
 @pytest.mark.parametrize("dim", [1, 5, 20])
 def test_a_proposal_of_heavier_or_equal_tails_raises_no_alarm(proposal, dim):
-    assert (
-        growth(GaussianTarget(torch.zeros(dim, dtype=F64), torch.eye(dim, dtype=F64)), proposal)
-        < 0.05
-    )
+    assert growth(white(dim), proposal) < 0.05
 
 
 def test_growth_is_that_of_two_students():

@@ -9,17 +9,13 @@ import pytest
 import torch
 from scipy import stats
 from support.runs.configured import double, generator, load, normal
-from support.targets.known_targets import F64, GaussianTarget, sampled
+from support.targets.known_targets import F64, sampled, white
 from torch.testing import assert_close
 
 from components.inference.mcmc.sobol import SobolPoints
 from components.inference.mcmc.t_mixture import TMixture
 from components.metrics.diagnostics import log_relative_variance
 from runner.execution.data_digest import data_digest
-
-
-def white(dim: int) -> GaussianTarget:
-    return GaussianTarget(torch.zeros(dim, dtype=F64), torch.eye(dim, dtype=F64))
 
 
 def estimates(points: str, T: int, seeds: int, dim: int = 2, block: int = 64) -> torch.Tensor:

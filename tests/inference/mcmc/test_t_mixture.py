@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 from support.runs.configured import double, draw_uniform, generator, normal
 from support.targets.exact_targets import TwoModes
-from support.targets.known_targets import F64, GaussianTarget, z_score
+from support.targets.known_targets import F64, white, z_score
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -113,7 +113,7 @@ def test_a_great_weight_is_truncated():
 
 
 def test_few_draws_leave_no_singular_component():
-    target = GaussianTarget(torch.zeros(6, dtype=F64), torch.eye(6, dtype=F64))
+    target = white(6)
     q = fit_mixture(target, None, single([3.0] * 6, 0.2), 4, 5, 12, generator())
     assert torch.isfinite(q.log_prob(torch.zeros(1, 6, dtype=F64))).all()
 

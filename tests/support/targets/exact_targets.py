@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from support.runs.configured import component
-from support.targets.known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
+from support.targets.known_targets import F64, GammaTarget, PriorAlone, correlated, sampled
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -17,7 +17,7 @@ from components.errors import NumericalError
 from runner.execution.rng import Streams
 
 
-class Line(GaussianTarget):
+class Line(PriorAlone):
     """A target on the line; chains start at N(0, 1)."""
 
     dim, names = 1, ["x"]
@@ -27,9 +27,6 @@ class Line(GaussianTarget):
             torch.tensor([first], dtype=F64),
             torch.tensor([second], dtype=F64),
         )
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return torch.randn(n, 1, generator=generator, dtype=F64)
 
 
 class HeavyTails(Line):
@@ -72,11 +69,10 @@ class HalfNormal(Line):
 class Broken(Line):
     """A density that is NaN beyond x = 2."""
 
+    spread = 0.1
+
     def __init__(self) -> None:
         super().__init__(0.0, 1.0)
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return 0.1 * super().sample_prior(n, generator)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         x = theta[:, 0]

@@ -12,7 +12,22 @@ from torch import Tensor
 from runner.execution.rng import Streams
 
 
-class GaussianTarget:
+class PriorAlone:
+    """A model without data, whose log prior is all; chains start at N(0, spread² I)."""
+
+    dim, names, spread = 2, ["a", "b"], 1.0
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.spread * torch.randn(n, self.dim, generator=generator, dtype=F64)
+
+    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
+        return theta.new_zeros(len(theta), 0)
+
+
+class GaussianTarget(PriorAlone):
     """N(mean, covariance) as a LogJoint; chains start at N(mean, spread² I)."""
 
     def __init__(self, mean: Tensor, covariance: Tensor, spread: float = 1.0):
@@ -27,27 +42,21 @@ class GaussianTarget:
             setattr(self, name, getattr(self, name).to(dtype))
         return self
 
-    def constrain(self, theta: Tensor) -> Tensor:
-        return theta
-
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self.mean + self.spread * torch.randn(
             n, self.dim, generator=generator, dtype=self.mean.dtype
         )
-
-    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
-        return theta.new_zeros(len(theta), 0)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         centred = theta - self.mean
         return -0.5 * (centred @ self.precision * centred).sum(1)
 
 
-class GammaTarget:
+class GammaTarget(PriorAlone):
     """Gamma(shape, rate) of exp(θ): a constrained parameter, whose log density needs the
     log-Jacobian θ."""
 
-    dim, names = 1, ["rate"]
+    dim, names, spread = 1, ["rate"], 0.5
 
     def __init__(self, shape: float = 3.0, rate: float = 2.0, jacobian: bool = True):
         self.shape, self.rate, self.jacobian = shape, rate, jacobian
@@ -56,12 +65,6 @@ class GammaTarget:
 
     def constrain(self, theta: Tensor) -> Tensor:
         return theta.exp()
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return 0.5 * torch.randn(n, 1, generator=generator, dtype=F64)
-
-    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
-        return theta.new_zeros(len(theta), 0)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         power = self.shape if self.jacobian else self.shape - 1
@@ -82,6 +85,21 @@ def correlated(correlation: float = 0.8) -> GaussianTarget:
     scale = torch.tensor([1.0, 0.5], dtype=F64)
     unit = torch.tensor([[1.0, correlation], [correlation, 1.0]], dtype=F64)
     return GaussianTarget(torch.tensor([0.5, -2.0], dtype=F64), scale[:, None] * unit * scale)
+
+
+class Tailed(PriorAlone):
+    """Student's t of ν degrees of freedom in P dimensions; ν = 1 is Cauchy's."""
+
+    def __init__(self, dim: int, dof: float):
+        self.dim, self.names, self.dof = dim, [f"x{j}" for j in range(dim)], dof
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        return -0.5 * (self.dof + self.dim) * (theta.square().sum(1) / self.dof).log1p()
+
+
+def white(dim: int) -> GaussianTarget:
+    """N(0, I)."""
+    return GaussianTarget(torch.zeros(dim, dtype=F64), torch.eye(dim, dtype=F64))
 
 
 def walk(inference, model, steps: int, rng: Streams | None = None):
@@ -129,22 +147,13 @@ def moment_z(draws, model) -> float:
     return worst
 
 
-class Funnel:
+class Funnel(PriorAlone):
     """v ~ N(0, ½), x | v ~ N(0, e^v): a mild form of Neal's funnel, whose moments a fixed step size
     can still find."""
 
-    dim, names = 2, ["v", "x"]
+    names = ["v", "x"]
     first = torch.zeros(2, dtype=F64)
     second = torch.tensor([0.5, math.exp(0.25)], dtype=F64)
-
-    def constrain(self, theta: Tensor) -> Tensor:
-        return theta
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return torch.randn(n, 2, generator=generator, dtype=F64)
-
-    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
-        return theta.new_zeros(len(theta), 0)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         v, x = theta.unbind(1)

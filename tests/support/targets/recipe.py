@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from support.runs.configured import F64
+from support.targets.known_targets import PriorAlone
 from torch import Tensor
 from torch.autograd.functional import jacobian
 
@@ -21,19 +22,10 @@ Energy = Callable[[Tensor], Tensor]  # z [n] -> []
 Matrix = Callable[[Tensor], Tensor]  # z [n] -> [n, n]
 
 
-class PriorOfTwo:
-    """Model without data of two parameters, with a log prior of its own: U(θ) = −log p(θ)."""
+class PriorOfTwo(PriorAlone):
+    """Of two parameters: U(θ) = −log p(θ)."""
 
-    dim, names = 2, ["a", "b"]
-
-    def constrain(self, theta: Tensor) -> Tensor:
-        return theta
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return 0.5 * torch.randn(n, 2, generator=generator, dtype=F64)
-
-    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
-        return theta.new_zeros(len(theta), 0)
+    spread = 0.5
 
     def log_prior(self, theta: Tensor) -> Tensor:
         raise NotImplementedError
