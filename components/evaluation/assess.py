@@ -3,7 +3,6 @@ attack."""
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,17 @@ from torch import Tensor
 
 from components.attackers.input_space import input_space
 from components.contracts.attackers import Attacker, Evasion, Injection
-from components.contracts.checks import Check
 from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.progress import Told, listen, untold
 from components.contracts.roles import Problem, TabulatingProblem
 from components.contracts.streams import Rng
-from components.errors import IncompleteResultWarning
-from components.evaluation.assessment import Assessment
+from components.evaluation.assessment import (
+    Assessment,
+    size_suffix,
+    tabulate_attack,
+    warn_of_failures,
+)
 from components.evaluation.replayed import PosteriorProvenance
 from components.evaluation.security.checks import half_accuracy_eps
 from components.evaluation.security.curves import SecurityCurve, build_victim, security_curve
@@ -30,12 +32,33 @@ from components.problems.supervised import Supervised
 from components.series.sequence import Sequence
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from components.evaluation.assessment import Drawing, Tabulating
 
 EXAMPLES = 6  # images shown under attack
+# score -> column of the curve: at every ε > 0, at 0, at the largest ε, and mean over all ε > 0
+# (at 0 where there is no other)
+BY_SIZE = {
+    "robust_accuracy": "accuracy",
+    "robust_nlpp": "nlpp",
+    "attack_success": "success_rate",
+    "target_reached": "target_reached",
+    "robust_ece": "ece",
+    "robust_entropy": "entropy",
+    "certified_accuracy": "certified_accuracy",
+    "certificate_gap": "certificate_gap",
+}
+CLEAN = {"entropy": "entropy", "undefended_accuracy": "undefended_accuracy"}
+LARGEST = {
+    "robust_accuracy": "accuracy",
+    "robust_ece": "ece",
+    "worst_case_accuracy": "worst_case_accuracy",
+    "certified_accuracy": "certified_accuracy",
+    "abstained": "abstained",
+    "undefended_robust_accuracy": "undefended_accuracy",
+}
+MEANS = {"mean_robust_accuracy": "accuracy", "mean_certified_accuracy": "certified_accuracy"}
 CANDIDATES = 60  # test images that are attacked for the figure, from which these are chosen
 
 
@@ -112,79 +135,34 @@ def assess_security(
     """
     attacker = attacker.with_problem(problem, rng)
     curve = security_curve(problem, posterior, attacker, threat, rng, told)
+    rows = curve.rows.assign(nlpp=-curve.rows["log_likelihood"])
+    columns = BY_SIZE | {f"robust_{c}": c for c in rows if str(c).startswith("accuracy/")}
     scores: dict[str, Tensor | float] = {}
     outcomes = {"accuracy": curve.right[0.0], "robust_accuracy": curve.right[max(curve.right)]}
-    for row in curve.rows.to_dict("records"):
-        if row["eps"] > 0:
-            suffix = (
-                f"eps={row['eps']:.2f}"
-                if round(row["eps"], 2) == row["eps"]
-                else f"eps={row['eps']:g}"
-            )
-            scores[f"robust_accuracy/{suffix}"] = row["accuracy"]
-            outcomes[f"robust_accuracy/{suffix}"] = curve.right[row["eps"]]
-            scores[f"robust_nlpp/{suffix}"] = -row["log_likelihood"]
-            scores[f"attack_success/{suffix}"] = row["success_rate"]
-            if "target_reached" in row:
-                scores[f"target_reached/{suffix}"] = row["target_reached"]
-            scores[f"robust_ece/{suffix}"] = row["ece"]
-            scores[f"robust_entropy/{suffix}"] = row["entropy"]
-            if "certified_accuracy" in row:
-                scores[f"certified_accuracy/{suffix}"] = row["certified_accuracy"]
-                scores[f"certificate_gap/{suffix}"] = row["certificate_gap"]
-            for column in (str(c) for c in row if str(c).startswith("accuracy/")):  # of each member
-                scores[f"robust_{column}/{suffix}"] = row[column]
-    scores["entropy"] = float(curve.rows["entropy"].iloc[0])
-    scores["robust_accuracy"] = float(curve.rows["accuracy"].iloc[-1])  # at the largest ε
-    scores["mean_robust_accuracy"] = _mean_over_sizes(curve.rows, "accuracy")
+    attacked = rows[rows["eps"] > 0]
+    for row in attacked.to_dict("records"):
+        suffix = size_suffix(row["eps"])
+        outcomes[f"robust_accuracy/{suffix}"] = curve.right[row["eps"]]
+        scores |= {f"{name}/{suffix}": row[c] for name, c in columns.items() if c in row}
+    scores |= {name: float(rows[c].iloc[0]) for name, c in CLEAN.items() if c in rows}
+    scores |= {name: float(rows[c].iloc[-1]) for name, c in LARGEST.items() if c in rows}
+    averaged = attacked if len(attacked) else rows
+    scores |= {name: float(averaged[c].mean()) for name, c in MEANS.items() if c in rows}
     scores["attack_checks_passed"] = float(curve.verdict)
-    scores["robust_ece"] = float(curve.rows["ece"].iloc[-1])
-    scores["worst_case_accuracy"] = float(curve.rows["worst_case_accuracy"].iloc[-1])
-    scores |= _certificate_scores(curve.rows)
-    if "undefended_accuracy" in curve.rows:
-        scores["undefended_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[0])
-        scores["undefended_robust_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[-1])
-    drawings = _drawings(problem, posterior, attacker, curve, rng) if figures else {}
-    failed = curve.checks[curve.checks["passed"].map(lambda passed: passed is False)]
-    if len(failed):
-        failures = "; ".join(
-            f"{name} ({detail})"
-            for name, detail in zip(failed["check"], failed["detail"], strict=True)
-        )
-        warnings.warn(
-            IncompleteResultWarning(
-                f"the security evaluation is not to be trusted, of its checks these failed: {failures}"
-            ),
-            stacklevel=1,
-        )
-    checks = [Check(*check) for check in curve.checks.itertuples(index=False)]
-    tables = {"security_curve": curve.rows, "attack_checks": curve.checks}
+    warn_of_failures(curve.checks)
     costs = {
         f"{COST_PREFIX}attack_forwards": curve.queries.forwards,
         f"{COST_PREFIX}attack_gradients": curve.queries.gradients,
         f"{COST_PREFIX}attack_cpu_seconds": curve.queries.cpu_seconds,
     }
     return Assessment(
-        scores, checks, outcomes, drawings, {"tables of the attack": lambda: tables}, costs
+        scores,
+        curve.checks,
+        outcomes,
+        _drawings(problem, posterior, attacker, curve, rng) if figures else {},
+        tabulate_attack(curve.rows, curve.checks),
+        costs,
     )
-
-
-def _certificate_scores(rows: pd.DataFrame) -> dict[str, Tensor | float]:
-    """Certified accuracy at the largest ε and its mean, and the share of labels without a radius;
-    empty without a certificate."""
-    scores: dict[str, Tensor | float] = {}
-    if "certified_accuracy" in rows:
-        scores["certified_accuracy"] = float(rows["certified_accuracy"].iloc[-1])
-        scores["mean_certified_accuracy"] = _mean_over_sizes(rows, "certified_accuracy")
-    if "abstained" in rows:
-        scores["abstained"] = float(rows["abstained"].iloc[-1])
-    return scores
-
-
-def _mean_over_sizes(rows: pd.DataFrame, column: str) -> float:
-    """Mean of a column of a curve over all ε > 0; its value at 0 if there are none."""
-    attacked = rows[column][rows["eps"] > 0]
-    return float(attacked.mean() if len(attacked) else rows[column].iloc[0])
 
 
 def _drawings(

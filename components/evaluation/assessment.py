@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.checks import Check
 from components.contracts.progress import report_each
+from components.errors import IncompleteResultWarning
 from components.figures.attempts import attempt
 
 if TYPE_CHECKING:
@@ -62,3 +64,30 @@ class Assessment:
             drawings={**first.drawings, **self.drawings},
             tabulations={**first.tabulations, **self.tabulations},
         )
+
+
+def size_suffix(eps: float) -> str:
+    """Name of the size of an attack in those of its scores: eps=0.10."""
+    return f"eps={eps:.2f}" if round(eps, 2) == eps else f"eps={eps:g}"
+
+
+def warn_of_failures(checks: list[Check]) -> None:
+    """Warns ``IncompleteResultWarning`` if a check of an attack failed."""
+    failed = [f"{check.name} ({check.detail})" for check in checks if check.passed is False]
+    if failed:
+        message = (
+            "the security evaluation is not to be trusted, of its checks these failed: "
+            f"{'; '.join(failed)}"
+        )
+        warnings.warn(IncompleteResultWarning(message), stacklevel=2)
+
+
+def tabulate_attack(curve: pd.DataFrame, checks: list[Check]) -> dict[str, Tabulating]:
+    """Tables of an attack: its curve by size, and its checks."""
+    import pandas as pd
+
+    tables = {
+        "security_curve": curve,
+        "attack_checks": pd.DataFrame(checks, columns=["check", "passed", "detail"]),
+    }
+    return {"tables of the attack": lambda: tables}

@@ -110,7 +110,7 @@ def test_a_target_is_reached_or_not_by_counting(name):
     )
     attacker = component("attacker", name, **keys)
     curve = security_curve(problem, model, attacker, threat(attacker, [0.2]), Streams(0))
-    assert curve.verdict, curve.checks.to_string()
+    assert curve.verdict, curve.checks
     row, y = curve.rows.iloc[1], problem.test.y
     rng = Streams(0)
     rng.attack.set_state(rng.at("attack", 0).get_state())
@@ -126,7 +126,7 @@ def test_a_target_is_reached_or_not_by_counting(name):
     else:
         assert row["target_reached"] >= max(row["target_reached/fgsm"], row["target_reached/pgd"])
     assert 0.2 < counted <= 1
-    names = curve.checks["check"].tolist()
+    names = [check.name for check in curve.checks]
     assert "the target is reached more often as ε grows" in names
     assert "accuracy falls as ε grows" not in names
 
@@ -145,11 +145,10 @@ def test_what_is_equal_is_not_told_apart():
 
     problem.evaluation_chunk = 1000
     attacker = component("attacker", "fgsm")
-    checks = security_curve(
-        problem, Rock(), attacker, threat(attacker, [0.1]), Streams(0)
-    ).checks.set_index("check")
+    curve = security_curve(problem, Rock(), attacker, threat(attacker, [0.1]), Streams(0))
+    checks = {check.name: check for check in curve.checks}
     for name in ("noise is weaker than the gradient", "the loss rises during the attack",
                  "the attack beats random signs of the same size"):  # fmt: skip
-        assert checks["passed"][name] is None
-        assert checks["detail"][name].startswith("not told apart, ")
-    assert checks["passed"]["the gradient is not zero"] is False
+        assert checks[name].passed is None
+        assert checks[name].detail.startswith("not told apart, ")
+    assert checks["the gradient is not zero"].passed is False

@@ -61,11 +61,7 @@ def curve(name, norm, scale, dtype, keys, n_test=200, steps=100):
     found = security_curve(
         problem, Scaled(weights, scale, dtype), attacker, threat(attacker, SIZES[norm]), Streams(0)
     )
-    failed = [
-        check
-        for check, passed in zip(found.checks["check"], found.checks["passed"], strict=True)
-        if passed is False
-    ]
+    failed = [check.name for check in found.checks if check.passed is False]
     return found.rows["accuracy"].tolist(), failed
 
 

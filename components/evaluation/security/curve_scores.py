@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -14,11 +13,8 @@ from components.errors import ConfigMismatchError
 from components.evaluation.security.certificate import Certificate
 from components.metrics.classification import expected_calibration_error
 
-if TYPE_CHECKING:
-    pass
 
-
-def _check_logits(predictive: Categorical) -> None:
+def check_logits(predictive: Categorical) -> None:
     """Probabilities in the place of logits would be flattened by another softmax, and the attack's
     gradient with them.
 
@@ -31,16 +27,16 @@ def _check_logits(predictive: Categorical) -> None:
         )
 
 
-def _correct_predictions(predictive: Categorical, y: Tensor) -> Tensor:
+def correct_predictions(predictive: Categorical, y: Tensor) -> Tensor:
     check_shape("the predicted labels", predictive.logits, None, *y.shape, None)
     return predictive.guess == y  # [B, T]
 
 
-def _accuracy(predictive: Categorical, y: Tensor) -> float:
-    return float(_correct_predictions(predictive, y)[y >= 0].double().mean())
+def accuracy(predictive: Categorical, y: Tensor) -> float:
+    return float(correct_predictions(predictive, y)[y >= 0].double().mean())
 
 
-def _certified_scores(
+def certified_scores(
     certificate: Certificate, y: Tensor, row: Mapping[str, float | str]
 ) -> dict[str, float | str]:
     """Share of the labels that are certified, and what is left between it and the attack."""
@@ -63,49 +59,25 @@ def _targeted_share(predictive: Categorical, y: Tensor, target: int) -> float:
     )
 
 
-def _targeted_scores(
-    predictive: Categorical, noise: Categorical, y: Tensor, target: int
-) -> dict[str, float]:
-    return {
-        "target_reached": _targeted_share(predictive, y, target),
-        "random_target_reached": _targeted_share(noise, y, target),
-    }
-
-
-def _undefended_scores(
-    predictive: Categorical, noise: Categorical, y: Tensor, target: int | None
-) -> dict[str, float]:
-    """Scores of the classifier that the attack is aimed at, where another one is evaluated."""
-    scores = {
-        "undefended_accuracy": _accuracy(predictive, y),
-        "undefended_random_accuracy": _accuracy(noise, y),
-    }
-    targeted = {} if target is None else _targeted_scores(predictive, noise, y, target)
-    return scores | {f"undefended_{name}": value for name, value in targeted.items()}
-
-
-def _member_scores(
-    by_member: Mapping[str, Categorical], y: Tensor, target: int | None
-) -> dict[str, float]:
-    scores = {f"accuracy/{label}": _accuracy(each, y) for label, each in by_member.items()}
+def hit_scores(predictive: Categorical, y: Tensor, target: int | None) -> dict[str, float]:
+    """What an attack changes: the accuracy, and the share of labels that are taken for its
+    target."""
+    scores = {"accuracy": accuracy(predictive, y)}
     if target is not None:
-        scores |= {
-            f"target_reached/{label}": _targeted_share(each, y, target)
-            for label, each in by_member.items()
-        }
+        scores["target_reached"] = _targeted_share(predictive, y, target)
     return scores
 
 
-def _row(
-    predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, standing: Tensor
+def attacked_scores(
+    predictive: Categorical, y: Tensor, right: Tensor, standing: Tensor
 ) -> dict[str, float]:
+    """Scores of predictions at attacked inputs; labels [B, T] that were ``right`` before, and those
+    that no size up to this one has changed."""
     is_labelled = y >= 0
     is_predicted = is_labelled & is_finite(predictive)
-    correct = _correct_predictions(predictive, y)
+    correct = correct_predictions(predictive, y)
     fooled = right & ~correct
     return {
-        "accuracy": _accuracy(predictive, y),
-        "random_accuracy": _accuracy(noise, y),
         "unpredicted": int((is_labelled & ~is_predicted).any(1).sum()),
         "worst_case_accuracy": float(standing[is_labelled].double().mean()),
         "log_likelihood": float(predictive.log_prob(y.clamp_min(0))[is_predicted].double().mean()),

@@ -16,6 +16,7 @@ from components.attackers.evasion.worst_case import WorstCase, find_single_targe
 from components.attackers.input_space import input_space, require_norm
 from components.attackers.words.changes import victim_as_attacked
 from components.contracts.attackers import Evasion
+from components.contracts.checks import Check
 from components.contracts.costs.queries import Queries, counting_queries
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
@@ -29,22 +30,20 @@ from components.evaluation.security.checks import (
     curve_checks,
     half_accuracy_eps,
 )
+from components.evaluation.security.curve_scores import (
+    accuracy,
+    attacked_scores,
+    certified_scores,
+    check_logits,
+    correct_predictions,
+    hit_scores,
+)
 from components.evaluation.security.threat import Threat
 from components.evaluation.security.victim_checks import victim_checks
 from components.problems.supervised import Supervised
 
 if TYPE_CHECKING:
     import pandas as pd
-from components.evaluation.security.curve_scores import (
-    _accuracy,
-    _certified_scores,
-    _check_logits,
-    _correct_predictions,
-    _member_scores,
-    _row,
-    _targeted_scores,
-    _undefended_scores,
-)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class SecurityCurve:
     # undefended_accuracy and undefended_random_accuracy of the classifier it sees;
     # knowledge; of an attack with members, accuracy/<member> and knowledge/<member>
     rows: pd.DataFrame
-    checks: pd.DataFrame  # check, passed, detail
+    checks: list[Check]
     # by ε the observed labels that are predicted rightly under attack [labels] bool
     right: dict[float, Tensor]
     queries: Queries  # of the attack at all sizes above 0
@@ -72,7 +71,7 @@ class SecurityCurve:
     @property
     def verdict(self) -> bool:
         """True if no check failed."""
-        return all(passed is not False for passed in self.checks["passed"])
+        return all(check.passed is not False for check in self.checks)
 
 
 def security_curve(
@@ -124,8 +123,8 @@ def security_curve(
 
     with torch.no_grad():
         clean = predict(test.x)
-        _check_logits(clean)
-        standing = right = _correct_predictions(clean, y)
+        check_logits(clean)
+        standing = right = correct_predictions(clean, y)
         rows = []
         extremes = []
         checks = []
@@ -154,30 +153,30 @@ def security_curve(
                 noisy = space.perturb_at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
-                correct_by_eps[eps] = _correct_predictions(after, y)[y >= 0]
+                correct_by_eps[eps] = correct_predictions(after, y)[y >= 0]
                 noise = predict(noisy) if eps > 0 else after  # neither has changed any input
-                standing = (
-                    standing & _correct_predictions(after, y) & _correct_predictions(noise, y)
-                )
-                row: dict[str, float | str] = {"eps": eps, **_row(after, noise, y, right, standing)}
+                standing = standing & correct_predictions(after, y) & correct_predictions(noise, y)
+                row: dict[str, float | str] = {"eps": eps, **hit_scores(after, y, target)}
+                row |= _prefix("random_", hit_scores(noise, y, target))
+                row |= attacked_scores(after, y, right, standing)
                 certificate = certify(problem, posterior, y, threat.norm, eps, rng, certificate)
                 if certificate is not None:
-                    row |= _certified_scores(certificate, y, row)
+                    row |= certified_scores(certificate, y, row)
                     contradictions[eps] = certificate.count_contradictions(y, after, noise)
-                row |= {} if target is None else _targeted_scores(after, noise, y, target)
                 row["max_perturbation"] = moved
                 if aim is not posterior:
-                    row |= _undefended_scores(
-                        predict(attacked, aim), predict(noisy, aim), y, target
-                    )
-                by_member = {label: predict(x) for label, x in members.items()}
-                row |= _member_scores(by_member, y, target)
+                    seen = hit_scores(predict(attacked, aim), y, target)
+                    seen |= _prefix("random_", hit_scores(predict(noisy, aim), y, target))
+                    row |= _prefix("undefended_", seen)
+                for label, x in members.items():
+                    hits = hit_scores(predict(x), y, target)
+                    row |= {f"{name}/{label}": value for name, value in hits.items()}
                 row |= _knowledge(attacker)
                 rows.append(row)
                 extremes.append((float(attacked.min()), float(attacked.max())))
             table = pd.DataFrame(rows)
             told("checks of the attack", progress.of, progress.of)
-            checks += curve_checks(attacker, table, _accuracy(clean, y), extremes, problem)
+            checks += curve_checks(attacker, table, accuracy(clean, y), extremes, problem)
             checks += check_certificates(contradictions, int((y >= 0).sum()))
             eps = half_accuracy_eps(table)
             if space.smooth and eps > 0:
@@ -194,11 +193,7 @@ def security_curve(
                 )
         finally:
             rng.attack.set_state(before)
-    frame = pd.DataFrame(checks, columns=["check", "passed", "detail"])
-    frame["passed"] = (
-        frame["passed"].map(lambda passed: None if passed is None else bool(passed)).astype(object)
-    )
-    return SecurityCurve(table, frame, correct_by_eps, queries)
+    return SecurityCurve(table, checks, correct_by_eps, queries)
 
 
 def build_victim(problem: Supervised, posterior: Predicts, attacker: Evasion) -> Attacked:
@@ -249,6 +244,10 @@ def _attack_test_set(
         for i, (*zs, label) in enumerate(chunks)
     ]
     return torch.cat(best), each
+
+
+def _prefix(prefix: str, scores: dict[str, float]) -> dict[str, float]:
+    return {f"{prefix}{name}": value for name, value in scores.items()}
 
 
 def _knowledge(attacker: Evasion) -> dict[str, str]:

@@ -3,7 +3,6 @@ what it observes."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,8 +15,12 @@ from components.contracts.checks import check_same_shape
 from components.contracts.posteriors import FilteredStates
 from components.contracts.progress import Progress, Told, untold
 from components.contracts.streams import Rng
-from components.errors import IncompleteResultWarning
-from components.evaluation.assessment import Assessment
+from components.evaluation.assessment import (
+    Assessment,
+    size_suffix,
+    tabulate_attack,
+    warn_of_failures,
+)
 from components.evaluation.replayed import (
     PosteriorProvenance,
     ReplayedFilterVictim,
@@ -78,8 +81,6 @@ def assess_filter(
         ConfigMismatchError: the true states or the size of the noise are not known, or the
             filter has no gradient.
     """
-    import pandas as pd
-
     weights = state_error_weights(problem, attacker.raises(), attacker.name)
     unit = budget_unit(made_by, problem, attacker.noise_unit(), attacker.name)
     simulated = ReplayedFilterVictim(
@@ -87,12 +88,6 @@ def assess_filter(
     )
     run = replace(simulated, index=0)
     references = attacker.references()
-
-    def evaluate(eps: float, u: Tensor) -> SpoofingResult:
-        signs = references["random signs"].shift(simulated, rng, eps, None)
-        return SpoofingResult(
-            eps, u, *_errors(run, u, attacker), random=_errors(run, signs, attacker)[2]
-        )
 
     shift: Tensor | None = None
     rows: list[SpoofingResult] = []
@@ -102,9 +97,10 @@ def assess_filter(
         progress.begins(f"{attacker.name}, ε = {eps:g}")
         start = shift if rows and rows[-1].eps > 0 else None
         shift = attacker.shift(simulated, rng, eps, start)
-        rows.append(evaluate(eps, shift))
-    sizes = [row.eps for row in rows]
-    budget, doubled = doubling_budget(sizes, torch.stack([row.error for row in rows]))
+        signs = references["random signs"].shift(simulated, rng, eps, None)
+        errors = _errors(run, shift, attacker)
+        rows.append(SpoofingResult(eps, shift, *errors, random=_errors(run, signs, attacker)[2]))
+    budget, doubled = doubling_budget(budgets, torch.stack([row.error for row in rows]))
     told("checks of the attack", progress.of, progress.of)
     struck = attacker.struck(simulated, rng)
     checks = budget_checks(attacker, rows, struck, run, posterior)
@@ -123,24 +119,15 @@ def assess_filter(
     if problem.replicates == 1:
         scores = {name: float(value) for name, value in scores.items()}
 
-    failed = [f"{check.name} ({check.detail})" for check in checks if check.passed is False]
-    if failed:
-        failures = "; ".join(failed)
-        warnings.warn(
-            IncompleteResultWarning(
-                f"the security evaluation is not to be trusted, of its checks these failed: {failures}"
-            ),
-            stacklevel=1,
-        )
-    tables = {
-        "security_curve": _tabulate(rows, attacker),
-        "attack_checks": pd.DataFrame(checks, columns=["check", "passed", "detail"]),
-    }
+    warn_of_failures(checks)
     drawings = {}
     if figures:
         drawings["figure error_curve"] = partial(_draw_curve, rows, attacker.raises(), passed)
     return Assessment(
-        scores, checks, drawings=drawings, tabulations={"tables of the attack": lambda: tables}
+        scores,
+        checks,
+        drawings=drawings,
+        tabulations=tabulate_attack(_tabulate(rows, attacker), checks),
     )
 
 
@@ -160,7 +147,7 @@ def _scores(rows: list[SpoofingResult], attacker: Injection) -> dict[str, Tensor
     scores: dict[str, Tensor | float] = {"rmse": rows[0].rmse}
     for row in rows:
         if row.eps > 0:
-            suffix = f"eps={row.eps:.2f}" if round(row.eps, 2) == row.eps else f"eps={row.eps:g}"
+            suffix = size_suffix(row.eps)
             scores |= {f"robust_rmse/{suffix}": row.rmse, f"robust_nmse/{suffix}": row.nmse}
             scores[f"random_{attacker.raises()}/{suffix}"] = row.random
     return scores | {"robust_rmse": rows[-1].rmse, "robust_nmse": rows[-1].nmse}

@@ -59,7 +59,7 @@ def test_a_column_of_a_member_is_the_curve_of_that_attack_alone():
     model, problem = honest()
     problem.evaluation_chunk = 64
     curve = curve_of(several(*MEMBERS), model, problem)
-    assert curve.verdict, curve.checks.to_string()
+    assert curve.verdict, curve.checks
     rows = curve.rows
     for m in MEMBERS:
         alone = curve_of(m, model, problem).rows

@@ -182,7 +182,7 @@ def test_an_attack_that_knows_of_no_defence_is_judged_by_what_it_does_to_the_und
     # which breaks no promise of the attack
     assert row["accuracy"] > curve.rows["accuracy"].iloc[0] + 0.1
     assert curve.verdict, curve.checks
-    assert curve.checks["detail"].str.contains("of the undefended classifier").sum() == 2
+    assert sum("of the undefended classifier" in check.detail for check in curve.checks) == 2
     right = torch.tensor([log_odds(base, z) > 0 for z in rows(attacked)]) == y[:, 0]
     assert row["undefended_accuracy"] == pytest.approx(float(right.double().mean()))
     knows = component("attacker", "word_insertion")
@@ -190,9 +190,11 @@ def test_an_attack_that_knows_of_no_defence_is_judged_by_what_it_does_to_the_und
     assert "undefended_accuracy" not in knowing.rows
     kind = Kind(name="word_insertion", exact=2, against="undefended")
     curve = security_curve(problem, posterior, kind, threat(kind, [0, 2]), Streams(0))
-    checks = curve.checks.set_index("check")["passed"]
-    assert not checks["accuracy falls as ε grows"]
-    assert not checks["the attack beats random signs of the same size"]
+    failed = {check.name for check in curve.checks if check.passed is False}
+    assert failed >= {
+        "accuracy falls as ε grows",
+        "the attack beats random signs of the same size",
+    }
 
 
 def test_sizes_are_whole_numbers_of_words():

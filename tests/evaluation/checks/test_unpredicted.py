@@ -103,7 +103,7 @@ def test_attacked_inputs_without_a_class_are_broken(name):
     missing = int(curve.rows["unpredicted"].iloc[-1])
     assert missing > 0
     assert float(curve.rows["accuracy"].iloc[-1]) <= 1 - missing / len(problem.test.x)
-    (detail,) = curve.checks["detail"][curve.checks["check"].str.contains("finite predictions")]
+    (detail,) = (check.detail for check in curve.checks if "finite predictions" in check.name)
     assert f"of {len(problem.test.x)} attacked inputs have no finite prediction" in detail
     assert "set dataset.bounds" in detail
 

@@ -55,7 +55,7 @@ def test_an_attack_on_one_network_overrates_an_ensemble(ensemble):
         pgd = component("attacker", "pgd", **PGD, expectation=expectation)
         curve = security_curve(problem, posterior, pgd, threat(pgd, SIZES), Streams(0))
         left[expectation] = curve.rows.set_index("eps")["accuracy"]
-        assert curve.verdict, curve.checks.to_string()
+        assert curve.verdict, curve.checks
     assert left["predictive"][0.0] == left["single_draw"][0.0]
     assert left["predictive"][0.15] <= left["fresh_draws"][0.15] + 0.01
     assert left["predictive"][0.15] < left["single_draw"][0.15] - 0.03, left

@@ -65,7 +65,7 @@ def test_a_victim_without_a_gradient_is_judged_by_its_curve_alone():
     assert verdicts(Forest(), problem, attacker=component("attacker", "random_noise")) == {}
     attacker = component("attacker", "square", queries=40)
     curve = security_curve(problem, Forest(), attacker, threat(attacker), Streams(0))
-    assert curve.verdict, curve.checks.to_string()
+    assert curve.verdict, curve.checks
 
 
 @pytest.mark.parametrize("rough", [False, True])
@@ -161,8 +161,8 @@ def test_an_infinite_slope_is_left_out_and_fails_a_check(norm):
     for name in ("fgsm", "pgd", "pgd_momentum"):
         attacker = component("attacker", name, norm=norm)
         curve = security_curve(problem, Roots(), attacker, Threat(norm, (eps,)), Streams(0))
-        checks = curve.checks.set_index("check")
-        assert checks["passed"]["the gradient is finite"] is False
-        assert " of 128 rows; left out" in checks["detail"]["the gradient is finite"]
+        (check,) = (check for check in curve.checks if check.name == "the gradient is finite")
+        assert check.passed is False
+        assert " of 128 rows; left out" in check.detail
         assert curve.rows["accuracy"].iloc[-1] < curve.rows["random_accuracy"].iloc[-1]
         assert np.isfinite(curve.rows.select_dtypes("number").to_numpy()).all()
