@@ -10,7 +10,7 @@ from functools import cache, partial
 
 from components import registry
 from components.contracts.user_code import refusal
-from components.errors import ConfigMismatchError, GlobalStreamError, NumericalError
+from components.errors import ConfigMismatchError
 from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
 from runner.conformance.outcomes import (
@@ -22,10 +22,19 @@ from runner.conformance.outcomes import (
 from runner.conformance.partners import SMALL, PartnerSearch, SmallRun, find_runs_with_part
 from runner.conformance.role_checks import ROLE_CHECKS
 from runner.conformance.source_checks import SOURCE_CHECKS
-from runner.conformance.step_checks import DEPENDENT_CHECKS, STEP_CHECKS, STEPS, StepTrial
+from runner.conformance.step_checks import STEP_CHECKS, STEPS, StepTrial
 from runner.errors import ConfigError, nearest
 
 PARTNERS = "partners"
+# checks that decide nothing where others have failed, and what all checks on steps need
+NEEDS = {
+    "refusals": ("keys",),
+    PARTNERS: ("declarations", "keys"),
+    "checkpoint": ("same seed",),
+    "replicates": ("same seed",),
+    "stationarity": ("same seed", "replicates"),
+}
+RUNNABLE = ("declarations", "keys", PARTNERS, "steps")
 
 
 def list_components(module: str) -> list[CheckedComponent]:
@@ -46,28 +55,40 @@ def check_component(
 
     ``overrides`` (``role=name`` or keys) fix partners and settings of the runs.
     """
-    failed = set[str]()
-    for check, function in SOURCE_CHECKS.items():
-        if check == "refusals" and "keys" in failed:
-            yield _skip(component, check, "keys")
-            continue
-        result = _try_check(component, check, partial(function, component))
-        failed |= {check} if result.state == "failed" else set()
-        yield result
-    if unusable := failed & {"declarations", "keys"}:
-        yield from (_skip(component, check, *unusable) for check in (PARTNERS, *STEP_CHECKS))
-        return
     find_runs = cache(partial(_find_runs, component, overrides))
-    partners = _try_check(component, PARTNERS, lambda: "; ".join(map(str, find_runs())))
-    yield partners
-    if partners.state == "failed":
-        yield from (_skip(component, check, PARTNERS) for check in STEP_CHECKS)
-        return
-    yield from _check_steps(component, find_runs(), [f"plugins=[{module}]", *overrides])
 
+    @cache
+    def trials() -> dict[SmallRun, StepTrial]:
+        fixed = [f"output_dir={place}", "tracking=false", "smoke=true", f"steps={STEPS}"]
+        last = [f"plugins=[{module}]", *overrides]
+        return {
+            run: StepTrial(_job_factory([*fixed, *run.overrides, *last]), component.cls)
+            for run in find_runs()
+        }
 
-def _skip(component: CheckedComponent, check: str, *failed: str) -> CheckResult:
-    return CheckResult(str(component), check, "not checked", f"{', '.join(failed)} failed")
+    checks: dict[str, Callable[[], CheckResult]] = {
+        check: partial(_try_check, component, check, partial(function, component))
+        for check, function in SOURCE_CHECKS.items()
+    }
+    checks[PARTNERS] = partial(
+        _try_check, component, PARTNERS, lambda: "; ".join(map(str, find_runs()))
+    )
+    on_steps = STEP_CHECKS | ROLE_CHECKS.get(component.role, {})
+    checks |= {
+        check: partial(_try_runs, component, check, function, trials)
+        for check, function in on_steps.items()
+    }
+    failed: list[str] = []
+    with tempfile.TemporaryDirectory() as place:
+        for check, function in checks.items():
+            needs = {*NEEDS.get(check, ()), *(RUNNABLE if check in on_steps else ())}
+            if causes := [cause for cause in failed if cause in needs]:
+                reason = f"{', '.join(causes)} failed"
+                yield CheckResult(str(component), check, "not checked", reason)
+                continue
+            result = function()
+            failed += [check] if result.state == "failed" else []
+            yield result
 
 
 def _try_check(component: CheckedComponent, check: str, function: Callable[[], str]) -> CheckResult:
@@ -113,68 +134,18 @@ def _find_runs(component: CheckedComponent, overrides: list[str]) -> tuple[Small
         ) from None
 
 
-def _check_steps(
-    component: CheckedComponent, runs: tuple[SmallRun, ...], overrides: list[str]
-) -> Iterator[CheckResult]:
-    """Results of the checks on steps; the first run that fails a check decides it."""
-    with tempfile.TemporaryDirectory() as place:
-        fixed = [f"output_dir={place}", "tracking=false", "smoke=true", f"steps={STEPS}"]
-        trials = {}
-        for run in runs:
-            make_job = _job_factory([*fixed, *run.overrides, *overrides])
-            trials[run] = StepTrial(make_job, component.cls)
-            if failure := _find_failure(component, run, trials[run]):
-                skipped = [check for check in STEP_CHECKS if check != failure.check]
-                yield failure
-                yield from (_skip(component, check, failure.check) for check in skipped)
-                return
-        unusable: dict[str, str] = {}
-        for check, function in (STEP_CHECKS | ROLE_CHECKS.get(component.role, {})).items():
-            if check in unusable:
-                yield _skip(component, check, unusable[check])
-                continue
-            result = _try_runs(component, check, function, trials)
-            if result.state == "failed":
-                unusable |= dict.fromkeys(DEPENDENT_CHECKS.get(check, ()), check)
-            yield result
-
-
 def _try_runs(
     component: CheckedComponent,
     check: str,
     function: Callable[[StepTrial], str],
-    trials: dict[SmallRun, StepTrial],
+    trials: Callable[[], dict[SmallRun, StepTrial]],
 ) -> CheckResult:
     """Result of a check on every run, the first that fails or the last."""
-    for run, trial in trials.items():
+    for run, trial in trials().items():
         result = _try_check(component, check, partial(function, trial))
         if result.state == "failed":
             return replace(result, reason=f"{run}: {result.reason}")
     return result
-
-
-def _find_failure(
-    component: CheckedComponent, run: SmallRun, trial: StepTrial
-) -> CheckResult | None:
-    """Failed check of a run that does not come to its scores; None: it does."""
-    check = "steps"
-
-    def take_steps() -> str:
-        nonlocal check
-        try:
-            trial.scores  # noqa: B018
-        except GlobalStreamError:
-            check = "random numbers"
-            raise
-        except NumericalError:
-            check = "finite"
-            raise
-        return ""
-
-    result = _try_check(component, check, take_steps)
-    if result.state == "passed":
-        return None
-    return CheckResult(str(component), check, "failed", f"{run}: {result.reason}")
 
 
 def _job_factory(overrides: list[str]) -> Callable[[], Job]:
