@@ -96,8 +96,8 @@ class OpponentShaping(Player[OpponentShapingState]):
     per episode, against one opponent, and if the opponent's policy should be known and is not
     revealed.
 
-    Source: Foerster, Chen, Al-Shedivat, Whiteson, Abbeel and Mordatch (2018), sections 4.1
-    and 4.2; Letcher, Foerster, Balduzzi, Rocktäschel and Whiteson (2019) for the full form.
+    Source: Foerster et al. (2018), sections 4.1 and 4.2; Letcher, Foerster, Balduzzi, Rocktäschel
+    and Whiteson (2019) for the full form.
     """
 
     lr: PositiveFloat

@@ -22,7 +22,7 @@ class BootstrapFilter(AdaptiveFilter[StateSpace]):
     estimate of the evidence.  A missing observation leaves the weights unchanged.  Raises
     NumericalError if all weights of a replicate are zero.
 
-    Source: Gordon et al. (1993); Boustati (2021), Algorithm 6 with q = f and G = g.
+    Source: Gordon, Salmond and Smith (1993); Boustati (2021), Algorithm 6 with q = f and G = g.
     """
 
     def step(
