@@ -73,11 +73,23 @@ def show_best(study: Study, folder: Path) -> float | None:
         out.print(f"steps    {savings}")
     print_uncut(_table(done, metrics(study), front if several(study) else []))
     best = done[0]
+    names = metrics(study)
+    goals = zip(names, study.directions, strict=True)
     facts = {
         "study": study.study_name,
         "fixed": study.user_attrs.get("fixed", []),
         "trials": {"completed": len(done), **counts},
-        **(_front_facts(study, done, front) if several(study) else _best_facts(study, best)),
+        "objectives": [{"metric": name, "direction": to.name.lower()} for name, to in goals],
+        "best": [
+            {
+                "trial": trial.number,
+                "run": trial.user_attrs.get("run"),
+                "overrides": params_to_overrides(trial.params),
+                "values": dict(zip(names, trial.values, strict=True)),
+            }
+            for trial in done
+            if trial.number in front
+        ],
     }
     if several(study):
         out.print(
@@ -91,38 +103,6 @@ def show_best(study: Study, folder: Path) -> float | None:
     write_report(study, folder)
     out.print(f"written  {display_path(folder / BEST)}, trials.csv, report.html")
     return None if several(study) else best.values[0]
-
-
-def _front_facts(study: Study, done: Sequence[FrozenTrial], front: Sequence[int]) -> dict[str, Any]:
-    """The objectives and the trials of the Pareto front."""
-    goals = zip(metrics(study), study.directions, strict=True)
-    return {
-        "objectives": [{"metric": name, "direction": to.name.lower()} for name, to in goals],
-        "front": [
-            _facts(t) | {"values": dict(zip(metrics(study), t.values, strict=True))}
-            for t in done
-            if t.number in front
-        ],
-    }
-
-
-def _best_facts(study: Study, best: FrozenTrial) -> dict[str, Any]:
-    """The one objective and its best trial."""
-    name = metrics(study)[0]
-    return {
-        "objective": None if name == "objective" else name,
-        "direction": study.direction.name.lower(),
-        "value": best.values[0],
-        **_facts(best),
-    }
-
-
-def _facts(trial: FrozenTrial) -> dict[str, Any]:
-    return {
-        "trial": trial.number,
-        "run": trial.user_attrs.get("run"),
-        "overrides": params_to_overrides(trial.params),
-    }
 
 
 def _write_trials(study: Study, front: Sequence[int], file: Path) -> None:

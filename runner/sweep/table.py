@@ -124,8 +124,8 @@ def _draw(rows: list[SweepRow], names: list[str], best: list[SweepRow]) -> Table
 
 
 def mark_best(rows: Sequence[SweepRow], facts: Mapping[str, Any]) -> list[SweepRow]:
-    """The rows of the best trial of ``best.yaml``, or of the Pareto front."""
-    best = [set(trial["overrides"]) for trial in facts.get("front", [facts])]
+    """The rows of the best trials of ``best.yaml``."""
+    best = [set(trial["overrides"]) for trial in facts["best"]]
     return [
         row
         for row in rows

@@ -6,21 +6,14 @@ none of.
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from runner.disk.secrets import mask_secrets
 from runner.tracking.marks import read_marks
-from runner.tracking.store import database_file, store_name, tracking_uri
+from runner.tracking.store import store_name, tracking_uri
 
 VIEW = "?workflowType=machine_learning"  # training of models, not traces
-EXPERIMENTS = """
-    SELECT e.experiment_id, e.name FROM experiments e JOIN runs r USING (experiment_id)
-    WHERE e.lifecycle_stage = 'active' AND r.lifecycle_stage = 'active'
-    GROUP BY e.experiment_id, e.name ORDER BY MAX(r.start_time) DESC
-"""
 
 
 class Experiment(NamedTuple):
@@ -54,19 +47,8 @@ def page_of_record(folder: Path, output_dir: Path, server: str) -> str | None:
 
 
 def find_experiments(output_dir: Path) -> list[Experiment]:
-    """Experiments with runs in the store, the one with the latest run first.
-
-    A server is not asked: its experiments are those of the records in the output folder.
-    """
+    """Experiments of the records that the store has got, the one pushed last first."""
     uri = tracking_uri(output_dir)
-    if (file := database_file(uri)) is not None:
-        try:
-            with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as store:
-                return [
-                    Experiment(str(number), name) for number, name in store.execute(EXPERIMENTS)
-                ]
-        except sqlite3.Error:  # MLflow has not filled it yet
-            return []
     pushed = sorted(
         output_dir.glob("*/*/mlflow.json"), key=lambda path: path.stat().st_mtime, reverse=True
     )

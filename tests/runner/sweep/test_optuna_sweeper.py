@@ -25,13 +25,14 @@ def test_a_sweep_ends_with_its_best(sweep, tmp_path, capsys):
     study = sweep(quadratic, X, "y=-1.0", "hydra.sweeper.n_trials=6", "objective=rmse")
     assert [t.number for t in study.trials] == list(range(6))
     assert all(t.state == TrialState.COMPLETE for t in study.trials)
-    best = yaml.safe_load((tmp_path / "sweeps" / "toy" / "best.yaml").read_text())
-    assert best["value"] == min(t.value for t in study.trials)
+    facts = yaml.safe_load((tmp_path / "sweeps" / "toy" / "best.yaml").read_text())
+    (best,) = facts["best"]
+    assert best["values"] == {"rmse": min(t.value for t in study.trials)}
     assert best["overrides"] == [f"x={study.best_params['x']!r}"]
-    assert set(best["fixed"]) == {"objective=rmse", "y=-1.0"}
+    assert set(facts["fixed"]) == {"objective=rmse", "y=-1.0"}
     assert len((tmp_path / "sweeps" / "toy" / "trials.csv").read_text().splitlines()) == 7
     shown = capsys.readouterr().out
-    assert f"best     {best['value']:.4g} with x=" in shown
+    assert f"best     {best['values']['rmse']:.4g} with x=" in shown
     assert shown.startswith("search   rmse: minimize\n")
 
 
@@ -40,7 +41,7 @@ def test_a_search_goes_where_its_score_is_better(sweep, tmp_path, capsys):
     assert study.direction.name == "MAXIMIZE"
     assert study.best_params == {"x": "9"}
     best = yaml.safe_load((tmp_path / "sweeps" / "toy" / "best.yaml").read_text())
-    assert (best["objective"], best["direction"]) == ("robust_accuracy/eps=0.1", "maximize")
+    assert best["objectives"] == [{"metric": "robust_accuracy/eps=0.1", "direction": "maximize"}]
     against = ["hydra.sweeper.direction=minimize", "hydra.sweeper.study_name=other"]
     sweep(quadratic, "x=choice(1,2)", "objective=accuracy", *against, GRID)
     note = "accuracy is better the higher it is, and the search is told to minimize it"
@@ -173,8 +174,8 @@ def two_sided(cfg: DictConfig) -> list[float]:
 def test_several_objectives_end_in_the_pareto_front(sweep, tmp_path, capsys):
     study = sweep(two_sided, "x=choice(-1,0,1,2,3)", TWO, "hydra.sweeper.sampler=grid")
     best = yaml.safe_load((tmp_path / "sweeps" / "toy" / "best.yaml").read_text())
-    assert {one["overrides"][0] for one in best["front"]} == {"x=0", "x=1", "x=2"}
-    assert best["front"][0]["values"].keys() == {"near", "far"}
+    assert {one["overrides"][0] for one in best["best"]} == {"x=0", "x=1", "x=2"}
+    assert best["best"][0]["values"].keys() == {"near", "far"}
     assert best["objectives"][1] == {"metric": "far", "direction": "minimize"}
     trials = pd.read_csv(tmp_path / "sweeps" / "toy" / "trials.csv")
     assert set(trials["params_x"][trials["best"]]) == {0, 1, 2}
