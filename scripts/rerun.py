@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runner.report.results import layout_table
-from runner.report.scores.cells import Cell, TableLayout
+from runner.report.scores.cells import TableLayout
 from runner.statistics.paired_tests import ROUNDING, PairedDifference, Summary
 from runner.study import snapshot as snapshots
-from runner.study.table_specs import TableSpec
 from scripts.prose.scores import FOLDER, load_scores
 
 LIMIT = 2.0  # standard errors
@@ -51,22 +50,19 @@ def pair_cells(name: str, output_dir: Path, folder: Path) -> list[Pair]:
     snapshot = snapshots.load(name, output_dir)
     if snapshot is None:
         raise SystemExit(f"{name}: was not launched under {output_dir}")
-    before = {key: cell for key, (cell, _) in _cells(layout_table(study, None, kept)).items()}
-    pairs = []
-    for key, (cell, spec) in _cells(layout_table(snapshot.study, snapshot)).items():
-        first = before[key].judged(spec) if key in before else None
-        second = cell.judged(spec)
-        if first is not None and second is not None:
-            pairs.append(Pair(*key, first, second))
+    before = _summarise(layout_table(study, None, kept))
+    after = _summarise(layout_table(snapshot.study, snapshot))
+    pairs = [Pair(*key, before[key], after[key]) for key in after if key in before]
     return sorted(pairs, key=lambda pair: -abs(pair.apart))
 
 
-def _cells(tables: list[TableLayout]) -> dict[tuple[str, str, str], tuple[Cell, TableSpec]]:
+def _summarise(tables: list[TableLayout]) -> dict[tuple[str, str, str], Summary]:
+    """Summaries of the cells with scores."""
     return {
-        (laid.spec.name, row.name, cell.column): (cell, laid.spec)
+        (laid.spec.name, cell.row.name, cell.column): summary
         for laid in tables
-        for row, cells in laid.rows
-        for cell in cells
+        for cell in laid.cells
+        if (summary := cell.judged(laid.spec)) is not None
     }
 
 

@@ -14,7 +14,7 @@ the marks of ``BY_HAND`` stays where it is, under its heading.
 ``README.md`` and ``chapters/*.md`` are made from ``*.md.in``, with numbers named by key
 (``scripts.prose.fields``); what has no kept scores is listed in ``missing.md``, ``printed.md`` counts
 the printed numbers (``scripts.prose.printed_page``), and ``cost.md`` has what each page cost. Pages of scripts, those by
-hand, and figures drawn from records that were not kept are named, and left alone."""
+hand, and figures drawn from records that were not kept are left alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ import io
 import re
 import sys
 import tempfile
-from collections.abc import Set
 from pathlib import Path
 
 import numpy as np
@@ -120,16 +119,6 @@ def make(name: str, output_dir: Path | None, launched: str | None) -> dict[str, 
     return files
 
 
-def list_undrawable(name: str) -> list[str]:
-    """Figures of a study with kept scores that were drawn from records, which were not kept."""
-    try:
-        study, kept = load_scores(FOLDER, name)
-    except ConfigError:  # its page was named as wrong
-        return []
-    drawable = {spec.name for spec in [*study.figures, *study.spreads, *study.ranks]}
-    return [f"{name}_{stem}.png" for stem in kept.pictures() if stem not in drawable]
-
-
 def read_kept(name: str, output_dir: Path | None) -> tuple[StudyDefinition, Kept]:
     """Definition and kept scores of a study, no scores if its records are to be taken in.
 
@@ -218,23 +207,7 @@ def main(argv: list[str]) -> int:
     outcomes = [make_study(name, arguments) for name in ([] if arguments.prose else names)]
     errors = [] if arguments.study else make_prose(arguments.check)
     print(*errors, f"{sum(outcomes)} of {len(outcomes)} pages are what their scores give", sep="\n")
-    if not arguments.study and not arguments.prose:
-        print_left_alone(pages, scores.keys())
     return int(bool(errors) or (arguments.check and not all(outcomes)))
-
-
-def print_left_alone(pages: Set[str], scores: Set[str]) -> None:
-    """Prints what was not made again."""
-    figures = [figure for name in pages & scores for figure in list_undrawable(name)]
-    lists = {
-        "figures drawn from records that were not kept, left as they are": figures,
-        "pages without kept scores (of scripts, or from before scores were kept), left alone": pages
-        - scores,
-        "scores without a page of their own (README.md tells of them; name one to make its page)": scores
-        - pages,
-    }
-    for message, items in lists.items():
-        print(f"{message}: {', '.join(sorted(items)) or 'none'}")
 
 
 if __name__ == "__main__":

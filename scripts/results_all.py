@@ -18,50 +18,34 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from runner.errors import ConfigError
 from runner.study.definition import load_study
 from runner.study.pricing.budget import parse_budget
-from scripts.prose.costs import PageCost, read_costs
+from scripts.prose.costs import read_costs
 from scripts.prose.scores import FOLDER, list_scores
 
 LEAST_SECONDS = 60.0  # with less left no further study is begun
 SPENT = 128  # exit codes from here on: a signal stopped the study
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A study with kept scores."""
-
-    name: str
-    importance: float
-    cost: PageCost
-
-
-def find_candidates(folder: Path = FOLDER) -> list[Candidate]:
-    """Studies with kept scores and a YAML of that name, in the order in which they are run."""
-    costs = {cost.name: cost for cost in read_costs(folder)}
-    candidates = []
+def rank_studies(folder: Path = FOLDER) -> dict[str, tuple[float, float]]:
+    """Studies with kept scores and a YAML of that name, in the order in which they are run: minus
+    their importance, and hours of their kept scores (infinite: not kept)."""
+    hours = {cost.name: cost.hours for cost in read_costs(folder)}
+    keys = {}
     for name in list_scores(folder):
-        try:
-            study = load_study(name)
-        except ConfigError:  # scores kept under another name than their study's
-            continue
-        candidates.append(Candidate(name, study.importance, costs[name]))
-    return sorted(candidates, key=_order)
-
-
-def _order(candidate: Candidate) -> tuple[float, float, str]:
-    hours = candidate.cost.hours
-    return -candidate.importance, math.inf if hours is None else hours, candidate.name
+        with suppress(ConfigError):  # scores kept under another name than their study's
+            keys[name] = -load_study(name).importance, hours[name] or math.inf
+    return dict(sorted(keys.items(), key=lambda item: (item[1], item[0])))
 
 
 def run_all(
     names: Sequence[str], budget: float, flags: Sequence[str], start: Callable[[list[str]], int]
-) -> tuple[list[str], list[str]]:
-    """Names of the studies that were run, and of those for which no time was left.
+) -> int:
+    """Number of studies that were run.
 
     Args:
         names: studies in order.
@@ -73,11 +57,10 @@ def run_all(
     for position, name in enumerate(names):
         left = ends - time.monotonic()
         if left < LEAST_SECONDS:
-            return list(names[:position]), list(names[position:])
-        words = ["study", name, "--budget", f"{left:.0f}s", *flags]
-        if start(words) >= SPENT:
-            return list(names[: position + 1]), list(names[position + 1 :])
-    return list(names), []
+            return position
+        if start(["study", name, "--budget", f"{left:.0f}s", *flags]) >= SPENT:
+            return position + 1
+    return len(names)
 
 
 def _start(words: list[str]) -> int:
@@ -100,17 +83,16 @@ def main(argv: list[str]) -> int:
         budget = parse_budget(arguments.budget)
     except ConfigError as error:
         parser.error(str(error))
-    candidates = find_candidates()
+    studies = rank_studies()
+    names = list(studies)
     if arguments.list:
-        for candidate in candidates:
-            hours = candidate.cost.hours
-            before = "not kept" if hours is None else f"{hours:.1f} h"
-            print(f"{candidate.name}\timportance {candidate.importance:g}\t{before}")
+        for name, (importance, hours) in studies.items():
+            print(f"{name}\timportance {-importance:g}\t{hours:.1f} h")
         return 0
     flags = ["--jobs", str(arguments.jobs), "--output-dir", arguments.output_dir]
-    ran, left = run_all([candidate.name for candidate in candidates], budget, flags, _start)
-    print(f"run: {', '.join(ran) or 'none'}")
-    print(f"left out: {', '.join(left) or 'none'}; the same command goes on with them")
+    n = run_all(names, budget, flags, _start)
+    print(f"run: {', '.join(names[:n]) or 'none'}")
+    print(f"left out: {', '.join(names[n:]) or 'none'}; the same command goes on with them")
     print(
         f"take scores in with: python -m scripts.results NAME --keep {arguments.output_dir}; make results"
     )

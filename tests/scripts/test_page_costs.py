@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from scripts import results_all
 from scripts.prose.costs import make_costs, page_cost
-from scripts.results_all import Candidate, run_all
+from scripts.results_all import run_all
 
 
 def test_hours_of_all_reports_behind_a_page():
@@ -44,18 +45,14 @@ def test_the_page_lists_the_dearest_first_and_the_sum(tmp_path):
     ]
 
 
-def test_important_studies_come_first_then_cheap_ones(monkeypatch):
-    def candidate(name: str, importance: float, runs: str) -> Candidate:
-        return Candidate(name, importance, page_cost(name, [("runs", runs)] if runs else []))
-
-    given = [
-        candidate("unknown", 1, ""),
-        candidate("dear", 1, "1 done; 9.0 h of computing"),
-        candidate("cheap", 1, "1 done; 0.1 h of computing"),
-        candidate("important", 2, "1 done; 99.0 h of computing"),
-    ]
-    names = [one.name for one in sorted(given, key=results_all._order)]
-    assert names == ["important", "cheap", "dear", "unknown"]
+def test_important_studies_come_first_then_cheap_ones(monkeypatch, tmp_path):
+    hours = {"unknown": None, "dear": 9.0, "cheap": 0.1, "important": 99.0}
+    costs = [SimpleNamespace(name=name, hours=each) for name, each in hours.items()]
+    monkeypatch.setattr(results_all, "read_costs", lambda folder: costs)
+    monkeypatch.setattr(results_all, "list_scores", lambda folder: hours)
+    studies = {name: SimpleNamespace(importance=1.0 + (name == "important")) for name in hours}
+    monkeypatch.setattr(results_all, "load_study", studies.get)
+    assert list(results_all.rank_studies(tmp_path)) == ["important", "cheap", "dear", "unknown"]
 
 
 @pytest.mark.parametrize(
@@ -76,8 +73,8 @@ def test_studies_are_run_until_the_budget_is_spent(monkeypatch, budget, codes, r
         now[0] += 1850.0
         return codes[len(seen) - 1]
 
-    done, rest = run_all("abc", budget, ["--jobs", "2"], start)
-    assert ("".join(done), "".join(rest)) == (ran, left)
+    n = run_all("abc", budget, ["--jobs", "2"], start)
+    assert ("abc"[:n], "abc"[n:]) == (ran, left)
     assert seen[0] == ["study", "a", "--budget", f"{budget:.0f}s", "--jobs", "2"]
     if len(seen) > 1:
         assert seen[1][3] == f"{budget - 1850:.0f}s"

@@ -108,16 +108,10 @@ def test_results_are_made_from_scores_and_prose_stays(kept, tmp_path, monkeypatc
     folder.mkdir()
     for end in ("replicates.csv", "origin.json"):
         (folder / f"small_{end}").write_bytes(kept.with_name(f"small_{end}").read_bytes())
-    (folder / "script.md").write_text("# script\n")
     monkeypatch.setattr(results, "FOLDER", folder)
     for module in (results, kept_scores):
         monkeypatch.setattr(module, "load_study", lambda name: STUDY)
     assert results.main(["--check"]) == 0  # it has no page yet
-    assert (
-        "scores without a page of their own (README.md tells of them; name one to make its page): small"
-        in (told := capsys.readouterr().out)
-    )
-    assert "left alone: script" in told
     assert results.main(["small"]) == 0
     page = folder / "small.md"
     assert "![NLPP against n_train, mean ± SE; data: sarcos](small_curve.png)" in page.read_text()
