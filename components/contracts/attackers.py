@@ -85,7 +85,7 @@ class Evasion(Component):
             TypeError: neither the class nor its members declare them.
         """
         if self.domain is None:
-            raise TypeError(f"{type(self).__name__} does not say which inputs it attacks")
+            raise NotImplementedError
         return self.domain
 
     def knowledge_used(self) -> Knowledge:
@@ -164,7 +164,7 @@ class Evasion(Component):
         Returns:
             Perturbed inputs x' [B, D] with size of x' − x at most ε.
         """
-        raise TypeError(f"{type(self).__name__} has no perturb")
+        raise NotImplementedError
 
 
 class Contamination(Component):
@@ -209,7 +209,7 @@ class Contamination(Component):
             ConfigMismatchError: the attacker needs facts about the clean series that are not
                 known.
         """
-        raise TypeError(f"{type(self).__name__} has no corrupt")
+        raise NotImplementedError
 
 
 class Injection(Component):
@@ -269,7 +269,7 @@ class Injection(Component):
         Raises:
             TypeError: the class does not declare it.
         """
-        raise TypeError(f"{type(self).__name__} does not say how far he follows an error back")
+        raise NotImplementedError
 
     def noise_unit(self) -> float | None:
         """Unit of the budgets: the observation noise's standard deviation, in units of y.
@@ -285,7 +285,7 @@ class Injection(Component):
         Returns:
             Name -> attacker: "one step", "black box", "random signs".
         """
-        raise TypeError(f"{type(self).__name__} has no references")
+        raise NotImplementedError
 
     def struck(self, victim: FilterVictim, rng: Rng) -> Tensor:
         """Times that the attacker may shift.
@@ -297,7 +297,7 @@ class Injection(Component):
         Returns:
             True where a shift is allowed [R, T] bool.
         """
-        raise TypeError(f"{type(self).__name__} has no struck")
+        raise NotImplementedError
 
     def shift(self, victim: FilterVictim, rng: Rng, eps: float, found: Tensor | None) -> Tensor:
         """Shifts of the observations that raise the filter's error.
@@ -312,7 +312,7 @@ class Injection(Component):
         Returns:
             Shifts u [R, T, dy] in units of the noise, ‖u_t‖ ≤ ε.
         """
-        raise TypeError(f"{type(self).__name__} has no shift")
+        raise NotImplementedError
 
 
 Attacker = Evasion | Contamination | Injection | Opponent

@@ -78,7 +78,7 @@ class Opponent(Component, Generic[S]):
         Raises:
             ConfigMismatchError: the opponent cannot play on that seat.
         """
-        raise TypeError(f"{type(self).__name__} has no reset")
+        raise NotImplementedError
 
     def act(self, state: S, turn: Turn, rng: Rng) -> Tensor:
         """The opponent's actions, chosen without seeing the decision maker's.
@@ -91,7 +91,7 @@ class Opponent(Component, Generic[S]):
         Returns:
             Actions b [R] long; for a third party tax rates [R].
         """
-        raise TypeError(f"{type(self).__name__} has no act")
+        raise NotImplementedError
 
     def observe(self, state: S, move: Move) -> S:
         """The opponent's memory after a move.
@@ -103,7 +103,7 @@ class Opponent(Component, Generic[S]):
         Returns:
             The memory.
         """
-        raise TypeError(f"{type(self).__name__} has no observe")
+        raise NotImplementedError
 
 
 @runtime_checkable

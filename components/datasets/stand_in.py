@@ -77,7 +77,7 @@ class FileOrSimulationDataset(Dataset[P]):
 
     def file(self) -> str:
         """Its path in the catalogue."""
-        raise TypeError(f"{type(self).__name__} has no file")
+        raise NotImplementedError
 
     def genuine(self) -> str:
         """Name of the data of the file; those simulated in their place are called this and

@@ -10,22 +10,12 @@ from typing import TYPE_CHECKING, Any
 from components.figures.style import BLUE, PALETTE, Axes, Figure, new_figure
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 MOST = len(PALETTE)  # lines that share axes: as many as distinguishable colours
 COLUMNS = 5
 BACKGROUND_LINE_STYLE: dict[str, Any] = {"color": "#c9c9c9", "ls": "-"}
 BEFORE: dict[str, Any] = {"color": BLUE, "ls": "-"}
-
-
-def check_columns(table: pd.DataFrame, columns: set[str], name: str) -> None:
-    """Check that the table of a figure has all its columns.
-
-    Raises:
-        ValueError: a column is missing.
-    """
-    if missing := columns - set(table.columns):
-        raise ValueError(f"the table of {name} lacks {', '.join(sorted(missing))}")
 
 
 def small_multiples(

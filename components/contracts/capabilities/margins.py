@@ -60,4 +60,4 @@ class BoundsMargins:
             y: class numbers [B, T], negative where missing.
             inputs: what an attack may make of the B rows.
         """
-        raise TypeError(f"{type(self).__name__} has no margin_bounds")
+        raise NotImplementedError

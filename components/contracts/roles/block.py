@@ -56,4 +56,4 @@ class Block(Component):
         Raises:
             ConfigMismatchError: the series lacks something that the block requires.
         """
-        raise TypeError(f"{type(self).__name__} has no terms")
+        raise NotImplementedError

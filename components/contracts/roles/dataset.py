@@ -130,4 +130,4 @@ class Dataset(Component, Generic[P]):
         Raises:
             DataUnavailableError: files are missing and cannot be downloaded.
         """
-        raise TypeError(f"{type(self).__name__} has no load")
+        raise NotImplementedError

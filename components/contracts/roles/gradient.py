@@ -71,7 +71,7 @@ class Gradient(Component, Generic[M, B, S]):
         Returns:
             Quantities that the estimator learns; None: it learns none.
         """
-        raise TypeError(f"{type(self).__name__} has no init")
+        raise NotImplementedError
 
     def estimate(
         self, module: M, batch: B, rng: Rng, state: S
@@ -90,4 +90,4 @@ class Gradient(Component, Generic[M, B, S]):
             terms: terms of the bound in nats, [] each, with ``elbo``.
             state: the next state of the estimator.
         """
-        raise TypeError(f"{type(self).__name__} has no estimate")
+        raise NotImplementedError

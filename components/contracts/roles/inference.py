@@ -145,7 +145,7 @@ class Inference(Component, Generic[M, P, B, S]):
         Raises:
             ConfigMismatchError: keys do not fit the model or the problem.
         """
-        raise TypeError(f"{type(self).__name__} has no init")
+        raise NotImplementedError
 
     def step(self, state: S, batch: B, rng: Rng) -> tuple[S, Info]:
         """Advance the state by one step.
@@ -161,7 +161,7 @@ class Inference(Component, Generic[M, P, B, S]):
         Raises:
             NumericalError: the step diverged.
         """
-        raise TypeError(f"{type(self).__name__} has no step")
+        raise NotImplementedError
 
     def posterior(self, state: S) -> object:
         """Posterior of a state.
@@ -172,7 +172,7 @@ class Inference(Component, Generic[M, P, B, S]):
         Returns:
             An object with the declared protocols of ``contracts.posteriors``.
         """
-        raise TypeError(f"{type(self).__name__} has no posterior")
+        raise NotImplementedError
 
     def checks(self, run: FinishedRun) -> list[Check]:
         """Checks of this method's own final state; those of chains, filters and bounds exist.

@@ -101,4 +101,4 @@ class Model(Component, Generic[P, M]):
         Raises:
             ConfigMismatchError: the problem lacks something that the model requires.
         """
-        raise TypeError(f"{type(self).__name__} has no build")
+        raise NotImplementedError

@@ -36,7 +36,7 @@ class BigTable(FileOrSimulationDataset[Supervised]):
 
     def rows(self, setting: Setting, simulate: int) -> Array:
         """The whole set or, where it is simulated, as many rows as are asked for."""
-        raise TypeError(f"{type(self).__name__} has no rows")
+        raise NotImplementedError
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         available = self.total - self.n_test

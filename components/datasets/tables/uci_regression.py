@@ -94,7 +94,7 @@ class SplitTable(FileOrSimulationDataset[Supervised]):
     @property
     def splits(self) -> int:
         """Number of splits of the set."""
-        raise TypeError(f"{type(self).__name__} has no splits")
+        raise NotImplementedError
 
     @model_validator(mode="after")
     def _check_split(self) -> Self:

@@ -62,7 +62,7 @@ class ConditionalToy(Dataset[KnownLaw]):
     @staticmethod
     def law(x: Tensor) -> GaussianMixture:
         """p(y|x) of inputs x [B], μ and v [S, B, 1]."""
-        raise TypeError("a toy regression has a law")
+        raise NotImplementedError
 
     @classmethod
     def sample_labels(cls, x: Tensor, generator: torch.Generator) -> Tensor:

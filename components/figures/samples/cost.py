@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from components.figures.multiples import check_columns
 from components.figures.style import (
     GREY,
     Axes,
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from components.metrics.names import ScoreDirection
-
-COLUMNS = {"panel", "method", "cost", "mean", "low", "high"}
 
 
 def cost_figure(
@@ -44,12 +41,7 @@ def cost_figure(
 
     Returns:
         The figure.
-
-    Raises:
-        ValueError: a column is missing.
     """
-    for table in (curves, finals):
-        check_columns(table, COLUMNS, "a cost figure")
     panels = list(dict.fromkeys(curves["panel"]))
     methods = list(dict.fromkeys(curves["method"]))
     figure, axes = new_figure(len(panels), 2, width=4.2, height=3.1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from components.figures.multiples import COLUMNS, MOST, check_columns, small_multiples
+from components.figures.multiples import COLUMNS, MOST, small_multiples
 from components.figures.style import BLACK, Axes, Figure, legend_below, new_figure, series_style
 
 if TYPE_CHECKING:
@@ -29,11 +29,7 @@ def evolution(
 
     The table has the columns method, replicate, step, metric, value, one row for each recorded
     estimate.
-
-    Raises:
-        ValueError: a column is missing.
     """
-    check_columns(table, {"method", "replicate", "step", "metric", "value"}, "an evolution")
     metrics = list(dict.fromkeys(table["metric"]))
     looks = {
         str(method): series_style(k) for k, method in enumerate(dict.fromkeys(table["method"]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from components.figures.multiples import check_columns
 from components.figures.style import (
     GREY,
     Figure,
@@ -30,11 +29,7 @@ def trade_off_figure(points: pd.DataFrame, x_label: str, y_label: str) -> Figure
 
     Returns:
         The figure.
-
-    Raises:
-        ValueError: a column is missing.
     """
-    check_columns(points, {"panel", "method", "x", "y", "front"}, "a trade-off")
     panels = list(dict.fromkeys(points["panel"]))
     methods = list(dict.fromkeys(points["method"]))
     figure, axes, _ = panel_grid(len(panels), COLUMNS, width=3.6, height=2.8)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from components.figures.multiples import COLUMNS, MOST, check_columns, small_multiples
+from components.figures.multiples import COLUMNS, MOST, small_multiples
 from components.figures.style import MARKERS, PALETTE, Axes, Figure, legend_below, new_figure
 
 if TYPE_CHECKING:
@@ -29,12 +28,8 @@ def learning_curve(
     The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN);
     ``label`` names the horizontal axis where it is not N.  A column floor has values that a mean
     cannot be below: a dashed line, shaded up to the mean.  A panel shows the range where most
-    values lie; a value above it is marked by a triangle at the top and written out.
-
-    Raises:
-        ValueError: a column is missing.
+    values lie; a value above it is marked by a triangle at the top.
     """
-    check_columns(table, {"model", "n_train", "mean", "se", "metric"}, "a learning curve")
     metrics = list(dict.fromkeys(table["metric"]))
     models = list(dict.fromkeys(table["model"]))
     look: dict[str, dict[str, Any]] = {
@@ -54,7 +49,6 @@ def learning_curve(
                 limits[metric][1],
                 0.0,
                 line | {"marker": "o" if own else ""},
-                Counter(),
                 own,
             ),
         )
@@ -62,20 +56,11 @@ def learning_curve(
         figure, axes = new_figure(1, len(metrics), width=4.6, height=3.7)
         panels = {metric: [ax] for metric, ax in zip(metrics, axes, strict=True)}
         for metric, ax in zip(metrics, axes, strict=True):
-            # how many values were written above the panel at each N
-            above: Counter[float] = Counter()
             # small steps sideways keep error bars of different models apart
             for i, model in enumerate(models):
                 aside = (i - (len(models) - 1) / 2) * logarithmic
-                _line(
-                    ax,
-                    _of(table, metric, model),
-                    limits[metric][1],
-                    aside,
-                    look[model],
-                    above,
-                    True,
-                )
+                own = _of(table, metric, model)
+                _line(ax, own, limits[metric][1], aside, look[model], True)
         legend_below(figure, axes)
     for metric, axes in panels.items():
         sizes = sorted(table[table["metric"] == metric]["n_train"].unique())
@@ -94,15 +79,11 @@ def learning_curve(
 
 def _scale_sizes(ax: Axes, sizes: list[float], small: bool) -> None:
     """A logarithmic axis with a tick at each size, if none is 0."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
-
     if sizes[0] <= 0:
         return
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(FixedLocator(sizes))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:.0f}" if n >= 1 else f"{n:g}"))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xticks(sizes, [f"{n:.0f}" if n >= 1 else f"{n:g}" for n in sizes])
+    ax.minorticks_off()
     # neighbours' labels would touch
     if small or any(b < 1.6 * a for a, b in pairwise(sizes)):
         ax.tick_params(axis="x", labelsize=6.5, labelrotation=45 if small else 0)
@@ -118,11 +99,10 @@ def _line(
     high: float,
     aside: float,
     look: dict[str, Any],
-    above: Counter[float],
     told: bool,
 ) -> None:
-    """One model's line; with ``told`` its error bars, and its values above the panel written
-    out."""
+    """One model's line; with ``told`` its error bars, and a triangle for each value above the
+    panel."""
     if own.empty:
         return
     n = own["n_train"].to_numpy(float)
@@ -138,20 +118,9 @@ def _line(
         ax.plot(n, floor, ls="--", linewidth=1, color=look["color"])
         ax.fill_between(n, floor, mean, color=look["color"], alpha=0.12, linewidth=0)
     ax.errorbar(n, mean, yerr=se, capsize=2, linewidth=1.5, markersize=5, elinewidth=0.9, **look)
-    for size, x, value in zip(
-        own["n_train"][mean > high], n[mean > high], mean[mean > high], strict=True
-    ):
-        ax.plot(x, high, marker="^", color=look["color"], markersize=6, clip_on=False, zorder=4)
-        ax.annotate(
-            f"{value:.3g}",
-            (size, high),
-            xytext=(0, 6 + 8 * above[size]),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7,
-            color=look["color"],
-        )
-        above[size] += 1
+    beyond = n[mean > high]
+    mark = {"color": look["color"], "markersize": 6, "clip_on": False, "zorder": 4}
+    ax.plot(beyond, np.full_like(beyond, high), "^", **mark)
 
 
 def _finite_values(rows: pd.DataFrame) -> np.ndarray:

@@ -98,11 +98,11 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
     def coefficients(self, module: M, batch: RowBatch, state: S) -> tuple[Tensor, Tensor | None]:
         """c_b in its unit [B or 1, P, K·D], differentiable in what is learnt; and d_b [B or 1, P],
         ĝ_b in the mean as far as it is known, which helps to learn c_b and corrects nothing."""
-        raise TypeError(f"{type(self).__name__} has no coefficients")
+        raise NotImplementedError
 
     def learn(self, state: S, told: Told) -> S:
         """The next state."""
-        raise TypeError(f"{type(self).__name__} has no learn")
+        raise NotImplementedError
 
     def estimate(self, module: M, batch: RowBatch, rng: Rng, state: S) -> Estimate[S]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)

@@ -47,7 +47,7 @@ class DivergenceVI(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
         self, q: MeanField, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
         """``objective`` of all rows, which is ascended, and what else is to be told, each []."""
-        raise TypeError(f"{type(self).__name__} has no objective")
+        raise NotImplementedError
 
     @staticmethod
     def exponents(q: MeanField, theta: Tensor) -> Tensor:

@@ -80,7 +80,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
     @property
     def power(self) -> float:
         """a of the data term log (K⁻¹ Σ_k p(y_b|x_b, θ_k)^a)^{1/a} of a row."""
-        raise TypeError(f"{type(self).__name__} has no power")
+        raise NotImplementedError
 
     @property
     def powers(self) -> list[float]:

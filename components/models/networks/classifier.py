@@ -68,7 +68,7 @@ class Classifier(nn.Module):
         return h * mask / (1 - self.dropout)
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        raise TypeError(f"{type(self).__name__} has no features")
+        raise NotImplementedError
 
     def forward(
         self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None

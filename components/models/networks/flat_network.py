@@ -101,7 +101,7 @@ class FlatNetwork(nn.Module):
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights."""
-        raise TypeError(f"{type(self).__name__} has no outputs")
+        raise NotImplementedError
 
     # ---- likelihood and prior
     # --------------------------------------------------------------------------------------

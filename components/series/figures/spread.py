@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from components.figures.multiples import check_columns
 from components.figures.style import (
     BLACK,
     BLUE,
@@ -49,11 +48,7 @@ def spread(
     metric without one, with positive values that are ``WIDE`` apart, has a logarithmic
     axis.  ``marked`` are pairs of method and group with a golden dashed line.  ``label``
     names the groups, ``words`` the metrics.
-
-    Raises:
-        ValueError: a column is missing.
     """
-    check_columns(table, {"method", "group", "metric", "value"}, "a spread")
     metrics, methods, groups = (
         list(dict.fromkeys(table[c])) for c in ("metric", "method", "group")
     )

@@ -60,11 +60,11 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
 
     def read(self, path: Path) -> Tensor:
         """The record [T]."""
-        raise TypeError(f"{type(self).__name__} has no read")
+        raise NotImplementedError
 
     def simulate(self) -> Tensor:
         """A record like it [T], from a seed of its own."""
-        raise TypeError(f"{type(self).__name__} has no imitation")
+        raise NotImplementedError
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
         name = self.identity(setting.data_dir, setting.offline)

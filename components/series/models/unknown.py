@@ -24,15 +24,15 @@ class Law(BaseModel):
 
     @property
     def centre(self) -> float:
-        raise TypeError(f"{type(self).__name__} has no centre")
+        raise NotImplementedError
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """Values of the parameter [n], in float64."""
-        raise TypeError(f"{type(self).__name__} has no draw")
+        raise NotImplementedError
 
     def log_density(self, x: Tensor) -> Tensor:
         """log p(x), of the parameter itself."""
-        raise TypeError(f"{type(self).__name__} has no density")
+        raise NotImplementedError
 
     def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """x(θ) and log |dx/dθ|."""
