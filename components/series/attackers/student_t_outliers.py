@@ -68,7 +68,8 @@ class StudentTOutliers(Contamination):
             )
         else:
             base = clean.mean
-        return torch.where(hit.unsqueeze(-1), (base + self.scale * tau).to(y), y)
+        struck = hit.unsqueeze(-1) & ~y.isnan()
+        return torch.where(struck, (base + self.scale * tau).to(y), y)
 
     def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor:
         """log[(1 − p_c) N(ε | 0, Σ) + p_c ∏_j t_ν(ε_j / s) / s] of ε = y' − E[y | x] [..., dy] ->
