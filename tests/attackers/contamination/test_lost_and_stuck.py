@@ -40,15 +40,6 @@ def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
     assert told["corrupted"] == f"{100 * float(hit.missing.double().mean()):.1f} % of observations"
 
 
-def test_what_was_missing_before_is_nobodys_doing():
-    problem, rng = load("local_level", replicates=20, n_steps=100, missing=0.3)
-    before = problem.missing
-    hit = problem.attack(component("attacker", "missing", probability=0.5), rng)
-    assert (hit.missing[before]).all()
-    assert not hit.is_corrupted[before].any()
-    assert torch.equal(hit.is_corrupted, hit.missing & ~before)
-
-
 def test_the_law_of_what_arrives_is_the_clean_one():
     _, hit = attacked("missing", probability=0.4)
     noise = (hit.observations - hit.means)[~hit.missing]
@@ -57,16 +48,6 @@ def test_the_law_of_what_arrives_is_the_clean_one():
     assert torch.equal(covariances[0], hit.system.Sigma)
     assert z_score(noise, 0.0).abs().max() < 4
     assert z_score(noise.square(), hit.system.Sigma.diagonal()).abs().max() < 4
-
-
-def test_extremes():
-    clean, none = attacked("missing", replicates=2, n_steps=30, probability=0.0, run_length=3.0)
-    assert torch.equal(none.observations, clean.observations)
-    _, every = attacked("missing", replicates=2, n_steps=30, probability=1.0, run_length=3.0)
-    assert every.missing.all()
-    _, stuck = attacked("sensor_stuck", replicates=2, n_steps=30, probability=1.0)
-    # a sensor that never worked has nothing to repeat
-    assert torch.equal(stuck.observations, stuck.clean)
 
 
 @pytest.mark.parametrize("name", ["missing", "sensor_stuck"])
@@ -97,15 +78,3 @@ def test_a_stuck_sensor_repeats_what_was_seen_and_leaves_what_is_missing(monkeyp
     out = component("attacker", "sensor_stuck").corrupt(Clean(y), rng)[0, :, 0]
     assert out[[0, 2, 4, 5]].tolist() == [1.0, 1.0, 1.0, 6.0]
     assert out[[1, 3]].isnan().all()
-
-
-@pytest.mark.parametrize("name", ["missing", "sensor_stuck", "multiplicative_exponential"])
-def test_draws_come_from_the_attack_stream_alone(name):
-    problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
-    before = {
-        s: getattr(rng, s).get_state() for s in ("data", "init", "noise", "batches", "evaluation")
-    }
-    clean = problem.observations.clone()
-    problem.attack(component("attacker", name), rng)
-    assert all(torch.equal(getattr(rng, s).get_state(), state) for s, state in before.items())
-    assert torch.equal(problem.observations, clean)

@@ -24,32 +24,6 @@ def test_noise_is_added_to_the_share_of_observations_asked_for():
     assert abs(z_score(noise[:, 0] * noise[:, 1], 0.0)) < 4
 
 
-def test_the_clean_observations_and_the_states_stay_as_they_were():
-    clean, hit = attack(replicates=3, n_steps=50)
-    again, _ = load("wiener_velocity", 0, replicates=3, n_steps=50)
-    assert torch.equal(hit.clean, again.observations)
-    assert torch.equal(clean.observations, again.observations)
-    assert torch.equal(hit.states, again.states)
-    assert hit.attacker is not None
-    assert "corrupted" in hit.describe()
-
-
-def test_its_draws_come_from_the_attack_stream_alone():
-    problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
-    before = {
-        s: getattr(rng, s).get_state() for s in ("data", "init", "noise", "batches", "evaluation")
-    }
-    problem.attack(component("attacker", "gaussian_contamination"), rng)
-    assert all(torch.equal(getattr(rng, s).get_state(), state) for s, state in before.items())
-
-
-def test_extremes():
-    clean, none = attack(probability=0.0, replicates=2, n_steps=30)
-    assert torch.equal(none.observations, clean.observations)
-    clean, every = attack(probability=1.0, replicates=2, n_steps=30)
-    assert (every.observations != clean.observations).all()
-
-
 def test_mixture_is_the_law_of_the_corrupted_noise():
     _, hit = attack(probability=0.3, sd=4.0, replicates=100, n_steps=300)
     noise = (hit.observations - hit.states @ hit.system.H.T).flatten(0, 1)

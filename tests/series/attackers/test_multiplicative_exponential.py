@@ -38,13 +38,6 @@ def test_the_noise_and_not_the_observation_is_multiplied_by_an_exponential_facto
     assert torch.equal(hit.observations[~struck], clean.observations[~struck])
 
 
-def test_extremes():
-    clean, none = attacked(probability=0.0)
-    assert torch.equal(none.observations, clean.observations)
-    _, every = attacked(probability=1.0)
-    assert every.is_corrupted.all()
-
-
 def test_it_needs_to_know_the_noise():
     problem, rng = load("wiener_velocity", n_steps=10)
     with pytest.raises(
@@ -53,13 +46,6 @@ def test_it_needs_to_know_the_noise():
         component("attacker", "multiplicative_exponential").corrupt(
             Clean(problem.observations), rng
         )
-
-
-def test_a_missing_observation_stays_missing():
-    problem, rng = load("local_level", replicates=5, n_steps=50, missing=0.4)
-    hit = problem.attack(component("attacker", "multiplicative_exponential", probability=1.0), rng)
-    assert torch.equal(hit.missing, problem.missing)
-    assert torch.equal(hit.is_corrupted, ~problem.missing)
 
 
 def dense(epsilon, Sigma, rate, scale):
