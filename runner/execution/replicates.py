@@ -67,7 +67,7 @@ def take_over(record: Record, job: Job) -> str | None:
         ``fresh=true``, or if replicates are a dimension of the data (they share their
         random stream, so they are not separate).
     """
-    if record.state != "pending" or job.settings.fresh or job.is_vectorised:
+    if record.state != "pending" or record.note or job.settings.fresh or job.is_vectorised:
         return None
     source = find_finished_replicates(job)
     if source is None:
@@ -88,33 +88,23 @@ def take_over(record: Record, job: Job) -> str | None:
 
 
 def _fill(record: Record, folder: Path, facts: Facts, recorded: Lines) -> None:
-    """Adds replicates of another record: scores, checks, lines, predictions, outcomes, and the
-    figures, tables and files of the first."""
-    added = [line for lines in recorded.values() for line in lines]
-    others = [line for line in read_lines(record.folder) if str(line["replicate"]) not in recorded]
-    write_lines(record.folder, sorted([*others, *added], key=lambda line: line["replicate"]))
-    artefacts = facts.get("artefacts", []) if "0" in recorded else record.facts.get("artefacts", [])
+    """Adds replicates of another record to an empty one: scores, checks, lines, predictions,
+    outcomes, and the figures, tables and files of the first."""
+    lines = [line for of_replicate in recorded.values() for line in of_replicate]
+    write_lines(record.folder, sorted(lines, key=lambda line: line["replicate"]))
+    artefacts = facts.get("artefacts", []) if "0" in recorded else []
     if "0" in recorded:  # figures and tables show the first replicate
         for name in ("figures", "tables", "references.bib", *artefacts):
             _copy(real_file(folder, name, "artefacts"), real_file(record.folder, name, "artefacts"))
     for r in recorded:
         for path in (predictions_file, outcomes_file):
             _copy(path(folder, int(r)), path(record.folder, int(r)))
-    if ends := _by_replicate("budget_ends", record.facts, facts, recorded):
-        record.facts["budget_ends"] = ends
+    for name in ("finished", "checks", "budget_ends"):
+        if of_replicates := {r: facts[name][r] for r in recorded if r in facts.get(name, {})}:
+            record.facts[name] = of_replicates
     sync_files(record.folder, artefacts)
-    record.save(
-        finished=record.facts["finished"] | {r: facts["finished"][r] for r in recorded},
-        checks=_by_replicate("checks", record.facts, facts, recorded),
-        seconds=record.facts["seconds"] + sum(lines[-1]["time"] for lines in recorded.values()),
-        artefacts=artefacts,
-    )
-
-
-def _by_replicate(name: str, own: Facts, other: Facts, recorded: Lines) -> Facts:
-    """A fact of the replicates of a record, and of those recorded in another one."""
-    added = {r: value for r, value in other.get(name, {}).items() if r in recorded}
-    return {**own.get(name, {}), **added}
+    seconds = sum(of_replicate[-1]["time"] for of_replicate in recorded.values())
+    record.save(seconds=float(seconds), artefacts=artefacts)
 
 
 def _copy(source: Path, target: Path) -> None:
