@@ -28,7 +28,7 @@ from runner.commands.shell_scripts import SCRIPTS
 from runner.commands.sub_commands import COMMANDS
 from runner.disk import conf_folders
 from runner.errors import ConfigError
-from runner.terminal.arguments import Parser
+from runner.terminal.arguments import Parser, add_output_dir
 
 FLAGS = [
     ("--multirun", "a sweep: every combination of comma-separated values"),
@@ -44,13 +44,11 @@ FLAGS = [
 # -----------------------------------------------------------------------------------------------------
 def _output_dir(words: list[str]) -> Path:
     """Folder of the records according to the command line so far."""
-    folder = Path("outputs")
-    for before, word in itertools.pairwise([*words, ""]):
-        if before == "--output-dir":
-            folder = Path(word)
-        elif before.startswith("--output-dir="):
-            folder = Path(before.split("=", 1)[1])
-    return folder
+    parser = Parser(add_help=False)
+    add_output_dir(parser)
+    with suppress(ConfigError):
+        return Path(parser.parse_known_args(words)[0].output_dir)
+    return Path("outputs")
 
 
 def _runs(words: list[str]) -> list[Candidate]:
@@ -164,18 +162,9 @@ def candidates(line: str) -> list[Candidate]:
     word = words.pop() if words and not line[-1:].isspace() else ""
     with conf_folders.restore_folders_on_exit():
         with suppress(ConfigError):
-            conf_folders.use(_folder(words))
+            conf_folders.use(conf_folders.split_config_dir(words)[1])
         matches = _candidates(word, words)
     return [(text, meaning) for text, meaning in matches if text.startswith(word)]
-
-
-def _folder(words: list[str]) -> str | None:
-    """The folder of own YAML that a command line names so far."""
-    folder = next(
-        (after for before, after in itertools.pairwise(words) if before in conf_folders.FLAGS), None
-    )
-    folder = next((w.partition("=")[2] for w in words if w.startswith("--config-dir=")), folder)
-    return None if folder is None else os.path.expanduser(folder)
 
 
 def _candidates(word: str, words: list[str]) -> list[Candidate]:

@@ -60,7 +60,8 @@ def _with_grid(role: str, values: Values, where: str) -> tuple[Component, Grid |
     if not issubclass(cls, Evasion | Injection):
         return validate_model(cls, options, where, cls.yaml_keys()), None
     threat = {k: v for k, v in values.items() if k in cls.threat_keys}
-    grid, attacker = _build_grid_and_attacker(threat_grid_class(cls), threat, cls, options, where)
+    grid = validate_model(threat_grid_class(cls), threat, where, cls.yaml_keys())
+    attacker = validate_model(cls, options, where, cls.yaml_keys())
     if cls.one_threat and (message := find_size_mismatch(grid, grids)):
         raise ConfigError(f"{where}.{message}")
     return attacker, grid
@@ -99,27 +100,6 @@ def _declare(role: str, name: str, cls: type[Component]) -> type[Component]:
         raise ConfigError(str(error)) from None
     watched: type[Component] = watch_class(role, cls)
     return watched
-
-
-def _build_grid_and_attacker(
-    threat: type[Grid], sizes: Values, cls: type[Component], own: Values, where: str
-) -> tuple[Grid, Component]:
-    """The sizes and the attacker that the two parts of one mapping make.
-
-    Raises:
-        ConfigError: the first three complaints about both.
-    """
-    built: list[Any] = []
-    complaints: list[str] = []
-    for part, values in ((threat, sizes), (cls, own)):
-        try:
-            built.append(validate_model(part, values, where, cls.yaml_keys()))
-        except ConfigError as error:
-            complaints += str(error).splitlines()
-    if complaints:
-        raise ConfigError("\n".join(complaints[:3]))
-    grid, attacker = built
-    return grid, attacker
 
 
 def nested_components(component: Component, where: str) -> Iterator[tuple[str, Component]]:

@@ -110,25 +110,14 @@ def _read_yaml(file: Path, changed: int) -> Values:
     return values if isinstance(values, dict) else {}
 
 
-def nested_names(role: str, values: Values, where: str) -> Iterator[tuple[str, str, str]]:
-    """Every component inside a full mapping: the key that holds it, its role and its name."""
-    yield from (
-        (path, inner, part["name"]) for path, inner, part in nested_parts(role, values, where)
-    )
-
-
-def all_parts(role: str, values: Values) -> list[tuple[str, str, Values]]:
-    """A role's component and every component inside it: key, role and mapping of each."""
-    return [(role, role, values), *nested_parts(role, values, role)]
-
-
-def nested_parts(role: str, values: Values, where: str) -> Iterator[tuple[str, str, Values]]:
-    """The same with the mapping of each."""
+def all_parts(role: str, values: Values, where: str = "") -> Iterator[tuple[str, str, Values]]:
+    """A component and every component inside it: key, role and full mapping of each."""
+    where = where or role
+    yield where, role, values
     for key, inner in known_keys(role, values, where).holds.items():
         for path, part in each(values.get(key), f"{where}.{key}"):
             if isinstance(part, dict):
-                yield path, inner, part
-                yield from nested_parts(inner, part, path)
+                yield from all_parts(inner, part, path)
 
 
 def each(value: Any, where: str) -> list[tuple[str, Any]]:

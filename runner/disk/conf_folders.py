@@ -53,7 +53,7 @@ def use(folder: str | None) -> None:
     """
     if folder is None:
         return
-    path = Path(folder).absolute()
+    path = Path(folder).expanduser().absolute()
     if not path.is_dir():
         raise ConfigError(f"--config-dir {folder}: no such folder")
     os.environ[ENV_VARIABLE] = str(path)

@@ -11,7 +11,7 @@ from components.contracts.problems import Domain
 from components.contracts.roles import Dataset, Model
 from runner.compose.fit.incompatible import IncompatibleError, kind_with_article
 from runner.compose.fit.traits import check_traits
-from runner.compose.parts import nested_names
+from runner.compose.parts import all_parts
 
 
 def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Model) -> None:
@@ -81,8 +81,11 @@ def check_nested_attackers(role: str, values: dict[str, Any], name: str) -> None
         IncompatibleError: naming the key.
     """
     dataset: type[Dataset] = registry.get("dataset", name)
-    for path, inner, attacker in nested_names(role, values, role):
+    for path, inner, part in all_parts(role, values):
+        attacker = part["name"]
         cls = registry.get(inner, attacker)
+        if path == role:
+            continue
         if issubclass(cls, Evasion) and cls.domain is not None:
             check_domain(cls.domain, f"{path}={attacker}", path, dataset, name)
         elif (

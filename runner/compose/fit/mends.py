@@ -13,7 +13,7 @@ from components import registry
 from runner.catalogue.declarations import declaration
 from runner.compose.fit.composition import Composition
 from runner.compose.fit.incompatible import SETTINGS, IncompatibleError
-from runner.compose.parts import nested_names
+from runner.compose.parts import all_parts
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.errors import UnfitError
@@ -51,7 +51,7 @@ def _try_names(whole: Composition, key: str) -> str:
     """Names of components that work in the place of a key's; empty if there are none."""
     role = key.partition(".")[0]
     if role != key:
-        held = nested_names(role, whole.values[role], role)
+        held = all_parts(role, whole.values[role])
         role = next(inner for path, inner, _ in held if path == key)
     names = [name for name in registry.names(role) if name != whole.component_name_at(key)]
     if role not in ("dataset", "gradient", "block"):

@@ -15,7 +15,7 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.catalogue.declarations import read_entry
 from runner.compose.config import Job
-from runner.compose.parts import nested_names
+from runner.compose.parts import all_parts
 from runner.disk.atomic import replace_file, write_text
 from runner.disk.inside import inside, real_file
 from runner.record.citations import BIBLIOGRAPHY, cited_entries
@@ -114,12 +114,12 @@ def write_predictions(
 
 def references(job: Job) -> str:
     """BibTeX of the works named in the components' ``Source:`` lines."""
-    choices = {(role, name) for role, name in job.choice.items() if name}
-    for role in job.choice:
-        if job.config.get(role):
-            choices |= {
-                (inner, name) for _, inner, name in nested_names(role, job.config[role], role)
-            }
+    choices = {
+        (inner, part["name"])
+        for role in job.choice
+        if job.config.get(role)
+        for _, inner, part in all_parts(role, job.config[role])
+    }
     sources = [read_entry(role, name).source for role, name in choices]
     return (
         "\n\n".join(entry.body for entry in cited_entries("; ".join(sources), BIBLIOGRAPHY)) + "\n"

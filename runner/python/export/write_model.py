@@ -143,14 +143,12 @@ def _portable_config(file: Path) -> str:
 
 
 def _refuse_files(cfg: DictConfig) -> None:
-    from runner.compose.parts import known_keys, nested_parts
+    from runner.compose.parts import all_parts, known_keys
 
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     for role in ("model", "inference", "attacker"):
         values = config.get(role)
-        for where, inner, part in (
-            [(role, role, values), *nested_parts(role, values, role)] if values else []
-        ):
+        for where, inner, part in all_parts(role, values) if values else ():
             reads = known_keys(inner, part, where).reads
             if key := next((key for key in reads if part.get(key) is not None), None):
                 raise ConfigError(

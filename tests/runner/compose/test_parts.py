@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from runner.catalogue.class_description import nested_roles
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
-from runner.compose.parts import nested_names
+from runner.compose.parts import all_parts
 from runner.execution.storage.artefacts import references
 
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case", "tracking=false"]
@@ -33,9 +33,8 @@ def test_names_become_full_mappings_with_what_the_whole_shares():
     assert fgsm["eps"] == pgd["eps"] == transfer["eps"] == transfer["attack"]["eps"] == [0.0, 0.2]
     assert transfer["surrogate"]["name"] == "mlp"
     assert made.attacker.members[1].steps == 7
-    assert [
-        path for path, _, _ in nested_names("attacker", made.config["attacker"], "attacker")
-    ] == [
+    assert [path for path, _, _ in all_parts("attacker", made.config["attacker"])] == [
+        "attacker",
         "attacker.members.0",
         "attacker.members.1",
         "attacker.members.2",
