@@ -26,9 +26,6 @@ from runner.tracking.request import queue, request_push
 from runner.tracking.store import fault, is_remote, store_name, tracking_uri
 
 PATIENCE = 0.7  # seconds that the end of a run waits for the last push: with the rest, less than 1
-SERVER_TIMEOUT_SECONDS = (
-    5.0  # seconds after which a server without a single answer is no longer waited for
-)
 POLL_SECONDS = 0.02  # seconds between checks of its progress
 LOCK = ".pusher"
 PUSHER_LOG_NAME = ".log"  # of the pusher, among the requests
@@ -42,7 +39,6 @@ class Handover:
         self.output_dir = output_dir
         self._mine: str | None = None  # trouble of this process
         self._before: int | None = None  # when mlflow.json was written last before this run began
-        self._began = 0.0
 
     def begin(self) -> None:
         """Request a push, from now on; start a pusher if there is no pusher yet.
@@ -50,8 +46,7 @@ class Handover:
         Called again, it makes sure of both.
         """
         if self._before is None:
-            self._before = self._written_bytes()
-            self._began = time.monotonic()
+            self._before = self._changed_at()
         try:
             self._mine = fault(tracking_uri(self.output_dir), busy_seconds=0.0)
             # another process writes, as the pusher does
@@ -68,21 +63,9 @@ class Handover:
         The request is made again: an earlier one may have been answered as of a run that is over.
         """
         self.begin()
-        until = time.monotonic() + (
-            0.0 if self._mine is not None or self._is_unresponsive else PATIENCE
-        )
+        until = time.monotonic() + PATIENCE
         while not self.complete and self.trouble is None and time.monotonic() < until:
             time.sleep(POLL_SECONDS)
-
-    @property
-    def _is_unresponsive(self) -> bool:
-        """True if a server was asked long ago and has not answered."""
-        remote = is_remote(tracking_uri(self.output_dir))
-        return (
-            remote
-            and self.run_id is None
-            and time.monotonic() - self._began > SERVER_TIMEOUT_SECONDS
-        )
 
     @property
     def _marks(self) -> Marks:
@@ -94,11 +77,9 @@ class Handover:
 
         A problem of an earlier push may have been fixed, so it does not count.
         """
-        return self._mine or (
-            self._marks.trouble if self._written_bytes() != self._before else None
-        )
+        return self._mine or (self._marks.trouble if self._changed_at() != self._before else None)
 
-    def _written_bytes(self) -> int:
+    def _changed_at(self) -> int:
         with suppress(OSError):
             return (self.folder / "mlflow.json").stat().st_mtime_ns
         return 0
@@ -124,11 +105,7 @@ class Handover:
     def complete(self) -> bool:
         """True if MLflow has this end of the run."""
         facts = read(self.folder) or {}
-        ended = self._marks.ended
-        return ended is not None and ended in (
-            facts.get("state"),
-            f"{facts.get('state')} {facts.get('ended')}",
-        )
+        return self._marks.ended == f"{facts.get('state')} {facts.get('ended')}"
 
 
 def create_handover(settings: Settings, folder: Path) -> Handover | None:
