@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
 import uuid
 import warnings
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,13 +23,12 @@ from components.datasets.checksums import mismatch
 from components.datasets.data_files import DataFile, catalogue, find, folders, verify, writable
 from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 
-# a machine without network gives up after this time, for any number of mirrors
+# a host that does not answer is given up after this time, once for all files
 CONNECT_SECONDS = 3.0
 STALL_SECONDS = 10.0  # a connection on which nothing arrives for this long is given up
 LEFT_SECONDS = 600.0  # a part of a file that has not grown for this long is abandoned
 # downloads that failed in this process: not tried again
 _failures: dict[tuple[Path, str], str] = {}
-_unreachable: set[tuple[str, int]] = set()
 
 
 def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
@@ -89,7 +86,6 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
         )
     target = folder / file.path
     tried = []
-    reachable = _reachable(file.urls)
     download = HTTPDownloader(
         progress,
         chunk_size=1 << 16,
@@ -98,7 +94,7 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
         headers={"Accept-Encoding": "identity"},
     )
     for url in file.urls:
-        if url not in reachable:
+        if not _is_reachable(url):
             tried.append(f"{url} (no connection)")
             continue
         part = target.with_name(f".{target.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.part")
@@ -131,7 +127,7 @@ def remove_parts(folder: Path) -> None:
 def forget() -> None:
     """Lets ``locate`` and ``fetch`` try again what failed before in this process."""
     _failures.clear()
-    _unreachable.clear()
+    _connects.cache_clear()
 
 
 def _missing_file_message(data_dir: Path, file: DataFile, why: str) -> str:
@@ -150,45 +146,27 @@ def _reason(error: OSError) -> str:
     return error.strerror or type(error).__name__
 
 
-def _reachable(urls: Iterable[str]) -> set[str]:
-    """Addresses with a host (or proxy) that accepts a connection within CONNECT_SECONDS.
+def _is_reachable(url: str) -> bool:
+    """True if the host of an address, or its proxy, accepts a connection.
 
-    All are tried in parallel.  Time limits of HTTP libraries count per address and not
-    while a name is being resolved, so a machine without network could wait for minutes.
+    Time limits of HTTP libraries count per address of a host, and each file would wait for them.
     """
     from requests.utils import get_environ_proxies, select_proxy
 
-    hosts: dict[str, tuple[str, int]] = {}
-    for url in urls:
-        proxy = select_proxy(url, get_environ_proxies(url))
-        parts = (
-            urlsplit(proxy if proxy is None or "://" in proxy else f"http://{proxy}")
-            if proxy
-            else urlsplit(url)
-        )
-        hosts[url] = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
-    answered: set[tuple[str, int]] = set()
+    proxy = select_proxy(url, get_environ_proxies(url))
+    if proxy and "://" not in proxy:
+        proxy = f"http://{proxy}"
+    parts = urlsplit(proxy or url)
+    return _connects(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
 
-    def connect(host: tuple[str, int]) -> None:
-        try:
-            socket.create_connection(host, timeout=CONNECT_SECONDS).close()
-            answered.add(host)
-        except OSError:
-            pass
 
-    addresses = set(hosts.values())
-    threads = [
-        threading.Thread(target=connect, args=(host,), daemon=True)
-        for host in addresses - _unreachable
-    ]
-    # a second address of a host is still tried
-    deadline = time.monotonic() + 1.5 * CONNECT_SECONDS
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    _unreachable.update(addresses - answered)
-    return {url for url, host in hosts.items() if host not in _unreachable}
+@cache
+def _connects(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 @cache

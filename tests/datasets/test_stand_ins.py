@@ -72,7 +72,7 @@ def fields_of(name):
 
 @absent
 def test_a_stand_in_warns_and_has_its_own_name(case, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_reachable", lambda _: pytest.fail("a download was attempted"))
+    monkeypatch.setattr(files, "_is_reachable", lambda _: pytest.fail("a download was attempted"))
     with pytest.warns(SimulatedDataWarning, match="cannot be had, .*its? place") as caught:
         problem = load_absent(case, tmp_path)
     assert problem.name == STAND_INS[case]

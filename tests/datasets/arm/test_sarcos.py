@@ -74,7 +74,7 @@ def genuine(published, monkeypatch):
 
 @pytest.fixture
 def no_network(monkeypatch):
-    monkeypatch.setattr(files, "_reachable", lambda _: set())
+    monkeypatch.setattr(files, "_is_reachable", lambda _: False)
 
 
 def dataset(**overrides):
