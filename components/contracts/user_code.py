@@ -120,11 +120,6 @@ def format_code_location(thing: object) -> str:
     return f"{Path(place[0]).name}, line {place[1]}"
 
 
-def _is_user_code(thing: object) -> bool:
-    place = _file_and_line(thing)
-    return place is not None and is_user_file(place[0])
-
-
 def is_raised_by_user(error: BaseException) -> bool:
     """True where an error came by a line of the user's code."""
     return any(is_user_file(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
@@ -133,20 +128,20 @@ def is_raised_by_user(error: BaseException) -> bool:
 def format_raise_location(error: BaseException, whose: object = None) -> str:
     """The last line of the user's code that an error passed through.
 
-    Otherwise: the location of the given code, if it is the user's; else the last line of a
-    library; "" if no line is known.
+    Otherwise: the location of the given code; else the last line of a library; "" if no line is
+    known.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if is_user_file(frame.filename)]
+    if whose is not None and not theirs:
+        return format_code_location(whose)
     outside = [
         frame
         for frame in frames
         if not frame.filename.startswith("<") and not _is_project_file(Path(frame.filename))
     ]
-    if whose is not None and not theirs and (_is_user_code(whose) or not outside):
-        return format_code_location(whose)
     for frame in reversed(theirs or outside):
         return f"{Path(frame.filename).name}, line {frame.lineno}"
     return ""
@@ -166,7 +161,7 @@ def refusal(what: str, error: BaseException, whose: object = None) -> ConfigMism
     fix = ""
     if isinstance(error, ModuleNotFoundError):
         fix = "; install it with pip, or put its folder on PYTHONPATH"
-    elif is_raised_by_user(error) or (whose is not None and _is_user_code(whose)):
+    elif whose is not None or is_raised_by_user(error):
         fix = "; mend it there"
     place = f" ({where}){fix}" if where else ""
     return ConfigMismatchError(f"{what}: {type(error).__name__}{detail}{place}")
