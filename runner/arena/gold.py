@@ -7,9 +7,7 @@ and standard deviation of the gold row's predictive, in the units of the labels.
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,7 +25,7 @@ from runner.report.scores.distances import read_predictions
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import DISTANCES
 
-COLUMNS = ("label", "mean", "sd")
+COLUMNS = ["label", "mean", "sd"]
 Predictions = Mapping[str, NDArray[np.float64]]  # each of the columns [test rows]
 
 
@@ -69,22 +67,23 @@ def load_gold(suite: Suite) -> Gold:
 
 @lru_cache(maxsize=4)
 def _read(path: Path, changed: int) -> dict[str, Predictions]:
+    import pandas as pd
+
     try:
-        rows = list(csv.DictReader(io.StringIO(gzip.decompress(path.read_bytes()).decode())))
-        problems: dict[str, list[list[float]]] = {}
-        for row in rows:
-            problems.setdefault(row["problem"], []).append([float(row[name]) for name in COLUMNS])
+        table = pd.read_csv(path, dtype={"problem": str}, float_precision="round_trip")
+        groups = table.astype(dict.fromkeys(COLUMNS, float)).groupby("problem", sort=False)
+        return {str(p): {name: rows[name].to_numpy() for name in COLUMNS} for p, rows in groups}
     except (OSError, EOFError, ValueError, KeyError) as error:
         raise ConfigError(
             f"{path}: cannot be read ({error}); put back the file that was there"
         ) from None
-    columns = {problem: np.array(values).T for problem, values in problems.items()}
-    return {p: dict(zip(COLUMNS, values, strict=True)) for p, values in columns.items()}
 
 
 def keep_gold(suite: Suite, snapshot: Snapshot) -> int:
     """Writes what the gold row's runs of a study have predicted, over what was kept of the same
     problems: the number of problems.  A cell of the study has a problem's name as its value."""
+    import pandas as pd
+
     path = file_of(suite)
     gold = [run for run in snapshot.runs if run.row == suite.gold]
     found = {str(p): _predicted(snapshot, run) for run in gold for p in run.cell.values()}
@@ -92,13 +91,10 @@ def keep_gold(suite: Suite, snapshot: Snapshot) -> int:
     if path is None or not new:
         return 0
     problems = {**load_gold(suite).problems, **new}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["problem", *COLUMNS])
-    for problem in sorted(problems):
-        for row in zip(*(problems[problem][name] for name in COLUMNS), strict=True):
-            writer.writerow([problem, *(f"{value:.8g}" for value in row)])
-    write_bytes(path, gzip.compress(text.getvalue().encode(), 9, mtime=0))
+    tables = {p: pd.DataFrame(problems[p], columns=COLUMNS) for p in sorted(problems)}
+    table = pd.concat(tables, names=["problem", ""]).reset_index("problem")
+    text = table.to_csv(index=False, float_format="%.8g", lineterminator="\n")
+    write_bytes(path, gzip.compress(text.encode(), 9, mtime=0))
     return len(new)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from components.problems.date_columns import EPOCH
-from components.problems.input_columns import InputColumn, InputColumns
+from components.problems.input_columns import InputColumn
 from components.series.calendars.dates_ahead import dates_ahead
 from components.series.sequence import Sequence
 from components.topics.corpus import Corpus
@@ -21,7 +21,7 @@ EXAMPLE_HORIZON = 3
 
 
 def make_example(model: FittedModel) -> pd.DataFrame:
-    """A row of means and first texts: no row of the data."""
+    """A row of zeros and first texts: no row of the data."""
     import pandas as pd
 
     columns = model.columns
@@ -32,33 +32,19 @@ def make_example(model: FittedModel) -> pd.DataFrame:
         return pd.DataFrame({column.name: [1.0] for column in columns.columns})
     if not columns.columns:
         return pd.DataFrame({HORIZON: [EXAMPLE_HORIZON]})
-    cells = {
-        column.name: [value]
-        for column, value in zip(columns.columns, _typical(columns), strict=True)
-    }
+    cells = {column.name: [_typical(column)] for column in columns.columns}
     if columns.time is not None and isinstance(problem, Sequence):
         cells[columns.time.name] = dates_ahead(problem.dates, problem.observations.shape[1], 1)
     return pd.DataFrame(cells)
 
 
-def _typical(columns: InputColumns) -> list[Any]:
-    """The mean of each column of numbers, or 0; the first text of the others."""
-    values: list[Any] = []
-    j = 0
-    for column in columns.columns:
-        is_number = not column.levels and not column.date_format
-        mean = float(columns.mean[j]) if is_number and columns.mean is not None else 0.0
-        values.append(_cell(column, mean))
-        j += column.n_inputs
-    return values
-
-
-def _cell(column: InputColumn, mean: float) -> Any:
+def _typical(column: InputColumn) -> Any:
+    """A cell of a column: its first text, a date, a truth value or a number."""
     if column.levels:
         return column.levels[0]
     if column.date_format:
         return EPOCH.strftime(column.date_format)
-    return bool(mean > 0.5) if column.type == "true or false" else mean
+    return False if column.type == "true or false" else 0.0
 
 
 def make_signature(model: FittedModel, example: pd.DataFrame) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
+from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture, Predictive, components_of
 from components.contracts.problems import Rows
@@ -195,20 +196,18 @@ def _selections(run: RestoredRun) -> Iterator[tuple[int | None, str | None]]:
 
 def _equal(one: Any, other: Any) -> bool:
     """True if two answers are equal to the last bit."""
-    return all(
-        (a is None and b is None)
-        or (a is not None and b is not None and a.shape == b.shape and bool(_same(a, b).all()))
-        for a, b in zip(_tensors(one), _tensors(other), strict=True)
-    )
+    try:
+        assert_close(_tensors(one), _tensors(other), rtol=0, atol=0, equal_nan=True)
+    except AssertionError:
+        return False
+    return True
 
 
-def _same(a: Tensor, b: Tensor) -> Tensor:
-    return (a == b) | (a.isnan() & b.isnan()) if a.is_floating_point() else a == b
-
-
-def _tensors(answer: Predictive | Tensor | tuple[Tensor | None, ...]) -> list[Tensor | None]:
+def _tensors(answer: Predictive | Tensor | tuple[Tensor | None, ...]) -> list[Tensor]:
     if isinstance(answer, Tensor):
         return [answer]
     if isinstance(answer, GaussianMixture):
         return [answer.mu, answer.v]
-    return list(answer) if isinstance(answer, tuple) else [components_of(answer)]
+    if isinstance(answer, tuple):
+        return [part for part in answer if part is not None]
+    return [components_of(answer)]

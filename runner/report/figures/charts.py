@@ -7,33 +7,34 @@ written as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from components.figures.multiples import BACKGROUND_LINE_STYLE
-from components.figures.style import Axes, Figure, series_style
+from components.figures.style import Axes, Figure, drawn_entries, series_style
 from runner.report.figures.traces import DASHES, Chart, list_traces, numbers, plain
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-# (label of a panel, name of a series) -> words for each point of its error bars
-PointNotes = Mapping[tuple[str, str], Sequence[str]]
 PANEL_HEIGHT_PIXELS = 260
 LEGEND_LINE_PIXELS = 20
 EDGE = 90  # pixels: height of a panel, of a line of the legend, of the margin
 
 
-def to_chart(figure: Figure, notes: PointNotes | None = None) -> Chart:
-    """Data and layout of a figure's lines, bands, error bars, violins, boxes and levels.
+def to_chart(figure: Figure) -> Chart:
+    """Data and layout of a figure's lines, bands, error bars, violins, boxes and levels."""
+    from matplotlib.container import ErrorbarContainer
 
-    ``notes``: words that hover shows at the points of a series.
-    """
     handles = [
         (text.get_text(), handle)
         for legend in figure.legends
         for text, handle in zip(legend.texts, legend.legend_handles, strict=True)
         if handle is not None
+    ]
+    handles += [  # a legend has error bars without their line
+        (label, handle.lines[0])
+        for label, handle in drawn_entries(figure.axes).items()
+        if isinstance(handle, ErrorbarContainer)
     ]
     panels = _list_panels(figure)
     data: list[Chart] = []
@@ -45,10 +46,6 @@ def to_chart(figure: Figure, notes: PointNotes | None = None) -> Chart:
                 if len(panel) > 1 and not _take_style(trace, ax, k):
                     continue
                 name = trace["name"]
-                words = (notes or {}).get((panel[0].get_ylabel(), name))
-                if words and "error_y" in trace:
-                    trace["customdata"] = list(words)
-                    trace["hovertemplate"] = "%{x}: %{y} (%{customdata})"
                 shown = {"legendgroup": name, "showlegend": name not in names}
                 data.append(trace | axes | shown | {"name": plain(name)})
                 names.add(name)

@@ -46,12 +46,7 @@ def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictu
                 )
             caption = f"{shows}, mean ± SE{settings}; data: {data}"
             figure = learning_curve(table, spec.label, logarithmic=spec.against is None)
-            points = table.sort_values("n_train").groupby(["metric", "model"])["n"]
-            counts = {
-                (format_metric_name(str(metric)), str(model)): [f"SE; n {n}" for n in each]
-                for (metric, model), each in points
-            }
-            pictures[spec.name] = Picture(figure, caption, notes=counts)
+            pictures[spec.name] = Picture(figure, caption)
     return pictures
 
 
@@ -103,5 +98,4 @@ def _points(spec: FigureSpec, laid: TableLayout, names: dict[str, str]) -> Itera
             "mean": summary.mean,
             "se": math.nan if summary.se is None else summary.se,
             "metric": spec.metrics[0] if across else laid.spec.metric,
-            "n": summary.n,
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runner.report.figures.charts import PointNotes, to_chart
+from runner.report.figures.charts import to_chart
 from runner.report.figures.traces import Chart
 
 if TYPE_CHECKING:
@@ -19,12 +19,11 @@ class Picture(NamedTuple):
     figure: Figure
     caption: str
     is_interactive: bool = True
-    notes: PointNotes = {}  # of points, for the interactive form
 
     @property
     def chart(self) -> Chart:
         """Data and layout for plotly.js; empty: there is no interactive form."""
-        return to_chart(self.figure, self.notes) if self.is_interactive else {}
+        return to_chart(self.figure) if self.is_interactive else {}
 
 
 def mark_smoke(figure: Figure) -> Figure:

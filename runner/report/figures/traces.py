@@ -166,7 +166,7 @@ def _find_points(line: Line2D, ax: Axes) -> np.ndarray:
 
 
 def _style_line(line: Line2D) -> Chart:
-    """Dash, width and marks of a line, and its label as words that hover shows."""
+    """Dash, width and marks of a line."""
     colour, symbol, dash = _find_look(line)
     modes = ["lines"] * bool(dash) + ["markers"] * bool(symbol)
     width = line.get_linewidth()
@@ -177,9 +177,6 @@ def _style_line(line: Line2D) -> Chart:
         size = round(1.4 * line.get_markersize())
         edge = _hex(line.get_markeredgecolor())
         style["marker"] = {"color": edge, "symbol": shape, "size": size}
-    label = str(line.get_label())
-    if not label.startswith("_"):
-        style["hovertemplate"] = f"{plain(label)}, %{{x}}: %{{y}}"
     return style
 
 

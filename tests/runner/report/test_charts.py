@@ -37,16 +37,13 @@ def make_curves(names):
     return pd.DataFrame(rows)
 
 
-def test_curves_have_values_error_bars_and_notes():
-    notes = {("RMSE", "b"): ["SE; n 5", "SE; n 6"]}
-    chart = to_chart(learning_curve(make_curves("ab"), "size"), notes)
+def test_curves_have_values_and_error_bars():
+    chart = to_chart(learning_curve(make_curves("ab"), "size"))
     bars = {t["name"]: t for t in chart["data"] if "error_y" in t}
     assert list(bars) == ["a", "b"]
     assert_allclose(bars["b"]["x"], [10, 100], rtol=0.02)  # a small step sideways
     assert bars["b"]["y"] == [2.0, 11.0]
     assert [bars[name]["error_y"]["array"] for name in "ab"] == [[0, 0], [0.5, 0.5]]
-    assert bars["b"]["customdata"] == ["SE; n 5", "SE; n 6"]
-    assert "customdata" not in bars["a"]
     assert [bars[name]["marker"]["symbol"] for name in "ab"] == ["circle", "square"]
     floor = next(t for t in chart["data"] if t["line"].get("dash") == "dash")
     assert (floor["y"], floor["name"], floor["showlegend"]) == ([-1.0, -1.0], "a", False)
@@ -81,14 +78,12 @@ def make_evolution(steps):
 
 def test_evolutions_name_methods_replicates_and_the_exact_value():
     chart = to_chart(evolution(make_evolution(3), {"elbo": 7.0}))
-    lines = [(t["name"], t["hovertemplate"][:13], t["y"]) for t in chart["data"]]
-    plain_hover = "%{x}: %{y}"
-    assert lines == [
-        ("a", "replicate 0/1", [0, 1, 2]),
-        ("a", "replicate 0/3", [0, 3, 6]),
-        ("b", "replicate 0/1", [0, 2, 4]),
-        ("b", "replicate 0/3", [0, 4, 8]),
-        ("exact", plain_hover, [7.0, 7.0]),
+    assert [(t["name"], t["y"]) for t in chart["data"]] == [
+        ("a", [0, 1, 2]),
+        ("a", [0, 3, 6]),
+        ("b", [0, 2, 4]),
+        ("b", [0, 4, 8]),
+        ("exact", [7.0, 7.0]),
     ]
     assert [t["showlegend"] for t in chart["data"]] == [True, False, True, False, True]
     assert chart["data"][-1]["x"] == [0.0, 2.0]

@@ -132,7 +132,7 @@ def test_a_page_works_in_a_browser_and_shows_its_figures(page, tmp_path):
     assert names == ("sMDGP, as published", "sMDGP, tuned", "iGP, tuned")
     np.testing.assert_allclose(values, [[2.2, 1.3], [1.2, 0.3], [1.7, 0.8]], atol=1e-6)
     assert (said["left"], said["legend"]) == (2, 3), "the legend switches a line off"
-    assert re.search(r"100: 2\.2 ± 0\.0097 \(SE; n 6\)", said["hover"])
+    assert re.search(r"100: 2\.2 ± 0\.0097", said["hover"])
     assert said["side_by_side"]
     for words in (
         "sMDGP, as published, 1000",
