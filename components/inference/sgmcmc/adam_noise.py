@@ -7,27 +7,24 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
-from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
-from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.inference.chains import Chains, ModelBatch, mean_over_chains, noise_like
+from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.superchains import Superchains
 from components.registry import register
 
 
 @dataclass(kw_only=True)
-class AdamNoiseState(Chains):
+class AdamNoiseState(ControlledChains):
     v: Tensor  # mean squared gradients [K, P]
     m: Tensor  # momenta [K, P]
-    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "adam_noise")
-class AdamNoise(Superchains, GradientDynamics[AdamNoiseState], GradientEstimates, Preconditioning):
+class AdamNoise(Superchains, ControlledSteps[AdamNoiseState], Preconditioning):
     """Adam plus noise: Langevin dynamics with Adam's momentum and preconditioner, parallel chains.
 
         v_t = β₂ v_{t−1} + (1 − β₂) ĝ(θ_t)²,   v̂_t = v_t / (1 − β₂ᵗ),   M_t = √v̂_t + λ
@@ -52,30 +49,21 @@ class AdamNoise(Superchains, GradientDynamics[AdamNoiseState], GradientEstimates
     beta1: ZeroToBelowOne
     beta2: ZeroToBelowOne
 
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> AdamNoiseState:
-        state = self.start_chains(model, problem, rng)
-        zero = torch.zeros_like(state.theta)
-        control = self.init_reference(model, state.theta, problem)
-        return AdamNoiseState(**vars(state), v=zero, m=zero, control=control)
+    def begin(self, chains: Chains, rng: Rng) -> AdamNoiseState:
+        zero = torch.zeros_like(chains.theta)
+        return AdamNoiseState(**vars(chains), v=zero, m=zero)
 
-    def step(
-        self, state: AdamNoiseState, batch: ModelBatch, rng: Rng
+    def move(
+        self, state: AdamNoiseState, gradient: Tensor, eps: float, batch: ModelBatch, rng: Rng
     ) -> tuple[AdamNoiseState, Info]:
-        theta = state.theta
-        t = state.t
-        eps = self.step_size_at(t)
-        # log joints [K] and gradients [K, P]
-        control, value, gradient = self.refresh_and_estimate(
-            state.control, state.model, theta, batch, t
-        )
-        v, v_hat = self.update_squares(state.v, gradient, self.beta2, t)
+        v, v_hat = self.update_squares(state.v, gradient, self.beta2, state.t)
         M = v_hat.sqrt() + self.damping  # [K, P]
-        noise = noise_like(theta, rng.noise)
+        noise = noise_like(state.theta, rng.noise)
         m = self.beta1 * state.m + (1 - self.beta1) * (gradient + (2 / eps * M).sqrt() * noise)
-        theta = theta + eps * m / M
-        state = self.advance(state, theta, v=v, m=m, control=control)
-        info = self.describe_step(state, value, gradient, eps, preconditioner=1 / M)
-        return state, info
+        theta = state.theta + eps * m / M
+        return self.advance(state, theta, v=v, m=m), {
+            "preconditioner": mean_over_chains(1 / M, state.replicates)
+        }
 
     def response(self, state: AdamNoiseState) -> Response:
         M = self.bias_corrected_squares(state.v, self.beta2, state.t).sqrt() + self.damping

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
-from components.inference.log_joint import value_and_gradient
+from components.inference.chains import Chains, ModelBatch, mean_over_chains, noise_like
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.repulsion import Repulsion
 from components.registry import register
@@ -56,18 +54,17 @@ class AdamNR(Repulsion[AdamNRState], Preconditioning):
     beta1: ZeroToBelowOne
     beta2: ZeroToBelowOne
 
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> AdamNRState:
-        state = self.start_chains(model, problem, rng)
-        zero = torch.zeros_like(state.theta)
-        return AdamNRState(**vars(state), v=zero, m=zero)
+    def begin(self, chains: Chains, rng: Rng) -> AdamNRState:
+        zero = torch.zeros_like(chains.theta)
+        return AdamNRState(**vars(chains), v=zero, m=zero)
 
-    def step(self, state: AdamNRState, batch: ModelBatch, rng: Rng) -> tuple[AdamNRState, Info]:
+    def move(
+        self, state: AdamNRState, gradient: Tensor, eps: float, batch: ModelBatch, rng: Rng
+    ) -> tuple[AdamNRState, Info]:
         theta = state.theta
         t = state.t
         L = self.chains
         R = state.replicates
-        eps = self.step_size_at(t)
-        value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         v, v_hat = self.update_squares(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # diagonals of M_i, [L, P]
         particles = self.interaction(theta, t, R)
@@ -76,8 +73,7 @@ class AdamNR(Repulsion[AdamNRState], Preconditioning):
         m = self.beta1 * state.m + (1 - self.beta1) * (force + (2 * L / eps * M).sqrt() * noise)
         theta = theta + eps * particles.average(m / M)
         state = self.advance(state, theta, v=v, m=m)
-        info = self.describe_step(state, value, gradient, eps, preconditioner=1 / M)
-        return state, info | particles.facts()
+        return state, {"preconditioner": mean_over_chains(1 / M, R)} | particles.facts()
 
     def response(self, state: AdamNRState) -> Response:
         M = self.bias_corrected_squares(state.v, self.beta2, state.t).sqrt() + self.damping

@@ -119,13 +119,6 @@ class GradientEstimates(BaseModel):
             return at
         return replace(at, reference=theta, slope=whole_gradient(model, theta, at.data)[1])
 
-    def refresh_and_estimate(
-        self, at: Reference | None, model: LogJoint, theta: Tensor, batch: ModelBatch, t: int
-    ) -> tuple[Reference | None, Tensor, Tensor]:
-        """The reference after t steps, and what ``estimate`` finds with it."""
-        at = self.refresh_reference(at, model, theta, t)
-        return at, *self.estimate(at, model, theta, batch)
-
     def estimate(
         self, at: Reference | None, model: LogJoint, theta: Tensor, batch: ModelBatch
     ) -> tuple[Tensor, Tensor]:

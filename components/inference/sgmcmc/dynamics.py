@@ -89,18 +89,12 @@ class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
         """
         return replace(advance(state, theta, self.burn_in, self.thinning), **others)
 
-    def describe_step(
-        self, state: C, value: Tensor, gradient: Tensor, eps: float, **values: Tensor
-    ) -> Info:
-        """Info of a step of size ε that used log joints [C] and their gradients [C, P].
-
-        Further ``values`` [C, …] are averaged over the chains, too.
-        """
+    def describe_step(self, state: C, value: Tensor, gradient: Tensor, eps: float) -> Info:
+        """Info of a step of size ε that used log joints [C] and their gradients [C, P]."""
         R = state.replicates
         return {
             "log_joint": mean_over_chains(value, R),
             "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
-            **{name: mean_over_chains(x, R) for name, x in values.items()},
             "step_size": eps,
             "draws": len(state.kept),
         }

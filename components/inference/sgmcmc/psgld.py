@@ -12,10 +12,9 @@ from components.contracts.checks import Response
 from components.contracts.costs.counts import count
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
+from components.inference.chains import Chains, ModelBatch, mean_over_chains, noise_like
 from components.inference.log_joint import log_joint
-from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
-from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.superchains import Superchains
 from components.registry import register
@@ -42,13 +41,12 @@ def curvature(
 
 
 @dataclass(kw_only=True)
-class PSGLDState(Chains):
+class PSGLDState(ControlledChains):
     v: Tensor  # mean squared gradients [K, P]
-    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "psgld")
-class PSGLD(Superchains, GradientDynamics[PSGLDState], GradientEstimates, Preconditioning):
+class PSGLD(Superchains, ControlledSteps[PSGLDState], Preconditioning):
     """Preconditioned stochastic gradient Langevin dynamics (RMSprop), parallel chains.
 
         v_t = α v_{t−1} + (1 − α) ĝ(θ_t)²,   v̂_t = v_t / (1 − αᵗ),   G_t = 1/(λ + √v̂_t)
@@ -79,36 +77,30 @@ class PSGLD(Superchains, GradientDynamics[PSGLDState], GradientEstimates, Precon
     averaging: ZeroToBelowOne
     correction: bool
 
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> PSGLDState:
-        state = self.start_chains(model, problem, rng)
-        control = self.init_reference(model, state.theta, problem)
-        return PSGLDState(**vars(state), v=torch.zeros_like(state.theta), control=control)
+    def begin(self, chains: Chains, rng: Rng) -> PSGLDState:
+        return PSGLDState(**vars(chains), v=torch.zeros_like(chains.theta))
 
-    def step(self, state: PSGLDState, batch: ModelBatch, rng: Rng) -> tuple[PSGLDState, Info]:
-        model = state.model
+    def move(
+        self, state: PSGLDState, gradient: Tensor, eps: float, batch: ModelBatch, rng: Rng
+    ) -> tuple[PSGLDState, Info]:
         theta = state.theta
         t = state.t
         alpha = self.averaging
-        eps = self.step_size_at(t)
-        # log joints [K] and gradients [K, P]
-        control, value, gradient = self.refresh_and_estimate(
-            state.control, state.model, theta, batch, t
-        )
         v, v_hat = self.update_squares(state.v, gradient, alpha, t)
         root = v_hat.sqrt()
         G = 1 / (root + self.damping)
         drift = G * gradient
         if self.correction and self.adapts(t):
             share = (1 - alpha) / (1 - alpha ** (t + 1))
-            hessian = curvature(model, theta, batch, rng.noise)
+            hessian = curvature(state.model, theta, batch, rng.noise)
             # 0 where the gradient is
             ratio = gradient / root.clamp_min(torch.finfo(root.dtype).tiny)
             drift = drift - G.square() * ratio * hessian * share
         noise = noise_like(theta, rng.noise)
         theta = theta + eps * drift + (2 * eps * G).sqrt() * noise
-        state = self.advance(state, theta, v=v, control=control)
-        info = self.describe_step(state, value, gradient, eps, preconditioner=G)
-        return state, info
+        return self.advance(state, theta, v=v), {
+            "preconditioner": mean_over_chains(G, state.replicates)
+        }
 
     def response(self, state: PSGLDState) -> Response:
         eps = self.largest_step(state.t)

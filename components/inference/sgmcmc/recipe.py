@@ -14,8 +14,9 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.contracts.user_code import Place, import_object
-from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
-from components.inference.sgmcmc.control_variates import GradientNoise, Reference
+from components.inference.chains import ModelBatch, SampleableProblem, mean_over_chains, noise_like
+from components.inference.sgmcmc.control_variates import GradientNoise
+from components.inference.sgmcmc.controlled import ControlledChains
 from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.sgmcmc.recipe_terms import (
     Kinetics,
@@ -33,10 +34,9 @@ from components.registry import register
 
 
 @dataclass(kw_only=True)
-class RecipeState(Chains):
+class RecipeState(ControlledChains):
     rest: Tensor  # z without θ: momenta, then the thermostat [K, n − P]
     V: Tensor  # variances of the gradients [K, P]
-    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "recipe")
@@ -160,5 +160,8 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         theta = theta if in_turn else theta + moved[:, :P]
         rest = rest + moved[:, P:]
         state = self.advance(state, theta, rest=rest, V=V, control=control)
-        further = {"thermostat": rest[:, P:].mean(1, keepdim=True)} if rest.shape[1] > P else {}
-        return state, self.describe_step(state, value, gradient, eps, **further)
+        info = self.describe_step(state, value, gradient, eps)
+        if rest.shape[1] > P:
+            thermostat = rest[:, P:].mean(1, keepdim=True)
+            info["thermostat"] = mean_over_chains(thermostat, state.replicates)
+        return state, info

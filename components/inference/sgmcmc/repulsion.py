@@ -30,7 +30,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.inference.chains import C, Chains, SampleableProblem, noise_like
-from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.inference.sgmcmc.controlled import GradientSteps
 from components.maths.cholesky import jittered_cholesky
 
 Bandwidth = Literal["median"] | PositiveFloat
@@ -235,7 +235,7 @@ def check_positive_bandwidth(theta: Tensor, bandwidth: float | Literal["median"]
         )
 
 
-class ParticleDynamics(GradientDynamics[C], Generic[C]):
+class ParticleDynamics(GradientSteps[C], Generic[C]):
     """Base of samplers in which a kernel of this bandwidth links the particles."""
 
     bandwidth: Bandwidth

@@ -9,12 +9,10 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
-from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
-from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.inference.chains import Chains, ModelBatch, mean_over_chains, noise_like
+from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.superchains import Superchains
 from components.maths.exponential.standard_draws import standard_normal
@@ -24,15 +22,14 @@ FLOOR = 0.1  # |u| below which the correction's 1/u falls to 0, in thermal scale
 
 
 @dataclass(kw_only=True)
-class SantaState(Chains):
+class SantaState(ControlledChains):
     u: Tensor  # momenta, √η p [K, P]
     alpha: Tensor  # thermostats, √η Ξ [K, P]
     v: Tensor  # mean squared gradients [K, P]
-    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "santa")
-class Santa(Superchains, GradientDynamics[SantaState], GradientEstimates, Preconditioning):
+class Santa(Superchains, ControlledSteps[SantaState], Preconditioning):
     """Santa, stochastic annealing thermostats with adaptive momentum, Euler scheme, parallel chains.
 
         v_t = σ v_{t−1} + (1 − σ) ĝ(θ_{t−1})²,   v̂_t = v_t / (1 − σᵗ),   G_t = (λ + √v̂_t)^−½
@@ -71,28 +68,24 @@ class Santa(Superchains, GradientDynamics[SantaState], GradientEstimates, Precon
     correction: bool
     refine: bool
 
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SantaState:
-        state = self.start_chains(model, problem, rng)
-        theta = state.theta
+    def begin(self, chains: Chains, rng: Rng) -> SantaState:
+        theta = chains.theta
         root = self.step_size_at(0) ** 0.5
         return SantaState(
-            **vars(state),
+            **vars(chains),
             u=root * standard_normal(theta.shape, rng.init, theta),
             alpha=torch.full_like(theta, root * self.friction),
             v=torch.zeros_like(theta),
-            control=self.init_reference(model, theta, problem),
         )
 
     def _scale(self, v_hat: Tensor) -> Tensor:
         """G [K, P]."""
         return (v_hat.sqrt() + self.damping).rsqrt()
 
-    def step(self, state: SantaState, batch: ModelBatch, rng: Rng) -> tuple[SantaState, Info]:
+    def move(
+        self, state: SantaState, gradient: Tensor, eta: float, batch: ModelBatch, rng: Rng
+    ) -> tuple[SantaState, Info]:
         theta, u, alpha, t = state.theta, state.u, state.alpha, state.t
-        eta = self.step_size_at(t)
-        control, value, gradient = self.refresh_and_estimate(
-            state.control, state.model, theta, batch, t
-        )
         v, v_hat = self.update_squares(state.v, gradient, self.averaging, t)
         G = self._scale(v_hat)
         xi = noise_like(theta, rng.noise)
@@ -110,7 +103,9 @@ class Santa(Superchains, GradientDynamics[SantaState], GradientEstimates, Precon
         else:
             alpha = alpha.clamp(eta**0.5 * self.friction, 1.0)
         u = (1 - alpha) * u + kick
-        theta = theta + G * u
-        state = self.advance(state, theta, u=u, alpha=alpha, v=v, control=control)
-        info = self.describe_step(state, value, gradient, eta, preconditioner=G, thermostat=alpha)
-        return state, info | {"temperature": heat / eta}
+        state = self.advance(state, theta + G * u, u=u, alpha=alpha, v=v)
+        return state, {
+            "preconditioner": mean_over_chains(G, state.replicates),
+            "thermostat": mean_over_chains(alpha, state.replicates),
+            "temperature": heat / eta,
+        }

@@ -8,25 +8,22 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
-from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
-from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.inference.chains import Chains, ModelBatch, noise_like
+from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
 from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
 
 @dataclass(kw_only=True)
-class SGDMomentumState(Chains):
+class SGDMomentumState(ControlledChains):
     m: Tensor  # momenta at half steps [K, P]
-    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "sgd_momentum")
-class SGDMomentum(GradientDynamics[SGDMomentumState], GradientEstimates):
+class SGDMomentum(ControlledSteps[SGDMomentumState]):
     """Momentum SGD as a sampler, without friction or added noise, parallel chains.
 
         m_{t+½} = ξ_t + ½ ε_t ĝ(θ_t)        with probability 1/n, ξ_t ~ N(0, I)
@@ -52,33 +49,21 @@ class SGDMomentum(GradientDynamics[SGDMomentumState], GradientEstimates):
 
     resample_every: PositiveInt
 
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMomentumState:
-        state = self.start_chains(model, problem, rng)
-        theta = state.theta
-        m = standard_normal(theta.shape, rng.init, theta)
-        return SGDMomentumState(
-            **vars(state), m=m, control=self.init_reference(model, theta, problem)
-        )
+    def begin(self, chains: Chains, rng: Rng) -> SGDMomentumState:
+        m = standard_normal(chains.theta.shape, rng.init, chains.theta)
+        return SGDMomentumState(**vars(chains), m=m)
 
-    def step(
-        self, state: SGDMomentumState, batch: ModelBatch, rng: Rng
+    def move(
+        self, state: SGDMomentumState, gradient: Tensor, eps: float, batch: ModelBatch, rng: Rng
     ) -> tuple[SGDMomentumState, Info]:
         theta = state.theta
-        eps = self.step_size_at(state.t)
-        # log joints [K] and gradients [K, P]
-        control, value, gradient = self.refresh_and_estimate(
-            state.control, state.model, theta, batch, state.t
-        )
         xi = noise_like(theta, rng.noise)
         anew = (
             torch.rand((len(theta), 1), generator=rng.noise, device=theta.device)
             < 1 / self.resample_every
         )
         m = torch.where(anew, xi + 0.5 * eps * gradient, state.m + eps * gradient)
-        theta = theta + eps * m
-        state = self.advance(state, theta, m=m, control=control)
-        info = self.describe_step(state, value, gradient, eps)
-        return state, info
+        return self.advance(state, theta + eps * m, m=m), {}
 
     def response(self, state: SGDMomentumState) -> Response:
         eps = self.largest_step(state.t)

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pydantic import NonNegativeFloat, model_validator
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
-from components.inference.log_joint import value_and_gradient
+from components.inference.chains import Chains, ModelBatch, mean_over_chains, noise_like
 from components.inference.sgmcmc.repulsion import Repulsion
 from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
@@ -61,20 +59,17 @@ class SGDMR(Repulsion[SGDMRState]):
             )
         return self
 
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMRState:
-        state = self.start_chains(model, problem, rng)
-        theta = state.theta
-        momentum = standard_normal(theta.shape, rng.init, theta)
-        return SGDMRState(**vars(state), momentum=momentum)
+    def begin(self, chains: Chains, rng: Rng) -> SGDMRState:
+        momentum = standard_normal(chains.theta.shape, rng.init, chains.theta)
+        return SGDMRState(**vars(chains), momentum=momentum)
 
-    def step(self, state: SGDMRState, batch: ModelBatch, rng: Rng) -> tuple[SGDMRState, Info]:
+    def move(
+        self, state: SGDMRState, gradient: Tensor, eps: float, batch: ModelBatch, rng: Rng
+    ) -> tuple[SGDMRState, Info]:
         theta = state.theta
         momentum = state.momentum
-        t = state.t
         R = state.replicates
-        eps = self.step_size_at(t)
-        value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
-        particles = self.interaction(theta, t, R)
+        particles = self.interaction(theta, state.t, R)
         damping = eps * self.friction / self.chains
         noise = noise_like(theta, rng.noise)
         force = particles.average(gradient) + particles.correction()  # [L, P]
@@ -83,8 +78,8 @@ class SGDMR(Repulsion[SGDMRState]):
         theta = theta + eps * particles.average(momentum)  # Algorithm 2.2
         state = self.advance(state, theta, momentum=momentum)
         # 1 where the momenta have their stationary law
-        info = self.describe_step(state, value, gradient, eps, temperature=momentum.square())
-        return state, info | particles.facts()
+        temperature = mean_over_chains(momentum.square(), R)
+        return state, {"temperature": temperature} | particles.facts()
 
     def response(self, state: SGDMRState) -> Response:
         eps = self.largest_step(state.t)

@@ -13,8 +13,9 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
-from components.inference.sgmcmc.control_variates import GradientNoise, Reference
+from components.inference.chains import ModelBatch, SampleableProblem, noise_like
+from components.inference.sgmcmc.control_variates import GradientNoise
+from components.inference.sgmcmc.controlled import ControlledChains
 from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.superchains import Superchains
 from components.maths.exponential.standard_draws import standard_normal
@@ -22,10 +23,9 @@ from components.registry import register
 
 
 @dataclass(kw_only=True)
-class SGHMCState(Chains):
+class SGHMCState(ControlledChains):
     r: Tensor  # momenta [K, P]
     V: Tensor  # variances of the gradients [K, P]
-    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "sghmc")

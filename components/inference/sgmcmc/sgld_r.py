@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pydantic import PositiveFloat, PositiveInt, model_validator
+from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, SampleableProblem
-from components.inference.log_joint import value_and_gradient
+from components.inference.chains import Chains, ModelBatch
 from components.inference.sgmcmc.repulsion import (
     BlockInteraction,
     Interaction,
@@ -49,15 +48,15 @@ class SGLDR(Repulsion[Chains]):
         check_kernel_particles(self.kernel_particles, self.chains)
         return self
 
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> Chains:
-        return self.start_chains(model, problem, rng)
+    def begin(self, chains: Chains, rng: Rng) -> Chains:
+        return chains
 
-    def step(self, state: Chains, batch: ModelBatch, rng: Rng) -> tuple[Chains, Info]:
+    def move(
+        self, state: Chains, gradient: Tensor, eps: float, batch: ModelBatch, rng: Rng
+    ) -> tuple[Chains, Info]:
         theta = state.theta
         t = state.t
         R = state.replicates
-        eps = self.step_size_at(t)
-        value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles: Interaction | BlockInteraction
         if self.kernel_particles is not None and self.repels(t):
             particles = within_blocks(theta, R, self.bandwidth, self.kernel_particles, rng.noise)
@@ -66,9 +65,7 @@ class SGLDR(Repulsion[Chains]):
         drift = particles.average(gradient) + particles.correction()  # D_K ∇log π + Γ_K, [L, P]
         noise, jitter = particles.noise(rng.noise, self.jitter)
         theta = theta + eps * drift + (2 * eps) ** 0.5 * noise  # eq. (2.7)
-        state = self.advance(state, theta)
-        info = self.describe_step(state, value, gradient, eps)
-        return state, info | particles.facts() | {"jitter": jitter}
+        return self.advance(state, theta), particles.facts() | {"jitter": jitter}
 
     def response(self, state: Chains) -> Response:
         eps = self.largest_step(state.t)

@@ -9,12 +9,10 @@ import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Bias, Response
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, SampleableProblem
-from components.inference.log_joint import value_and_gradient
+from components.inference.chains import Chains, ModelBatch, mean_over_chains
 from components.inference.sgmcmc.repulsion import (
     ParticleDynamics,
     among,
@@ -60,17 +58,15 @@ class SVGD(ParticleDynamics[SVGDState]):
         check_kernel_particles(self.kernel_particles, self.chains)
         return self
 
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SVGDState:
-        state = self.start_chains(model, problem, rng)
-        return SVGDState(**vars(state), squares=torch.zeros_like(state.theta))
+    def begin(self, chains: Chains, rng: Rng) -> SVGDState:
+        return SVGDState(**vars(chains), squares=torch.zeros_like(chains.theta))
 
-    def step(self, state: SVGDState, batch: ModelBatch, rng: Rng) -> tuple[SVGDState, Info]:
+    def move(
+        self, state: SVGDState, gradient: Tensor, eps: float, batch: ModelBatch, rng: Rng
+    ) -> tuple[SVGDState, Info]:
         theta = state.theta
         squares = state.squares
-        t = state.t
-        eps = self.step_size_at(t)
         R = state.replicates
-        value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles = (
             among(theta, R, self.bandwidth)
             if self.kernel_particles is None
@@ -79,12 +75,14 @@ class SVGD(ParticleDynamics[SVGDState]):
         direction = phi = particles.average(gradient) + particles.correction()  # eq. (2.4), [L, P]
         if self.scaling == "adagrad":
             squares = (
-                phi.square() if t == 0 else self.beta2 * squares + (1 - self.beta2) * phi.square()
+                phi.square()
+                if state.t == 0
+                else self.beta2 * squares + (1 - self.beta2) * phi.square()
             )
             direction = phi / (self.stability + squares.sqrt())
         state = self.advance(state, theta + eps * direction, squares=squares)
-        info = self.describe_step(state, value, gradient, eps, direction_norm=phi.norm(dim=1))
-        return state, info | particles.facts()
+        direction_norm = mean_over_chains(phi.norm(dim=1), R)
+        return state, {"direction_norm": direction_norm} | particles.facts()
 
     def response(self, state: SVGDState) -> Response:
         # of all particles: blocks, which are fewer, take up to L/M times the step
