@@ -231,15 +231,17 @@ def advance(
     return replace(state, t=t, theta=theta)
 
 
+def stack_kept(kept: Trace, like: Tensor) -> Tensor:
+    """Kept rows [C, N, …] where a state [C, …] lies; N = 0 if there are none."""
+    return kept.stack_rows(1).to(like.device) if len(kept) else like.unsqueeze(1)[:, :0]
+
+
 def to_draws(state: Chains) -> Draws:
     """The draws that the chains have kept so far."""
     theta = state.theta
-    samples = state.kept
-    # [C, N, P]
-    draws = samples.stack_rows(1).to(theta.device) if len(samples) else theta.unsqueeze(1)[:, :0]
     stats = {name: values.stack_rows(1).to(theta.device) for name, values in state.stats.items()}
     return Draws(
-        draws,
+        stack_kept(state.kept, theta),  # [C, N, P]
         state.start,
         list(state.model.names),
         state.model,
@@ -247,11 +249,6 @@ def to_draws(state: Chains) -> Draws:
         theta,
         replicates=state.replicates,
     )
-
-
-def noise_like(theta: Tensor, generator: torch.Generator) -> Tensor:
-    """A draw of N(0, I) in the shape of θ [C, P]."""
-    return torch.randn(theta.shape, generator=generator, device=theta.device, dtype=theta.dtype)
 
 
 def mean_over_chains(x: Tensor, replicates: int) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from components.maths.exponential.standard_draws import standard_normal, standard_uniform
+from components.maths.exponential.standard_draws import normal_like, standard_uniform
 
 # z [S, B, D] -> additional values of a draw, log f(z), both [S, B], and ∇log f(z) [S, B, D]
 Field = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
@@ -26,7 +26,7 @@ def transition(
     must not depend on z.
 
     Source: Neal (2011), section 5.3.2."""
-    noise = standard_normal(z.shape, generator, z)
+    noise = normal_like(z, generator)
     goes, value, gradient = field(z)
     energy = 0.5 * noise.square().sum(-1) - value
     z_new = z

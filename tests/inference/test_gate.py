@@ -32,7 +32,7 @@ from components.datasets.posteriordb_densities.gaussian_regressions import Gauss
 from components.datasets.posteriordb_densities.scale_priors import flat
 from components.inference.hamiltonian import hmc, tree
 from components.inference.hamiltonian.mass import Mass
-from components.inference.mcmc import importance_sampling, mala, random_walk_mh
+from components.inference.mcmc import adapted_metropolis, importance_sampling
 from components.problems.density import Density
 from runner.execution.execute import run
 from runner.execution.rng import Streams
@@ -127,8 +127,8 @@ def weights_upside_down(monkeypatch, module):
 
 
 MUTANTS = {
-    "random_walk_mh": (half_the_ratio, random_walk_mh),
-    "mala": (no_way_back, mala),
+    "random_walk_mh": (half_the_ratio, adapted_metropolis),
+    "mala": (no_way_back, adapted_metropolis),
     "hmc": (energies_ignored, hmc),
     "nuts": (loud_momenta, tree),
     "importance_sampling": (weights_upside_down, importance_sampling),

@@ -17,7 +17,7 @@ from components.contracts.streams import Rng
 from components.datasets.tables.raw_units import RawUnits
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictive_samples import predictive_samples
-from components.maths.exponential.standard_draws import standard_normal, standard_uniform
+from components.maths.exponential.standard_draws import normal_like, standard_uniform
 from components.metrics.branches import both_branches
 
 EVERY = 10  # one test row in this many is examined for branches
@@ -73,7 +73,7 @@ class ConditionalToy(Dataset[KnownLaw]):
         if len(law.mu) > 1:
             u = standard_uniform(x.shape, generator, x)
             component = (u * len(law.mu)).long()
-        noise = standard_normal(x.shape, generator, x)
+        noise = normal_like(x, generator)
         return law.mu[component, places, 0] + law.v[component, places, 0].sqrt() * noise
 
     def load(self, rng: Rng, setting: Setting) -> KnownLaw:

@@ -14,7 +14,7 @@ from components.contracts.opponents import Opponent
 from components.contracts.roles import ZeroToOne
 from components.contracts.streams import Rng
 from components.games.agents.policies import draw_action
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 HIGHEST = 0.5  # of a rate of tax that is Gaussian before its sigmoid
@@ -97,7 +97,7 @@ class Regulator(Opponent[RegulatorState]):
             rates = torch.tensor(self.rates, device=theta.device, dtype=theta.dtype)
             return rates[d], torch.nn.functional.one_hot(d, p.shape[-1]) - p
         if self.policy == "gaussian":
-            noise = standard_normal(theta.shape, rng.attack, theta)
+            noise = normal_like(theta, rng.attack)
             return HIGHEST * (theta + self.sd * noise).sigmoid().squeeze(1), noise / self.sd
         rate = self.rate if self.policy == "constant" else 0.0
         return torch.full_like(theta[:, 0], rate), torch.zeros_like(theta)

@@ -26,7 +26,7 @@ from components.inference.alpha.assumed_density import (
     update_prior,
 )
 from components.maths.cholesky import LOG_2PI
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -116,7 +116,7 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
     def init(self, model: AffineLayers, problem: Supervised, rng: Rng) -> PBPState:
         self._check_relu(model, problem)
         zeros = torch.zeros_like(model.theta.detach())
-        mean = standard_normal(zeros.shape, rng.init, zeros)
+        mean = normal_like(zeros, rng.init)
         scales = torch.ones_like(zeros)
         for W, b in model.layers(scales):
             for part in (W, b):

@@ -16,9 +16,10 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, ZeroToBelowOne
 from components.contracts.states import rebuilt
 from components.errors import NumericalError
-from components.inference.chains import NEEDS_TO_PREDICT, Chains, noise_like
+from components.inference.chains import NEEDS_TO_PREDICT, Chains
 from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
+from components.maths.exponential.standard_draws import normal_like
 from components.problems.supervised import Supervised
 
 
@@ -68,7 +69,7 @@ class ParticleDefence(Inference[PredictiveLogJoint, Supervised, Batch, A], Gener
         Source: Gallego (2021), eq. (3.15); Chen et al. (2014), eq. (15) (momentum)."""
         velocity = torch.add(self.momentum * velocity, gradient, alpha=eta)
         if temperature > 0:
-            noise = noise_like(theta, generator)
+            noise = normal_like(theta, generator)
             velocity.add_(noise, alpha=(2 * (1 - self.momentum) * eta * temperature) ** 0.5)
         theta = theta + velocity
         if not bool(torch.isfinite(theta.sum())):

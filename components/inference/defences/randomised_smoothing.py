@@ -13,7 +13,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import DescentKeys, DescentState, descend, frozen
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.posteriors.noisy_votes import SmoothedNetwork
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -62,7 +62,7 @@ class RandomisedSmoothing(Inference[Penalised, Supervised, Batch, DescentState],
 
     def step(self, state: DescentState, batch: Batch, rng: Rng) -> tuple[DescentState, Info]:
         x = batch.x
-        eta = standard_normal(x.shape, rng.noise, x)
+        eta = normal_like(x, rng.noise)
         noisy = replace(batch, x=x + self.sigma * eta)
         return state, descend(state.network, state.optimizer, noisy, None)
 

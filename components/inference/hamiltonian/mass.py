@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from components.errors import NumericalError
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 
 Shape = Literal["identity", "diagonal", "dense"]
 
@@ -45,7 +45,7 @@ class Mass:
 
     def momentum(self, like: Tensor, generator: torch.Generator) -> Tensor:
         """r ~ N(0, M), one for each row of ``like`` [C, P]."""
-        z = standard_normal(like.shape, generator, like)
+        z = normal_like(like, generator)
         return z * self.root if self.root.dim() == 1 else z @ self.root  # cov(Rᵀz) = M, [C, P]
 
     def velocity(self, r: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
 from components.inference.variational.mean_field_vi import MeanFieldPosterior
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
 from components.problems.supervised import Supervised
@@ -163,7 +163,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
         info = ascend_term(state.optimizer, terms, "objective", batch)
         if state.discriminator is not None and state.discriminator_optimizer is not None:
             ours = comparison.z_scores.detach()
-            noise = standard_normal(ours.shape, rng.noise, ours)
+            noise = normal_like(ours, rng.noise)
             loss = discrimination_loss(state.discriminator, ours, noise)
             state.discriminator_optimizer.zero_grad()
             loss.backward()

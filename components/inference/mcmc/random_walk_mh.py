@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import torch
-from pydantic import PositiveInt
-from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    Chains,
-    ModelBatch,
-    SampleableProblem,
-    Sampler,
-    advance,
-    first_batch,
-    noise_like,
-)
+from components.inference.chains import ModelBatch, SampleableProblem, first_batch
 from components.inference.log_joint import log_joint
-from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor
-from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.superchains import Superchains
+from components.inference.mcmc.adaptation import apply_factor
+from components.inference.mcmc.adapted_metropolis import AdaptedMetropolis, MetropolisChains
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 
-@dataclass(kw_only=True)
-class RandomWalkState(Chains):
-    value: Tensor  # log π(θ) [C]
-    proposal: Proposal
-
-
 @register("inference", "random_walk_mh")
-class RandomWalkMH(Superchains, AdaptedProposal, Sampler[RandomWalkState]):
+class RandomWalkMH(AdaptedMetropolis[MetropolisChains]):
     """Adaptive random-walk Metropolis–Hastings, C chains in parallel; needs no gradient.
 
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)
@@ -52,41 +33,20 @@ class RandomWalkMH(Superchains, AdaptedProposal, Sampler[RandomWalkState]):
     and Thoms (2008), Algorithm 4.
     """
 
-    requires = Requirements(batch_kind="whole")
-    thinning: PositiveInt
-
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> RandomWalkState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> MetropolisChains:
         state = self.start_chains(model, problem, rng, gradient=False)
         batch = first_batch(problem, self.requires.batch_kind, rng)
         theta = state.theta
         value = log_joint(model, theta, batch).detach()  # [C]
-        return RandomWalkState(**vars(state), value=value, proposal=self.init_proposal(theta))
+        return MetropolisChains(**vars(state), value=value, proposal=self.init_proposal(theta))
 
     @torch.no_grad()
     def step(
-        self, state: RandomWalkState, batch: ModelBatch, rng: Rng
-    ) -> tuple[RandomWalkState, Info]:
+        self, state: MetropolisChains, batch: ModelBatch, rng: Rng
+    ) -> tuple[MetropolisChains, Info]:
         theta = state.theta
-        value = state.value
-        t = state.t + 1
-        L = state.proposal.factor
-        log_step = state.proposal.log_step
-        z = noise_like(theta, rng.noise)
-        scale = log_step.exp()[:, None] / theta.shape[1] ** 0.5  # [C, 1]
-        proposal = theta + scale * apply_factor(L, z)
+        z = normal_like(theta, rng.noise)
+        scale = state.proposal.log_step.exp()[:, None] / theta.shape[1] ** 0.5  # [C, 1]
+        proposal = theta + scale * apply_factor(state.proposal.factor, z)
         proposed = log_joint(state.model, proposal, batch)
-        accept, alpha = metropolis_hastings(value, proposed, 0.0, t, rng.noise)
-        theta = torch.where(accept[:, None], proposal, theta)
-        value = torch.where(accept, proposed, value)
-        stats = {"lp": value, "acceptance_rate": alpha, "step_size": log_step.exp()}
-        state = advance(state, theta, self.warmup, self.thinning, stats)
-        state = replace(
-            state, value=value, proposal=self.update_proposal(state.proposal, theta, t, alpha)
-        )
-        info = {
-            "log_joint": value.mean(),
-            "acceptance": alpha.mean(),
-            "step_size": log_step.exp().mean(),
-            "draws": len(state.kept),
-        }
-        return state, info
+        return self.settle(state, proposal, proposed, 0.0, rng.noise)

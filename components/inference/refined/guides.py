@@ -12,9 +12,9 @@ from components.contracts.problems import Batch, RowBatch
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint
-from components.inference.refined.kernels import normal
 from components.inference.refined.path import Begun
 from components.inference.variational.global_gaussian import GlobalGaussian
+from components.maths.exponential.standard_draws import normal_like
 
 
 class PointGuide(nn.Module):
@@ -75,7 +75,7 @@ def of_rows(
 ) -> Begun:
     """z ~ q(z|x) of the encoder for every row [S, B, D]."""
     m, s = model.encode(batch)
-    z = m + s * normal(m.expand(n_samples, *m.shape), generator)
+    z = m + s * normal_like(m.expand(n_samples, *m.shape), generator)
     entropy = gaussian_entropy(s)
 
     def target(z: Tensor) -> Tensor:

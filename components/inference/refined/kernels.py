@@ -17,7 +17,7 @@ from torch import Tensor
 
 from components.errors import ConfigMismatchError
 from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, among, kernel
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 
 Kernel = Literal["sgd", "sgld", "svgd", "sgld_r", "hmc"]
 Target = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B]
@@ -103,7 +103,7 @@ class KernelStep:
         if self.name == "sgd":
             return eta * gradient
         if self.name == "sgld":
-            return eta * gradient + (2 * eta).sqrt() * normal(z, generator)
+            return eta * gradient + (2 * eta).sqrt() * normal_like(z, generator)
         particles = interaction(z, self.bandwidth)
         moved = eta * (
             particles.average(swap_draws_and_rows(gradient).flatten(0, 1)) + particles.correction()
@@ -113,14 +113,9 @@ class KernelStep:
         return swap_draws_and_rows(moved.unflatten(0, (z.shape[1], len(z))))
 
     def _leapfrog(self, field: Field, z: Tensor, eta: Tensor, generator: torch.Generator) -> Tensor:
-        r = normal(z, generator) + 0.5 * eta * field(z)
+        r = normal_like(z, generator) + 0.5 * eta * field(z)
         moved = z + eta * r
         for _ in range(self.leapfrog_steps - 1):
             r = r + eta * field(moved)
             moved = moved + eta * r
         return moved - z
-
-
-def normal(like: Tensor, generator: torch.Generator) -> Tensor:
-    """N(0, 1) of this shape."""
-    return standard_normal(like.shape, generator, like)

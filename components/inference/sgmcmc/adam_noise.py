@@ -10,10 +10,11 @@ from torch import Tensor
 from components.contracts.checks import Response
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, mean_over_chains, noise_like
+from components.inference.chains import Chains, ModelBatch, mean_over_chains
 from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.superchains import Superchains
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 
@@ -58,7 +59,7 @@ class AdamNoise(Superchains, ControlledSteps[AdamNoiseState], Preconditioning):
     ) -> tuple[AdamNoiseState, Info]:
         v, v_hat = self.update_squares(state.v, gradient, self.beta2, state.t)
         M = v_hat.sqrt() + self.damping  # [K, P]
-        noise = noise_like(state.theta, rng.noise)
+        noise = normal_like(state.theta, rng.noise)
         m = self.beta1 * state.m + (1 - self.beta1) * (gradient + (2 / eps * M).sqrt() * noise)
         theta = state.theta + eps * m / M
         return self.advance(state, theta, v=v, m=m), {

@@ -10,9 +10,10 @@ from torch import Tensor
 from components.contracts.checks import Response
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, mean_over_chains, noise_like
+from components.inference.chains import Chains, ModelBatch, mean_over_chains
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.repulsion import Repulsion
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 
@@ -68,7 +69,7 @@ class AdamNR(Repulsion[AdamNRState], Preconditioning):
         v, v_hat = self.update_squares(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # diagonals of M_i, [L, P]
         particles = self.interaction(theta, t, R)
-        noise = noise_like(theta, rng.noise)
+        noise = normal_like(theta, rng.noise)
         force = L * (particles.average(gradient) + particles.correction())  # [L, P]
         m = self.beta1 * state.m + (1 - self.beta1) * (force + (2 * L / eps * M).sqrt() * noise)
         theta = theta + eps * particles.average(m / M)

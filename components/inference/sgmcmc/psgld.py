@@ -12,11 +12,12 @@ from components.contracts.checks import Response
 from components.contracts.costs.counts import count
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, mean_over_chains, noise_like
+from components.inference.chains import Chains, ModelBatch, mean_over_chains
 from components.inference.log_joint import log_joint
 from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.superchains import Superchains
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 
@@ -96,7 +97,7 @@ class PSGLD(Superchains, ControlledSteps[PSGLDState], Preconditioning):
             # 0 where the gradient is
             ratio = gradient / root.clamp_min(torch.finfo(root.dtype).tiny)
             drift = drift - G.square() * ratio * hessian * share
-        noise = noise_like(theta, rng.noise)
+        noise = normal_like(theta, rng.noise)
         theta = theta + eps * drift + (2 * eps * G).sqrt() * noise
         return self.advance(state, theta, v=v), {
             "preconditioner": mean_over_chains(G, state.replicates)

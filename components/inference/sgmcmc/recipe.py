@@ -14,7 +14,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.contracts.user_code import Place, import_object
-from components.inference.chains import ModelBatch, SampleableProblem, mean_over_chains, noise_like
+from components.inference.chains import ModelBatch, SampleableProblem, mean_over_chains
 from components.inference.sgmcmc.control_variates import GradientNoise
 from components.inference.sgmcmc.controlled import ControlledChains
 from components.inference.sgmcmc.dynamics import GradientDynamics
@@ -29,7 +29,7 @@ from components.inference.sgmcmc.recipe_terms import (
     potential_metric,
 )
 from components.inference.superchains import Superchains
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 
@@ -114,7 +114,7 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         theta = state.theta
         rest = theta[:, :0]
         if self.dynamics != "langevin":
-            rest = standard_normal(theta.shape, rng.init, theta)
+            rest = normal_like(theta, rng.init)
         if self.dynamics.startswith("thermostat"):
             n = 1 if self.dynamics == "thermostat" else theta.shape[1]
             rest = torch.cat([rest, torch.full_like(theta[:, :n], self.friction)], 1)
@@ -146,7 +146,7 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         eps = self.step_size_at(t)
         control = self.refresh_reference(state.control, model, state.theta, t)
         theta = state.theta
-        xi = noise_like(theta if self.matrices is None else torch.cat([theta, rest], 1), rng.noise)
+        xi = normal_like(theta if self.matrices is None else torch.cat([theta, rest], 1), rng.noise)
         in_turn = self.updates == "in_turn" and rest.shape[1] > 0
         if in_turn and self.matrices is None and self.metric == "constant":
             # √G v, which needs no gradient

@@ -29,9 +29,10 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.streams import Rng
 from components.errors import NumericalError
-from components.inference.chains import C, Chains, SampleableProblem, noise_like
+from components.inference.chains import C, Chains, SampleableProblem
 from components.inference.sgmcmc.controlled import GradientSteps
 from components.maths.cholesky import jittered_cholesky
+from components.maths.exponential.standard_draws import normal_like
 
 Bandwidth = Literal["median"] | PositiveFloat
 
@@ -127,7 +128,7 @@ class Interaction:
 
         Raises NumericalError when K has no Cholesky factor."""
         theta = self.theta
-        xi = noise_like(theta, generator)
+        xi = normal_like(theta, generator)
         used = jitter
         if self.K is not None:
             factor, used = _factor(self.K, jitter)

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, mean_over_chains, noise_like
+from components.inference.chains import Chains, ModelBatch, mean_over_chains
 from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.superchains import Superchains
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 FLOOR = 0.1  # |u| below which the correction's 1/u falls to 0, in thermal scales (η/β)^½
@@ -73,7 +73,7 @@ class Santa(Superchains, ControlledSteps[SantaState], Preconditioning):
         root = self.step_size_at(0) ** 0.5
         return SantaState(
             **vars(chains),
-            u=root * standard_normal(theta.shape, rng.init, theta),
+            u=root * normal_like(theta, rng.init),
             alpha=torch.full_like(theta, root * self.friction),
             v=torch.zeros_like(theta),
         )
@@ -88,7 +88,7 @@ class Santa(Superchains, ControlledSteps[SantaState], Preconditioning):
         theta, u, alpha, t = state.theta, state.u, state.alpha, state.t
         v, v_hat = self.update_squares(state.v, gradient, self.averaging, t)
         G = self._scale(v_hat)
-        xi = noise_like(theta, rng.noise)
+        xi = normal_like(theta, rng.noise)
         kick = eta * G * gradient
         heat = 0.0  # η/β
         if t < self.burn_in or not self.refine:

@@ -11,9 +11,9 @@ from torch import Tensor
 from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, noise_like
+from components.inference.chains import Chains, ModelBatch
 from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 
@@ -50,14 +50,14 @@ class SGDMomentum(ControlledSteps[SGDMomentumState]):
     resample_every: PositiveInt
 
     def begin(self, chains: Chains, rng: Rng) -> SGDMomentumState:
-        m = standard_normal(chains.theta.shape, rng.init, chains.theta)
+        m = normal_like(chains.theta, rng.init)
         return SGDMomentumState(**vars(chains), m=m)
 
     def move(
         self, state: SGDMomentumState, gradient: Tensor, eps: float, batch: ModelBatch, rng: Rng
     ) -> tuple[SGDMomentumState, Info]:
         theta = state.theta
-        xi = noise_like(theta, rng.noise)
+        xi = normal_like(theta, rng.noise)
         anew = (
             torch.rand((len(theta), 1), generator=rng.noise, device=theta.device)
             < 1 / self.resample_every

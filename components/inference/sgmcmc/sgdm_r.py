@@ -10,9 +10,9 @@ from torch import Tensor
 from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, mean_over_chains, noise_like
+from components.inference.chains import Chains, ModelBatch, mean_over_chains
 from components.inference.sgmcmc.repulsion import Repulsion
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 
@@ -60,7 +60,7 @@ class SGDMR(Repulsion[SGDMRState]):
         return self
 
     def begin(self, chains: Chains, rng: Rng) -> SGDMRState:
-        momentum = standard_normal(chains.theta.shape, rng.init, chains.theta)
+        momentum = normal_like(chains.theta, rng.init)
         return SGDMRState(**vars(chains), momentum=momentum)
 
     def move(
@@ -71,7 +71,7 @@ class SGDMR(Repulsion[SGDMRState]):
         R = state.replicates
         particles = self.interaction(theta, state.t, R)
         damping = eps * self.friction / self.chains
-        noise = noise_like(theta, rng.noise)
+        noise = normal_like(theta, rng.noise)
         force = particles.average(gradient) + particles.correction()  # [L, P]
         # Algorithm 2.2
         momentum = (1 - damping) * momentum + eps * force + (2 * damping) ** 0.5 * noise

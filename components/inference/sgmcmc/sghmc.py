@@ -13,12 +13,12 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import ModelBatch, SampleableProblem, noise_like
+from components.inference.chains import ModelBatch, SampleableProblem
 from components.inference.sgmcmc.control_variates import GradientNoise
 from components.inference.sgmcmc.controlled import ControlledChains
 from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.superchains import Superchains
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 
@@ -68,7 +68,7 @@ class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientNoise):
         self.check_noise_estimate(problem)
         state = self.start_chains(model, problem, rng)
         theta = state.theta
-        r = standard_normal(theta.shape, rng.init, theta)
+        r = normal_like(theta, rng.init)
         control = self.init_reference(model, theta, problem)
         return SGHMCState(**vars(state), r=r, V=torch.zeros_like(theta), control=control)
 
@@ -81,7 +81,7 @@ class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientNoise):
         control = self.refresh_reference(state.control, model, state.theta, t)
         theta = state.theta + eps * r
         value, gradient, V = self.estimate_with_noise(control, model, theta, batch, state.V, t)
-        noise = noise_like(theta, rng.noise)
+        noise = normal_like(theta, rng.noise)
         spread = (eps * (2 * C - eps * V)).clamp_min(0).sqrt()  # [K, P]
         r = r + eps * gradient - eps * C * r + spread * noise  # Ma et al. (2015), eq. (12)
         state = self.advance(state, theta, r=r, V=V, control=control)

@@ -8,9 +8,10 @@ from torch import Tensor
 from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, ModelBatch, noise_like
+from components.inference.chains import Chains, ModelBatch
 from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
 from components.inference.superchains import Superchains
+from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
 
@@ -36,7 +37,7 @@ class SGLD(Superchains, ControlledSteps[ControlledChains]):
     def move(
         self, state: ControlledChains, gradient: Tensor, eps: float, batch: ModelBatch, rng: Rng
     ) -> tuple[ControlledChains, Info]:
-        noise = noise_like(state.theta, rng.noise)
+        noise = normal_like(state.theta, rng.noise)
         # eq. (2.1)
         theta = torch.add(state.theta, gradient, alpha=eps).add_(noise, alpha=(2 * eps) ** 0.5)
         return self.advance(state, theta), {}

@@ -13,7 +13,7 @@ from components.contracts.capabilities import Elbo, Hyperparameters, LogRatio
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
 from components.maths.line_search.module_bound import assign, evaluate_bound, flatten
 from components.posteriors.latent import LatentPosterior
@@ -84,7 +84,7 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
             assert isinstance(module, Hyperparameters)
             with torch.no_grad():
                 for p in module.hyperparameters():
-                    p.add_(self.restart_scale * standard_normal(p.shape, rng.init, p))
+                    p.add_(self.restart_scale * normal_like(p, rng.init))
             starts.append(flatten(parameters))
             assign(parameters, first)
         return starts

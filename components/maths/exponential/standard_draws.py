@@ -16,6 +16,11 @@ def standard_normal(shape: Iterable[int], generator: torch.Generator, like: Tens
     )
 
 
+def normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
+    """A draw of N(0, I) in the shape of x."""
+    return standard_normal(x.shape, generator, x)
+
+
 def standard_uniform(shape: Iterable[int], generator: torch.Generator, like: Tensor) -> Tensor:
     """Numbers in [0, 1), made where the generator is and moved to where ``like`` is."""
     device = generator.device

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from components.maths.cholesky import jittered_cholesky
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like, standard_normal
 from components.maths.kernels import Shape, kernel
 from components.maths.sparse_gp import LayerTerms, sparse_conditional
 
@@ -134,7 +134,7 @@ class GPLayer(nn.Module):
         function, a draw from the prior (its inducing values), so that the next layer's inducing
         inputs do not all start at one point."""
         if self.mean_weight is None and not self.q_mean.any():
-            v = standard_normal(self.q_mean.shape, generator, self.q_mean)
+            v = normal_like(self.q_mean, generator)
             w = torch.exp(-2 * self.log_lengthscale)
             mean, _, _ = sparse_conditional(
                 x=x,

@@ -19,7 +19,7 @@ from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.maths.exponential.dirichlet import draw_gamma
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like, standard_normal
 from components.models.linear.design import (
     check_one_task,
     design,
@@ -130,7 +130,7 @@ class LinearRegressionModule(nn.Module):
         beta, log_noise = self.split(theta)
         if block == "beta":
             posterior = self.coefficients(batch)
-            z = standard_normal(beta.shape, generator, beta)
+            z = normal_like(beta, generator)
             unit = torch.linalg.solve_triangular(
                 posterior.L.T, z.T, upper=True
             ).T  # N(0, Λ⁻¹) [K, D]

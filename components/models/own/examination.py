@@ -13,7 +13,7 @@ from components.contracts.attackers import Attacker, Evasion
 from components.contracts.class_outputs import CLOSE, NonLogitKind, Outputs, guess_output_kind
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
 from components.maths.exponential.global_stream import keep_global_streams
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 
 ROWS = 16  # training rows used for the examination
 OUTPUT_TOLERANCE = 1e-4  # relative difference of outputs that counts as equal, in either precision
@@ -172,7 +172,7 @@ def _outputs_under_noise(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> 
     """Outputs under noise on the parameters, where they are numbers."""
     generator = torch.Generator().manual_seed(0)
     for scale in JITTERS:
-        z = standard_normal(theta.shape, generator, theta)
+        z = normal_like(theta, generator)
         try:
             values = answer(theta + scale * z, x)
         except ConfigMismatchError:  # parameters that have to be positive, for example
@@ -216,7 +216,7 @@ def training_fault(
     )
     generator = torch.Generator().manual_seed(0)
     for scale in (0.0, *JITTERS[:3]):
-        z = standard_normal(theta.shape, generator, theta)
+        z = normal_like(theta, generator)
         leaf = (theta.detach() + scale * z).requires_grad_(True)
         with torch.enable_grad():
             try:
@@ -225,7 +225,7 @@ def training_fault(
                 continue
             if not values.requires_grad:
                 return nothing
-            weights = standard_normal(values.shape, generator, values)
+            weights = normal_like(values, generator)
             (gradient,) = torch.autograd.grad((weights * values).sum(), leaf, allow_unused=True)
         if gradient is None:
             continue

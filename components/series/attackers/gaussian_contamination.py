@@ -10,7 +10,7 @@ from components.contracts.attackers import Contamination
 from components.contracts.roles import ZeroToOne
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
-from components.maths.exponential.standard_draws import standard_normal, standard_uniform
+from components.maths.exponential.standard_draws import normal_like, standard_uniform
 from components.registry import register
 
 
@@ -36,7 +36,7 @@ class GaussianContamination(Contamination):
         """
         y = clean.y
         u = standard_uniform(y.shape[:2], rng.attack, y)  # [R, T]
-        z = standard_normal(y.shape, rng.attack, y)  # [R, T, dy]
+        z = normal_like(y, rng.attack)  # [R, T, dy]
         return torch.where((u < self.probability).unsqueeze(-1), y + self.sd * z, y)
 
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:

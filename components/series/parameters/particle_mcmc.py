@@ -18,9 +18,10 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
+from components.inference.chains import stack_kept
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.posteriors.draws import Draws
 from components.registry import register
 from components.series.filtering.generalised_particle_filter import WeightedParticles
@@ -134,7 +135,7 @@ class ParticleMCMC(
         t = state.t + 1
         theta = state.theta.unflatten(0, (-1, self.chains))
         L = state.proposal.factor  # [R, C, P]
-        z = standard_normal(theta.shape, rng.noise, theta)
+        z = normal_like(theta, rng.noise)
         scale = state.proposal.log_step.exp().unsqueeze(-1) / theta.shape[-1] ** 0.5  # [R, C, 1]
         try:
             tried = self._evaluate_proposal(
@@ -178,14 +179,8 @@ class ParticleMCMC(
 
     def posterior(self, state: ParticleChains) -> SampledSeries:
         like = state.theta
-        n_kept = len(state.kept)
-        # [R·C, N, P]
-        theta = state.kept.stack_rows(1).to(like.device) if n_kept else like.unsqueeze(1)[:, :0]
-        states = (
-            state.kept_states.stack_rows(1).to(like.device)
-            if n_kept
-            else state.states.unsqueeze(1)[:, :0]
-        )
+        theta = stack_kept(state.kept, like)  # [R·C, N, P]
+        states = stack_kept(state.kept_states, state.states)
         stats = {name: rows.stack_rows(1).to(like.device) for name, rows in state.stats.items()}
         replicates = len(like) // self.chains
         names = list(state.model.parameter_names)

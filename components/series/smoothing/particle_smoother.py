@@ -19,7 +19,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import ancestors
 from components.series.filtering.generalised_particle_filter import FilterState
@@ -138,7 +138,7 @@ def _summarise(
         if noise is not None:
             expected = model.observation_mean(x, t)  # [R, M, dy]
             y_means = expected if w is None else model.observation_mean(samples, t)
-            z = standard_normal(y_means.shape, generator, y_means)
+            z = normal_like(y_means, generator)
             row["low_y"], row["high_y"] = quantiles(y_means + z @ noise.T, (0.05, 0.95))
             row["signal"] = (
                 expected.mean(1) if w is None else (w.unsqueeze(1) @ expected).squeeze(1)

@@ -18,6 +18,7 @@ from components.contracts.streams import Rng
 from components.contracts.structural import Structure
 from components.contracts.traces import Trace
 from components.errors import NumericalError
+from components.inference.chains import stack_kept
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.registry import register
 from components.series.sequence import Sequence
@@ -128,23 +129,18 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
     def posterior(self, state: StructuralGibbsState) -> StructuralDraws:
         theta = pack_theta(state.model.structure, state.place)
         structure = state.model.structure
-        if len(state.kept):
-            draws = state.kept.stack_rows(1).to(theta.device)
-            parts = state.kept_parts.stack_rows(1).to(theta.device)
-        else:
-            draws = theta.unsqueeze(1)[:, :0]
-            parts = theta.new_empty(len(theta), 0, state.sweeps.n, len(structure.labels))
+        one_state = theta.new_empty(len(theta), state.sweeps.n, len(structure.labels))
         lam = None
         if len(state.kept) and structure.errors.student:
             lam = state.kept_precisions.stack_rows(1).to(theta.device)
         return StructuralDraws(
-            draws=draws,
+            draws=stack_kept(state.kept, theta),
             start=state.begun,
             names=list(structure.names),
             current=theta,
             of=state.model,
             series=state.series,
-            contributions=parts,
+            contributions=stack_kept(state.kept_parts, one_state),
             precisions=lam,
         )
 

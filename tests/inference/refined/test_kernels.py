@@ -9,7 +9,8 @@ from support.targets.refined_targets import gaussian, slope_of
 from components.errors import ConfigMismatchError
 from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
-from components.inference.refined.kernels import KernelStep, negative_score, normal, slope
+from components.inference.refined.kernels import KernelStep, negative_score, slope
+from components.maths.exponential.standard_draws import normal_like
 
 ETA = double(0.1)
 H = 1.3
@@ -90,7 +91,7 @@ class Target:
 def test_leapfrog_is_that_of_the_sampler(steps):
     z = particles(4, 1)
     found = KernelStep("hmc", H, steps, 1e-9).delta(field, z, ETA, generator(5))
-    r = normal(z, generator(5))[:, 0]
+    r = normal_like(z, generator(5))[:, 0]
     theta = z[:, 0]
     phase = Phase(theta, r, gaussian(theta), slope_of(theta))
     ahead = leapfrog(Target(), None, Mass.of(torch.ones(2, dtype=F64)), float(ETA), phase, steps)

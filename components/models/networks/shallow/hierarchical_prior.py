@@ -14,7 +14,7 @@ from torch import Tensor
 
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.dirichlet import draw_gamma
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like, standard_normal
 from components.models.networks.bnn import log_gamma_density
 
 
@@ -136,7 +136,7 @@ class ShallowPrior:
     # ---- draws
     def draw_gamma(self, nu: UnitHyperparameters, generator: torch.Generator) -> Tensor:
         """γ_j ~ N(μ_γ, S_γ), [K, r]."""
-        z = standard_normal(nu.mu_gamma.shape, generator, nu.mu_gamma)
+        z = normal_like(nu.mu_gamma, generator)
         return (
             nu.mu_gamma
             + torch.linalg.solve_triangular(nu.factor.mT, z[..., None], upper=True)[..., 0]
@@ -153,7 +153,7 @@ class ShallowPrior:
         tau_beta = nu.log_tau_beta.exp()
         precision = self.beta_sd**-2 + m * tau_beta
         mean = tau_beta * weights.beta.sum(1) / precision
-        mu_beta = mean + precision.rsqrt() * standard_normal(m.shape, generator, m)
+        mu_beta = mean + precision.rsqrt() * normal_like(m, generator)
         away = (d * (weights.beta - mu_beta[:, None]).square()).sum(1)
         rate = 0.5 * (c * self.beta_sd**2 + away)
         log_tau_beta = log_gamma(0.5 * (c + m), rate, generator)
@@ -161,7 +161,7 @@ class ShallowPrior:
         unit = torch.eye(self.columns, dtype=m.dtype, device=m.device)
         root = torch.linalg.cholesky(self.gamma_sd**-2 * unit + m[:, None, None] * Lambda)
         shift = torch.cholesky_solve(Lambda @ weights.gamma.sum(1)[..., None], root)
-        z = standard_normal(shift.shape, generator, shift)
+        z = normal_like(shift, generator)
         mu_gamma = (shift + torch.linalg.solve_triangular(root.mT, z, upper=True))[..., 0]
         centred = d[..., None] * (weights.gamma - mu_gamma[:, None])
         wishart_rate = self.degrees * self.gamma_sd**2 * unit + centred.mT @ centred

@@ -15,7 +15,7 @@ from components.contracts.roles import BetweenZeroAndOne, Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI, half_log_det
-from components.maths.exponential.standard_draws import standard_normal, standard_uniform
+from components.maths.exponential.standard_draws import normal_like, standard_uniform
 from components.models.linear.design import check_one_task, design, select_labelled
 from components.models.networks.shallow.hierarchical_prior import ShallowPrior, ShallowWeights
 from components.models.networks.shallow.unit_moves import Marginal, choose, jump, walk
@@ -136,7 +136,7 @@ class ShallowModule(nn.Module):
     ) -> Tensor:
         """θ with (a, β) ~ p(a, β | γ, ν, y), a multivariate normal."""
         mean, s = self.coefficients(weights)
-        z = fit.away + standard_normal(fit.away.shape, generator, fit.away)
+        z = fit.away + normal_like(fit.away, generator)
         u = torch.linalg.solve_triangular(fit.root.mT, z[..., None], upper=True)[..., 0]
         a, beta = (mean + s * u).split([weights.a.shape[1], self.prior.units], 1)
         return self.prior.pack(weights._replace(a=a, beta=beta * weights.included))
