@@ -115,7 +115,6 @@ def check_outputs(
     x: Tensor,
     outputs: Outputs | None,
     where: str,
-    key: str,
 ) -> None:
     """Outputs can be what ``outputs`` says of them; None: logits, unless they look like something
     else.
@@ -127,15 +126,14 @@ def check_outputs(
         answer: outputs [B, T, C], or [B, T, 1] of one output for each binary label.
         theta: parameters as they are [P].
         where: what a complaint is about.
-        key: how it is said what outputs are, such as ``model.outputs``.
 
     Raises:
         ConfigMismatchError: they cannot."""
     with torch.no_grad():
         values = answer(theta, x)
         if outputs == "probabilities" or outputs == "log_probabilities":
-            check_declared(values, outputs, where, key)
-            _warn_of_sums(values, outputs, where, key)
+            check_declared(values, outputs, where)
+            _warn_of_sums(values, outputs, where)
             return
         look = guess_output_kind(values)
         if look is None:
@@ -149,19 +147,19 @@ def check_outputs(
     if not allowed.issuperset(tried):
         return
     meant = "log_probabilities" if look == "below zero" else "probabilities"
-    mend = f"set {key}={meant}, or leave the last softmax or sigmoid out"
+    mend = f"set model.outputs={meant}, or leave the last softmax or sigmoid out"
     if look != "sums to one":
-        mend += f" ({key}=logits if they are meant so)"
+        mend += " (model.outputs=logits if they are meant so)"
     raise ConfigMismatchError(f"{where}: {LOOKS[look]}, where logits belong; {mend}")
 
 
-def _warn_of_sums(values: Tensor, outputs: Outputs, where: str, key: str) -> None:
+def _warn_of_sums(values: Tensor, outputs: Outputs, where: str) -> None:
     """Warn if probabilities [B, T, C] of several classes do not sum to one."""
     total = (values if outputs == "probabilities" else values.exp()).sum(-1)
     if values.shape[-1] > 1 and not bool(((total - 1).abs() < 10 * CLOSE).all()):
         warnings.warn(
             QuestionableConfigWarning(
-                f"{key}={outputs}: the rows of {where} sum to {total.min():.3g} … {total.max():.3g} and not to one; "
+                f"model.outputs={outputs}: the rows of {where} sum to {total.min():.3g} … {total.max():.3g} and not to one; "
                 "each is divided by its sum; give probabilities of classes that exclude each other"
             ),
             stacklevel=1,
@@ -181,7 +179,7 @@ def _outputs_under_noise(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> 
             yield values
 
 
-def check_declared(values: Tensor, outputs: Outputs, where: str, key: str) -> None:
+def check_declared(values: Tensor, outputs: Outputs, where: str) -> None:
     """Probabilities lie in [0, 1], logarithms of them below 0.
 
     Raises:
@@ -194,8 +192,8 @@ def check_declared(values: Tensor, outputs: Outputs, where: str, key: str) -> No
     outside = values[(values < low - SLACK) | (values > high + SLACK)]
     if len(outside):
         raise ConfigMismatchError(
-            f"{key}={outputs}: {where} gives {float(outside[0]):.4g}, which is none; set {key} to what the outputs are "
-            "(logits | probabilities | log_probabilities)"
+            f"model.outputs={outputs}: {where} gives {float(outside[0]):.4g}, which is none; "
+            "set model.outputs to what the outputs are (logits | probabilities | log_probabilities)"
         )
 
 

@@ -41,7 +41,6 @@ from components.models.own.training_layers import (
 )
 from components.problems.supervised import Supervised
 
-KEY = "model.outputs"  # states the kind of its outputs
 N_PROBE_ROWS = 2  # rows for comparing the module with itself
 ALL_FROZEN = (
     "all of its parameters are frozen, so that nothing is learnt; leave some with requires_grad=True, or take "
@@ -85,7 +84,7 @@ class ModuleNetwork(FlatNetwork):
     ):
         if outputs is not None and problem.target == "real":
             raise ConfigMismatchError(
-                f"{KEY}={outputs}: {problem.name} has real labels and no classes; leave it out"
+                f"model.outputs={outputs}: {problem.name} has real labels and no classes; leave it out"
             )
         where = source.where
         module = source.make(source.seed)
@@ -113,7 +112,7 @@ class ModuleNetwork(FlatNetwork):
         rows = pick_spaced_rows(problem.train.x)
         check_finite(self._answers(self.start, rows), where, self.n_outputs)
         if self.target != "real":
-            check_outputs(self._answers, theta, rows, outputs, where, KEY)
+            check_outputs(self._answers, theta, rows, outputs, where)
         check_input_gradient(self._answers, self.start, rows, problem.attacker, where)
         pieces = {name: p.numel() for name, p in parameters.items() if p.requires_grad}
         self.training_fault: str | None = self.layers_in_training.fault or (
@@ -206,7 +205,7 @@ class ModuleNetwork(FlatNetwork):
         if self.target == "real":
             return values
         if self.meaning != "logits":
-            check_declared(values, self.meaning, self.where, KEY)
+            check_declared(values, self.meaning, self.where)
         return to_logits(values, self.meaning)
 
     def _answers(self, theta: Tensor, x: Tensor, net: nn.Module | None = None) -> Tensor:
