@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.figures.style import BLUE, PALETTE, Axes, Figure, new_figure
-
-if TYPE_CHECKING:
-    pass
 
 MOST = len(PALETTE)  # lines that share axes: as many as distinguishable colours
 COLUMNS = 5

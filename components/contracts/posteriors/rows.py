@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:
-    pass
 
 Shown = TypeVar("Shown", contravariant=True)  # the rows that a posterior reads
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -10,9 +10,6 @@ from torch import Tensor
 from components.contracts.posteriors.labels import HoldsDraws
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.sequences import Series
-
-if TYPE_CHECKING:
-    pass
 
 
 @runtime_checkable

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from components.contracts.structural import Facts, Terms
-
-if TYPE_CHECKING:
-    pass
-
 from components.contracts.roles.component import Component
+from components.contracts.structural import Facts, Terms
 
 
 class Block(Component):

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from components.contracts.requirements import Requirements, inherit_requirements
-
-if TYPE_CHECKING:
-    pass
-
 
 # Types of keys that are numbers in an interval.
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]

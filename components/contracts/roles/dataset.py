@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 from typing_extensions import TypeVar
 
 from components.contracts.problems import Domain, Kind, Target, Values
 from components.contracts.requirements import DataFacts
-from components.contracts.streams import Rng
-
-if TYPE_CHECKING:
-    pass
-
 from components.contracts.roles.component import Component, Setting
+from components.contracts.streams import Rng
 
 P = TypeVar("P", default=Any)  # a problem
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 from torch import Tensor
 from typing_extensions import TypeVar
 
-from components.contracts.streams import Rng
-
-if TYPE_CHECKING:
-    pass
-
 from components.contracts.roles.component import Component
+from components.contracts.streams import Rng
 
 M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one
 B = TypeVar("B", default=Any)  # input of a step

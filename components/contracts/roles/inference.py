@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 from typing_extensions import TypeVar
 
 from components.contracts.checks import Bias, Check, Scores, Trace
 from components.contracts.problems import Kind, Target
-from components.contracts.streams import Rng
-
-if TYPE_CHECKING:
-    pass
-
 from components.contracts.roles.component import Component, Info
 from components.contracts.roles.problem import Problem
+from components.contracts.streams import Rng
 
 P = TypeVar("P", default=Any)  # a problem
 M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 from typing_extensions import TypeVar
 
 from components.contracts.problems import Target
-from components.contracts.streams import Rng
-
-if TYPE_CHECKING:
-    pass
-
 from components.contracts.roles.component import Component
+from components.contracts.streams import Rng
 
 P = TypeVar("P", default=Any)  # a problem
 M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one

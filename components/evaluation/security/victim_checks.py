@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,10 +21,6 @@ from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, NormName, Victim
 from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
-
-if TYPE_CHECKING:
-    pass
-
 
 ROWS = 128  # test rows that the reference attacks see
 

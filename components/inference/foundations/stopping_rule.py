@@ -4,7 +4,7 @@ still mean."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -20,12 +20,9 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.inference.foundations import rules
 from components.inference.foundations.rules import Alternative, Array, Rule, Stopped
+from components.inference.foundations.stopping_report import KINDS, RuleTables, StoppingReport
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-
-if TYPE_CHECKING:
-    pass
-from components.inference.foundations.stopping_report import KINDS, RuleTables, StoppingReport
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -15,6 +15,7 @@ from components.contracts.roles import BetweenZeroAndOne, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.inference.linear.conjugate_posterior import ConjugatePosterior, region_radius
 from components.inference.linear.known_data import LinearAnalysis, read_linear_data
 from components.maths.conjugate_regression import coefficients
 from components.maths.exponential.dirichlet import draw_gamma
@@ -32,10 +33,6 @@ from components.posteriors.decisions import (
 from components.posteriors.draws import Draws
 from components.problems.supervised import Supervised
 from components.registry import register
-
-if TYPE_CHECKING:
-    pass
-from components.inference.linear.conjugate_posterior import ConjugatePosterior, region_radius
 
 Decision = Literal[
     "squared", "absolute", "pinball", "missed", "central_interval", "densest_interval"
