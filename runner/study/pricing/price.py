@@ -142,7 +142,7 @@ def price_run(config: Mapping[str, Any], runs: Sequence[MeasuredRun], **facts: A
 
     def disk(each: Callable[[MeasuredRun], float]) -> float:
         sizes = [(run.units(run.config), each(run)) for run in runs[-2:]]
-        return max(sizes[-1][1], extrapolate(sizes, size))
+        return max(sizes[-1][1], extrapolate(sizes, size, GROWTH))
 
     once = disk(lambda run: run.bytes_once)
     return Price(

@@ -173,7 +173,7 @@ def test_with_a_process_of_its_own(outputs, monkeypatch, capsys):
         given = ["+experiment=friend_or_foe", "smoke=true", "offline=true", f"seed={seed}"]
         assert app.attempt(*compose([*given, f"output_dir={outputs}"])).code == 0
     said = capsys.readouterr().out
-    assert said.count("MLflow   run ") == 2
+    assert said.count("MLflow   runner ui ") == 2
     client = client_of(outputs)
     runs = client.search_runs([client.get_experiment_by_name("friend_or_foe").experiment_id])
     assert [run.info.status for run in runs] == ["FINISHED"] * 2
