@@ -6,16 +6,12 @@ import torch
 from support.runs.configured import build_model, generator
 from support.small.shallow_gp_problems import (
     F64,
-    gradient_error,
     predict,
     problem,
     scatter_parameters,
-    set_optimal_q,
 )
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
-
-from components.maths.kernels import PRODUCT_SHAPES
 
 PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
 
@@ -93,44 +89,3 @@ def test_sparse_linear_top_layer_mixes_shared_and_own_processes(model):
         means = [top(x)[0] for x in (a, b, 2 * a - b)]
         close = torch.allclose(means[2], 2 * means[0] - means[1], atol=1e-6)
         assert close is is_linear
-
-
-@pytest.mark.parametrize("model", ["igp", "cgp", "lmc"])
-@pytest.mark.parametrize("shape", sorted(PRODUCT_SHAPES))
-def test_sparse_at_all_labels_is_exact(model, shape):
-    p = problem(n=8)
-    T = p.n_tasks
-    full, sparse = (
-        build_model(model, p, **PLAIN | {"jitter": 1e-7}, kernel=shape, **more)
-        for more in ({}, {"posterior": "sparse", "n_inducing": 8 if model == "igp" else 8 * T})
-    )
-    scatter_parameters(full)
-    sparse.load_state_dict(full.state_dict(), strict=False)
-    if model == "igp":
-        sparse.inducing.data.copy_(p.train.x.expand(T, -1, -1))
-    else:
-        labels = full.labels
-        sparse.inducing = torch.nn.Parameter(labels.x)
-        sparse.inducing_task = labels.task
-        sparse.q_mean = torch.nn.Parameter(torch.zeros(1, 1, labels.total, dtype=F64))
-        eye = torch.eye(labels.total, dtype=F64)
-        sparse.q_tril = torch.nn.Parameter(eye[None, None].clone())
-    set_optimal_q(sparse, p.train)
-    with torch.no_grad():
-        a, b = (predict(m, p.test.x) for m in (full, sparse))
-    assert torch.allclose(a.mean, b.mean, atol=1e-4)
-    assert torch.allclose(a.variance, b.variance, atol=1e-4)
-
-
-@pytest.mark.parametrize("shape", ["linear", "arc_cosine1"])
-def test_gradients(shape):
-    p = problem(n=14)
-    for model, changes in (
-        ("igp", PLAIN),
-        ("cgp", PLAIN),
-        ("lmc", PLAIN),
-        ("lmc", PLAIN | {"posterior": "sparse", "n_inducing": 5, "jitter": 1e-4}),
-    ):
-        module = build_model(model, p, **changes, kernel=shape)
-        scatter_parameters(module, scale=0.2)
-        assert gradient_error(module, lambda m=module: m.elbo(p.train, None)["elbo"]) < 1e-5
