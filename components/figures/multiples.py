@@ -1,31 +1,61 @@
-"""Small multiples: where more lines share axes than there are colours, a panel for each, the others
-pale behind it."""
+"""Lines of a table: in one panel for each metric, or, where there are more of them than colours, as
+small multiples, a panel for each, the others pale behind it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from components.figures.style import BLUE, PALETTE, Axes, Figure, new_figure
+from components.figures.style import (
+    BLUE,
+    PALETTE,
+    Axes,
+    Figure,
+    new_figure,
+    series_marker,
+    series_style,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST = len(PALETTE)  # lines that share axes: as many as distinguishable colours
 COLUMNS = 5
 BACKGROUND_LINE_STYLE: dict[str, Any] = {"color": "#c9c9c9", "ls": "-"}
-BEFORE: dict[str, Any] = {"color": BLUE, "ls": "-"}
+
+# draws the line of some rows of the table; its marker is None where it is behind another one
+DrawLine = Callable[[Axes, "pd.DataFrame", dict[str, Any], str | None], None]
 
 
-def small_multiples(
-    metrics: Sequence[str],
-    names: Sequence[str],
-    draw: Callable[[Axes, str, str, dict[str, Any], bool], None],
+def line_panels(
+    table: pd.DataFrame,
+    by: str,
+    draw: DrawLine,
+    label: str,
+    name_metric: Callable[[str], str],
 ) -> tuple[Figure, dict[str, list[Axes]]]:
-    """A block of panels for each metric; ``draw(ax, metric, name, look, own)`` draws one line,
-    ``own`` in the panel that is its own, after all the others.  Returns the figure and the panels
-    of each metric, in the order of ``names``."""
+    """Lines for the names in the column ``by`` against ``label``.
+
+    Returns:
+        The figure and the panels of each metric: one, or one for each name.
+    """
+    metrics = list(dict.fromkeys(table["metric"]))
+    names = list(dict.fromkeys(table[by]))
+    lines = dict(list(table.groupby(["metric", by])))
+    panels: dict[str, list[Axes]] = {}
+    if len(names) <= MOST:
+        figure, axes = new_figure(1, len(metrics), width=4.7, height=3.5)
+        for metric, ax in zip(metrics, axes, strict=True):
+            for k, name in enumerate(names):
+                if (metric, name) in lines:
+                    look = series_style(k) | {"label": name}
+                    draw(ax, lines[metric, name], look, series_marker(k))
+            ax.set(xlabel=label, ylabel=name_metric(metric))
+            panels[metric] = [ax]
+        return figure, panels
     rows = math.ceil(len(names) / COLUMNS)
     figure, axes = new_figure(rows * len(metrics), COLUMNS, width=1.9, height=1.6, sharex=True)
-    panels: dict[str, list[Axes]] = {}
     for i, metric in enumerate(metrics):
         block = axes[i * rows * COLUMNS : (i + 1) * rows * COLUMNS]
         for ax in block[len(names) :]:
@@ -33,14 +63,18 @@ def small_multiples(
         panels[metric] = block[: len(names)]
         for k, (ax, name) in enumerate(zip(panels[metric], names, strict=True)):
             for other in names:
-                if other != name:
-                    draw(ax, metric, other, BACKGROUND_LINE_STYLE, False)
-            draw(ax, metric, name, BEFORE, True)
+                if other != name and (metric, other) in lines:
+                    draw(ax, lines[metric, other], BACKGROUND_LINE_STYLE, None)
+            if (metric, name) in lines:
+                draw(ax, lines[metric, name], {"color": BLUE, "ls": "-"}, "o")
             ax.set_title(name, fontsize=8)
             ax.tick_params(labelsize=7)
             if k % COLUMNS:
                 ax.tick_params(labelleft=False)
-                ax.sharey(panels[metric][0])
+                ax.sharey(block[0])
+            else:
+                ax.set_ylabel(name_metric(metric), fontsize=8)
             if k + COLUMNS >= len(names):  # nothing of its block below it
                 ax.tick_params(labelbottom=True)
+    figure.supxlabel(label, fontsize=9)
     return figure, panels

@@ -92,11 +92,15 @@ def label_below(axes: Sequence[Axes], columns: int, label: str, fontsize: float 
 def drawn_entries(axes: Iterable[Axes]) -> dict[str, Any]:
     """Handles by label of what the axes show, each label once.
 
-    An artist without data has no entry.
+    An artist without data has no entry, and points with error bars have that of their line.
     """
+    from matplotlib.container import ErrorbarContainer
+
     entries: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            if isinstance(handle, ErrorbarContainer):
+                handle = handle.lines[0]
             if _has_data(handle):
                 entries.setdefault(label, handle)
     return entries

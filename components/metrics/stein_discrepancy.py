@@ -35,29 +35,18 @@ def stein_kernel(x: Tensor, s: Tensor, y: Tensor, t: Tensor) -> Tensor:
     return k * (s @ t.T) + slope * (across - x.shape[1]) - 2 * (BETA - 1) * slope * r2 / u
 
 
-def ksd_squared(
-    x: Tensor, score: Tensor, weights: Tensor | None = None, unbiased: bool = False
-) -> Tensor:
+def ksd_squared(x: Tensor, score: Tensor, weights: Tensor | None = None) -> Tensor:
     """KSD² of a sample x [n, P] with scores ∇log p(x) [n, P]; [].
 
     The V-statistic is Σᵢⱼ wᵢwⱼ k_p(xᵢ, xⱼ), with weights [n] of sum 1 (1/n if not given):
-    it is at least 0, and about E[k_p(x, x)]/n for n exact draws. ``unbiased`` selects the
-    U-statistic Σ_{i≠j} k_p(xᵢ, xⱼ) / (n(n−1)) with equal weights, which has mean 0 for
-    exact draws. It takes O(n²P) time and holds 1,000 × n numbers in memory.
-
-    Raises ValueError when weights are given to the U-statistic, or it has fewer than two
-    draws.
+    it is at least 0, and about E[k_p(x, x)]/n for n exact draws. It takes O(n²P) time and holds
+    1,000 × n numbers in memory.
 
     Source: Gorham & Mackey (2017), section 3.1.
     """
     n = len(x)
-    if unbiased and (weights is not None or n < 2):
-        raise ValueError("the U-statistic takes two draws or more, of equal weight")
     w = x.new_full((n,), 1 / n) if weights is None else weights
     total = x.new_zeros(())
     for rows in torch.arange(n, device=x.device).split(ROWS):
-        k = stein_kernel(x[rows], score[rows], x, score)
-        if unbiased:
-            k[torch.arange(len(rows), device=x.device), rows] = 0
-        total = total + w[rows] @ k @ w
-    return total * n / (n - 1) if unbiased else total
+        total = total + w[rows] @ stein_kernel(x[rows], score[rows], x, score) @ w
+    return total

@@ -16,7 +16,6 @@ def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:
     Nothing is drawn of fewer than four passes."""
     if len(bounds) <= LEFT_OUT + 1:
         return {}
-    from matplotlib.ticker import MaxNLocator
 
     figure, (ax,) = new_figure()
     best = int(bounds[-1].argmax())
@@ -30,6 +29,6 @@ def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:
             " warm", (fresh, 0.02), xycoords=("data", "axes fraction"), fontsize=8, color="#666666"
         )
     ax.set(xlabel="passes over the documents", ylabel="ELBO (nats)")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.locator_params(axis="x", integer=True)
     legend_above(ax)
     return {"elbo_by_start": figure}

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from components.attackers.criteria import RANKS, is_misclassified, next_classes
 from components.attackers.evasion.ascent import InputGradientAttack
+from components.attackers.evasion.loop import Best
 from components.attackers.norms import NORMS, room
 from components.attackers.target import TargetedAttack
 from components.contracts.roles import AboveZeroToOne, ZeroToOne
@@ -95,35 +96,25 @@ class APGD(TargetedAttack, InputGradientAttack):
         labels = self.labels(y)
         victim = victim.soften(self.norm)
         others = self._target_classes_per_climb(victim, x, y, rng.attack)
-        best = x.clone()
-        peak = x.new_full((len(x),), -torch.inf)
-        is_broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-        for climb, other in enumerate(other for other in others for _ in range(self.restarts)):
+        best = Best(x)
+        for other in (other for other in others for _ in range(self.restarts)):
             # for all rows: they are independent
             start = NORMS[self.norm].start(x, eps, rng.attack)
-            rows = (~is_broken).nonzero()[:, 0] if stop else torch.arange(len(x), device=x.device)
+            rows = best.rows(pending=stop)
             if len(rows) == 0:
                 break
-            towards = None if other is None else other[rows]
-            ended, loss, broken = self._climb(
+            climb = self._climb(
                 victim=victim,
                 x=x[rows],
                 start=start[rows],
                 labels=labels[rows],
-                towards=towards,
+                towards=None if other is None else other[rows],
                 generator=rng.attack,
                 eps=eps,
                 stop=stop,
             )
-            better = (
-                (broken & ~is_broken[rows])
-                | ((broken == is_broken[rows]) & (loss > peak[rows]))
-                | (climb == 0)
-            )
-            best[rows[better]] = ended[better]
-            peak[rows[better]] = loss[better]
-            is_broken[rows] |= broken
-        return best
+            best.offer(rows, *climb)
+        return best.points
 
     def _target_classes_per_climb(
         self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator

@@ -40,6 +40,30 @@ class Ascent:
     precision: Precision = "full"
 
 
+class Best:
+    """The best x' of several attempts on each row: one that breaks it, else the one of the largest
+    value; of equals the first."""
+
+    def __init__(self, x: Tensor):
+        self.points = x.clone()  # [B, D]
+        self.value = x.new_full((len(x),), torch.nan)  # none yet [B]
+        self.broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+
+    def rows(self, pending: bool) -> Tensor:
+        """Numbers of the rows, with ``pending`` of those that are not broken."""
+        return (~self.broken | (not pending)).nonzero()[:, 0]
+
+    def offer(self, rows: Tensor, points: Tensor, value: Tensor, broken: Tensor) -> None:
+        """An attempt on some of the rows."""
+        was_broken = self.broken[rows]
+        # a row that is broken never goes back to one that is not
+        higher = (broken == was_broken) & ~(value <= self.value[rows])
+        better = (broken & ~was_broken) | higher
+        self.points[rows[better]] = points[better]
+        self.value[rows[better]] = value[better]
+        self.broken[rows] |= broken
+
+
 def ascend(
     victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent
 ) -> Tensor:
@@ -63,30 +87,13 @@ def ascend(
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
     if how.restarts == 1:  # there is no value to compare with
         return _climb(victim, x, labels, generator, eps, how)[0]
-    best = x.clone()
-    loss = x.new_full((len(x),), -torch.inf)
-    is_broken = torch.zeros(len(x), dtype=torch.bool)
-    is_broken = is_broken.to(x.device)
-    for restart in range(how.restarts):
-        rows = (
-            (~is_broken).nonzero()[:, 0]
-            if how.stop_when_broken
-            else torch.arange(len(x), device=x.device)
-        )
+    best = Best(x)
+    for _ in range(how.restarts):
+        rows = best.rows(pending=how.stop_when_broken)
         if len(rows) == 0:
             break
-        points, value, broken = _climb(victim, x[rows], labels[rows], generator, eps, how)
-        better = (value > loss[rows]) | (broken & ~is_broken[rows])
-        better &= (
-            broken | ~is_broken[rows]
-        )  # a row that is broken never goes back to one that is not
-        if restart == 0:
-            better = torch.ones_like(better)
-        improved_rows = rows[better]
-        best[improved_rows] = points[better]
-        loss[improved_rows] = value[better]
-        is_broken[improved_rows] |= broken[better]
-    return best
+        best.offer(rows, *_climb(victim, x[rows], labels[rows], generator, eps, how))
+    return best.points
 
 
 def multiplies(precision: Precision) -> bool:

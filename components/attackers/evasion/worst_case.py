@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from components.attackers.criteria import certainty, is_misclassified
+from components.attackers.evasion.loop import Best
 from components.contracts.attackers import Evasion
 from components.contracts.problems import Domain
 from components.contracts.roles import Problem
@@ -138,18 +139,13 @@ def strongest(
     are judged by the same draws.
     """
     labels, sign = (y, 1.0) if target is None else (torch.where(y >= 0, target, y), -1.0)
-    best = found[0]
-    lowest = torch.full_like(found[0][:, 0], torch.inf)
-    broken = torch.zeros_like(lowest, dtype=torch.bool)
+    best = Best(found[0])
+    rows = best.rows(pending=False)
     draws = generator.get_state()
     for candidate in found:
         generator.set_state(draws)
         with torch.no_grad():
             predictive = victim.answers(candidate, generator)
-        value = sign * certainty(predictive, labels)
         breaks = is_misclassified(predictive, labels) == (target is None)
-        better = (breaks & ~broken) | ((breaks == broken) & (value < lowest))
-        best = torch.where(better.unsqueeze(1), candidate, best)
-        lowest = torch.where(better, value, lowest)
-        broken = broken | breaks
-    return best
+        best.offer(rows, candidate, -sign * certainty(predictive, labels), breaks)
+    return best.points

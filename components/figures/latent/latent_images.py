@@ -21,9 +21,17 @@ SAMPLES = 64
 SIDE = 15  # decoded images along each axis of the latent plane
 
 
-def mosaic(images: Tensor, columns: int, shape: tuple[int, ...]) -> Any:
+def _image_decoder(problem: UnlabelledProblem, posterior: object) -> Decoder | None:
+    """The decoder of a posterior of images of one channel; None: it is another."""
+    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    is_grey = problem.image_shape is not None and len(problem.image_shape) == 2
+    return module if is_grey and isinstance(module, Decoder) else None
+
+
+def mosaic(images: Tensor, columns: int, shape: tuple[int, ...] | None) -> Any:
     """Images [n, …] side by side as one array [H, W], row by row, with gaps of NaN, which are drawn
     blank."""
+    assert shape is not None, "``_image_decoder`` refuses other rows"
     height, width = shape[-2:]
     rows = math.ceil(len(images) / columns)
     out = torch.full(
@@ -51,12 +59,9 @@ def reconstructions(problem: UnlabelledProblem, posterior: object, rng: Rng) -> 
 
     Nothing is drawn unless rows are images of one channel and the posterior's module is an encoder
     and a decoder."""
-    module = posterior.module if isinstance(posterior, HoldsModule) else None
-    shape = problem.image_shape
+    module = _image_decoder(problem, posterior)
     test = problem.test
-    if shape is None or len(shape) != 2 or not isinstance(test, Rows):
-        return {}
-    if not isinstance(module, LatentVariable) or not isinstance(module, Decoder):
+    if not isinstance(module, LatentVariable) or not isinstance(test, Rows):
         return {}
     few = test.part(slice(0, SHOWN), 1.0)
     with torch.no_grad():
@@ -69,7 +74,7 @@ def reconstructions(problem: UnlabelledProblem, posterior: object, rng: Rng) -> 
     width, height = _inches(columns, len(pairs))
     figure, axes = new_figure(len(pairs), 1, width=width, height=height / len(pairs))
     for i, (ax, images) in enumerate(zip(axes, pairs, strict=True)):
-        show(ax, mosaic(images, len(images), shape))
+        show(ax, mosaic(images, len(images), problem.image_shape))
         ax.set_ylabel("image" if i % 2 == 0 else "E[x|z]", fontsize=8)
     figure.suptitle("held-out images, each above what its latent mean decodes to", fontsize=9)
     return {"reconstructions": figure}
@@ -81,16 +86,15 @@ def prior_samples(problem: UnlabelledProblem, posterior: object, rng: Rng) -> di
     Nothing is drawn unless rows are images of one channel and the posterior's module is a
     decoder.
     """
-    module = posterior.module if isinstance(posterior, HoldsModule) else None
-    shape = problem.image_shape
-    if shape is None or len(shape) != 2 or not isinstance(module, Decoder):
+    module = _image_decoder(problem, posterior)
+    if module is None:
         return {}
     with torch.no_grad():
         images = module.decode(module.sample_latent(SAMPLES, rng.at("evaluation", 0)))
     side = math.isqrt(SAMPLES)
     width, height = _inches(side, side)
     figure, (ax,) = new_figure(width=width, height=height)
-    show(ax, mosaic(images, side, shape))
+    show(ax, mosaic(images, side, problem.image_shape))
     figure.suptitle("E[x|z] of z drawn from the prior", fontsize=9)
     return {"prior_samples": figure}
 
@@ -103,16 +107,11 @@ def latent_plane(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dic
     module is an encoder and a decoder.
 
     Source: Kingma and Welling (2014), Fig 4."""
-    module = posterior.module if isinstance(posterior, HoldsModule) else None
-    shape = problem.image_shape
+    module = _image_decoder(problem, posterior)
     test = problem.test
-    if shape is None or len(shape) != 2 or not isinstance(test, Rows):
+    if not isinstance(module, LatentVariable) or not isinstance(test, Rows):
         return {}
-    if (
-        not isinstance(module, LatentVariable)
-        or not isinstance(module, Decoder)
-        or module.latent_dim != 2
-    ):
+    if module.latent_dim != 2:
         return {}
     from matplotlib import colormaps
 
@@ -125,7 +124,7 @@ def latent_plane(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dic
         images = module.decode(torch.stack([across, down], -1).flatten(0, 1))
         means = module.encode(test)[0].cpu()  # [B, 2]
     figure, (left, right) = new_figure(1, 2, width=4.6, height=4.7)
-    show(left, mosaic(images, SIDE, shape))
+    show(left, mosaic(images, SIDE, problem.image_shape))
     left.set_xlabel(r"quantiles of $z_1$")
     left.set_ylabel(r"quantiles of $z_2$")
     left.set_title("E[x|z]", fontsize=9)

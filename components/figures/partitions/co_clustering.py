@@ -21,7 +21,6 @@ def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, lo
         partition: the Bayes action [N].
         loss: name of its loss.
     """
-    from matplotlib.ticker import MaxNLocator
 
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
     x = rows.cpu().numpy()
@@ -47,7 +46,7 @@ def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, lo
         xlabel="clusters", ylabel="posterior probability", title="Number of clusters (grey: chains)"
     )
 
-    middle.xaxis.set_major_locator(MaxNLocator(integer=True))
+    middle.locator_params(axis="x", integer=True)
 
     across = x[:, 1] if x.shape[1] > 1 else np.zeros(len(x))
     for c in range(int(partition.max()) + 1):

@@ -28,7 +28,6 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
     n = draws.n_draws
     if not panels or n < FEWEST_DRAWS or draws.log_weights is not None:
         return {}
-    from matplotlib.ticker import MaxNLocator
 
     lags = min(n // 2, MOST_LAGS)
     figure, axes, columns = panel_grid(len(panels), width=2.8, height=2.5, sharex=True, sharey=True)
@@ -50,7 +49,7 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
             lines[0].set_label("single chains")
             axis.plot(correlation.mean(0), color=RED, linewidth=1.8, label="their mean")
         axis.set(title=name, xlim=(0, lags), ylim=(min(-0.35, axis.get_ylim()[0]), 1.05))
-        axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axis.locator_params(axis="x", nbins=5, integer=True)
         axis.tick_params(labelsize=8)
     label_below(axes, columns, "lag, in kept draws")
     figure.supylabel("autocorrelation", fontsize=10)

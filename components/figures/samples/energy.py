@@ -17,7 +17,6 @@ def energy(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     Nothing is drawn where the sampler has no energy."""
     if "energy" not in draws.stats or draws.n_draws < FEWEST_DRAWS:
         return {}
-    from matplotlib.ticker import MaxNLocator
 
     values = draws.stats["energy"].detach().double().cpu()  # [C, N]
     centred = (values - values.mean()).flatten().numpy()
@@ -38,5 +37,5 @@ def energy(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     legend_above(right)
     right.set(xlabel="chain", ylabel="E-BFMI")
     right.set_xlim(0.4, len(by_chain) + 0.6)
-    right.xaxis.set_major_locator(MaxNLocator(integer=True))
+    right.locator_params(axis="x", integer=True)
     return {"energy": figure}

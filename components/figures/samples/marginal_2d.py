@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.samples.parameters import Target
+from components.figures.samples.parameters import Target, density_plane
 from components.figures.style import PALETTE, Figure, new_figure
 
 GRID = 600  # points along each axis
@@ -44,12 +44,7 @@ def marginal_2d(
         if draws.n_draws == 0:
             return {}
         values = draws.values[..., :2]  # [C, N, 2]
-        x, y = (
-            torch.linspace(low, high, GRID, device=values.device, dtype=values.dtype)
-            for low, high in problem.box[:2]
-        )
-        # row: second parameter
-        log_density = log_marginal(torch.cartesian_prod(x, y)).reshape(GRID, GRID).T
+        x, y, log_density = density_plane(problem.box[:2], log_marginal, values, GRID)
         thresholds = highest_density(log_marginal, exact, values)
         log_probs = log_marginal(values.flatten(0, 1))
         summary = ", ".join(
@@ -64,9 +59,9 @@ def marginal_2d(
                 points[:, 0], points[:, 1], s=5, alpha=0.6, color=PALETTE[c % 6], linewidth=0
             )
         axis.contour(
-            x.cpu(),
-            y.cpu(),
-            log_density.cpu(),
+            x,
+            y,
+            log_density,
             levels=thresholds[::-1],
             colors="#444444",
             linewidths=0.9,

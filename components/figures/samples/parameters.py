@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
@@ -33,6 +34,19 @@ class Target(Protocol):
 
     @property
     def log_density(self) -> Callable[[Tensor], Tensor]: ...  # θ [K, P] -> log π(θ) [K]
+
+
+def density_plane(
+    box: list[tuple[float, float]], log_density: Callable[[Tensor], Tensor], like: Tensor, n: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """n points along each side of a box of two parameters, and log π there [n, n], a row for each
+    of the second parameter; on the CPU."""
+    sides = [
+        torch.linspace(low, high, n, device=like.device, dtype=like.dtype) for low, high in box
+    ]
+    values = log_density(torch.cartesian_prod(*sides)).reshape(n, n).T
+    x, y = (side.cpu() for side in sides)
+    return x, y, values.cpu()
 
 
 def parameter_names(problem: Target | None, draws: HoldsDraws) -> list[str]:

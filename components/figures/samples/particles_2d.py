@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.samples.parameters import Target
+from components.figures.samples.parameters import Target, density_plane
 from components.figures.style import BLUE, PALETTE, RED, Figure, new_figure
 
 GRID = 200  # points of the density along each axis
@@ -20,15 +20,8 @@ def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     if problem.dim != 2 or draws.n_draws == 0:
         return {}
     like = draws.draws
-    axes_of = [
-        torch.linspace(low, high, GRID, device=like.device, dtype=like.dtype)
-        for low, high in problem.box
-    ]
-    points = torch.cartesian_prod(*axes_of)
-    # row: second coordinate
-    density = problem.log_density(points).exp().reshape(GRID, GRID).T.cpu()
-    x, y = (a.cpu() for a in axes_of)
-
+    x, y, log_density = density_plane(problem.box, problem.log_density, like, GRID)
+    density = log_density.exp()
     figure, axes = new_figure(1, 3, width=3.6, height=4.3, sharex=True, sharey=True)
     chains, n, _ = like.shape
     wide, tall = (high - low for low, high in problem.box)

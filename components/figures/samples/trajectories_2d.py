@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.samples.parameters import Target
+from components.figures.samples.parameters import Target, density_plane
 from components.figures.style import Figure, colour_of, legend_above, new_figure
 
 GRID = 150  # points of the density along each axis
@@ -19,13 +19,7 @@ def trajectories_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
         return {}
     like = draws.draws
     paths = torch.cat([draws.start.unsqueeze(1), like], 1).cpu()  # [C, N + 1, 2]
-    axes_of = [
-        torch.linspace(low, high, GRID, device=like.device, dtype=like.dtype)
-        for low, high in problem.box
-    ]
-    log_density = problem.log_density(torch.cartesian_prod(*axes_of)).reshape(GRID, GRID).T.cpu()
-    x, y = (a.cpu() for a in axes_of)
-
+    x, y, log_density = density_plane(problem.box, problem.log_density, like, GRID)
     figure, (axis,) = new_figure(1, 1, width=5.2, height=5.0)
     # 3, 2 and 1 standard deviations of a Gaussian
     levels = log_density.max() - torch.tensor([4.5, 2.0, 0.5])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from components.figures.multiples import COLUMNS, MOST, small_multiples
-from components.figures.style import MARKERS, PALETTE, Axes, Figure, legend_below, new_figure
+from components.figures.multiples import MOST, line_panels
+from components.figures.style import Axes, Figure, legend_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,50 +30,42 @@ def learning_curve(
     cannot be below: a dashed line, shaded up to the mean.  A panel shows the range where most
     values lie; a value above it is marked by a triangle at the top.
     """
-    metrics = list(dict.fromkeys(table["metric"]))
     models = list(dict.fromkeys(table["model"]))
-    look: dict[str, dict[str, Any]] = {
-        model: {"color": colour, "marker": marker, "ls": "-", "label": model}
-        for model, colour, marker in zip(models, PALETTE, MARKERS, strict=False)
-    }
+    x = table["n_train"]
+    if logarithmic and len(models) <= MOST:
+        # small steps sideways keep error bars of different models apart
+        x = x * 1.018 ** (table["model"].map(models.index) - (len(models) - 1) / 2)
+    table = table.assign(x=x)
     limits = {
-        metric: _axis_limits(_finite_values(table[table["metric"] == metric])) for metric in metrics
+        str(metric): _axis_limits(_finite_values(rows)) for metric, rows in table.groupby("metric")
     }
-    if len(models) > MOST:
-        figure, panels = small_multiples(
-            metrics,
-            models,
-            lambda ax, metric, model, line, own: _line(
-                ax,
-                _of(table, metric, model),
-                limits[metric][1],
-                0.0,
-                line | {"marker": "o" if own else ""},
-                own,
-            ),
-        )
-    else:
-        figure, axes = new_figure(1, len(metrics), width=4.6, height=3.7)
-        panels = {metric: [ax] for metric, ax in zip(metrics, axes, strict=True)}
-        for metric, ax in zip(metrics, axes, strict=True):
-            # small steps sideways keep error bars of different models apart
-            for i, model in enumerate(models):
-                aside = (i - (len(models) - 1) / 2) * logarithmic
-                own = _of(table, metric, model)
-                _line(ax, own, limits[metric][1], aside, look[model], True)
-        legend_below(figure, axes)
+
+    def draw(ax: Axes, rows: pd.DataFrame, look: dict[str, Any], marker: str | None) -> None:
+        rows = rows.sort_values("n_train")
+        x, mean = rows["x"].to_numpy(float), rows["mean"].to_numpy(float)
+        if marker is None:
+            ax.plot(x, mean, linewidth=0.8, zorder=1, **look)
+            return
+        colour = look["color"]
+        if "floor" in rows:
+            floor = rows["floor"].to_numpy(float)
+            ax.plot(x, floor, ls="--", linewidth=1, color=colour)
+            ax.fill_between(x, floor, mean, color=colour, alpha=0.12, linewidth=0)
+        bars: dict[str, Any] = {"capsize": 2, "linewidth": 1.5, "markersize": 5, "elinewidth": 0.9}
+        ax.errorbar(x, mean, yerr=rows["se"].fillna(0), marker=marker, **bars, **look)
+        high = limits[rows["metric"].iloc[0]][1]
+        beyond = x[mean > high]
+        mark: dict[str, Any] = {"markersize": 6, "clip_on": False, "zorder": 4}
+        ax.plot(beyond, np.full_like(beyond, high), "^", color=colour, **mark)
+
+    figure, panels = line_panels(table, "model", draw, label, format_metric_name)
     for metric, axes in panels.items():
         sizes = sorted(table[table["metric"] == metric]["n_train"].unique())
-        for k, ax in enumerate(axes):
+        for ax in axes:
             if logarithmic:
                 _scale_sizes(ax, sizes, len(axes) > 1)
-            ax.set(ylim=limits[metric])
-            if len(axes) == 1:
-                ax.set(xlabel=label, ylabel=format_metric_name(metric))
-            elif k % COLUMNS == 0:
-                ax.set_ylabel(format_metric_name(metric), fontsize=8)
-    if len(models) > MOST:
-        figure.supxlabel(label, fontsize=9)
+            ax.set_ylim(*limits[metric])
+    legend_below(figure, figure.axes)
     return figure
 
 
@@ -87,40 +79,6 @@ def _scale_sizes(ax: Axes, sizes: list[float], small: bool) -> None:
     # neighbours' labels would touch
     if small or any(b < 1.6 * a for a, b in pairwise(sizes)):
         ax.tick_params(axis="x", labelsize=6.5, labelrotation=45 if small else 0)
-
-
-def _of(table: pd.DataFrame, metric: str, model: str) -> pd.DataFrame:
-    return table[(table["metric"] == metric) & (table["model"] == model)].sort_values("n_train")
-
-
-def _line(
-    ax: Axes,
-    own: pd.DataFrame,
-    high: float,
-    aside: float,
-    look: dict[str, Any],
-    told: bool,
-) -> None:
-    """One model's line; with ``told`` its error bars, and a triangle for each value above the
-    panel."""
-    if own.empty:
-        return
-    n = own["n_train"].to_numpy(float)
-    if n.min() > 0:
-        n = n * 1.018**aside
-    mean = own["mean"].to_numpy(float)
-    se = own["se"].fillna(0).to_numpy(float)
-    if not told:
-        ax.plot(n, mean, linewidth=0.8, zorder=1, **look)
-        return
-    if "floor" in own:
-        floor = own["floor"].to_numpy(float)
-        ax.plot(n, floor, ls="--", linewidth=1, color=look["color"])
-        ax.fill_between(n, floor, mean, color=look["color"], alpha=0.12, linewidth=0)
-    ax.errorbar(n, mean, yerr=se, capsize=2, linewidth=1.5, markersize=5, elinewidth=0.9, **look)
-    beyond = n[mean > high]
-    mark = {"color": look["color"], "markersize": 6, "clip_on": False, "zorder": 4}
-    ax.plot(beyond, np.full_like(beyond, high), "^", **mark)
 
 
 def _finite_values(rows: pd.DataFrame) -> np.ndarray:

@@ -17,7 +17,6 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
     """
     if len(by_cycle) < 2:
         return {}
-    from matplotlib.ticker import MaxNLocator
 
     best = int(by_cycle[-1].argmax())
     figure, (left, right) = new_figure(1, 2)
@@ -33,7 +32,7 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
         right.semilogy(cycles, gap[:, s].numpy(), **look)
     for axis in (left, right):
         axis.set_xlabel("cycle")
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.locator_params(axis="x", integer=True)
     left.set_ylabel(f"{title} (nats)")
     right.set_ylabel("below the best start's last (nats)")
     tail = by_cycle[min(1, len(by_cycle) - 1) :]

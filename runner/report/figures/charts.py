@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from components.figures.multiples import BACKGROUND_LINE_STYLE
-from components.figures.style import Axes, Figure, drawn_entries, series_style
+from components.figures.style import Axes, Figure, series_style
 from runner.report.figures.traces import DASHES, Chart, list_traces, numbers, plain
 
 if TYPE_CHECKING:
@@ -23,18 +23,11 @@ EDGE = 90  # pixels: height of a panel, of a line of the legend, of the margin
 
 def to_chart(figure: Figure) -> Chart:
     """Data and layout of a figure's lines, bands, error bars, violins, boxes and levels."""
-    from matplotlib.container import ErrorbarContainer
-
     handles = [
         (text.get_text(), handle)
         for legend in figure.legends
         for text, handle in zip(legend.texts, legend.legend_handles, strict=True)
         if handle is not None
-    ]
-    handles += [  # a legend has error bars without their line
-        (label, handle.lines[0])
-        for label, handle in drawn_entries(figure.axes).items()
-        if isinstance(handle, ErrorbarContainer)
     ]
     panels = _list_panels(figure)
     data: list[Chart] = []
