@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from runner.disk.inside import inside
-from runner.disk.plain_file import parse_json
 from runner.disk.scratch import scratch_folder
 from runner.disk.zips import open_zip
 from runner.errors import ConfigError
@@ -37,13 +38,20 @@ LARGE_BYTES = 16 * 2**20
 CHUNK_BYTES = 2**20
 
 
+class Manifest(TypedDict):
+    """Content of archive.json that a reader needs."""
+
+    study: str
+    format: int
+    files: dict[str, str]  # SHA-256 by name
+
+
 @dataclass(frozen=True)
 class OpenedArchive:
-    """An archive's folder, laid out as an output folder, and its manifest."""
+    """An archive's folder, laid out as an output folder, and the name of its study."""
 
     folder: Path
     study: str
-    manifest: dict[str, Any]
 
     @property
     def conf(self) -> Path | None:
@@ -73,7 +81,7 @@ def open_archive(source: str) -> Iterator[OpenedArchive]:
                 _extract(archive, manifest["files"], folder, source)
         except FileNotFoundError:
             raise ConfigError(f"{source}: no such file") from None
-        yield OpenedArchive(folder, manifest["study"], manifest)
+        yield OpenedArchive(folder, manifest["study"])
 
 
 def find_records(
@@ -119,7 +127,7 @@ def find_in(name: str, folders: list[Path]) -> Path:
     return record.find(name, folders[-1])
 
 
-def _read_manifest(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
+def _read_manifest(archive: zipfile.ZipFile, source: str) -> Manifest:
     """Content of archive.json, verified.
 
     Raises:
@@ -129,25 +137,16 @@ def _read_manifest(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
         info = archive.getinfo(MANIFEST)
         if info.file_size > MAX_MANIFEST_BYTES:
             raise ValueError("too large")
-        manifest = parse_json(archive.read(info))
-        is_valid = (
-            isinstance(manifest["study"], str)
-            and isinstance(manifest["format"], int)
-            and isinstance(manifest["files"], dict)
-            and all(isinstance(digest, str) for digest in manifest["files"].values())
-        )
-    except (KeyError, TypeError, ValueError):
-        is_valid = False
-    if not is_valid:
+        manifest = TypeAdapter(Manifest).validate_json(archive.read(info), strict=True)
+    except (KeyError, ValueError):
         raise ConfigError(
             f"{source}: no archive of a study (it has no valid {MANIFEST}); runner archive STUDY makes one"
-        )
+        ) from None
     if manifest["format"] > FORMAT:
         raise ConfigError(
             f"{source}: format {manifest['format']}, this version reads {FORMAT}; install a later version"
         )
-    checked: dict[str, Any] = manifest
-    return checked
+    return manifest
 
 
 def _extract(archive: zipfile.ZipFile, digests: dict[str, str], folder: Path, source: str) -> None:

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from components.metrics.names import COST_PREFIX, ScoreDirection, better
-from runner.record.lines import by_replicate, readable_lines
-from runner.report.figures.evolutions import training_seconds
+from runner.record.lines import by_replicate
+from runner.report.figures.evolutions import list_evaluations
 from runner.report.figures.picture import Picture
 from runner.report.wording import format_range
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import CostSpec
-from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.snapshot import Snapshot
 from runner.study.table_specs import POOLED_KEY
 
 if TYPE_CHECKING:
@@ -56,21 +56,13 @@ def _draw(spec: CostSpec, study: StudyDefinition, snapshot: Snapshot) -> Picture
     from components.figures.supervised.learning_curve import format_metric_name
 
     names, preset = study.row_labels(spec)
-    points: list[dict[str, Any]] = []
-    uncounted: dict[str, None] = {}
-    is_shared = False
-    for run in snapshot.runs:
-        if run.refused or run.row not in names or not _is_drawn(spec, run):
-            continue
-        is_shared = is_shared or bool((snapshot.facts(run) or {}).get("vectorised"))
-        found = list(_points(spec, run, snapshot))
-        if any(math.isnan(point["cost"]) for point in found):
-            uncounted[names[run.row]] = None
-            continue
-        points += [point | {"method": names[run.row]} for point in found]
-    if not points:
+    points = pd.DataFrame(_points(spec, names, snapshot))
+    if points.empty:
         return None
-    table = pd.DataFrame(points)
+    missing = points[points["cost"].isna()]
+    table = points[~points["run"].isin(missing["run"])]
+    if table.empty:
+        return None
     direction = _direction(spec, study)
     curves, finals = summarise_curves(table), summarise_finals(table, direction)
     score = spec.label or format_metric_name(spec.metric)
@@ -84,10 +76,10 @@ def _draw(spec: CostSpec, study: StudyDefinition, snapshot: Snapshot) -> Picture
     caption += "; points: final score"
     if direction is not None:
         caption += ", filled on the Pareto front"
-    if spec.against == "seconds" and is_shared:
+    if spec.against == "seconds" and table["is_shared"].any():
         caption += "; replicates side by side share their seconds"
-    if uncounted:
-        caption += f"; no count of {cost}: {', '.join(uncounted)}"
+    if len(missing):
+        caption += f"; no count of {cost}: {', '.join(missing['method'].unique())}"
     return Picture(cost_figure(curves, finals, direction, cost, score), caption)
 
 
@@ -97,33 +89,25 @@ def _direction(spec: CostSpec, study: StudyDefinition) -> ScoreDirection | None:
     return better(spec.metric) or next(by_tables, None)
 
 
-def _is_drawn(spec: CostSpec, run: FrozenRun) -> bool:
-    return all(run.cell.get(key) == value for key, value in spec.cell.items())
-
-
-def _points(spec: CostSpec, run: FrozenRun, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
-    """Score and cost of every evaluation of a run; a cost that nobody counted is NaN."""
-    facts = snapshot.facts(run)
-    if facts is None:
-        return
-    keys = {key: value for key, value in run.cell.items() if key not in (POOLED_KEY, *spec.cell)}
-    panel = ", ".join(f"{key.split('.')[-1]} {value}" for key, value in keys.items())
-    lines = readable_lines(snapshot.folder(run))
-    for line, seconds in training_seconds(lines):
-        if line["phase"] == "train":
-            continue
+def _points(spec: CostSpec, names: dict[str, str], snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+    """Score and cost of every evaluation; a cost that nobody counted is NaN."""
+    for run, facts, line, seconds in list_evaluations(snapshot, names, spec.cell):
+        keys = (key for key in run.cell if key not in (POOLED_KEY, *spec.cell))
+        panel = ", ".join(f"{key.split('.')[-1]} {run.cell[key]}" for key in keys)
         counted = dict(by_replicate(line, COST_PREFIX + spec.against))
         cost = {"steps": line["step"], "seconds": seconds}.get(spec.against)
         for r, value in by_replicate(line, spec.metric):
-            if not math.isfinite(value):
-                continue
-            yield {
-                "panel": panel,
-                "replicate": f"{facts['seed']}/{r}",
-                "step": line["step"],
-                "cost": counted.get(r, math.nan) if cost is None else cost,
-                "value": value,
-            }
+            if math.isfinite(value):
+                yield {
+                    "run": run.name,
+                    "is_shared": bool(facts.get("vectorised")),
+                    "method": names[run.row],
+                    "panel": panel,
+                    "replicate": f"{facts['seed']}/{r}",
+                    "step": line["step"],
+                    "cost": counted.get(r, math.nan) if cost is None else cost,
+                    "value": value,
+                }
 
 
 def summarise_curves(table: pd.DataFrame) -> pd.DataFrame:

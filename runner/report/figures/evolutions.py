@@ -3,15 +3,16 @@ every replicate."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from runner.record.facts import Facts
 from runner.record.lines import Line, by_replicate, readable_lines
 from runner.report.figures.picture import Picture
 from runner.report.wording import describe_runs
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import EvolutionSpec
-from runner.study.snapshot import Snapshot
+from runner.study.snapshot import FrozenRun, Snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,27 +71,34 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
     return pictures
 
 
+def list_evaluations(
+    snapshot: Snapshot, rows: Collection[str | None], cell: Mapping[str, object]
+) -> Iterator[tuple[FrozenRun, Facts, Line, float]]:
+    """Evaluations of the runs of some rows in a cell of the grid: run, its facts, line, and seconds
+    of training until then."""
+    for run in snapshot.runs:
+        facts = None if run.refused or run.row not in rows else snapshot.facts(run)
+        if facts is None or any(run.cell.get(key) != value for key, value in cell.items()):
+            continue
+        for line, seconds in training_seconds(readable_lines(snapshot.folder(run))):
+            if line["phase"] != "train":
+                yield run, facts, line, seconds
+
+
 def _points(
     spec: EvolutionSpec, snapshot: Snapshot, rows: Collection[str | None]
 ) -> Iterator[dict[str, Any]]:
     """Values of the metrics of a figure at every evaluation of the runs of its rows."""
-    for run in snapshot.runs:
-        facts = None if run.refused or run.row not in rows else snapshot.facts(run)
-        if facts is None or any(run.cell.get(key) != value for key, value in spec.cell.items()):
-            continue
-        for line, seconds in training_seconds(readable_lines(snapshot.folder(run))):
-            if line["phase"] == "train":
-                continue
-            position = seconds if spec.against == "seconds" else line["step"]
-            for metric in spec.metrics:
-                for r, value in by_replicate(line, metric):
-                    yield {
-                        "method": run.row,
-                        "replicate": f"{facts['seed']}/{r}",
-                        "step": position,
-                        "metric": metric,
-                        "value": value,
-                    }
+    for run, facts, line, seconds in list_evaluations(snapshot, rows, spec.cell):
+        for metric in spec.metrics:
+            for r, value in by_replicate(line, metric):
+                yield {
+                    "method": run.row,
+                    "replicate": f"{facts['seed']}/{r}",
+                    "step": seconds if spec.against == "seconds" else line["step"],
+                    "metric": metric,
+                    "value": value,
+                }
 
 
 def differences(table: pd.DataFrame, row: str) -> pd.DataFrame:
