@@ -31,20 +31,15 @@ def key(name: str) -> str:
 
 def keys(names: Iterable[str]) -> dict[str, str]:
     """A name of MLflow's for each, no two alike: the first of those that would be keeps it, and the
-    others have the code points of the signs that it lacks (``a_ x25`` for ``a%``)."""
+    others end in a digest."""
     by_name: dict[str, str] = {}
-    used_keys: set[str] = set()
-    for name in names:
-        if name in by_name:
-            continue
+    used: set[str] = set()
+    for name in dict.fromkeys(names):
         candidate = key(name)
-        if candidate in used_keys:
-            signs = "-".join(f"x{ord(sign):x}" for sign in re.findall(r"[^\w\-./ :]", name))
-            candidate = f"{candidate} {signs if 0 < len(signs) < 40 else _digest(name)}"
-        if candidate in used_keys or len(candidate) > MAX_KEY_CHARACTERS:
-            candidate = f"{key(name)[: MAX_KEY_CHARACTERS - 9]} {_digest(name)}"
+        if candidate in used:
+            candidate = f"{candidate[: MAX_KEY_CHARACTERS - 9]} {_digest(name)}"
         by_name[name] = candidate
-        used_keys.add(candidate)
+        used.add(candidate)
     return by_name
 
 
