@@ -20,7 +20,7 @@ import pandas as pd
 
 from components.figures.labels import readable
 from components.figures.samples.calibration import calibration_figures
-from runner.commands.sbc.rank_record import FACTS, RankRecord
+from runner.commands.sbc.rank_record import FACTS, read_rows
 from runner.commands.sbc.rank_results import HEADER, SEED, RankResults
 from runner.disk.atomic import write_bytes, write_text
 from runner.disk.yaml_limits import read_yaml
@@ -55,7 +55,7 @@ def keep(name: str, page: dict[str, Any], outputs: Path) -> None:
     lines = []
     for row in page["rows"]:
         folder = run(page, row, outputs)
-        results = RankResults.of_rows(RankRecord(folder).rows().values(), DRAWS, BINS)
+        results = RankResults.of_rows(read_rows(folder).values(), DRAWS, BINS)
         commit = json.loads((folder / FACTS).read_text(encoding="utf-8"))["code"]["sha"]
         for quantity, ranks in results.ranks.items():
             numbers = " ".join(map(str, ranks.tolist()))

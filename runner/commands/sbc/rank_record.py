@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from runner.commands.sbc.fits import RankSettings, Row
 from runner.compose.settings import sign
@@ -28,44 +30,35 @@ def name_folder(config: dict[str, Any], data: str, settings: RankSettings) -> st
     return "-".join([*chosen, hashlib.sha256(text.encode()).hexdigest()[:12]])
 
 
-class RankRecord:
-    """Folder of a calibration; one process at a time adds to it."""
+@contextmanager
+def open_ranks(folder: Path, facts: dict[str, Any], fresh: bool) -> Iterator[dict[int, Row]]:
+    """Rows that are there by data set, in a folder to which only this process adds in the context.
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self._lock: IO[str] | None = None
-
-    def open(self, facts: dict[str, Any], fresh: bool) -> dict[int, Row]:
-        """Lock the folder, write the facts, and return the rows that are there by data set.
-
-        Raises:
-            ConfigError: another process adds to it.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = try_lock(self.folder / ".lock")
-        if self._lock is None:
-            raise ConfigError(f"{self.folder}: another process is at this calibration")
+    Raises:
+        ConfigError: another process adds to it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = try_lock(folder / ".lock")
+    if lock is None:
+        raise ConfigError(f"{folder}: another process is at this calibration")
+    with lock:
         if fresh:
-            (self.folder / RANKS).unlink(missing_ok=True)
-        write_text(self.folder / FACTS, json.dumps(facts, indent=1) + "\n")
-        rows = self.rows()
+            (folder / RANKS).unlink(missing_ok=True)
+        write_text(folder / FACTS, json.dumps(facts, indent=1) + "\n")
+        rows = read_rows(folder)
         # a line that a crash cut short must not be continued
-        text = "".join(json.dumps(row) + "\n" for row in rows.values())
-        write_text(self.folder / RANKS, text)
-        return rows
+        write_text(folder / RANKS, "".join(json.dumps(row) + "\n" for row in rows.values()))
+        yield rows
 
-    def rows(self) -> dict[int, Row]:
-        """Rows by data set; a broken line is left out."""
-        return {row["data_set"]: row for row in read_lines(self.folder, RANKS, {"data_set": int})}
 
-    def add(self, row: Row) -> None:
-        """Append a row, on the disk when this returns."""
-        with (self.folder / RANKS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+def read_rows(folder: Path) -> dict[int, Row]:
+    """Rows by data set; a broken line is left out."""
+    return {row["data_set"]: row for row in read_lines(folder, RANKS, {"data_set": int})}
 
-    def close(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+
+def add_row(folder: Path, row: Row) -> None:
+    """Append a row, on the disk when this returns."""
+    with (folder / RANKS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+        file.flush()
+        os.fsync(file.fileno())

@@ -12,7 +12,6 @@ from runner.terminal.arguments import Parser
 
 if TYPE_CHECKING:
     from runner.commands.sbc.fits import Fitter
-    from runner.commands.sbc.rank_record import RankRecord
 
 FEWEST = 20  # data sets below which no test says anything
 INTERRUPTED = 130
@@ -83,7 +82,7 @@ def _check_arguments(arguments: Namespace) -> None:
 
 def _calibrate(arguments: Namespace) -> int:
     from runner.commands.sbc.fits import ONCE, Fitter, RankSettings
-    from runner.commands.sbc.rank_record import FOLDER, RankRecord, name_folder
+    from runner.commands.sbc.rank_record import FOLDER, name_folder, open_ranks, read_rows
     from runner.compose.compose_words import compose_words
     from runner.record.code import commit, identity, versions
 
@@ -97,28 +96,28 @@ def _calibrate(arguments: Namespace) -> int:
     for note in job.notes:
         print(f"note     {note}")
     name = name_folder(job.config, job.data, settings)
-    record = RankRecord(Path(job.settings.output_dir) / FOLDER / name)
+    folder = Path(job.settings.output_dir) / FOLDER / name
     facts = {"words": words, "draws": settings.draws, "inputs": settings.inputs, "data": job.data}
     facts |= {"config": job.config, "code": identity(commit(), versions())}
-    is_done = record.rows().keys() >= set(range(arguments.data_sets))
+    is_done = read_rows(folder).keys() >= set(range(arguments.data_sets))
     if not is_done or job.settings.fresh:
         _ = fitter.template  # a config that cannot be calibrated ends here and leaves no folder
-    rows = record.open(facts, job.settings.fresh)
     try:
-        missing = [number for number in range(arguments.data_sets) if number not in rows]
-        _fit_missing(fitter, record, words, missing, arguments)
+        with open_ranks(folder, facts, job.settings.fresh) as rows:
+            missing = [number for number in range(arguments.data_sets) if number not in rows]
+            _fit_missing(fitter, folder, words, missing, arguments)
     except KeyboardInterrupt:
-        print(f"interrupted; {len(record.rows())} data sets are kept, the same command goes on")
+        kept = len(read_rows(folder))
+        print(f"interrupted; {kept} data sets are kept, the same command goes on")
         return INTERRUPTED
-    finally:
-        record.close()
-    return _conclude(record, arguments)
+    return _conclude(folder, arguments)
 
 
 def _fit_missing(
-    fitter: Fitter, record: RankRecord, words: list[str], missing: list[int], arguments: Namespace
+    fitter: Fitter, folder: Path, words: list[str], missing: list[int], arguments: Namespace
 ) -> None:
     from runner.commands.sbc.fits import fit_all
+    from runner.commands.sbc.rank_record import add_row
     from runner.terminal.printer import show_count
 
     total = arguments.data_sets
@@ -127,19 +126,20 @@ def _fit_missing(
     if not missing:
         return
     for n_done, row in enumerate(fit_all(fitter, words, missing, arguments.jobs), 1):
-        record.add(row)
+        add_row(folder, row)
         show_count("data sets", total - len(missing) + n_done, total)
 
 
-def _conclude(record: RankRecord, arguments: Namespace) -> int:
+def _conclude(folder: Path, arguments: Namespace) -> int:
+    from runner.commands.sbc.rank_record import read_rows
     from runner.commands.sbc.rank_results import HEADER, RankResults, write_results
     from runner.terminal.tables import print_table
 
-    rows = [row for number, row in record.rows().items() if number < arguments.data_sets]
+    rows = [row for number, row in read_rows(folder).items() if number < arguments.data_sets]
     results = RankResults.of_rows(rows, arguments.draws, arguments.bins)
     if results.ranks:
-        write_results(record.folder, results)
+        write_results(folder, results)
         print_table("", HEADER, results.cells())
     print(results.conclude())
-    print(record.folder)
+    print(folder)
     return 1 if arguments.check and results.is_refused else 0

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from runner.commands.sbc import fits
-from runner.commands.sbc.rank_record import FACTS, RANKS, RankRecord
+from runner.commands.sbc.rank_record import FACTS, RANKS, open_ranks
 from runner.commands.sbc.rank_results import RankResults
 from runner.commands.sbc.sbc_command import main
 from runner.errors import ConfigError
@@ -98,8 +98,10 @@ def test_refusals_leave_nothing(tmp_path):
 
 
 def test_another_process_is_refused(tmp_path):
-    first = RankRecord(tmp_path / "a")
-    first.open({}, fresh=False)
-    with pytest.raises(ConfigError, match="another process is at this calibration"):
-        RankRecord(tmp_path / "a").open({}, fresh=False)
-    first.close()
+    second = open_ranks(tmp_path / "a", {}, fresh=False)
+    with (
+        open_ranks(tmp_path / "a", {}, fresh=False),
+        pytest.raises(ConfigError, match="another process is at this calibration"),
+        second,
+    ):
+        pass
