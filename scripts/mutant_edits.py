@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ class Edit:
             value[first : first + len(old)] = new
         else:
             setattr(node, field, new[0])
-        return ast.unparse(tree)
+        # the registry finds the file of a component by the text of its decorator
+        return re.sub(r"@register\('(\w+)', '(\w+)'\)", r'@register("\1", "\2")', ast.unparse(tree))
 
     def fits(self, source: str) -> bool:
         """True if the edit can be applied."""

@@ -78,6 +78,11 @@ def test_edits_compare_syntax_and_keep_all_else(source, old, new, edited):
     assert Edit("x.py", function, old, new).apply(source) == ast.unparse(ast.parse(edited))
 
 
+def test_an_edited_component_is_still_found_by_the_registry():
+    source = '@register("model", "mine")\nclass C:\n    a = 1\n'
+    assert '@register("model", "mine")' in Edit("x.py", "C", "1", "2").apply(source)
+
+
 def test_absent_and_ambiguous_edits_are_refused():
     source = "def f(a):\n    return a + 1, a + 1\n"
     with pytest.raises(ValueError, match="2 times"):
