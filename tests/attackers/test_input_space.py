@@ -6,14 +6,14 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import double, generator
 from support.small.small_problems import classes
 from support.small.small_spam import words
 
 from components.attackers.input_space import BoxSpace, WordSpace, input_space, require_norm
 from components.errors import ConfigMismatchError
 
-CORNERS = torch.tensor(list(itertools.product((0.0, 2.0), repeat=3)), dtype=F64)
+CORNERS = double(list(itertools.product((0.0, 2.0), repeat=3)))
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])

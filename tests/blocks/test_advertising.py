@@ -2,7 +2,15 @@
 
 import pytest
 import torch
-from support.runs.configured import component, double, draw_uniform, generator, make_setting, normal
+from support.runs.configured import (
+    component,
+    double,
+    draw_uniform,
+    generator,
+    make_setting,
+    normal,
+    uniform,
+)
 from support.series.structural_series import AHEAD, F64, block, joint, model, problem, some_theta
 from torch.testing import assert_close
 
@@ -64,7 +72,7 @@ def simulated(half, times=160):
     """Sales with 6 s_tv + 2 s_web, s_tv saturated at ``half``."""
     g = generator(5)
     n = times + AHEAD
-    u = 3 * torch.rand(n, 2, generator=g, dtype=F64) ** 2
+    u = 3 * uniform(g, n, 2) ** 2
     flow = 6 * u[:, 0] / (half + u[:, 0]) + 2 * u[:, 1]
     goodwill = torch.zeros(n, dtype=F64)
     for t in range(1, n):
@@ -160,7 +168,7 @@ def test_sales_with_a_limit_are_the_dense_gaussian_about_vidale_and_wolfe():
 
 def test_the_limit_of_simulated_sales_is_found():
     g = generator(5)
-    u = 3 * torch.rand(166, 2, generator=g, dtype=F64) ** 2
+    u = 3 * uniform(g, 166, 2) ** 2
     goodwill = vidale_wolfe_goodwill(u[:, 0], 0.3, 6.0, 6.0 / 0.2)
     y = 20 + goodwill + 0.3 * normal(g, 166)
     whole = Sequence(

@@ -4,14 +4,14 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
+from support.runs.configured import double, draw_normal
 from support.series.structural_series import F64, block
 from torch.testing import assert_close
 
 from components.contracts.structural import Covariates, Facts
 
 Y = torch.arange(20, dtype=F64) + 3
-X = normal(generator(0), 20, 2)
+X = draw_normal(20, 2)
 
 
 def terms(name, **changes):
@@ -57,7 +57,7 @@ def test_waves_repeat_after_a_period(period):
     """Of whole numbers of times: each harmonic comes back after p/j."""
     made = terms("trigonometric", period=period, harmonics=3)
     times = round(2 * period)  # 13 or 12: whole both times
-    state = normal(generator(1), len(made.states))
+    state = draw_normal(len(made.states), seed=1)
 
     assert_close(torch.linalg.matrix_power(made.G, times) @ state, state)
     # the last wave of an even period has no sine

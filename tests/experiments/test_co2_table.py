@@ -1,8 +1,6 @@
 """Table 2.7 of Gallego (2021): the printed numbers from configuration alone, and what the printed
 model does."""
 
-from __future__ import annotations
-
 import pytest
 from support.runs.configured import made_job, make_setting
 from support.runs.real_files import FOLDER, find_or_skip

@@ -1,8 +1,6 @@
 """Every experiment runs in smoke mode on built-in data, and goes on bit-identically after a stop
 half-way."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Where chains start: drawn again where the density is zero, refused where there is none to be had
 or it is not a number."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.targets.known_targets import F64, GaussianTarget, sampled
@@ -15,7 +13,7 @@ from runner.execution.rng import Streams
 class Truncated(GaussianTarget):
     """N(0, 1) on x > ``lower``; ``outside`` elsewhere."""
 
-    def __init__(self, lower: float, outside: float = -torch.inf):
+    def __init__(self, lower, outside=-torch.inf):
         super().__init__(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64))
         self.lower, self.outside, self.draws = lower, outside, 0
 

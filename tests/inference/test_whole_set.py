@@ -1,7 +1,5 @@
 """Exact samplers see all rows at every step, whatever the size of the batches."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component
@@ -16,7 +14,7 @@ from runner.execution.rng import Streams
 def test_draws_do_not_depend_on_the_size_of_batches(name):
     keys = {"gibbs": {"burn_in": 3}, "importance_sampling": {}}.get(name, {"warmup": 3})
 
-    def drawn(batch_size: int | None) -> torch.Tensor:
+    def drawn(batch_size):
         problem, rng = (
             real(n=12, n_inputs=2, n_tasks=1, missing=0.0, batch_size=batch_size),
             Streams(0),

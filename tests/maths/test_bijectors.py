@@ -2,15 +2,15 @@
 
 import pytest
 import torch
-from support.runs.configured import F64, draw_normal
+from support.runs.configured import F64, double, draw_normal
 
 from components.maths.bijectors import POSITIVE, Interval, LowerBounded, Ordered, Simplex
 
 BIJECTORS = {
     "positive": POSITIVE,
-    "above another": LowerBounded(torch.tensor([0.3, -2.0, 5.0], dtype=F64)),
+    "above another": LowerBounded(double([0.3, -2.0, 5.0])),
     "interval": Interval(-1.0, 3.0),
-    "below another": Interval(0.0, torch.tensor([0.2, 0.9, 4.0], dtype=F64)),
+    "below another": Interval(0.0, double([0.2, 0.9, 4.0])),
     "ordered": Ordered(),
     "positive ordered": Ordered(positive=True),
     "simplex": Simplex(),

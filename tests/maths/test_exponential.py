@@ -3,7 +3,7 @@
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import F64, draw_normal, generator
+from support.runs.configured import F64, double, draw_normal, generator, normal
 from torch.testing import assert_close
 
 from components.maths.exponential.dirichlet import draw_log_dirichlet, expected_log, kl_dirichlet
@@ -13,13 +13,13 @@ from components.models.linear.probit_regression import draw_truncated_normal, tr
 
 def normal_wishart(seed=0, D=2, nu=6.0, beta=1.7):
     g = generator(seed)
-    A = torch.randn(D, D, generator=g, dtype=F64)
+    A = normal(g, D, D)
     V = A @ A.T + torch.eye(D, dtype=F64)
     return NormalWishart(
-        torch.randn(D, generator=g, dtype=F64),
-        torch.tensor(beta, dtype=F64),
+        normal(g, D),
+        double(beta),
         V,
-        torch.tensor(nu, dtype=F64),
+        double(nu),
     )
 
 
@@ -85,8 +85,8 @@ def test_rows_one_by_one_or_together_give_one_posterior():
 
 def test_dirichlet():
     alpha, prior = (
-        torch.tensor([0.3, 2.0, 1.2], dtype=F64),
-        torch.tensor([1.0, 0.5, 3.0], dtype=F64),
+        double([0.3, 2.0, 1.2]),
+        double([1.0, 0.5, 3.0]),
     )
     log_pi = draw_log_dirichlet(alpha.expand(20_000, 3), generator(0))
     within(log_pi, expected_log(alpha))

@@ -1,12 +1,10 @@
 """Gaussian divergences against their definitions, and natural gradients against autograd."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, generator, normal, uniform
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from components.errors import NumericalError
@@ -14,11 +12,11 @@ from components.inference.variational.dsvi import natural_step
 from components.maths.divergences.gaussian_kl import kl_diagonal, kl_gaussian, kl_whitened
 
 
-def drawn(*lead: int, M: int = 4, seed: int = 0):
+def drawn(*lead, M=4, seed=0):
     g = generator(seed)
-    m = torch.randn(*lead, M, generator=g, dtype=F64)
-    below = 0.3 * torch.randn(*lead, M, M, generator=g, dtype=F64).tril(-1)
-    return m, below + torch.diag_embed(0.5 + torch.rand(*lead, M, generator=g, dtype=F64))
+    m = normal(g, *lead, M)
+    below = 0.3 * normal(g, *lead, M, M).tril(-1)
+    return m, below + torch.diag_embed(0.5 + uniform(g, *lead, M))
 
 
 def test_whitened_kl():
@@ -57,8 +55,8 @@ def test_one_full_step_reaches_a_conjugate_posterior():
     m, C = drawn()
     g = generator(2)
     A, y, s2 = (
-        torch.randn(7, 4, generator=g, dtype=F64),
-        torch.randn(7, generator=g, dtype=F64),
+        normal(g, 7, 4),
+        normal(g, 7),
         0.3,
     )
     m, C = torch.nn.Parameter(m), torch.nn.Parameter(C)

@@ -1,7 +1,5 @@
 """Kernels against eq. (3.15) evaluated literally, their gradients, and r = 0."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.gaussian_process.kernels import Matern
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, double, generator, normal, uniform
 
 from components.maths.kernels import kernel, prior_variance
 
@@ -18,12 +16,12 @@ SHAPES = list(SMOOTHNESS)
 PRODUCTS = ["linear", "arc_cosine0", "arc_cosine1", "arc_cosine2"]
 
 
-def drawn(ard: bool, G=2, N=4, M=3, D=3):
+def drawn(ard, G=2, N=4, M=3, D=3):
     g = generator(0)
-    x = torch.randn(G, N, D, generator=g, dtype=F64)
-    z = torch.randn(G, M, D, generator=g, dtype=F64)
-    lengthscale = 0.5 + torch.rand(G, D if ard else 1, generator=g, dtype=F64)
-    return x, z, lengthscale, torch.tensor([0.7, 2.5], dtype=F64)
+    x = normal(g, G, N, D)
+    z = normal(g, G, M, D)
+    lengthscale = 0.5 + uniform(g, G, D if ard else 1)
+    return x, z, lengthscale, double([0.7, 2.5])
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -60,11 +58,11 @@ def test_coinciding_points_have_finite_zero_gradients(shape, dtype):
         assert gradient.abs().max() < (1e-5 if dtype == torch.float32 else 1e-14)
 
 
-def literal_arc_cosine(xi, other, n: int) -> float:
+def literal_arc_cosine(xi, other, n):
     """Eq. (2.20), one pair of points; J_n by its definition, (1/sin θ ∂/∂θ) applied n times by
     central differences to (π − θ)/sin θ."""
 
-    def applied(theta: float, times: int) -> float:
+    def applied(theta, times):
         if times == 0:
             return (math.pi - theta) / math.sin(theta)
         h = 1e-4

@@ -1,14 +1,12 @@
 """Displayed equations of Bardenet's chapter 1, evaluated literally in loops; estimators against
 theorems about their risk."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
 import pytest
 import torch
-from support.runs.configured import F64, draw_normal, generator
+from support.runs.configured import F64, double, draw_normal, generator, normal
 from support.targets.known_targets import z_score
 from torch.distributions import Normal
 from torch.testing import assert_close
@@ -22,12 +20,10 @@ N, D, NOISE = 12, 4, 0.7
 
 def regression(seed=0, rows=N):
     g = generator(seed)
-    X = torch.randn(rows, D, generator=g, dtype=F64) @ torch.tensor(
-        [[1, 0.9, 0, 0]] + [[0, 1, 0, 0.0]] * 3, dtype=F64
-    )
-    X = X + 0.5 * torch.randn(rows, D, generator=g, dtype=F64)
-    beta = torch.tensor([1.0, -0.5, 0.3, 0.0], dtype=F64)
-    y = X @ beta + NOISE**0.5 * torch.randn(rows, generator=g, dtype=F64)
+    X = normal(g, rows, D) @ double([[1, 0.9, 0, 0]] + [[0, 1, 0, 0.0]] * 3)
+    X = X + 0.5 * normal(g, rows, D)
+    beta = double([1.0, -0.5, 0.3, 0.0])
+    y = X @ beta + NOISE**0.5 * normal(g, rows)
     return X, y, beta
 
 
@@ -43,7 +39,7 @@ def test_log_likelihood_and_its_maximum():
     assert float(fit.log_likelihood(fit.beta)) == pytest.approx(best)
     g = generator(1)
     for scale in (1e-4, 1e-2, 1.0):
-        other = fit.beta + scale * torch.randn(D, generator=g, dtype=F64)
+        other = fit.beta + scale * normal(g, D)
         value = literal_log_likelihood(X, y, other, NOISE)
         assert value < best
         assert float(fit.log_likelihood(other)) == pytest.approx(value)
@@ -143,7 +139,7 @@ def test_james_stein_dominates_by_what_steins_lemma_says(prediction):
 
 def test_ridge_is_penalised_least_squares_and_a_posterior_mean():
     X, y, _ = regression()
-    penalty = torch.tensor([0.5, 1.0, 2.0, 0.1], dtype=F64)
+    penalty = double([0.5, 1.0, 2.0, 0.1])
     ours = ridge(least_squares(X, y, NOISE), penalty)
     assert_close(ours, torch.linalg.inv(X.T @ X + penalty.diag()) @ X.T @ y)
     assert_close(ours, coefficients(X, y, penalty).m)
@@ -182,8 +178,8 @@ def test_james_stein_with_unknown_variance_is_that_of_james_and_stein(positive):
     """(1 − (D − 2)/(N − D + 2) rss/β̂ᵀGβ̂) β̂ for Q = G: James & Stein (1961), section 2, data set
     by data set."""
     g = generator(3)
-    X = torch.randn(14, 5, generator=g, dtype=F64)
-    y = 0.4 * (X @ torch.ones(5, dtype=F64)) + torch.randn(200, 14, generator=g, dtype=F64)
+    X = normal(g, 14, 5)
+    y = 0.4 * (X @ torch.ones(5, dtype=F64)) + normal(g, 200, 14)
     fit = least_squares(X, y)
     beta = torch.linalg.lstsq(X, y.T).solution
     rss = (y.T - X @ beta).square().sum(0)

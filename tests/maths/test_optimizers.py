@@ -1,8 +1,6 @@
 """The optimizers are torch's own, step for step and bit for bit, and so are the dicts that
 checkpoints keep."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -28,14 +26,14 @@ PAIRS = {
 }
 
 
-def parameters(dtype: torch.dtype) -> list[nn.Parameter]:
+def parameters(dtype):
     g = generator(0)
     return [
         nn.Parameter(torch.randn(shape, generator=g, dtype=dtype)) for shape in ((3, 4), (7,), ())
     ]
 
 
-def move(optimizer, at: list[nn.Parameter], steps: range) -> None:
+def move(optimizer, at, steps):
     for t in steps:
         optimizer.zero_grad()
         # one rests at times, which torch's fused momentum does not allow at first

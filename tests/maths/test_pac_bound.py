@@ -1,8 +1,6 @@
 """Bounds on the risk of a randomised classifier: the inverse of kl, Maurer's inequality by
 enumeration, and a network whose bound holds, or does not where it is cheated."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -55,7 +53,7 @@ def test_terms_are_literal():
     assert gibbs_risk_bound(0.1, 3.0, 100, 1000, 0.025, 0.01) == literal
 
 
-def fitted(problem, seed: int, steps: int, widths=(8,), **keys):
+def fitted(problem, seed, steps, widths=(8,), **keys):
     settings = {"draws": 60, "n_predict": 2, "prior_steps": 60, "lr": 0.03} | keys
     inference, rng = component("inference", "pac_bayes", **settings), Streams(seed)
     model = component("model", "mlp", widths=list(widths)).build(problem, rng)
@@ -98,7 +96,7 @@ def test_the_bound_is_above_the_risk_and_not_vacuous():
         assert scores["gibbs_risk_train"] < scores["pac_bound"]
 
 
-def coin_flips(n: int, seed: int):
+def coin_flips(n, seed):
     """Labels that nothing predicts: the risk of every classifier is ½."""
     problem = classes(n=n, n_inputs=5, n_classes=2)
     y = torch.randint(0, 2, (n, 1), generator=generator(seed))

@@ -1,15 +1,12 @@
 """What a sampler wrote and what a result gives, read by ArviZ: its two parts that tests install,
 and ArviZ itself where it is installed."""
 
-from __future__ import annotations
-
 import arviz_base
 import arviz_stats
 import matplotlib.pyplot as plt
 import pytest
-import torch
 import xarray
-from support.runs.configured import F64, generator
+from support.runs.configured import generator, normal
 
 from components.metrics.diagnostics import bulk_ess
 from components.posteriors.draws import Draws
@@ -17,11 +14,11 @@ from components.posteriors.inference_data import inference_data, write
 
 
 @pytest.fixture
-def sample() -> Draws:
+def sample():
     """Three chains of a scalar and a vector, with energies."""
     g = generator(0)
-    theta = torch.randn(3, 60, 3, generator=g, dtype=F64)
-    energy = torch.randn(3, 60, generator=g, dtype=F64)
+    theta = normal(g, 3, 60, 3)
+    energy = normal(g, 3, 60)
     stats = {"energy": energy, "diverging": energy > 2}
     return Draws(theta, theta[:, 0], ["mu", "theta[1]", "theta[2]"], stats=stats)
 

@@ -1,33 +1,31 @@
 """Bayes actions against brute-force minimisation of the posterior expected loss, summed draw by
 draw."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
 import torch
-from support.runs.configured import F64, draw_normal, generator
+from support.runs.configured import F64, double, draw_normal, generator, normal, uniform
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.posteriors import decisions as d
 from components.posteriors.draws import Draws
 
 
-def lopsided(n: int = 20, columns: int = 2, seed: int = 0) -> d.Samples:
+def lopsided(n=20, columns=2, seed=0):
     g = generator(seed)
-    weights = torch.rand(n, generator=g, dtype=F64)
-    return d.Samples(torch.randn(n, columns, generator=g, dtype=F64).exp(), weights / weights.sum())
+    weights = uniform(g, n)
+    return d.Samples(normal(g, n, columns).exp(), weights / weights.sum())
 
 
-def literal(loss, action, values: torch.Tensor, weights: torch.Tensor) -> float:
+def literal(loss, action, values, weights):
     """Σ_s w_s L(a, s) of one unknown."""
     return float(weights @ torch.stack([loss(action, s) for s in values]))
 
 
-def mixture() -> GaussianMixture:
-    mu = torch.tensor([-1.0, 0.5, 3.0], dtype=F64)[:, None, None]
-    v = torch.tensor([0.3, 1.0, 0.2], dtype=F64)[:, None, None]
+def mixture():
+    mu = double([-1.0, 0.5, 3.0])[:, None, None]
+    v = double([0.3, 1.0, 0.2])[:, None, None]
     return GaussianMixture(mu, v)
 
 
@@ -57,14 +55,14 @@ def test_predictive_actions_agree_with_numerical_integration(loss):
     y = torch.linspace(-8, 10, 18_001, dtype=F64)
     density = belief.log_prob(y[:, None]).exp()[:, 0]
 
-    def integral(action: torch.Tensor) -> float:
+    def integral(action):
         return float(torch.trapezoid(loss(action, y) * density, y))
 
     action = loss.act(belief).squeeze()
     shaped = action.reshape(2, 1, 1) if action.ndim else action.reshape(1, 1)
     cost = integral(action)
     assert float(loss.expected_loss(shaped, belief)) == pytest.approx(cost, abs=1e-6)
-    steps = torch.tensor([-0.05, -0.01, 0.0, 0.01, 0.05], dtype=F64)
+    steps = double([-0.05, -0.01, 0.0, 0.01, 0.05])
     moves = torch.cartesian_prod(steps, steps) if action.ndim else steps
     assert all(integral(action + move) > cost - 1e-9 for move in moves)
 
@@ -86,7 +84,7 @@ def test_densest_interval_is_a_level_set_of_a_gaussian():
     z = torch.special.ndtri(torch.linspace(0.0, 1.0, 40_003, dtype=F64)[1:-1])[:, None]
     belief = d.Samples(z, torch.full((len(z),), 1 / len(z), dtype=F64))
     low, high = d.DensestInterval(0.1).act(belief)
-    edge = (-2 * torch.tensor(0.1 * (2 * torch.pi) ** 0.5, dtype=F64).log()).sqrt()  # density 0.1
+    edge = (-2 * double(0.1 * (2 * torch.pi) ** 0.5).log()).sqrt()  # density 0.1
     assert torch.allclose(torch.cat([low, high]), torch.stack([-edge, edge]), atol=0.02)
 
 
@@ -94,7 +92,7 @@ def test_classification_with_costs_by_enumeration():
     logits = draw_normal(4, 6, 1, 3)
     belief = Categorical(logits)
     # the last: "ask somebody"
-    cost = torch.tensor([[0, 1, 5], [2, 0, 1], [1, 3, 0], [0.6, 0.6, 0.6]], dtype=F64)
+    cost = double([[0, 1, 5], [2, 0, 1], [1, 3, 0], [0.6, 0.6, 0.6]])
     loss = d.CostMatrixLoss(cost)
     action = loss.act(belief)
     expected = belief.probs @ cost.T  # [B, 1, A]
@@ -106,7 +104,7 @@ def test_classification_with_costs_by_enumeration():
 def test_false_negatives_that_cost_more_move_the_threshold():
     """Two classes: say 1 exactly when p₁/p₀ > cost(1|0)/cost(0|1)."""
     p = torch.linspace(0.013, 0.987, 99, dtype=F64)
-    loss = d.CostMatrixLoss(torch.tensor([[0, 9], [1, 0]], dtype=F64))
+    loss = d.CostMatrixLoss(double([[0, 9], [1, 0]]))
     assert torch.equal(loss.act(torch.stack([1 - p, p], -1)) == 1, p / (1 - p) > 1 / 9)
 
 
@@ -123,10 +121,10 @@ def test_bayes_rule_minimises_the_expected_utility_over_rules():
     """(2.4): the rule that acts on each posterior beats every other rule on the joint distribution
     of (s, y)."""
     # p(s, y): two states, three observations
-    joint = torch.tensor([[0.1, 0.2, 0.05], [0.15, 0.05, 0.45]], dtype=F64)
-    u = torch.tensor([[1.0, 0.0], [-0.5, 2.0]], dtype=F64)  # u[action, state]
+    joint = double([[0.1, 0.2, 0.05], [0.15, 0.05, 0.45]])
+    u = double([[1.0, 0.0], [-0.5, 2.0]])  # u[action, state]
 
-    def utility(rule) -> float:
+    def utility(rule):
         return float((joint * u[list(rule)].T).sum())
 
     best = max(itertools.product(range(2), repeat=3), key=utility)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from support.runs.configured import F64, component, draw_normal, generator, load
+from support.runs.configured import F64, component, draw_normal, generator, load, normal
 
 from components.datasets.own.column_effects import per_unit_scores
 from components.metrics.structural.coefficients import coefficient_table, effect_scores
@@ -24,8 +24,8 @@ def sales(tmp_path, change=lambda rows: rows, **keys):
     g = generator(1)
     holiday = torch.zeros(60, dtype=F64)
     holiday[torch.tensor([5, 17, 28, 40, 51])] = 1
-    price = 100 + 5 * torch.randn(60, generator=g, dtype=F64)
-    y = 200 + 40 * holiday - 2 * (price - 100) + 0.1 * torch.randn(60, generator=g, dtype=F64)
+    price = 100 + 5 * normal(g, 60)
+    y = 200 + 40 * holiday - 2 * (price - 100) + 0.1 * normal(g, 60)
     columns = torch.stack([y, holiday, price, 1.8 * price + 32], 1).tolist()
     rows = [[f"{value}" for value in row] for row in columns]
     rows = change([["y", "holiday", "price", "fahrenheit"], *rows])

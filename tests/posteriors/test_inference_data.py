@@ -1,7 +1,5 @@
 """Posteriors written as InferenceData, and opened again by xarray and ArviZ."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -19,16 +17,16 @@ from components.posteriors.inference_data import write
 class Exponentiated:
     """Parameters exp(θ), so that what is written can be told from θ."""
 
-    def constrain(self, theta: torch.Tensor) -> torch.Tensor:
+    def constrain(self, theta):
         return theta.exp()
 
 
-def draws(names: list[str], n: int = 20, size: int | None = None, **more) -> Draws:
+def draws(names, n=20, size=None, **more):
     theta = draw_normal(3, n, len(names) or size)
     return Draws(theta, torch.zeros(3, theta.shape[2]), names, Exponentiated(), **more)
 
 
-def opened(sample: Draws, folder):
+def opened(sample, folder):
     (path,) = write(sample, folder)
     assert path == folder / "posterior.nc"
     with xarray.open_datatree(path, engine="h5netcdf") as tree:

@@ -1,7 +1,5 @@
 """Losses between partitions literally, and Bayes actions against all partitions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -19,7 +17,7 @@ from components.posteriors.partitions import (
 EVERY = np.array(list(partitions(6)))
 
 
-def variation(a, z) -> float:
+def variation(a, z):
     """H(a | z) + H(z | a) from its definition."""
     total, n = 0.0, len(a)
     for k in set(a):
@@ -31,7 +29,7 @@ def variation(a, z) -> float:
     return total
 
 
-def pairs_apart(a, z) -> float:
+def pairs_apart(a, z):
     pairs = [(i, j) for i in range(len(a)) for j in range(i)]
     return sum((a[i] == a[j]) != (z[i] == z[j]) for i, j in pairs) / len(pairs)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import draw_uniform, generator
+from support.runs.configured import double, draw_uniform, generator, normal, uniform
 from support.series.structural_series import (
     AHEAD,
     F64,
@@ -118,7 +118,7 @@ def test_inputs_act_as_the_affine_form_says(name):
     """Any plan u_T … u_{T+H−1}: its forecast is the base and D u."""
     data, _, _, draws = posterior(name)
     g = generator(0)
-    plan = torch.rand(AHEAD, 2, generator=g, dtype=F64)
+    plan = uniform(g, AHEAD, 2)
 
     found = draws.affine(data.series, AHEAD, g)
 
@@ -205,7 +205,7 @@ def test_long_run_effects_are_all_that_follows_of_one_unit(name):
     _, built, theta, draws = posterior(name)
     at = built.structure.names.index
     if name == "koyck":
-        theta[:, at("y_lag")] = torch.tensor([0.4, 1.3], dtype=F64)  # the second: without end
+        theta[:, at("y_lag")] = double([0.4, 1.3])  # the second: without end
         draws = replace(draws, draws=theta.unsqueeze(0))
     found = draws.long_run
     assert list(found) == ["tv", "web"]
@@ -223,9 +223,7 @@ def test_long_run_effects_are_all_that_follows_of_one_unit(name):
 def test_the_table_of_coefficients_has_a_line_each():
     draws = posterior("goodwill")[3]
     g = generator(0)
-    theta = draws.draws[:, :1] + 0.01 * torch.randn(
-        3, 200, draws.draws.shape[2], generator=g, dtype=F64
-    )
+    theta = draws.draws[:, :1] + 0.01 * normal(g, 3, 200, draws.draws.shape[2])
     theta[..., draws.names.index("web")] = 0.0
     many = replace(draws, draws=theta)
 

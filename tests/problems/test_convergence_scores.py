@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, generator, load, normal
+from support.runs.configured import F64, draw_normal, load
 from support.small.small_problems import classes, real
 from torch.autograd import grad
 from torch.testing import assert_close
@@ -38,7 +38,7 @@ class Linear:
 
 
 def drawn(names, target="real", n=50, dim=4):
-    theta = normal(generator(0), 3, n, dim)
+    theta = draw_normal(3, n, dim)
     return Draws(theta, theta[:, 0], names, Linear(names, target))
 
 
@@ -96,7 +96,7 @@ def test_weighted_draws_and_few_draws_of_a_supervised_problem():
 
 def test_a_density_reports_the_stein_discrepancy_of_500_draws():
     problem, _ = load("mixture_of_gaussians_2d")
-    theta = normal(generator(1), 4, 200, 2)
+    theta = draw_normal(4, 200, 2, seed=1)
     draws = Draws(theta, theta[:, 0], list(problem.names))
     scores = problem.score(draws, Streams(0))
     chosen = theta.flatten(0, 1)[torch.linspace(0, 799, 500).round().long()].requires_grad_()

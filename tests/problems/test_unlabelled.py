@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from support.runs.configured import generator
 from support.small.small_problems import real
 from support.small.unlabelled_problems import Unigram, real_rows, urn
 from torch.testing import assert_close
@@ -62,7 +63,7 @@ def test_words_and_numbers_take_the_same_rows():
 
 
 def test_redrawn_values_are_a_function_of_the_step():
-    p = torch.rand(50, 8, generator=torch.Generator().manual_seed(0))
+    p = torch.rand(50, 8, generator=generator())
     problem = Unlabelled(
         "p", "binary", Rows(p, 1.0), Rows((p > 0.5).float(), 1.0), None, redrawn=True
     )

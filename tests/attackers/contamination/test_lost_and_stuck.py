@@ -1,7 +1,7 @@
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import F64, component, load
+from support.runs.configured import component, double, load
 from support.targets.known_targets import z_score
 
 from components.contracts.sequences import Clean
@@ -24,7 +24,7 @@ def run_lengths(struck):
     for row in struck.tolist():
         text = "".join("1" if b else "0" for b in row)
         lengths += [len(run) for run in text.strip("1").split("0") if run]
-    return torch.tensor(lengths, dtype=F64)
+    return double(lengths)
 
 
 @pytest.mark.parametrize("run_length", [None, 6.0])
@@ -70,7 +70,7 @@ def test_a_stuck_sensor_repeats_its_last_value():
 
 
 def test_a_stuck_sensor_repeats_what_was_seen_and_leaves_what_is_missing(monkeypatch):
-    y = torch.tensor([[[1.0], [float("nan")], [3.0], [float("nan")], [5.0], [6.0]]], dtype=F64)
+    y = double([[[1.0], [float("nan")], [3.0], [float("nan")], [5.0], [6.0]]])
     stuck = torch.tensor([[False, False, True, True, True, False]])
     where = "components.series.attackers.sensor_stuck.bursts"
     monkeypatch.setattr(where, lambda *_: stuck)

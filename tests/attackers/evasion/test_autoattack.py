@@ -1,8 +1,6 @@
 """Auto-PGD, FAB and AutoAttack: the algorithm written out, exact distances, and the standard
 composition."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -28,7 +26,7 @@ DUAL = {"linf": 1, "l2": 2, "l1": math.inf}
 class Planes:
     """A linear classifier of three classes."""
 
-    def __init__(self, inputs: int = 6):
+    def __init__(self, inputs=6):
         self.w = draw_normal(inputs, 3, seed=2)
         self.b = -0.5 * self.w.sum(0)
 

@@ -1,12 +1,10 @@
 """What gradient attacks lower: each criterion by its equation, and what it is for."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
 import torch
-from support.runs.configured import F64, draw_normal, generator
+from support.runs.configured import F64, double, draw_normal, generator
 from support.small.small_victims import UNIT, make_victim
 from torch.testing import assert_close
 
@@ -78,7 +76,7 @@ def test_targets_are_reached_by_every_criterion(criterion):
 class Confident:
     """Class 0 by a margin that float32 cannot tell from certainty."""
 
-    def __init__(self, scale: float = 400.0):
+    def __init__(self, scale=400.0):
         self.scale = scale
 
     def predict(self, x, g):
@@ -131,14 +129,14 @@ def test_the_slope_reaches_members_that_are_surer_than_their_ensemble():
     """A member that the others hide would never turn: without tempering it has e^-14 of the slope,
     by the derivative of log p; members of nearly one certainty keep that derivative."""
     y = torch.zeros(1, 1, dtype=torch.long)
-    logits = torch.tensor([[1.0, 0.0], [15.0, 0.0]], dtype=F64)[:, None, None]
+    logits = double([[1.0, 0.0], [15.0, 0.0]])[:, None, None]
 
-    def slopes(logits: torch.Tensor) -> torch.Tensor:
+    def slopes(logits):
         return log_likelihood_logit_gradient(Categorical(logits), y, "linf")[:, 0, 0, 0]
 
     unsure, sure = slopes(logits)
     assert 1e-3 < float(sure / unsure) < 1
-    alike = torch.tensor([[12.0, 0.0], [15.0, 0.0]], dtype=F64)[:, None, None].requires_grad_(True)
+    alike = double([[12.0, 0.0], [15.0, 0.0]])[:, None, None].requires_grad_(True)
     (exact,) = torch.autograd.grad(log_likelihood(Categorical(alike), y).sum(), alike)
     assert_close(slopes(alike.detach()), exact[:, 0, 0, 0], rtol=1e-4, atol=0)
 

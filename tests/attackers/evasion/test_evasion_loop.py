@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 import torch
-from support.runs.configured import F64, draw_normal, draw_uniform, generator
+from support.runs.configured import F64, draw_normal, draw_uniform, generator, normal
 from support.small.small_victims import UNIT, Softmax, find_broken, images, make_victim, perturb
 from torch.testing import assert_close
 
@@ -146,7 +146,7 @@ def test_no_row_stops_where_predictions_are_random():
     class Wavering(Softmax):
         def predict(self, x, g):
             f = super().predict(x, g).logits
-            return Categorical(f + 0.3 * torch.randn(f.shape, generator=g, dtype=F64))
+            return Categorical(f + 0.3 * normal(g, f.shape))
 
     model, x, y = make_victim(100)
     wavering = Wavering()

@@ -70,7 +70,7 @@ def test_attacks_that_know_more_break_more():
     # DeepFool wins.
     model, x, y = make_victim(200, inputs=16, classes=2, seed=4, scale=0.3)
 
-    def share_broken(name: str, eps: float, **keys) -> float:
+    def share_broken(name, eps, **keys):
         moved = perturb(name, model, x, y, eps, shape=(4, 4), **keys)
         return float(find_broken(model, moved, y).double().mean())
 

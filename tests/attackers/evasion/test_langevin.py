@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, component, generator, normal
 from support.small.small_victims import UNIT, make_rng, make_victim, perturb
 from torch.testing import assert_close
 
@@ -20,7 +20,7 @@ def test_langevin_steps_written_out():
     assert 0 < margin.sum() < 10
     at = x.clone()
     for t in range(int(number.max())):
-        z = torch.randn(x.shape, generator=g, dtype=F64)
+        z = normal(g, x.shape)
         for b in range(len(x)):
             if t >= number[b]:
                 continue

@@ -1,8 +1,6 @@
 """Our PGD against those of torchattacks, foolbox and the Adversarial Robustness Toolbox, where they
 are installed."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,7 +20,7 @@ class Digits:
     """A network for scikit-learn's digits, trained for a few seconds, as the attackers and the
     libraries see it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         from sklearn.datasets import load_digits
 
         data = load_digits()
@@ -41,20 +39,20 @@ class Digits:
         self.network.requires_grad_(False).eval()
         self.x, self.y = self.x[:ROWS], self.y[:ROWS]
 
-    def predict(self, x: torch.Tensor, g: torch.Generator) -> Categorical:
+    def predict(self, x, g):
         return Categorical(self.network(x)[None, :, None])
 
-    def accuracy(self, x: torch.Tensor) -> float:
+    def accuracy(self, x):
         return float((self.network(x).argmax(-1) == self.y).double().mean())
 
 
 @pytest.fixture(scope="module")
-def digits() -> Digits:
+def digits():
     return Digits()
 
 
 @pytest.fixture(scope="module")
-def ours(digits) -> float:
+def ours(digits):
     attacker = component("attacker", "pgd", steps=STEPS, step_size=ALPHA)
     rng = SimpleNamespace(attack=generator())
     moved = attacker.perturb(Attacked(digits, (0.0, 1.0)), digits.x, digits.y[:, None], rng, EPS)
@@ -62,7 +60,7 @@ def ours(digits) -> float:
     return digits.accuracy(moved)
 
 
-def compare(ours: float, theirs: float) -> None:
+def compare(ours, theirs):
     """Within half a point, and not weaker by more than the one row that a random start can
     decide."""
     assert ours <= theirs + 1.5 / ROWS

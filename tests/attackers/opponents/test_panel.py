@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import ValidationError
-from support.runs.configured import F64, component
+from support.runs.configured import F64, component, double, generator
 from support.small.small_games import play
 from torch.testing import assert_close
 
@@ -29,7 +29,7 @@ def values_of(game):
 
 def random_moves(n, generator):
     """Moves of the prisoner's dilemma with memory: s, a, b, r, r_hers and s_next [R]."""
-    pays = torch.tensor([[5.0, 0.0], [6.0, 1.0]], dtype=F64)  # of (own, other)
+    pays = double([[5.0, 0.0], [6.0, 1.0]])  # of (own, other)
     s = torch.full((R,), 4)
     for _ in range(n):
         a, b = torch.randint(2, (2, R), generator=generator)
@@ -45,7 +45,7 @@ def test_each_replicate_meets_its_member():
     panel = component("attacker", "panel", members=[*members, component("attacker", "tit_for_tat")])
     rng = Streams(0)
     state = panel.reset(matrix_game(panel).seat(0, None, 2), rng)
-    for move in random_moves(5, torch.Generator().manual_seed(1)):
+    for move in random_moves(5, generator(1)):
         b = panel.act(state, Turn(move.s, 0, None), rng)
         copied = [0] * R if int(move.s[0]) == 4 else (move.s // 2).tolist()
         assert b.tolist() == [[0, 1, copied[r]][r % 3] for r in range(R)]
@@ -63,7 +63,7 @@ def test_members_learn_from_their_replicates_only(agent):
     seat = game.seat(0, values_of(game), 2)
     one, both = alone.reset(seat, Streams(0)), panel.reset(seat, Streams(0))
     before = alone.policy_in(alone.reset(seat, Streams(0)), torch.zeros(R).long(), 0)
-    for move in random_moves(30, torch.Generator().manual_seed(2)):
+    for move in random_moves(30, generator(2)):
         one, both = alone.observe(one, move), panel.observe(both, move)
     own = torch.arange(R) % 2 == 1
     for s in range(5):

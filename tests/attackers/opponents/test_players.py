@@ -7,7 +7,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from scipy.optimize import linprog
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, component, double, generator, uniform
 from support.small.literal_games import greedy, invert
 from support.small.small_games import (
     friend_or_foe,
@@ -125,7 +125,7 @@ def test_the_oracle_answers_best_on_matrix_games():
     g = generator(0)
     for _ in range(20):
         world = three_states(6, 1).environment
-        policy = torch.rand(6, 3, 2, generator=g, dtype=F64)
+        policy = uniform(g, 6, 3, 2)
         policy = policy / policy.sum(-1, keepdim=True)
         q = best_response(world, policy, 0.0)
         for r, s in itertools.product(range(6), range(3)):
@@ -153,7 +153,7 @@ def test_the_oracle_exploits_a_pure_policy_and_needs_to_know_it():
     state = player.reset(room.seat(0, None, 2), Streams(0))
 
     def first_box(s):
-        return torch.tensor([[1.0, 0.0]], dtype=F64).expand(len(s), -1)
+        return double([[1.0, 0.0]]).expand(len(s), -1)
 
     assert player.act(state, turn(policy=first_box), Streams(0)).tolist() == [1] * 5
     with pytest.raises(ConfigMismatchError, match="needs her policy"):
@@ -170,8 +170,8 @@ def test_a_learner_is_the_decision_maker_on_the_other_side():
     room.attacker = component("attacker", "learner", agent=agent)
     state, _ = play(room, component("inference", "q_learning", epsilon=1.0), tensors=True)
     mine = Streams(0)
-    mine_u = [torch.rand(3, 1, generator=mine.noise, dtype=F64)[:, 0].tolist() for _ in range(40)]
-    his = [torch.rand(3, 1, generator=mine.attack, dtype=F64)[:, 0].tolist() for _ in range(40)]
+    mine_u = [uniform(mine.noise, 3, 1)[:, 0].tolist() for _ in range(40)]
+    his = [uniform(mine.attack, 3, 1)[:, 0].tolist() for _ in range(40)]
     for i in range(3):
         q = [0.0, 0.0]
         for t in range(40):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import component, draw_uniform, generator
+from support.runs.configured import component, double, draw_uniform, generator, normal
 from support.small.small_victims import F64, Softmax
 
 from components.attackers.attacked import Attacked
@@ -19,9 +19,9 @@ class Linear:
 
     def __init__(self, inputs=6, classes=3, scale=2.0):
         g = generator(3)
-        self.w = scale * torch.randn(classes, inputs, generator=g, dtype=F64)
+        self.w = scale * normal(g, classes, inputs)
         # almost balanced at the middle of the inputs
-        self.b = -self.w.sum(1) / 2 + torch.tensor([5.0, 0.0, -2.0], dtype=F64)
+        self.b = -self.w.sum(1) / 2 + double([5.0, 0.0, -2.0])
 
     def predict(self, x, g):
         return Categorical((x @ self.w.T + self.b)[None, :, None])

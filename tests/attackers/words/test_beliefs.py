@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import beta
-from support.runs.configured import F64, generator
+from support.runs.configured import double, generator, normal
 from torch.testing import assert_close
 
 from components.attackers.words.beliefs import (
@@ -20,18 +20,18 @@ from components.attackers.words.beliefs import (
 @pytest.mark.parametrize("share", [0.01, 0.5, 1.0])
 def test_beta_has_the_mean_and_the_variance_asked_for(share):
     for r in (1e-6, 0.2, 0.5, 0.7, 0.999):
-        law = beta(*beta_parameters(torch.tensor(math.log(r / (1 - r)), dtype=F64), share))
+        law = beta(*beta_parameters(double(math.log(r / (1 - r))), share))
         largest = min(r**2 * (1 - r) / (1 + r), r * (1 - r) ** 2 / (2 - r))
         assert law.stats() == pytest.approx((r, share * largest), rel=1e-9)
         assert min(law.args) >= 1 - 1e-9
     for value in (-80.0, 80.0):  # r = 2e-35 and 1 − 2e-35
-        parameters = beta_parameters(torch.tensor(value, dtype=F64), share)
+        parameters = beta_parameters(double(value), share)
         assert torch.stack(parameters).isfinite().all()
 
 
 def test_beliefs_are_beta_draws():
     r, n = 0.3, 40_000
-    odds = torch.tensor([math.log(r / (1 - r))], dtype=F64)
+    odds = double([math.log(r / (1 - r))])
     p = torch.sigmoid(random_beliefs(odds, 0.5, n, generator()))
     variance = 0.5 * r**2 * (1 - r) / (1 + r)
     assert abs(float(p.mean()) - r) < 4 * math.sqrt(variance / n)
@@ -50,7 +50,7 @@ def alone(odds, which, n):
 def test_frequencies_count_3_12_literally_and_converge():
     """p̂ from K draws against ∫ f_z(p) Π_{w≠z} (1 − F_w(p)) dp by quadrature; the error is that of
     K Bernoulli trials."""
-    odds = torch.tensor([[-1.0, -0.4, 0.3, torch.inf]], dtype=F64)
+    odds = double([[-1.0, -0.4, 0.3, torch.inf]])
     d1, d2 = beta_parameters(odds[0, :3], 0.8)
     grid = (np.arange(4_000) + 0.5) / 4_000
     laws = [beta(*pair) for pair in zip(d1, d2, strict=True)]
@@ -77,7 +77,7 @@ def test_the_frequency_of_one_candidate_has_the_law_of_all():
     """Of twenty candidates, some of them none: against the frequencies that draw them all, in
     standard errors."""
     g, n = generator(), 20_000
-    odds = torch.randn(4, 20, generator=g, dtype=F64)
+    odds = normal(g, 4, 20)
     odds[1, 5:] = torch.inf
     odds[2, 1:] = torch.inf  # nothing else to send
     all_of_them = attack_frequencies(odds, 0.5, n, g)

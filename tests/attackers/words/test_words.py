@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, component, threat
+from support.runs.configured import component, double, generator, threat
 from support.small.small_spam import fitted, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
@@ -64,7 +64,7 @@ def test_greedy_changes_of_naive_bayes_are_the_exact_ones_and_never_worse_than_f
 def test_a_confident_victim_is_attacked_where_probabilities_are_rounded_to_one():
     problem = words(n_words=8)
     posterior = fitted(problem)
-    posterior.fitted["log_class"] = torch.tensor([-60.0, 0.0], dtype=F64)
+    posterior.fitted["log_class"] = double([-60.0, 0.0])
     x, y = problem.test.x[:10], torch.ones(10, 1, dtype=torch.long)
     attacked = component("attacker", "word_flip").perturb(Attacked(posterior), x, y, Streams(0), 1)
     for row, sent in zip(rows(x), rows(attacked), strict=True):
@@ -128,7 +128,7 @@ def test_ara_draws_with_the_frequencies_of_3_12():
     x = problem.test.x[:1].expand(4000, -1)
     sent = rows(ara.perturb(victim, x, torch.ones(4000, 1, dtype=torch.long), Streams(0), 2))
     sets = change_sets(5, 2)
-    p = ara.frequencies(victim, x[:1], 2, 20_000, torch.Generator().manual_seed(0))[0]
+    p = ara.frequencies(victim, x[:1], 2, 20_000, generator())[0]
     counts = torch.tensor([sent.count(z) for z in rows(flip_words(x[: len(sets)], sets))])
     error = (p * (1 - p) * (1 / 4000 + 1 / 20_000)).sqrt() + 1e-12
     assert ((counts / 4000 - p).abs() / error).max() < 4

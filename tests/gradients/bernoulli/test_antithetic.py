@@ -4,7 +4,7 @@ refused."""
 import pytest
 import torch
 from scipy.stats import multivariate_normal, norm
-from support.runs.configured import F64, component, double, generator, normal
+from support.runs.configured import F64, component, double, draw_normal
 from support.small.small_bernoulli import (
     binary_rows,
     guide_variance,
@@ -66,7 +66,7 @@ def test_arms_of_two_draws_is_disarm():
     alpha = torch.linspace(-3, 3, 12, dtype=F64).reshape(1, 4, 3)
     u, z = arms.draw_coupled(alpha, Streams(0))
     assert_close(u.sum(0), torch.ones_like(alpha))
-    f = normal(generator(0), 2, 1, 4)
+    f = draw_normal(2, 1, 4)
     assert_close(arms.slope(u, z, f, alpha), disarm.slope(u, z, f, alpha), rtol=1e-12, atol=1e-12)
 
 

@@ -2,9 +2,8 @@
 colder."""
 
 import pytest
-import torch
 from contract.only import only
-from support.runs.configured import F64, component
+from support.runs.configured import component, uniform
 from support.small.small_bernoulli import (
     binary_rows,
     enumerated_elbo,
@@ -26,7 +25,7 @@ def test_the_formula_by_hand():
     estimator = component("gradient", "gumbel_softmax", temperature=0.7, n_samples=2)
     gradients, _, _ = estimator.estimate(module, problem.train, Streams(0), None)
     g = Streams(0).noise
-    u1, u2 = (torch.rand(2, 3, 3, generator=g, dtype=F64) for _ in range(2))
+    u1, u2 = (uniform(g, 2, 3, 3) for _ in range(2))
     z1 = ((module.down[0](problem.train.x) + u1.logit()) / 0.7).sigmoid()
     z2 = ((module.down[1](z1) + u2.logit()) / 0.7).sigmoid()
     bound = (

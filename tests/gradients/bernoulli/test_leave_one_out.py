@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 import torch
-from support.runs.configured import F64, component, double, generator, normal
+from support.runs.configured import F64, component, double, generator, normal, uniform
 from support.small.small_bernoulli import (
     binary_rows,
     check_unbiased,
@@ -138,7 +138,7 @@ def test_the_stein_operator_has_mean_0():
     for parameter in control.parameters():
         parameter.data.copy_(normal(g, parameter.shape))
     (values,) = every_z(1)  # [8, 1, 3]
-    mu, still = torch.rand(1, 1, 3, generator=g, dtype=F64), double([[1.0, 0.0, 1.0]])
+    mu, still = uniform(g, 1, 1, 3), double([[1.0, 0.0, 1.0]])
     slope, f = normal(g, 2, 1, 3), normal(g, 2, 1)
     total, size = torch.zeros(4, dtype=F64), 0.0
     for z in values:

@@ -5,7 +5,7 @@ import copy
 
 import pytest
 import torch
-from support.runs.configured import F64, component, generator, normal
+from support.runs.configured import component, generator, normal, uniform
 from support.small.small_bernoulli import (
     binary_rows,
     check_unbiased,
@@ -63,7 +63,7 @@ def test_the_formula_by_hand():
     found, _, _ = estimator.estimate(module, problem.train, Streams(0), state)
 
     noise = Streams(0).noise
-    u1, u2, v1, v2 = (torch.rand(1, 3, 3, generator=noise, dtype=F64) for _ in range(4))
+    u1, u2, v1, v2 = (uniform(noise, 1, 3, 3) for _ in range(4))
     a1 = module.down[0](x)[None]
     z1 = (a1 + u1.logit() > 0).double()
     a2 = module.down[1](z1)

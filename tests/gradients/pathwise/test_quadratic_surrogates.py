@@ -6,7 +6,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, component, generator, normal
+from support.runs.configured import F64, component, draw_normal, generator, normal
 from support.small.small_problems import real
 from support.targets.pathwise_models import (
     estimate,
@@ -51,11 +51,11 @@ def test_what_a_path_has_in_the_mean(full):
 def test_derivatives_are_those_of_torch():
     problem, q = logistic()
     batch = some(problem)
-    theta = normal(generator(0), 2, 3, 2)
-    v = normal(generator(1), 2, 3, 2)
+    theta = draw_normal(2, 3, 2)
+    v = draw_normal(2, 3, 2, seed=1)
     d = Derivatives(q, batch, theta)
     one = Derivatives(q, batch, theta[:1])
-    L = normal(generator(2), 3, 2, 2)
+    L = draw_normal(3, 2, 2, seed=2)
     for b in range(3):
         slope, H = expand_row(q, batch, b, theta[0, b])
         for s in range(2):

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from alpha_networks import some_q
-from support.runs.configured import F64, generator, normal
+from support.runs.configured import F64, draw_normal, generator
 from support.small.small_problems import classes, component, linear_posterior, real, train
 from torch.testing import assert_close
 
@@ -100,7 +100,7 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
 def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
     """Correlated inputs: variational inference is too narrow, expectation propagation is not."""
     problem = real(n=30, n_tasks=1, missing=0.0)
-    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * normal(generator(0), 30)
+    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * draw_normal(30)
     keys = {"lr": 0.02, "n_samples": 30, "initial_std": 0.1}
     small, one = (
         train(component("inference", "bb_alpha", alpha=alpha, **keys), LINEAR, problem, 400)[0]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from alpha_networks import some_q
-from support.runs.configured import F64, double, generator, normal
+from support.runs.configured import F64, double, draw_normal, generator
 from support.small.small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 from torch.testing import assert_close
@@ -22,7 +22,7 @@ def test_the_cavity_is_q_over_a_power_of_its_factor(alpha):
     """q̃ ∝ q/f̃^α with f̃ = (q/p)^{1/N}, and q is recovered from it by equation (24)."""
     q, n = some_q(real()), 7.0
     mean, std, _ = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
-    theta = normal(generator(0), 4, len(mean))
+    theta = draw_normal(4, len(mean))
     log_q = Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
     log_p = Normal(0.0, 0.8).log_prob(theta).sum(1)
     log_cavity = Normal(mean, std).log_prob(theta).sum(1)
@@ -58,7 +58,7 @@ def test_the_objective_is_equation_25_written_out(alpha):
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3, **CAVITY)
     found = inference.objective(q, batch, generator(5))["objective"]
     mean, std, renyi = inference.cavity(q, problem.n)
-    noise = normal(generator(5), 3, len(mean))
+    noise = draw_normal(3, len(mean), seed=5)
     theta = mean + std * noise
     ell = q.network.log_prob(q.network.outputs(theta, batch.x), batch)
     fit = problem.n / 10 / alpha * (ell * alpha).exp().mean(0).log().sum()

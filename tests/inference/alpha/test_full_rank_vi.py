@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import F64, composed, generator, normal
+from support.runs.configured import F64, composed, draw_normal, generator, normal, uniform
 from support.small.small_problems import component, linear_posterior, real, train
 from torch.testing import assert_close
 
@@ -19,7 +19,7 @@ full_rank = partial(composed, "inference", "full_rank_vi")
 
 def test_it_finds_all_covariances_of_a_conjugate_regression():
     problem = real(n=30, n_tasks=1, missing=0.0)
-    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.5 * normal(generator(0), 30)
+    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.5 * draw_normal(30)
     model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
     keys = {"lr": 0.03, "n_samples": 20, "initial_std": 0.1, "draws": 5}
     inference = full_rank(gradient="sticking_the_landing", **keys)
@@ -63,7 +63,7 @@ class Independent:
 
 def family(P=5, prior=None):
     g = generator(1)
-    std = 0.5 + torch.rand(P, generator=g, dtype=F64) if prior is None else prior
+    std = 0.5 + uniform(g, P) if prior is None else prior
     q = RowScaledGaussian(
         RowwiseLogJoint(Independent(std)),
         normal(g, P),
@@ -82,7 +82,7 @@ def test_factor_draws_density_and_divergence_are_of_one_gaussian():
     unit = torch.eye(P, dtype=F64)
     # L = diag(s) (I + N/√P), N strictly lower triangular
     assert_close(L, s[:, None] * (unit + q.lower.detach().tril(-1) / P**0.5))
-    noise = normal(generator(2), 7, 2, P)
+    noise = draw_normal(7, 2, P, seed=2)
     theta = q.transform(noise)
     assert_close(theta, q.mean + noise @ L.T)
     exact = torch.distributions.MultivariateNormal(q.mean.detach(), scale_tril=L)
@@ -97,7 +97,7 @@ def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
     with torch.no_grad():
         q.lower.zero_()
     optimizer = Adam(q.parameters(), lr)
-    q.transform(normal(generator(3), 1, 1, P)).sum().backward()
+    q.transform(draw_normal(1, 1, P, seed=3)).sum().backward()
     optimizer.step()  # of gradients that are noise alone, every one as long
     rows = q.scale_tril.detach().tril(-1).square().sum(1).sqrt() / q.log_std.detach().exp()
     assert rows[1:].max() <= lr * 1.001  # with entries of L itself: lr √P over the spread

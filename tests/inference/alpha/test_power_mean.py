@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import double, draw_uniform, generator, normal
+from support.runs.configured import double, draw_normal, draw_uniform
 from torch.testing import assert_close
 
 from components.inference.alpha.power_mean import log_power_mean
@@ -10,7 +10,7 @@ from components.inference.alpha.power_mean import log_power_mean
 
 @pytest.mark.parametrize("power", [-1.5, 1e-4, 0.25, 1.0, 3.0])
 def test_it_is_the_literal_sum(power):
-    ell = normal(generator(0), 7, 4)
+    ell = draw_normal(7, 4)
     literal = [
         math.log(sum(math.exp(power * float(v)) for v in column) / 7) / power for column in ell.T
     ]
@@ -30,7 +30,7 @@ def test_small_powers_keep_their_digits_in_single_precision():
 
 
 def test_the_limits_are_the_mean_and_the_extremes():
-    ell = normal(generator(2), 5, 3)
+    ell = draw_normal(5, 3, seed=2)
     assert_close(log_power_mean(ell, 0.0), ell.mean(0))
     assert_close(log_power_mean(ell, 1e-7), ell.mean(0), atol=1e-6, rtol=0)
     assert_close(log_power_mean(ell, 1e4), ell.amax(0), atol=1e-3, rtol=0)

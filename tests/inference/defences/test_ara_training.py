@@ -3,7 +3,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, double, generator, normal
+from support.runs.configured import F64, double, generator, normal, uniform
 from support.small.small_problems import (
     advance,
     check_resumed,
@@ -154,7 +154,7 @@ def test_particles_with_inputs_of_their_own(model):
     problem, rng = threatened(), Streams(0)
     built = model.build(problem, rng)
     theta = built.sample_prior(3, rng.init)
-    x = torch.rand(3, 7, 4, generator=rng.data, dtype=F64)
+    x = uniform(rng.data, 3, 7, 4)
     batch = Batch(x, problem.train.y[:7], problem.train.mask[:7], 2.0)
     value, gradient = per_particle_gradient(built, theta, batch)
     victim, y = Attacked(BlockwiseParticles(built, theta)), problem.train.y[:7]

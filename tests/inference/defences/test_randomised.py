@@ -15,7 +15,7 @@ from components.inference.defences.randomised import attacked_error, best_mixtur
 from runner.execution.rng import Streams
 
 
-def reachable(K: int, *mails: list[tuple[int, ...]]) -> torch.Tensor:
+def reachable(K, *mails):
     """Mails whose attacks make the members err in these patterns [n, 2^K]."""
     out = torch.zeros(len(mails), 2**K, dtype=torch.bool)
     for i, patterns in enumerate(mails):

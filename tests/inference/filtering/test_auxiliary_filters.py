@@ -1,8 +1,6 @@
 """Auxiliary filters: Algorithm 8 written out, the evidence they estimate, and what their
 predictions have seen."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -21,7 +19,7 @@ from runner.execution.rng import Streams
 NAN = math.nan
 
 
-def g_beta(g, beta: float, integral):
+def g_beta(g, beta, integral):
     """Eq. (6.6), times exp(−1/β + 1/(β + 1)): the constant that is taken off."""
     if beta == 0:
         return g

@@ -1,8 +1,6 @@
 """Theorem 6.4.1: errors of a particle filter's means shrink as 1/√N, for the likelihood and for
 that of the β-divergence."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -18,7 +16,7 @@ SCALAR = replace(system(), A=0.9 * ONE, Q=0.5 * ONE, H=ONE, Sigma=0.6 * ONE, m0=
 T = 5
 
 
-def means_by_quadrature(y: torch.Tensor, beta: float) -> torch.Tensor:
+def means_by_quadrature(y, beta):
     """E[x_t] of the generalised filtering distributions, (6.4) and (6.6), step by step on a grid;
     [T]."""
     x = torch.linspace(-9, 9, 1801, dtype=torch.float64)
@@ -32,7 +30,7 @@ def means_by_quadrature(y: torch.Tensor, beta: float) -> torch.Tensor:
     return torch.stack(means)
 
 
-def slope(name: str, keys: dict[str, float | str], beta: float, sizes: dict[int, int]) -> float:
+def slope(name, keys, beta, sizes):
     """Of log root-mean-square error of the means of x_1 … x_T against log N; ``sizes``: N ->
     replicates."""
     errors = []

@@ -1,8 +1,6 @@
 """Extended and unscented Kalman filters: linear models, a nonlinear one against a grid, their
 algorithms literally."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -71,7 +69,7 @@ def test_on_a_linear_model_it_is_the_kalman_filter(name, keys, apart, opaque):
     assert got.evidence is not opaque
 
 
-def nonlinear(times: int = 25) -> Sequence:
+def nonlinear(times=25):
     """Two series of the sine model, some observations missing."""
     g, model = generator(5), Sine()
     x = model.m0 + model.P0[0].sqrt() * normal(g, 2, 1)

@@ -1,7 +1,5 @@
 """Missing observations: filters go on without them, scores leave them out, and both count them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -19,7 +17,7 @@ from runner.execution.rng import Streams
 T = 6
 
 
-def gappy(apart: bool):
+def gappy(apart):
     """A sequence some of whose observations are missing, the same in all replicates or not; one
     coordinate is enough."""
     problem = small_sequences.gappy(T, 3, apart)
@@ -28,7 +26,7 @@ def gappy(apart: bool):
     return problem
 
 
-def conditioned(problem, r: int):
+def conditioned(problem, r):
     """E and Var of each x_t given the y_s, s ≤ t, that replicate r has seen, E y_t given s < t, and
     log p of these, from the joint Gaussian: x_t = Aᵗ x_0 + Σ_v A^{t−v} w_v."""
     s, dx, dy = problem.system, 3, 2
@@ -45,7 +43,7 @@ def conditioned(problem, r: int):
     cov_y, cross = H @ spread @ H.T + torch.block_diag(*[s.Sigma] * T), spread @ H.T
     y, there = problem.observations[r].flatten(), (~problem.missing[r]).repeat_interleave(dy)
 
-    def given(t: int, n: int):
+    def given(t, n):
         """Mean and variance of x_t, given the first n observations."""
         rows, seen = slice(t * dx, (t + 1) * dx), there & (torch.arange(T * dy) < n * dy)
         gain = torch.linalg.solve(cov_y[seen][:, seen], cross[rows][:, seen].T).T

@@ -1,7 +1,5 @@
 """The oracle filter, which knows how observations were attacked."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -82,7 +80,7 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
     g = generator(1)
     x = problem.states[:, 4:5] + normal(g, 3, 7, 4)
 
-    def weighed(k: slice) -> torch.Tensor:
+    def weighed(k):
         model, some = built.at(theta[k]), x[k]
         batch = Observation(5, problem.observations[:, 4].expand(len(some), -1))
         if name == "huber":

@@ -1,8 +1,6 @@
 """The random-weight particle filter: an unbiased estimate of G^β against its integral, and of the
 normaliser against the filter that knows it."""
 
-from __future__ import annotations
-
 import torch
 from support.runs.configured import component, generator, normal
 from support.series.small_sequences import run, sequence, system
@@ -26,7 +24,7 @@ def drawn():
     )
 
 
-def estimates(rule, n: int) -> torch.Tensor:
+def estimates(rule, n):
     """Ĝ of every particle, n times [n, R, N]."""
     model, x, batch = drawn()
     many = x.repeat(1, n, 1)
@@ -56,7 +54,7 @@ def test_a_wrong_rate_is_found():
     assert z_score(estimates(wrong_rate, 4000), exact).abs().max() > 6
 
 
-def filtered(rule_of_integral: str, particles: int, replicates: int, seed: int):
+def filtered(rule_of_integral, particles, replicates, seed):
     keys = {"loss": "beta", "beta": BETA, "particles": particles, "integral": rule_of_integral}
     inference = component("inference", "generalised_filter", **keys)
     s = system()

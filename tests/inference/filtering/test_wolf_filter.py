@@ -1,7 +1,5 @@
 """The weighted-observation-likelihood filter: its equations, its limit, its bounded influence."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -29,7 +27,7 @@ def test_an_infinite_threshold_is_the_kalman_filter(weight, apart):
     assert not got.evidence
 
 
-def weight_of(kind: str, v, Sigma, c: float) -> float:
+def weight_of(kind, v, Sigma, c):
     """The weights of the paper, one observation."""
     d2 = float(v @ torch.linalg.inv(Sigma) @ v)
     if kind == "tmd":
@@ -65,7 +63,7 @@ def test_update_is_the_weighted_one_in_its_precision_form(weight):
     assert float(got.log_normaliser[0]) == pytest.approx(log_normaliser, rel=1e-9)
 
 
-def moved_by(inference, outlier: float) -> float:
+def moved_by(inference, outlier):
     """How far the last mean lies from where it would be had the last observation not been seen."""
     problem = sequence(system(), 4, 1)
     problem.observations[0, 3] = problem.observations[0, 3] + outlier

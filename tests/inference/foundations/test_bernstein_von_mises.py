@@ -1,7 +1,5 @@
 """Distances from the normal limit against quadrature and closed forms, and their rates."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 
@@ -39,7 +37,7 @@ def test_hellinger_distance_of_gaussians_by_quadrature():
     assert 1 - float(two) ** 2 == pytest.approx(affinity**2)  # independent coordinates multiply
 
 
-def measured(theta: float, prior: float = 1.0, numbers=(100, 1600)):
+def measured(theta, prior=1.0, numbers=(100, 1600)):
     problem, _ = load("tosses")
     model = component("model", "beta_bernoulli", a=prior, b=prior).build(problem, Streams(0))
     keys = {"numbers": list(numbers), "theta": theta, "simulations": 40}

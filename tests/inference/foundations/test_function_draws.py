@@ -1,7 +1,5 @@
 """Draws of functions: laws of their values, of conditionals and of slopes of deep ones."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -12,7 +10,6 @@ from support.small.shallow_gp_problems import F64, problem, streams
 
 from components.contracts.predictive import components_of
 from components.inference.foundations.function_draws import DrawnFunctions
-from components.problems.supervised import Supervised
 
 DEEP = {
     "inner_dim": 1,
@@ -28,20 +25,20 @@ DEEP = {
 }
 
 
-def one_input() -> Supervised:
+def one_input():
     """Six labels of one task at one input."""
     data = problem(T=1, D=3, keep=1.0, n=6)
     train, test = (replace(rows, x=rows.x[:, :1]) for rows in (data.train, data.test))
     return replace(data, train=train, test=test)
 
 
-def draws(module, x: torch.Tensor, n: int, conditional: bool = False) -> torch.Tensor:
+def draws(module, x, n, conditional=False):
     generator = streams().noise
     draw = module.sample_conditional if conditional else module.sample_function
     return torch.stack([components_of(draw(x, generator))[0, :, 0] for _ in range(n)])
 
 
-def assert_moments(f: torch.Tensor, mean: torch.Tensor, K: torch.Tensor) -> None:
+def assert_moments(f, mean, K):
     """Mean and covariance of draws f [S, n] within four standard errors."""
     z = torch.linalg.solve_triangular(torch.linalg.cholesky(K), (f - mean).T, upper=False)
     n = len(f)
@@ -68,7 +65,7 @@ def test_conditional_literally():
     module = component("model", "igp", noise_variance=0.3, **keys).build(data, streams())
     x, X = double([[-0.4], [0.9], [3.0]]), data.train.x
 
-    def k(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    def k(a, b):
         return 2.0 * torch.exp(-0.5 * (a - b.T).square())
 
     system = k(X, X) + (0.3 + module.jitter) * torch.eye(len(X), dtype=F64)
@@ -111,7 +108,7 @@ def test_identity_mean_keeps_functions_from_flattening():
 
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "cmdgp", "collapsed_mdgp", "cgp"])
-def test_every_family_draws_tasks(name: str):
+def test_every_family_draws_tasks(name):
     data = problem(T=2, keep=1.0)
     module = component("model", name, n_inducing=4).build(data, streams())
     f = components_of(module.sample_function(data.test.x, streams().noise))

@@ -1,8 +1,6 @@
 """Contraction rates: smoothers against closed forms, simulated radii against their expectations,
 slopes against theory."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -16,7 +14,7 @@ from components.problems.known_function import KnownFunction
 NUMBERS = [64, 128, 256, 512]
 
 
-def measured(data: dict, name: str, steps: int = 2, numbers=NUMBERS, **model):
+def measured(data, name, steps=2, numbers=NUMBERS, **model):
     problem, rng = load("smooth_function", **{"n_train": 40, "n_test": 20, "terms": 1000} | data)
     built = component("model", name, **model).build(problem, rng)
     inference = component("inference", "posterior_concentration", numbers=numbers, simulations=20)

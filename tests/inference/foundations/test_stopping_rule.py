@@ -1,8 +1,6 @@
 """Stopping rules: paths counted against enumeration, simulated coverage and errors against exact
 ones, the two p-values."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -14,12 +12,11 @@ from support.small.small_problems import advance
 
 from components.errors import ConfigMismatchError
 from components.inference.foundations import rules
-from components.inference.foundations.rules import Stopped
 
 RULES = ["fixed", "until_significant", "until_short", "negative_binomial"]
 
 
-def reported(steps: int = 4, prior=(1.0, 1.0), **settings):
+def reported(steps=4, prior=(1.0, 1.0), **settings):
     problem, rng = load("tosses", n_test=10)
     model = component("model", "beta_bernoulli", a=prior[0], b=prior[1]).build(problem, rng)
     inference = component("inference", "stopping_rule", **{"n_max": 40, "width": 0.4} | settings)
@@ -28,7 +25,7 @@ def reported(steps: int = 4, prior=(1.0, 1.0), **settings):
     return inference.posterior(state), problem
 
 
-def binomial_tail(n: int, k: int, theta: float) -> float:
+def binomial_tail(n, k, theta):
     return stats.binom.sf(k - 1, n, theta)
 
 
@@ -64,8 +61,8 @@ def test_one_posterior_and_two_p_values():
 @pytest.mark.parametrize("rule", RULES)
 def test_paths_are_those_of_all_sequences(rule):
     found, _ = reported(1, simulations=1, n_max=9, width=0.75, alpha=0.2)
-    stopped: Stopped = found.tables.stopped[rule]
-    counted: dict[tuple[int, int], float] = {}
+    stopped = found.tables.stopped[rule]
+    counted = {}
     theta = 0.37
     for tosses in itertools.product((0, 1), repeat=9):
         n = next(n for n in range(1, 10) if n == 9 or ends(rule, found, n, sum(tosses[:n])))
@@ -83,7 +80,7 @@ def test_paths_are_those_of_all_sequences(rule):
     assert stopped.mean_probabilities((2.0, 3.0)).sum() == pytest.approx(1)
 
 
-def ends(rule: str, found, n: int, k: int) -> bool:
+def ends(rule, found, n, k):
     """The rule, literally."""
     low, high = (ends[n, k] for ends in found.tables.ends["confidence"])
     return {

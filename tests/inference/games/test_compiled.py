@@ -15,7 +15,7 @@ from compiled_games import (
     played,
     player,
 )
-from support.runs.configured import F64, component
+from support.runs.configured import component, double
 from support.small.small_games import matrix_game, resumed, stepped
 
 from components.contracts.roles import Setting
@@ -36,7 +36,7 @@ PAIRS = [
 ]
 
 
-def cell_of(i: int, j: int, name: str):
+def cell_of(i, j, name):
     """A game for a player, slow where another compilation takes long or adds little."""
     is_slow = j == 5 or name == "averaging of three"
     marks = [pytest.mark.slow] if is_slow else []
@@ -174,7 +174,7 @@ def test_a_law_that_differs_by_a_tenth_is_found_out():
 @pytest.mark.parametrize("policy", ["epsilon_greedy", "softmax"])
 def test_mean_rewards_of_a_known_policy_are_exact(policy):
     """Q(a) = (0, 1, 0.5) that all but stay: E r = Σ_a p(a) Σ_b p(b) r(a, b) with p known."""
-    r = torch.tensor([[1.0, -1.0], [3.0, 0.0], [-2.0, 5.0]], dtype=F64)
+    r = double([[1.0, -1.0], [3.0, 0.0], [-2.0, 5.0]])
     problem = matrix_game(
         r,
         replicates=4000,
@@ -184,16 +184,12 @@ def test_mean_rewards_of_a_known_policy_are_exact(policy):
     keys = {"policy": policy, "epsilon": 0.3, "temperature": 0.5, "alpha": 1e-12}
     inference = component("inference", "q_learning", **keys)
     rng, state = opened(problem, inference)
-    values = torch.tensor([0.0, 1.0, 0.5], dtype=F64)
+    values = double([0.0, 1.0, 0.5])
     inference.tables(state.mind)[0].values.copy_(values.view(1, 1, 3, 1))
     stepped(inference, problem, rng, state, 0, 25)
-    p = (
-        torch.softmax(values / 0.5, 0)
-        if policy == "softmax"
-        else torch.tensor([0.1, 0.8, 0.1], dtype=F64)
-    )
+    p = torch.softmax(values / 0.5, 0) if policy == "softmax" else double([0.1, 0.8, 0.1])
     rewards = state.standing.rewards_so_far
-    exact = float(p @ r @ torch.tensor([0.3, 0.7], dtype=F64))
+    exact = float(p @ r @ double([0.3, 0.7]))
     assert abs(float(rewards.mean()) - exact) < 4 * float(rewards.std()) / rewards.numel() ** 0.5
     first = state.standing.first_actions[0]
     assert abs(float(first.mean()) - float(p[0])) < 4 * float(first.std()) / first.numel() ** 0.5

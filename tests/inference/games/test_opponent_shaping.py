@@ -1,12 +1,10 @@
 """LOLA: the gradient against differences of what it is the gradient of, what she makes of him, and
 where she gets to."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import component, generator, normal
 from support.small.small_games import assert_near, game_of, play
 from torch.testing import assert_close
 
@@ -16,11 +14,11 @@ from components.games.agents.opponent_shaping import OpponentShaping, Repeated
 SWAPPED = [0, 2, 1, 3, 4]  # states (a, b) seen from the other side
 
 
-def shaping(**changes) -> OpponentShaping:
+def shaping(**changes):
     return component("inference", "opponent_shaping", **changes)
 
 
-def in_self_play(replicates: int, rounds: int, game=None, **changes):
+def in_self_play(replicates, rounds, game=None, **changes):
     agent = shaping(opponent="known", **changes)
     opponent = component("attacker", "learner", agent=agent)
     return play(
@@ -28,16 +26,16 @@ def in_self_play(replicates: int, rounds: int, game=None, **changes):
     )
 
 
-def a_game() -> tuple[Repeated, torch.Tensor, torch.Tensor]:
+def a_game():
     """Unlike rewards, 5 states; logits of 2 and of 3 actions [1, 5, ·]."""
     g = generator(5)
-    own, other = torch.randn(2, 5, 2, 3, generator=g, dtype=F64)
+    own, other = normal(g, 2, 5, 2, 3)
     game = Repeated(own, other, torch.randint(0, 5, (5, 2, 3), generator=g), start=4)
-    mine, theirs = (torch.randn(1, 5, n, generator=g, dtype=F64) for n in (2, 3))
+    mine, theirs = (normal(g, 1, 5, n) for n in (2, 3))
     return game, mine, theirs
 
 
-def slope(f, x: torch.Tensor, h: float = 1e-5) -> torch.Tensor:
+def slope(f, x, h=1e-5):
     """∇f by central differences, f a number or a tensor: [*x.shape, *f.shape]."""
     found = []
     for i in range(x.numel()):

@@ -5,27 +5,25 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.runs.configured import F64, component, draw_normal
+from support.runs.configured import F64, component, double, draw_normal
 from support.small.small_games import game_of, play, stepped
-from torch import Tensor
 from torch.testing import assert_close
 
 from components.games.agents.policy_gradient import PolicyGradient
-from components.games.environments.game import Game
 from runner.execution.rng import Streams
 
 HIS = [0.6, 0.4]
 
 
-def gradient(**changes) -> PolicyGradient:
+def gradient(**changes):
     return component("inference", "policy_gradient", **changes)
 
 
-def exact(game: Game, theta: Tensor, gamma: float, rounds: int) -> Tensor:
+def exact(game, theta, gamma, rounds):
     """∇ E[Σ_t γ^t r_t] over so many rounds from the start, of logits θ [S, A], against HIS."""
     rules = game.environment
     theta = theta.clone().requires_grad_()
-    pair = theta.softmax(-1)[:, :, None] * torch.tensor(HIS, dtype=F64)
+    pair = theta.softmax(-1)[:, :, None] * double(HIS)
     reward = (pair * rules.reward_a).sum((1, 2))
     moves = torch.zeros(5, 5, dtype=F64).scatter_add(
         1, rules.transition.flatten(1), pair.flatten(1)
@@ -56,7 +54,7 @@ def test_the_estimate_is_unbiased(baseline):
     state = stepped(her, game, rng, state, 0, rounds)
     found = state.mind.theta - theta
 
-    def z(exactly: Tensor) -> Tensor:
+    def z(exactly):
         return ((found.mean(0) - exactly) / (found.std(0) / R**0.5)).abs().max()
 
     assert z(exact(game, theta, gamma, rounds)) < 4
@@ -74,13 +72,13 @@ class Noted(PolicyGradient):
 NOTED: list = []
 
 
-def literal(game: Game, her: PolicyGradient, replicate: int) -> Tensor:
+def literal(game, her, replicate):
     """θ [F, A] of one replicate from the moves that were noted: episode after episode, the sum of
     every later reward."""
     rules, A = game.environment, game.n_actions
     features = game.n_states if game.numbered else rules.features(NOTED[0][1].s).shape[1]
     theta, mean = torch.zeros(features, A, dtype=F64), 0.0
-    episodes: dict[int, list] = {}
+    episodes = {}
     for number, (episode, seen) in enumerate(NOTED):
         if seen.live is None or seen.live[replicate]:
             episodes.setdefault(number // her.rounds if rules.continuing else episode, []).append(
@@ -103,7 +101,7 @@ def literal(game: Game, her: PolicyGradient, replicate: int) -> Tensor:
     return theta
 
 
-def check_literally(game: Game, agent: PolicyGradient, model: str = "q_table") -> Tensor:
+def check_literally(game, agent, model="q_table"):
     """Plays, and compares θ of each replicate; θ [R, F, A]."""
     NOTED.clear()
     theta = play(game, Noted(**dict(agent)), model=model)[0].mind.theta

@@ -1,21 +1,19 @@
 """Values of repeated games against a sum over time, and against games that were played."""
 
-from __future__ import annotations
-
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, generator, normal
 
 from components.games.agents.opponent_shaping import Repeated
 
 GAMMA = 0.9
 
 
-def random_game(seed: int = 0) -> tuple[Repeated, torch.Tensor, torch.Tensor]:
+def random_game(seed=0):
     """4 states, 2 actions against 3, and two pairs of policies."""
     g = generator(seed)
-    own, other = torch.randn(2, 4, 2, 3, generator=g, dtype=F64)
+    own, other = normal(g, 2, 4, 2, 3)
     game = Repeated(own, other, torch.randint(0, 4, (4, 2, 3), generator=g), start=1)
-    mine, theirs = (torch.randn(2, 4, n, generator=g, dtype=F64).softmax(-1) for n in (2, 3))
+    mine, theirs = (normal(g, 2, 4, n).softmax(-1) for n in (2, 3))
     return game, mine, theirs
 
 

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, component
+from support.runs.configured import component, double, uniform
 from support.small.literal_games import draws, greedy, invert
 from support.small.small_games import assert_near, friend_or_foe, mean_and_se, play, three_states
 
@@ -34,7 +34,7 @@ def test_level_3_answers_draws_of_level_2_which_answers_draws(at):
     state, posterior = play(game, method)
     rng = Streams(0)
     # of the agent's action, level 2's draw, and the agent's own [T, 3, R]
-    uniforms = [torch.rand(3, 1, generator=rng.noise, dtype=F64) for _ in range(150)]
+    uniforms = [uniform(rng.noise, 3, 1) for _ in range(150)]
     draw = torch.stack(uniforms).view(50, 3, 3).tolist()
     _, threats = draws(game)
     rules = game.environment
@@ -74,7 +74,7 @@ def test_level_3_answers_draws_of_level_2_which_answers_draws(at):
 
 def test_an_uncertain_epsilon_counts_by_its_mean():
     """E[policy of ε] = policy of E[ε]: p_k(ε) of 4.3.2 has no other part in what is forecast."""
-    psi = torch.tensor([[1.0, 3.0, 2.0]], dtype=F64)
+    psi = double([[1.0, 3.0, 2.0]])
     each = torch.cat([probabilities(psi, "epsilon_greedy", e, 1.0) for e in (0.1, 0.2, 0.6)])
     torch.testing.assert_close(
         each.mean(0, keepdim=True), probabilities(psi, "epsilon_greedy", 0.3, 1.0)

@@ -4,8 +4,6 @@ Some starts lie where only small steps are accepted.  A step size that follows t
 of the chains leaves these chains at their starts.
 """
 
-from __future__ import annotations
-
 import pytest
 from bounded_densities import LAWS
 from support.runs.configured import component, load
@@ -16,7 +14,7 @@ from runner.execution.rng import Streams
 FAST = ["half_normal_uniform", "gamma", "arcsine"]
 
 
-def scores(name: str, seed: int, steps: int = 1200) -> dict[str, float]:
+def scores(name, seed, steps=1200):
     """Scores of NUTS at its defaults, and the acceptance rate of the worst chain."""
     law = LAWS[name]
     mean, sd = (list(column) for column in zip(*law.moments, strict=True))
@@ -33,7 +31,7 @@ def scores(name: str, seed: int, steps: int = 1200) -> dict[str, float]:
     return problem.score(draws, rng) | {"worst_acceptance": worst}
 
 
-def is_right(found: dict[str, float]) -> bool:
+def is_right(found):
     return found["rhat"] < 1.01 and found["z_max"] < 4.5 and found["worst_acceptance"] > 0.6
 
 

@@ -1,8 +1,6 @@
 """Trajectories of what a model does not integrate out, and the rest drawn: draws of the same
 posterior."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.small.small_problems import component, real, train
@@ -28,7 +26,7 @@ SETTINGS = {
 }
 
 
-def drawn(name: str, collapse: str, steps: int = 260, chains: int = 60, seed: int = 0):
+def drawn(name, collapse, steps=260, chains=60, seed=0):
     """Draws [C, N, P] of a network's posterior on twelve rows."""
     problem = real(n=12, n_inputs=1, n_tasks=1, missing=0.0)
     sampler = component(
@@ -49,7 +47,7 @@ def what_is_asked(problem, draws):
     return asked.unflatten(0, draws.draws.shape[:2]).mean(1)
 
 
-def largest_z(problem, draws, others) -> float:
+def largest_z(problem, draws, others):
     """Of the differences of means between two sets of chains, each chain a replicate."""
     a, b = what_is_asked(problem, draws), what_is_asked(problem, others)
     error = (a.var(0) / len(a) + b.var(0) / len(b)).sqrt()

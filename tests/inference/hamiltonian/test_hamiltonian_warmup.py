@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -125,7 +123,7 @@ def test_haltons_points():
     assert [chees.halton(m) for m in range(1, 8)] == [0.5, 0.25, 0.75, 0.125, 0.625, 0.375, 0.875]
 
 
-def ends(t: float, eps: float, C: int, seed: int):
+def ends(t, eps, C, seed):
     """Starts and ends of trajectories of N(0, I₃) of length t, with a mass that is not the
     identity."""
     target = white(3)
@@ -204,7 +202,7 @@ def test_steps_are_bounded_while_the_chains_look_for_the_target(keys, step_sizes
     assert [last_search_step(warmup) for warmup in (19, 100, 500, 1000)] == [0, 15, 250, 450]
 
 
-def stiff() -> GaussianTarget:
+def stiff():
     """Scales of 0.1 to 1 with correlations, and chains that start 100 standard deviations away."""
     scales = torch.logspace(-1, 0, 4, dtype=F64)
     unit = 0.9 ** (torch.arange(4)[:, None] - torch.arange(4)).abs().double()

@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 import math
 
 import torch
-from support.runs.configured import double, normal
+from support.runs.configured import double, normal, uniform
 from support.targets.known_targets import F64, correlated, moment_z, sampled
 from torch.testing import assert_close
 
@@ -13,7 +11,7 @@ from runner.execution.rng import Streams
 FIXED = {"warmup": 0, "trajectory": "fixed", "mass": "identity"}
 
 
-def literal(model, steps: int, eps: float, L: int, seed: int) -> torch.Tensor:
+def literal(model, steps, eps, L, seed):
     """One chain of scalar HMC with unit masses, written out, on the random numbers that a batch of
     one takes."""
     rng = Streams(seed)
@@ -35,7 +33,7 @@ def literal(model, steps: int, eps: float, L: int, seed: int) -> torch.Tensor:
             p = [b + eps / 2 * g for b, g in zip(p, gradient(q), strict=True)]
         before = -log_density(theta) + sum(b * b for b in r) / 2
         after = -log_density(q) + sum(b * b for b in p) / 2
-        u = float(torch.rand(1, generator=rng.noise, dtype=F64))
+        u = float(uniform(rng.noise, 1))
         if u < math.exp(min(0.0, before - after)):
             theta = q
         kept.append(theta)

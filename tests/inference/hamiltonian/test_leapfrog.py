@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
+from support.runs.configured import double, draw_normal, generator, normal
 from support.targets.known_targets import PriorAlone
 from torch.testing import assert_close
 
@@ -42,7 +42,7 @@ def mass(request):
 def test_mass_is_the_inverse_of_a_covariance(mass):
     inverse = mass.inverse if mass.inverse.dim() == 2 else mass.inverse.diag()
     M = torch.linalg.inv(inverse)
-    r = normal(generator(0), 5, 2)
+    r = draw_normal(5, 2)
     assert_close(mass.velocity(r), torch.stack([inverse @ row for row in r]))
     assert_close(mass.kinetic(r), torch.stack([0.5 * row @ inverse @ row for row in r]))
     assert_close(mass.square(r), torch.stack([row @ M @ row for row in r]))

@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, normal
-from support.targets.known_targets import F64, Funnel, correlated, sampled
+from support.runs.configured import component, normal, uniform
+from support.targets.known_targets import Funnel, correlated, sampled
 from torch.testing import assert_close
 
 from runner.execution.rng import Streams
@@ -13,7 +11,7 @@ from runner.execution.rng import Streams
 FIXED = {"warmup": 0, "mass": "identity"}
 
 
-def turning(momenta: list) -> bool:
+def turning(momenta):
     """Whether a trajectory, its halves, their halves … turn, by the criterion with Stan's two extra
     checks."""
     n = len(momenta)
@@ -30,7 +28,7 @@ def turning(momenta: list) -> bool:
     return whole or with_first or with_last or turning(left) or turning(right)
 
 
-def literal(model, theta, r, u: list, eps: float, max_depth: int):
+def literal(model, theta, r, u, eps, max_depth):
     """One draw of one chain, recursing over lists of states; u[j] holds direction, acceptance and
     leaves of doubling j."""
 
@@ -84,7 +82,7 @@ def test_every_chain_is_the_literal_recursion(eps, target):
         again.set_state(rng.noise.get_state())
         before = state.theta
         r = normal(again, C, target.dim)
-        u = [torch.rand(2**j + 2, C, generator=again, dtype=F64) for j in range(6)]
+        u = [uniform(again, 2**j + 2, C) for j in range(6)]
         state, _ = nuts.step(state, None, rng)
         draws = nuts.posterior(state)
         for c in range(C):

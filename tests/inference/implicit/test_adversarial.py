@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, generator, normal
+from support.runs.configured import F64, draw_normal, generator
 from support.small.small_problems import advance, component, linear_posterior, real, train
 from torch.distributions import MultivariateNormal, Normal
 from torch.nn.utils import parameters_to_vector
@@ -75,7 +75,7 @@ def test_small_alpha_follows_avb():
 
 
 def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
-    theta = normal(generator(0), 400_000, 3)
+    theta = draw_normal(400_000, 3)
     theta = theta * torch.tensor([0.3, 1.0, 2.0]) + torch.tensor([0.5, -1.0, 0.0])
     s = torch.full((3,), 1.5, dtype=F64)
     exact = torch.distributions.kl_divergence(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, double, generator, normal
+from support.runs.configured import F64, double, draw_normal, generator
 from support.small.small_problems import advance, component, linear_posterior, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
@@ -105,7 +105,7 @@ def test_a_learned_prior_follows_the_derivative_of_the_kl():
     """E_q[∂_s T(θ/s)] with T fixed at the log ratio is ∂_s KL(N(m, v) ‖ N(0, s²))."""
     m, sd = 0.8, 0.5
     s = torch.tensor(1.3, dtype=F64, requires_grad=True)
-    u = normal(generator(0), 400_000)
+    u = draw_normal(400_000)
     q = Normal(double(m / 1.3), sd / 1.3)  # of θ/s, fixed at this s
     theta = m + sd * u
     z = PriorContrast(theta[:, None] / s).z_scores[:, 0]

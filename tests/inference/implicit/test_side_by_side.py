@@ -1,7 +1,5 @@
 """Adversarial posteriors of replicates side by side: those that each replicate has by itself."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -105,7 +103,7 @@ def test_several_alphas_are_those_of_runs_of_their_own(keys):
     posteriors = method.posterior(state)
     scores = problem.score(posteriors, rng)
     assert [list(of.of) for of in posteriors] == [["0.01", "0.5", "1"]] * 2
-    told: set[str] = set()
+    told = set()
     for v, alpha in enumerate(alphas):
         for r, (inference, alone, said, streams) in enumerate(
             apart("aadm", network, problems, alpha=alpha, **keys)

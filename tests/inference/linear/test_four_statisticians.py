@@ -1,8 +1,6 @@
 """The four analyses of a linear regression: Bardenet's (1.2) to (1.5), coverage of credible
 regions, choices of λ."""
 
-from __future__ import annotations
-
 import math
 import statistics
 
@@ -23,10 +21,10 @@ NOISE = 2.0
 
 
 def analysed(
-    name: str,
-    steps: int = 4,
-    noise: float | str = NOISE,
-    data: str = "linear_simulation",
+    name,
+    steps=4,
+    noise=NOISE,
+    data="linear_simulation",
     times=1.0,
     **settings,
 ):
@@ -54,9 +52,7 @@ def test_confidence_regions_cover(noise):
     assert_close(found.data.beta, problem.truth["beta"])
 
 
-def literal_risk(
-    rule: int, beta: torch.Tensor, X: torch.Tensor, errors: torch.Tensor, penalty: torch.Tensor
-) -> float:
+def literal_risk(rule, beta, X, errors, penalty):
     """(1.2) as an average over data sets of L(θ, θ̂(y)) = ‖θ − θ̂(y)‖², one data set at a time."""
     eye, losses = torch.eye(len(beta), dtype=F64), []
     for e in errors:

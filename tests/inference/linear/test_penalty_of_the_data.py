@@ -1,7 +1,5 @@
 """The penalty of Hoerl, Kennard and Baldwin, from the normal equations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -34,7 +32,7 @@ def test_the_penalty_of_the_data_does_not_know_the_unit_of_the_labels(shift):
     assert_close(shrunk, plain + double([shift, 0, 0, 0]))
 
 
-def ridge_at(problem) -> tuple[float, torch.Tensor]:
+def ridge_at(problem):
     """λ and β̂_λ, from the normal equations, of the labels as they are."""
     X = torch.cat([torch.ones(problem.n, 1, dtype=F64), problem.train.x], 1)
     y = problem.train.y[:, 0]

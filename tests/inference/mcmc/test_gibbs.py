@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component, double, normal
@@ -18,7 +16,7 @@ class Coordinates(GaussianTarget):
     """A Gaussian whose blocks are its coordinates: θ_j | θ_−j ~ N(μ_j − Σ_k Λ_jk (θ_k − μ_k)/Λ_jj,
     1/Λ_jj)."""
 
-    def __init__(self, correlation: float = 0.8, precision_factor: float = 1.0):
+    def __init__(self, correlation=0.8, precision_factor=1.0):
         other = correlated(correlation)
         super().__init__(other.mean, other.covariance)
         self.blocks, self.factor, self.asked = ["x0", "x1"], precision_factor, []

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -18,7 +16,7 @@ from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 
 
-def ran(model, steps: int, seed: int = 0, problem=None, **settings):
+def ran(model, steps, seed=0, problem=None, **settings):
     """Draws and the last Info."""
     method, rng = component("inference", "importance_sampling", **settings), Streams(seed)
     state = method.init(model, problem, rng)
@@ -28,7 +26,7 @@ def ran(model, steps: int, seed: int = 0, problem=None, **settings):
     return method.posterior(state), info
 
 
-def weighted_moment_z(draws: Draws, model) -> float:
+def weighted_moment_z(draws, model):
     """Largest |z| of the moments; errors from the estimates of single chains, each
     self-normalised."""
     weights, worst = draws.log_weights.softmax(1)[..., None], []  # [C, N, 1]

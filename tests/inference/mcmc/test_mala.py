@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import component, double, normal
+from support.runs.configured import component, double, normal, uniform
 from support.targets.known_targets import F64, PriorAlone, run_chains, sampled
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
@@ -23,13 +21,13 @@ class Curved(PriorAlone):
         return -0.5 * x**2 - (y - 0.5 * x**2) ** 2 - 0.1 * x**4
 
 
-def warmed(shape: str, chains: int = 5):
+def warmed(shape, chains=5):
     rng = Streams(3)
     method = component("inference", "mala", chains=chains, warmup=40, covariance=shape)
     return method, run_chains(method, Curved(), 40, rng)[0], rng
 
 
-def scale_matrix(method, state) -> torch.Tensor:
+def scale_matrix(method, state):
     """Σ + ε I of a state after warm-up."""
     if state.proposal.moments is None:
         return torch.eye(2, dtype=F64)
@@ -39,7 +37,7 @@ def scale_matrix(method, state) -> torch.Tensor:
     ) + method.regularisation * torch.eye(2, dtype=F64)
 
 
-def gradient(theta: torch.Tensor) -> torch.Tensor:
+def gradient(theta):
     return value_and_gradient(Curved(), theta[None], None)[1][0]
 
 
@@ -58,7 +56,7 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
 
     for _ in range(15):
         z = normal(literal.noise, 5, 2)
-        u = torch.rand(5, generator=literal.noise, dtype=F64)
+        u = uniform(literal.noise, 5)
         state, info = method.step(state, None, rng)
         there = law(theta)
         proposal = there.mean + (2 * eps).sqrt() * z @ L.T
@@ -82,13 +80,13 @@ def test_acceptance_is_that_of_abstract_hmc_with_one_leapfrog_step(shape):
     L = torch.linalg.cholesky(Sigma)
     momentum = MultivariateNormal(torch.zeros(2, dtype=F64), precision_matrix=Sigma)
 
-    def leapfrog(x: torch.Tensor) -> torch.Tensor:
+    def leapfrog(x):
         q, p = x[:2], x[2:]
         p = p + h / 2 * gradient(q)
         q = q + h * Sigma @ p
         return torch.cat([q, p + h / 2 * gradient(q)])
 
-    def log_eta(x: torch.Tensor) -> float:
+    def log_eta(x):
         return float(Curved().log_prior(x[None, :2])) + float(momentum.log_prob(x[2:]))
 
     flip = double([1.0, 1, -1, -1])

@@ -1,7 +1,5 @@
 """Proposals with lighter tails than the target, found by the growth of their weights."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.runs.configured import component
@@ -13,7 +11,7 @@ from components.metrics.diagnostics import pareto_k
 from runner.execution.rng import Streams
 
 
-def growth(target, proposal: str, **settings) -> float:
+def growth(target, proposal, **settings):
     method = component("inference", "importance_sampling", proposal=proposal, **settings)
     return tail_growth(method.init(target, None, Streams(0)).fit, target, None)
 

@@ -2,7 +2,15 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import component, double, draw_uniform, generator, normal
+from support.runs.configured import (
+    component,
+    double,
+    draw_normal,
+    draw_uniform,
+    generator,
+    normal,
+    uniform,
+)
 from support.targets.exact_targets import (
     HalfNormal,
 )
@@ -16,7 +24,7 @@ from runner.execution.rng import Streams
 
 
 def test_accept_step_is_the_literal_ratio():
-    value, proposed, correction = normal(generator(0), 3, 500)
+    value, proposed, correction = draw_normal(3, 500)
     proposed[:20] = -math.inf
     correction[:10] = math.nan  # what a gradient outside the support gives
     accept, alpha = metropolis_hastings(value, proposed, correction, 1, generator(1))
@@ -40,7 +48,7 @@ def test_a_step_is_the_literal_random_walk():
     theta = state.theta.clone()
     for _ in range(20):
         proposal = theta + s / math.sqrt(2) * normal(literal.noise, C, 2) @ L.T
-        u = torch.rand(C, generator=literal.noise, dtype=F64)
+        u = uniform(literal.noise, C)
         ratio = (target.log_prior(proposal) - target.log_prior(theta)).exp()
         theta = torch.where((u < ratio)[:, None], proposal, theta)
         state, _ = method.step(state, None, rng)

@@ -1,14 +1,12 @@
 """Importance sampling from Sobol points: each draw is distributed as q, errors fall faster than T^−½,
 and a resumed sequence goes on."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import double, generator, load, normal
+from support.runs.configured import double, generator, load, normal, uniform
 from support.targets.known_targets import F64, sampled, white
 from torch.testing import assert_close
 
@@ -18,7 +16,7 @@ from components.metrics.diagnostics import log_relative_variance
 from runner.execution.data_digest import data_digest
 
 
-def estimates(points: str, T: int, seeds: int, dim: int = 2, block: int = 64) -> torch.Tensor:
+def estimates(points, T, seeds, dim=2, block=64):
     """Î(θ_1²) of T draws by seed, exact value 1."""
     keys = {"chains": block, "proposal": "gaussian", "inflation": 1.4, "points": points}
     each = [
@@ -57,7 +55,7 @@ def test_draws_are_distributed_as_q(dof, components):
     theta, drawn = q.from_uniforms(u), q.draw(20_000, g)
     for j in range(2):
         assert stats.ks_2samp(theta[:, j].numpy(), drawn[:, j].numpy()).pvalue > 1e-3
-    literal = q.from_uniforms(torch.rand(20_000, q.n_uniforms, generator=g, dtype=F64))
+    literal = q.from_uniforms(uniform(g, 20_000, q.n_uniforms))
     assert stats.ks_2samp(literal[:, 0].numpy(), drawn[:, 0].numpy()).pvalue > 1e-3
 
 

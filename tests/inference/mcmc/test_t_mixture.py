@@ -1,15 +1,13 @@
 """Mixtures of t distributions, term by term, and what a round of population Monte Carlo makes of
 one."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import double, draw_uniform, generator, normal
+from support.runs.configured import double, draw_normal, draw_uniform, generator, normal, uniform
 from support.targets.exact_targets import TwoModes
 from support.targets.known_targets import F64, white, z_score
 from torch.testing import assert_close
@@ -23,16 +21,16 @@ from components.inference.mcmc.t_mixture import (
 )
 
 
-def single(centre: list[float], factor: float = 1.0) -> TMixture:
+def single(centre, factor=1.0):
     """One component with five degrees of freedom."""
     P = len(centre)
     L = factor * torch.eye(P, dtype=F64)
     return TMixture(torch.ones(1, dtype=F64), double([centre]), L[None], 5.0)
 
 
-def mixture(dof: float = 4.0, D: int = 3, P: int = 2) -> TMixture:
+def mixture(dof=4.0, D=3, P=2):
     g = generator(1)
-    weights = torch.rand(D, generator=g, dtype=F64)
+    weights = uniform(g, D)
     factors = normal(g, D, P, P).tril() + 2 * torch.eye(P, dtype=F64)
     return TMixture(weights / weights.sum(), 3 * normal(g, D, P), factors, dof)
 
@@ -45,7 +43,7 @@ def t_density(theta, centre, sigma, nu):
 @pytest.mark.parametrize("dof", [4.0, 1.5, math.inf])
 def test_density_is_the_weighted_sum(dof):
     q = mixture(dof)
-    for theta in 4 * normal(generator(), 5, 2):
+    for theta in 4 * draw_normal(5, 2):
         parts = zip(q.weights, q.centres, q.factors, strict=True)
         exact = sum(float(a) * t_density(theta, m, L @ L.T, dof) for a, m, L in parts)
         assert float(q.log_prob(theta[None])) == pytest.approx(np.log(exact).item())

@@ -1,7 +1,5 @@
 """Warm-ups of random-walk Metropolis and MALA from starts far out in the tails."""
 
-from __future__ import annotations
-
 import pytest
 from support.runs.configured import component
 from support.small import small_problems
@@ -11,7 +9,7 @@ from components.metrics.diagnostics import bulk_ess, split_rhat
 from runner.execution.rng import Streams
 
 
-def far_out(name: str, **settings):
+def far_out(name, **settings):
     """Draws for a regression whose prior, where chains start, has a log joint 10⁴ nats below the
     posterior's.
 

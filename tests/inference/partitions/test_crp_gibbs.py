@@ -1,7 +1,5 @@
 """Collapsed Gibbs sampling and split–merge moves against all partitions of few rows."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -31,13 +29,13 @@ class Process:
     concentration, prior = ALPHA, PRIOR
 
 
-def numbers(x: torch.Tensor = X, prior: NormalWishart = PRIOR) -> CrpSweepData:
+def numbers(x=X, prior=PRIOR):
     return CrpSweepData.of(
         (x - prior.m).numpy(), ALPHA, prior.V.numpy(), float(prior.beta), float(prior.nu)
     )
 
 
-def exact(x: torch.Tensor = X) -> tuple[dict[tuple[int, ...], int], np.ndarray, float]:
+def exact(x=X):
     """Numbers of all partitions, their posterior probabilities, and log p(x)."""
     every = list(partitions(len(x)))
     log_p = np.array([log_joint(z, x.numpy(), ALPHA, PRIOR) for z in every])
@@ -45,9 +43,7 @@ def exact(x: torch.Tensor = X) -> tuple[dict[tuple[int, ...], int], np.ndarray, 
     return {z: i for i, z in enumerate(every)}, np.exp(log_p - evidence), evidence
 
 
-def frequencies(
-    moves: int, scans: int, chains: int = 200, sweeps: int = 80, burn_in: int = 20
-) -> np.ndarray:
+def frequencies(moves, scans, chains=200, sweeps=80, burn_in=20):
     """How often each chain was at each partition [C, partitions]."""
     places, p, _ = exact()
     rng = np.random.default_rng(0)
@@ -91,7 +87,7 @@ def test_log_joint_and_predictive_densities_literally():
     assert float(one_more) == pytest.approx(ratio - math.log(3 / (ALPHA + 3)))
 
 
-def sampled(steps: int, **keys):
+def sampled(steps, **keys):
     """A posterior of the small rows, the last of which is held out."""
     problem = Unlabelled("small", "real", Rows(X[:5], 1.0), Rows(X[5:], 1.0), None)
     inference = component(

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import F64, component, composed, generator, load, normal
+from support.runs.configured import F64, component, composed, draw_normal, load
 from support.small.small_problems import classes
 from support.small.small_problems import train as train_labels
 from support.targets.refined_targets import TARGET, trained, vis
@@ -80,7 +80,7 @@ def test_the_step_climbs_what_is_asked_for(differentiate):
 def test_the_target_of_a_minibatch_stands_for_all_rows():
     problem = classes(n_classes=2, batch_size=16)
     model = LOGISTIC.build(problem, Streams(0))
-    theta = 0.3 * normal(generator(0), 4, 2, model.dim)
+    theta = 0.3 * draw_normal(4, 2, model.dim)
     q = torch.nn.Module()
     q.transform, q.entropy = lambda noise: noise, torch.zeros((), dtype=F64)
     batch = problem.train.part(slice(0, 16), 60 / 16)

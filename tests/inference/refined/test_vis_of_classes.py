@@ -1,8 +1,6 @@
 """Variationally inferred sampling of latent variables of labelled rows: training as a literal sum,
 classes by Bayes' rule."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -21,7 +19,7 @@ from runner.execution.rng import Streams
 KEYS = {"kernel": "sgd", "entropy": "initial", "refine_steps": 2, "eta": 0.1}
 
 
-def shares() -> torch.Tensor:
+def shares():
     """p(y) [C]."""
     return (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C)
 
@@ -53,7 +51,7 @@ def test_the_objective_of_refined_draws_is_a_literal_sum():
     _, info = after(vis(**KEYS, n_samples=S, lr=1e-30, optimizer="sgd"), module, 1)
     y = torch.nn.functional.one_hot(batch.y[:, 0], C).double()
 
-    def log_joint(z: torch.Tensor) -> torch.Tensor:  # log p(x|z, y) + log p(z) [S, N]
+    def log_joint(z):  # log p(x|z, y) + log p(z) [S, N]
         logits = module.generative.network(torch.cat([z, y.expand(S, -1, -1)], -1))
         normal = torch.distributions.Normal(torch.zeros(2, dtype=F64), 1.0).log_prob(z)
         return torch.distributions.Bernoulli(logits=logits).log_prob(batch.x).sum(-1) + normal.sum(

@@ -3,8 +3,8 @@ density as it is."""
 
 import pytest
 import torch
-from support.runs.configured import normal
-from support.targets.affine_families import BIAS, COVARIANCE, F64, STD, affine, target
+from support.runs.configured import F64, normal
+from support.targets.affine_families import BIAS, COVARIANCE, STD, affine, target
 from support.targets.known_targets import z_score
 from torch.distributions import MultivariateNormal, Normal
 

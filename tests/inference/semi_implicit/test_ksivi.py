@@ -5,17 +5,8 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
-from support.targets.affine_families import (
-    F64,
-    STD,
-    affine,
-    flat,
-    gradients,
-    leaves,
-    marginal,
-    target,
-)
+from support.runs.configured import F64, double, draw_normal, generator, normal
+from support.targets.affine_families import STD, affine, flat, gradients, leaves, marginal, target
 from support.targets.known_targets import GaussianTarget, z_score
 from torch.testing import assert_close
 
@@ -42,7 +33,7 @@ def closed_form(weight, bias, log_std, model):
 @pytest.mark.parametrize("kernel", ["rbf", "imq"])
 @pytest.mark.parametrize("pairs", ["u_statistic", "two_batches"])
 def test_pairs_literally(pairs, kernel):
-    z, delta = normal(generator(0), 2, 6, 3)
+    z, delta = draw_normal(2, 6, 3)
     square = torch.cdist(z, z).square() / 0.7
     values = {"rbf": (-square).exp(), "imq": (1 + square) ** -0.5}[kernel] * (delta @ delta.T)
     apart = ~torch.eye(6, dtype=torch.bool)

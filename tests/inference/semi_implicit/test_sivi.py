@@ -3,13 +3,12 @@ what it learns."""
 
 import pytest
 import torch
-from support.runs.configured import component, double, load, normal
+from support.runs.configured import F64, component, double, load, normal
 from support.small.small_problems import classes
 from support.small.small_problems import train as train_labels
 from support.targets.affine_families import (
     BIAS,
     COVARIANCE,
-    F64,
     STD,
     WEIGHT,
     affine,

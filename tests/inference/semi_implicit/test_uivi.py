@@ -1,11 +1,10 @@
 """The unbiased gradient of implicit posteriors against the exact one of an affine family."""
 
 import torch
-from support.runs.configured import double, normal
+from support.runs.configured import F64, double, normal
 from support.targets.affine_families import (
     BIAS,
     COVARIANCE,
-    F64,
     STD,
     WEIGHT,
     affine,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, normal
+from support.runs.configured import component, double, draw_normal, generator, normal
 from support.small.small_problems import real
 from support.targets.recipe import (
     F64,
@@ -20,12 +20,10 @@ from support.targets.recipe import (
     mutated_names,
     twisted,
 )
-from torch import Tensor
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
 from components.inference.sgmcmc import recipe_terms
-from components.inference.sgmcmc.recipe import Recipe
 from runner.execution.rng import Streams
 
 K, P, A, EPS = 3, 2, 1.3, 0.1
@@ -38,7 +36,7 @@ METRIC = {"metric_scale": 0.4, "metric_offset": 3.0}
 class Bent(PriorOfTwo):
     """U(θ) = ½ θ₁² + ½ (θ₂ − ½ θ₁²)² + 1, whose Hessian is not constant."""
 
-    def log_prior(self, theta: Tensor) -> Tensor:
+    def log_prior(self, theta):
         a, b = theta.unbind(1)
         return -0.5 * a.square() - 0.5 * (b - 0.5 * a.square()).square() - 1
 
@@ -46,7 +44,7 @@ class Bent(PriorOfTwo):
 MODEL = Bent()
 
 
-def kinetic(r: Tensor, mass: float, speed: float | None) -> Tensor:
+def kinetic(r, mass, speed):
     if speed is None:
         return 0.5 * r.square().sum() / mass
     return sum(
@@ -54,8 +52,8 @@ def kinetic(r: Tensor, mass: float, speed: float | None) -> Tensor:
     )
 
 
-def energy_of(kinetics: dict[str, Any]):
-    def energy(z: Tensor) -> Tensor:
+def energy_of(kinetics):
+    def energy(z):
         H = MODEL.U(z[:P]) + kinetic(z[P : 2 * P], **kinetics)
         xi = z[2 * P :]
         return H + 0.5 * P / max(len(xi), 1) * (xi - A).square().sum()
@@ -63,22 +61,22 @@ def energy_of(kinetics: dict[str, Any]):
     return energy
 
 
-def matrices(dynamics: str, metric: str, kinetics: dict[str, Any] = NEWTON):
+def matrices(dynamics, metric, kinetics=NEWTON):
     """D(z) and Q(z) of the docstring, entry by entry."""
     n = SIZES[dynamics]
 
-    def G(z: Tensor) -> Tensor:
+    def G(z):
         return (
             0.4 * (MODEL.U(z[:P]) + 3.0).abs().sqrt() if metric == "potential" else torch.ones(())
         )
 
-    def D(z: Tensor) -> Tensor:
+    def D(z):
         diagonal = torch.zeros(n, dtype=F64)
         rows = slice(0, P) if dynamics == "langevin" else slice(P, 2 * P)
         diagonal[rows] = 1.0 if dynamics == "langevin" else A
         return diagonal.diag() * G(z)
 
-    def Q(z: Tensor) -> Tensor:
+    def Q(z):
         if dynamics == "langevin":
             return torch.zeros(n, n, dtype=F64)
         full = torch.nn.functional.pad(G(z).sqrt() * curl(P), (0, n - 2 * P, 0, n - 2 * P))
@@ -95,14 +93,14 @@ def matrices(dynamics: str, metric: str, kinetics: dict[str, Any] = NEWTON):
     return D, Q
 
 
-def started(theta: Any = MODEL, problem: Any = None, **keys: Any) -> tuple[Recipe, Any, Streams]:
+def started(theta=MODEL, problem=None, **keys):
     rng = Streams(0)
     settings = {"chains": K, "friction": A, "step_size": EPS, "burn_in": 0, "thinning": 1}
     method = component("inference", "recipe", **settings | keys)
     return method, method.init(theta, problem, rng), rng
 
 
-def position(state) -> Tensor:
+def position(state):
     return torch.cat([state.theta, state.rest], 1)
 
 
@@ -171,8 +169,8 @@ def test_special_cases_step_by_step(dynamics, other, noise):
 def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not():
     D, Q = (lambda z: twisted(z)[0]), (lambda z: twisted(z)[1])
 
-    def drift(share: float):
-        def mu(z: Tensor) -> Tensor:
+    def drift(share):
+        def mu(z):
             slope = torch.func.grad(MODEL.U)(z)[None]
             terms = recipe_terms.any_matrices(twisted, z[None], slope, slope, "")
             jacobian = torch.func.jacfwd(lambda y: D(y) + Q(y))(z)
@@ -181,7 +179,7 @@ def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not()
 
         return mu
 
-    for z in normal(generator(1), 4, 2):
+    for z in draw_normal(4, 2, seed=1):
         assert correction(z, D, Q).abs().max() > 1e-2
         assert abs(fokker_planck(z, MODEL.U, D, drift(1.0))) < 1e-9
         assert abs(fokker_planck(z, MODEL.U, D, drift(0.0))) > 1e-3  # Γ dropped
@@ -194,10 +192,10 @@ def test_relativistic_dynamics_leave_the_law_invariant(dynamics):
     D, _ = matrices(dynamics, "potential", EINSTEIN)
     H = energy_of(EINSTEIN)
 
-    def drift(right: str = "", wrong: str = ""):
+    def drift(right="", wrong=""):
         names = mutated_names(recipe_terms, right, wrong) if right else vars(recipe_terms)
 
-        def mu(z: Tensor) -> Tensor:
+        def mu(z):
             value = -MODEL.U(z[:P])
             slope = -torch.func.grad(MODEL.U)(z[:P])[None]
             g = 0.4 * (3.0 - value).sqrt()

@@ -1,8 +1,6 @@
 """Minibatch gradients: unbiased whatever is taken off them, less noisy near the mode, and the bias
 they leave in chains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, permutations
@@ -12,26 +10,24 @@ import torch
 from support.runs.configured import component, generator, normal
 from support.small.small_problems import check_resumed, classes, noisy_sines, tensors
 from support.targets.known_targets import z_score
-from torch import Tensor
 from torch.testing import assert_close
 
 from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc import control_variates
-from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
 GRADIENTS = ["plain", "control_variate", "svrg"]
 
 
-def some_problem(model_name: str, n: int) -> Supervised:
+def some_problem(model_name, n):
     """Rows for a model with its gradient by autograd, or for one with its score in closed form."""
     linear = model_name == "linear_regression"
     return noisy_sines(n) if linear else classes(n=n, n_classes=2, n_inputs=3)
 
 
-def started(problem: Supervised, model_name: str, gradient: str, name: str = "sgld", **keys):
+def started(problem, model_name, gradient, name="sgld", **keys):
     """A method, its model and its state, whose reference is in place."""
     options = {"noise": 0.5} if model_name == "linear_regression" else {}
     rng = Streams(0)
@@ -40,13 +36,13 @@ def started(problem: Supervised, model_name: str, gradient: str, name: str = "sg
     return inference, model, moved(inference, inference.init(model, problem, rng))
 
 
-def moved(inference, state, theta: Tensor | None = None):
+def moved(inference, state, theta=None):
     """A state whose reference is where the chains are, or at θ."""
     at = state.theta if theta is None else theta
     return replace(state, control=inference.refresh_reference(state.control, state.model, at, 0))
 
 
-def picked(problem: Supervised, rows: list[int] | Tensor) -> Batch:
+def picked(problem, rows):
     whole = problem.train
     return Batch(whole.x[rows], whole.y[rows], whole.mask[rows], problem.n / len(rows))
 

@@ -3,17 +3,14 @@ the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 import torch
-from support.runs.configured import component, generator, load, normal
+from support.runs.configured import component, draw_normal, load
 from support.targets.known_targets import correlated
-from torch import Tensor
 
 from components.inference.sgmcmc import repulsion, svgd
-from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 
 STEPS, R = 25, 3
@@ -41,9 +38,7 @@ class Empty:
     replicates: int
     kind: str = "density"
 
-    def batches(
-        self, batch_kind: str, rng: object, start: int, stop: int
-    ) -> Iterator[tuple[int, None]]:
+    def batches(self, batch_kind, rng, start, stop):
         for step in range(start + 1, stop + 1):
             yield step, None
 
@@ -58,7 +53,7 @@ class SideBySide(torch.Generator):
 def drawn_of_each(draw):
     """torch.randn or torch.rand, which also takes a ``SideBySide``."""
 
-    def drawn(*shape, generator: torch.Generator, **like) -> Tensor:
+    def drawn(*shape, generator, **like):
         if not isinstance(generator, SideBySide):
             return draw(*shape, generator=generator, **like)
         rows, *rest = shape[0] if isinstance(shape[0], tuple) else shape
@@ -68,7 +63,7 @@ def drawn_of_each(draw):
     return drawn
 
 
-def together(n: int) -> Streams:
+def together(n):
     """The streams of n seeds at once."""
     rng, alone = Streams(0), [Streams(seed) for seed in range(n)]
     for name in ("init", "noise"):
@@ -78,7 +73,7 @@ def together(n: int) -> Streams:
     return rng
 
 
-def sampled(name: str, replicates: int, rng: Streams, keys: dict) -> Draws:
+def sampled(name, replicates, rng, keys):
     """Draws of all replicates after ``STEPS`` steps."""
     defaults = {"chains": 4, "step_size": 0.05, "thinning": 1, "burn_in": 5}
     sampler = component("inference", name, **defaults | keys)
@@ -89,7 +84,7 @@ def sampled(name: str, replicates: int, rng: Streams, keys: dict) -> Draws:
     return sampler.posterior(state)
 
 
-def largest_difference(name: str, keys: dict) -> float:
+def largest_difference(name, keys):
     """Between R replicates in one go, and R runs of the same starts and noise, one after the
     other."""
     folded = sampled(name, R, together(R), keys)
@@ -119,7 +114,7 @@ def test_each_replicate_is_what_it_would_be_alone(name, keys):
 @pytest.mark.usefixtures("_side_by_side")
 @pytest.mark.parametrize("name", REPULSIVE)
 def test_repulsion_across_replicates_is_noticed(name, monkeypatch):
-    def among_all(theta: Tensor, replicates: int, bandwidth) -> repulsion.Interaction:
+    def among_all(theta, replicates, bandwidth):
         return repulsion.Interaction(theta, *repulsion.kernel(theta, bandwidth))
 
     monkeypatch.setattr(repulsion, "among", among_all)
@@ -131,7 +126,7 @@ def test_repulsion_across_replicates_is_noticed(name, monkeypatch):
 def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
     """The kernel of the second replicate is singular: only that one's factor is of a larger
     jitter."""
-    theta = normal(generator(0), 3, 4, 2)
+    theta = draw_normal(3, 4, 2)
     theta[1] = theta[1, :1]
     noise, used = repulsion.among(theta.flatten(0, 1), 3, 2.0).noise(together(3).noise, 1e-17)
     assert used > 1e-17

@@ -1,7 +1,5 @@
 """Chains on minibatches: where they come to rest, and the bias that their noise leaves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 
@@ -11,10 +9,8 @@ from support.runs.configured import component, generator
 from support.small.small_problems import noisy_sines
 from support.targets.known_targets import z_score
 from support.targets.recipe import F64, PriorOfTwo, covariance_z, fixed_point
-from torch import Tensor
 
 from components.contracts.problems import Batch
-from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
 
@@ -24,18 +20,16 @@ class RowsOfChains(PriorOfTwo):
 
     sigma2 = 0.5
 
-    def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
+    def log_likelihood(self, theta, batch):
         shared = batch.x.ndim == 2
         predicted = theta @ batch.x.T if shared else (batch.x * theta).sum(2).T  # [K, B]
         return -0.5 * ((batch.y[:, 0] if shared else batch.y.T) - predicted).square() / self.sigma2
 
-    def log_prior(self, theta: Tensor) -> Tensor:
+    def log_prior(self, theta):
         return -0.5 * theta.square().sum(1)
 
 
-def chains_on_minibatches(
-    name: str, gradient: str, eps: float, steps: int, n_chains: int = 4000, **keys
-):
+def chains_on_minibatches(name, gradient, eps, steps, n_chains=4000, **keys):
     """Where chains are that see two rows at a time, each its own; (θ [C, P], the problem, the
     method's state)."""
     problem, model, rng, size = noisy_sines(8), RowsOfChains(), Streams(0), 4
@@ -62,7 +56,7 @@ def chains_on_minibatches(
     return state.theta, problem, info
 
 
-def moments(problem: Supervised, eps: float, gradient: str) -> tuple[Tensor, Tensor, Tensor]:
+def moments(problem, eps, gradient):
     """Posterior mean and covariance, and the covariance at which SGLD comes to rest: exact, from
     every minibatch.
 
@@ -78,7 +72,7 @@ def moments(problem: Supervised, eps: float, gradient: str) -> tuple[Tensor, Ten
         off = (gradient == "plain") * (scale * x.T @ label - A @ m)
         spread.append((eye - eps * A, eps**2 * torch.outer(off, off)))
 
-    def f(S: Tensor) -> Tensor:
+    def f(S):
         return 2 * eps * eye + torch.stack([B @ S @ B.T + V for B, V in spread]).mean(0)
 
     return m, torch.linalg.inv(precision), fixed_point(f, 2)
@@ -92,7 +86,7 @@ def test_sgld_rests_where_its_minibatches_say(gradient):
     assert covariance_z(theta, rests) < 4.5  # the law is a little wider than a Gaussian
 
 
-def excess(theta: Tensor, problem: Supervised) -> float:
+def excess(theta, problem):
     """Relative error of the total variance."""
     exact = moments(problem, 0.01, "plain")[1]
     return float(theta.var(0).sum() / exact.trace() - 1)

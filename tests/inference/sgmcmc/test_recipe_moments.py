@@ -16,7 +16,7 @@ from components.inference.sgmcmc import recipe_terms
 from components.inference.sgmcmc.recipe import Recipe
 
 
-def worst(dynamics: str, target: Any, eps: float, **keys: Any) -> float:
+def worst(dynamics, target, eps, **keys):
     """Largest |z| of two moments of draws of many chains."""
     values = defaults("inference", "recipe") | {
         "dynamics": dynamics, "chains": 300, "step_size": eps, "burn_in": int(4 / eps), "thinning": int(0.4 / eps),

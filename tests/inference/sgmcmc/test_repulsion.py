@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -23,21 +21,21 @@ L, P, H = 4, 3, 1.7
 REPULSIVE = ["sgld_r", "sgdm_r", "adam_nr"]
 
 
-def particles(seed: int = 0, n: int = L, dim: int = P) -> Tensor:
+def particles(seed=0, n=L, dim=P):
     return normal(generator(seed), n, dim)
 
 
-def interaction(theta: Tensor, h: float = H) -> Interaction:
+def interaction(theta, h=H):
     return Interaction(theta, *kernel(theta, h))
 
 
 # the equations, written out
-def D_K(flat: Tensor, n: int = L, dim: int = P) -> Tensor:
+def D_K(flat, n=L, dim=P):
     """The Ln × Ln matrix K/L ⊗ I at z_1, …, z_L one after the other; differentiable."""
     return torch.kron(gram(flat.reshape(n, dim), H) / n, torch.eye(dim, dtype=F64))
 
 
-def divergence(matrix, flat: Tensor) -> Tensor:
+def divergence(matrix, flat):
     """Γ_i = Σ_j ∂ matrix_ij / ∂z_j, eq. (2.2)."""
     jacobian = torch.autograd.functional.jacobian(matrix, flat)  # [n, n, n]
     return torch.einsum("ijj->i", jacobian)
@@ -65,7 +63,7 @@ def test_drift_and_correction_are_those_of_the_recipe_for_D_K():
 def test_Q_K_is_skew_and_its_correction_acts_on_the_momenta_alone():
     theta, m = particles(), particles(2)
 
-    def Q(state: Tensor) -> Tensor:
+    def Q(state):
         D = D_K(state[: L * P])
         zero = torch.zeros_like(D)
         return torch.cat([torch.cat([zero, -D], 1), torch.cat([D, zero], 1)])
@@ -88,7 +86,7 @@ def test_noise_has_the_covariance_of_D_K():
 
 
 # the target is invariant: E_π[𝓛f] = 0, without any step size
-def generator_z(bandwidth, systems: int = 1500, sign: float = 1.0, diffusion: str = "K") -> float:
+def generator_z(bandwidth, systems=1500, sign=1.0, diffusion="K"):
     """Largest |z| of E_π[b·∇f + tr(D ∇²f)], f = Σ_l ‖z_l‖² and ‖Σ_l z_l‖², over systems of 4
     particles of N(0, I₂)."""
     g, values = generator(0), []

@@ -1,8 +1,6 @@
 """Samplers whose particles repel each other: their steps pair by pair, exact moments of many
 systems, and what mistakes do there."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -114,7 +112,7 @@ def sample_systems(target, name, eta, steps, **keys):
     return sampled(name, target, steps, **settings | keys)
 
 
-def systems_z(name: str) -> float:
+def systems_z(name):
     """Largest |z| of the moments of independent systems that start in their stationary law."""
     target = Systems(S, L)
     eta, steps, keys = SYSTEMS[name]

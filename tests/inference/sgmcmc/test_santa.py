@@ -12,13 +12,11 @@ import torch
 from support.runs.configured import component, defaults, double, normal
 from support.targets.known_targets import (
     ExactGamma,
-    GaussianTarget,
     correlated,
     moment_z,
     run_chains,
 )
 from support.targets.recipe import F64, PriorOfTwo, gradient, mutated
-from torch import Tensor
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -35,7 +33,7 @@ KEYS: dict[str, Any] = {
 
 
 class Quartic(PriorOfTwo):
-    def log_prior(self, theta: Tensor) -> Tensor:
+    def log_prior(self, theta):
         a, b = theta.unbind(1)
         return -0.25 * a**4 - 0.5 * (b - a) ** 2
 
@@ -86,7 +84,7 @@ def test_a_step_is_the_algorithm_in_print(correction, refine):
 ROOT = double([1.5, 0.8])  # √v̂ that burn-in would have left
 
 
-def worst(target: Any, cls: type = santa.Santa, eta: float = 0.01, **keys: Any) -> float:
+def worst(target, cls=santa.Santa, eta=0.01, **keys):
     """Largest |z| of two moments of draws of many chains that start at exact draws, G fixed."""
     steps = int(20 / eta**0.5)
     values = defaults("inference", "santa") | {
@@ -103,7 +101,7 @@ def worst(target: Any, cls: type = santa.Santa, eta: float = 0.01, **keys: Any) 
     return moment_z(method.posterior(state), target)
 
 
-def at_rest(coldness: float) -> GaussianTarget:
+def at_rest(coldness):
     """A Gaussian whose chains start at exact draws of its power 1/A."""
     target = correlated()
     root = torch.linalg.cholesky(target.covariance) / coldness**0.5
@@ -153,10 +151,10 @@ class TwoModes(PriorOfTwo):
 
     dim, names = 1, ["x"]
 
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+    def sample_prior(self, n, generator):
         return 0.6 + 2 * normal(generator, n, 1)
 
-    def log_prior(self, theta: Tensor) -> Tensor:
+    def log_prior(self, theta):
         squares = ((theta - double([0.0, 3.0])) / 0.8) ** 2
         return (double([0.8, 0.2]).log() - 0.5 * squares).logsumexp(1)
 

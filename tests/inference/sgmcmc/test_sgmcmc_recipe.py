@@ -1,13 +1,11 @@
 """Each SG-MCMC method, step by step, is the recipe of Ma et al. with the matrices that its
 docstring names."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest
 import torch
-from support.runs.configured import component, double, generator, normal
+from support.runs.configured import component, double, draw_normal, generator, normal
 from support.targets.known_targets import walk, z_score
 from support.targets.recipe import (
     F64,
@@ -19,7 +17,6 @@ from support.targets.recipe import (
     with_momentum,
     zero,
 )
-from torch import Tensor
 from torch.testing import assert_close
 
 from components.inference.sgmcmc.psgld import curvature
@@ -33,23 +30,23 @@ class Skewed(PriorOfTwo):
     """−log p = Σ_j (exp θ_j − a_j θ_j) + ½ c (θ_1 − θ_2)²: skewed; its Hessian is diagonal where c
     = 0."""
 
-    def __init__(self, c: float = 0.0):
+    def __init__(self, c=0.0):
         self.a, self.c = double([3.0, 0.8]), c
 
-    def log_prior(self, theta: Tensor) -> Tensor:
+    def log_prior(self, theta):
         return (self.a * theta - theta.exp()).sum(1) - 0.5 * self.c * (
             theta[:, 0] - theta[:, 1]
         ).square()
 
 
-def path(name: str, model: Skewed, **keys) -> list[tuple]:
+def path(name, model, **keys):
     """A method's state before and after each step."""
     inference, rng = component("inference", name, chains=K, **keys), Streams(0)
     first = inference.init(model, None, rng)
     return list(pairwise([first, *(state for state, _ in walk(inference, model, STEPS))]))
 
 
-def noises(*draws: str) -> list[dict[str, Tensor]]:
+def noises(*draws):
     """What a method drew at each step from the stream of noise, in its own order."""
     generator = Streams(0).noise
     how = {
@@ -60,7 +57,7 @@ def noises(*draws: str) -> list[dict[str, Tensor]]:
     return [{name: how[name]() for name in draws} for _ in range(STEPS)]
 
 
-def constant(diagonal: Tensor):
+def constant(diagonal):
     return lambda z: torch.diag(diagonal)
 
 
@@ -104,10 +101,10 @@ def test_sgd_momentum():
     assert 0 < resampled < K * STEPS
 
 
-def scales(model: Skewed, v: Tensor, t: int, alpha: float, damping: float):
+def scales(model, v, t, alpha, damping):
     """θ [P] -> diagonal of G at step t + 1, whose squared gradients before were v."""
 
-    def G(theta: Tensor) -> Tensor:
+    def G(theta):
         g = torch.autograd.functional.jacobian(model.U, theta, create_graph=True)
         square = alpha * v + (1 - alpha) * g**2
         return torch.diag(1 / (damping + (square / (1 - alpha ** (t + 1))).sqrt()))
@@ -179,10 +176,10 @@ def test_curvature_is_an_unbiased_diagonal():
 
 def test_curvature_of_a_linear_log_joint_is_zero():
     class Linear(Skewed):
-        def log_prior(self, theta: Tensor) -> Tensor:
+        def log_prior(self, theta):
             return theta @ self.a
 
-    theta = normal(generator(0), 3, P)
+    theta = draw_normal(3, P)
     assert not curvature(Linear(), theta, None, torch.Generator()).any()
 
 

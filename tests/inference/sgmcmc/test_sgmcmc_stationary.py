@@ -19,7 +19,6 @@ from support.targets.known_targets import (
 )
 from support.targets.recipe import (
     F64,
-    Energy,
     covariance_z,
     curl,
     euler,
@@ -31,7 +30,6 @@ from support.targets.recipe import (
     with_momentum,
     zero,
 )
-from torch import Tensor
 from torch.testing import assert_close
 
 from components.inference.sgmcmc import adam_noise, psgld, sgd_momentum, sghmc
@@ -50,11 +48,11 @@ KEYS: dict[str, dict[str, Any]] = {
 }
 
 
-def U(theta: Tensor) -> Tensor:
+def U(theta):
     return 0.5 * theta @ TARGET.precision @ theta
 
 
-def covariance(name: str, eps: float) -> Tensor:
+def covariance(name, eps):
     """Stationary covariance of θ, from the recipe written out."""
     unit, eye = torch.ones(P, dtype=F64), torch.eye(2 * P, dtype=F64)
     if name in ("sgld", "psgld"):
@@ -64,7 +62,7 @@ def covariance(name: str, eps: float) -> Tensor:
         H = with_momentum(U, P)
         on, anew = (torch.stack([kick_and_drift(e, H, eps, k) for e in eye], 1) for k in (1, 0.5))
 
-        def f(S: Tensor) -> Tensor:
+        def f(S):
             fresh = eye.clone()
             fresh[THETA, THETA] = S[THETA, THETA]
             return (1 - 1 / EVERY) * on @ S @ on.T + anew @ fresh @ anew.T / EVERY
@@ -76,19 +74,19 @@ def covariance(name: str, eps: float) -> Tensor:
         rate = (1 - BETA1) / h * M
     D, H = torch.block_diag(torch.zeros(P, P, dtype=F64), rate.diag()), with_momentum(U, P, mass)
 
-    def step(z: Tensor, xi: Tensor) -> Tensor:
+    def step(z, xi):
         return in_turn(z, H, lambda z: D, lambda z: curl(P), h, xi, *order)
 
     return stationary(step, 2 * P)[THETA, THETA]
 
 
-def kick_and_drift(z: Tensor, H: Energy, eps: float, kick: float) -> Tensor:
+def kick_and_drift(z, H, eps, kick):
     """Momenta, then positions, without noise; the first after a share of a step."""
     z = torch.cat([z[THETA], flow(z, H, kick * eps)[REST]])
     return torch.cat([flow(z, H, eps)[THETA], z[REST]])
 
 
-def last(name: str, eps: float, steps: int, chains: int = 8000, cls: type | None = None) -> Tensor:
+def last(name, eps, steps, chains=8000, cls=None):
     """Where chains are after so many steps, [C, P]."""
     values = defaults("inference", name)
     keys = values | KEYS[name] | {"chains": chains, "step_size": eps, "thinning": steps}
@@ -154,9 +152,7 @@ def test_variances_of_docstrings():
 
 
 # scales that follow the chain
-def skewed(
-    cls: type = psgld.PSGLD, eps: float = 0.02, chains: int = 600, **keys
-) -> tuple[float, float]:
+def skewed(cls=psgld.PSGLD, eps=0.02, chains=600, **keys):
     """pSGLD on x = exp θ ~ Gamma(3, 2), where scales depend on θ: largest |z| of two moments;
     relative error of E[x²]."""
     values = defaults("inference", "psgld") | {

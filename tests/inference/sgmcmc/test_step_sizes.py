@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -7,7 +5,7 @@ from pydantic import ValidationError
 from support.runs.configured import component
 
 
-def sizes(**keys) -> list[float]:
+def sizes(**keys):
     sgld = component("inference", "sgld", step_size=0.2, **keys)
     return [sgld.step_size_at(t) for t in range(12)]
 

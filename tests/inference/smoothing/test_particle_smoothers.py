@@ -1,8 +1,6 @@
 """Particle smoothers against the joint Gaussian of the whole series, as the Rauch-Tung-Striebel
 smoother has it."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from copy import deepcopy
@@ -16,7 +14,7 @@ from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
-from components.series.sequence import LinearGaussianSystem, Sequence
+from components.series.sequence import LinearGaussianSystem
 from components.series.smoothing import two_filter
 from components.series.smoothing.transitions import pairs
 from runner.execution.rng import Streams
@@ -25,7 +23,7 @@ SMOOTHERS = ["ffbs", "ffbsi", "two_filter"]
 T, R, N = 6, 60, 600
 
 
-def matrix(*rows: list[float]) -> torch.Tensor:
+def matrix(*rows):
     return double(rows)
 
 
@@ -36,7 +34,7 @@ GENTLE = LinearGaussianSystem(
 )  # fmt: skip
 
 
-def smoother(name: str, particles: int = N, **filter_keys):
+def smoother(name, particles=N, **filter_keys):
     keys = {"trajectories": particles} if name == "ffbsi" else {}
     chosen = "beta_bootstrap_filter" if "beta" in filter_keys else "bootstrap_filter"
     return component(
@@ -47,7 +45,7 @@ def smoother(name: str, particles: int = N, **filter_keys):
     )
 
 
-def gappy(missing: bool) -> Sequence:
+def gappy(missing):
     problem = sequence(GENTLE, T, R)
     if missing:
         problem.observations[:, 2] = math.nan
@@ -84,7 +82,7 @@ def test_smoothing_distributions_are_those_of_the_joint_gaussian(name, missing):
 class Opaque(torch.nn.Module):
     """A model that can be drawn from and evaluated, and says nothing of what it is made of."""
 
-    def __init__(self, whole: LinearGaussianModule):
+    def __init__(self, whole):
         super().__init__()
         self.whole = whole
 

@@ -1,8 +1,6 @@
 """What one sweep draws, of thousands of chains at one place, against each conditional's exact
 law."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -10,7 +8,6 @@ from scipy import stats
 from support.runs.configured import component, double
 from support.series.structural_series import block, model, problem, smooth_states
 
-from components.series.structural.sweep import Sweep
 from runner.execution.rng import Streams
 
 C = 4000
@@ -31,7 +28,7 @@ def swept():
     state = gibbs.init(built, data, rng)
     one = double([0.9, 0.5, 0.2, 0.3])
     place = replace(state.place, sigma=one.expand(C, -1).clone())
-    sweeps: Sweep = state.sweeps
+    sweeps = state.sweeps
     after, alpha, _ = sweeps.advance(place, sweeps.numbers(1, C, rng.noise, twice=False))
     return built, data, one, after, alpha
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import component, composed, double, generator, load, normal
+from support.runs.configured import component, composed, double, generator, load, normal, uniform
 from support.small.line_model import line_gaussian, line_gradient, line_rows
 from support.small.small_problems import train
 from support.targets.known_targets import z_score
@@ -47,7 +47,7 @@ def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
     g = generator(1)
     noise, u = (
         normal(g, 30_000, 2),
-        torch.rand(30_000, generator=g, dtype=F64),
+        uniform(g, 30_000),
     )
     drawn = q.draw(noise, u).detach()
     mean = (mass[:, None] * points).sum(0).detach()

@@ -1,8 +1,6 @@
 """lbfgs: its direction and line search literally, its optimum against SciPy's, its state through a
 checkpoint."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -28,7 +26,7 @@ from components.maths.line_search.strong_wolfe import (
 class Function(nn.Module):
     """−f(θ) as a bound."""
 
-    def __init__(self, f, start: list[float]):
+    def __init__(self, f, start):
         super().__init__()
         self.theta, self.f = nn.Parameter(double(start)), f
 
@@ -90,7 +88,7 @@ LINES = {
 @pytest.mark.parametrize("first", [1e-3, 1.0, 50.0])
 @pytest.mark.parametrize("f", LINES.values(), ids=LINES)
 def test_strong_wolfe_conditions_hold(f, first):
-    def phi(a: float) -> Trial:
+    def phi(a):
         return Trial(a, f(a), (f(a + 1e-6) - f(a - 1e-6)) / 2e-6)
 
     start = phi(0.0)

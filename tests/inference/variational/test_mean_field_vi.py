@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.runs.configured import F64, double, generator, normal
+from support.runs.configured import F64, double, draw_normal, generator, normal
 from support.small.small_problems import (
     classes,
     component,
@@ -21,7 +21,7 @@ from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
 
-def orthogonal(n=30, noise=0.3) -> Supervised:
+def orthogonal(n=30, noise=0.3):
     """A linear regression whose columns, the constant included, are orthogonal: its posterior
     factorises."""
     g = generator(0)
@@ -102,7 +102,7 @@ def test_local_reparameterisation_is_kingma_equation_6():
     centre = x @ mean_w.T + mean_b
     variance = x**2 @ (std_w**2).T + std_b**2
     f = q.local(x, 3, generator(5))[..., 0]
-    assert_close(f, centre + variance.sqrt() * normal(generator(5), 3, 4, 2))
+    assert_close(f, centre + variance.sqrt() * draw_normal(3, 4, 2, seed=5))
 
 
 def test_local_and_weight_sampling_agree_in_distribution():

@@ -1,8 +1,6 @@
 """Structured mean field: one factor for all is the posterior and its bound the evidence, blocks of
 coefficients have closed-form covariances and bounds."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -25,11 +23,11 @@ def regression(**keys):
     return component("model", "linear_regression", **keys).build(PROBLEM, Streams(0))
 
 
-def bound(ascent, cycles: int = 400) -> float:
+def bound(ascent, cycles=400):
     return float(ascent.objective(fitted(ascent, PROBLEM.train, cycles), PROBLEM.train))
 
 
-def gram_of(model) -> torch.Tensor:
+def gram_of(model):
     X, _ = model.select(PROBLEM.train)
     return X.T @ X + model.penalty.diag()
 

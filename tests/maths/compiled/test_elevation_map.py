@@ -1,13 +1,11 @@
 """The elevation map against the formula as it stands in print, and the compiled loop against the
 map."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from support.runs.configured import F64, draw_uniform
+from support.runs.configured import F64, double, draw_uniform
 
 from components.maths.compiled import terrain
 from components.maths.compiled.elevation_map import elevation
@@ -16,7 +14,7 @@ TAKEOFF = (-7.5e3, 5e3)
 MAPS = ("as_released", "as_printed", "matlab")
 
 
-def literal(a: float, b: float, dem: str) -> float:
+def literal(a, b, dem):
     """DEM(a, b) of D.3.4, with the slips of print and of the released code."""
     q = 3 / 2.96e4
     alpha, omega, psi = (
@@ -39,7 +37,7 @@ def literal(a: float, b: float, dem: str) -> float:
     return peaks + sum(hills)
 
 
-def flights(dtype: torch.dtype) -> torch.Tensor:
+def flights(dtype):
     """States over all of the ground that the released trajectory crosses."""
     x = draw_uniform(3, 200, 6, seed=1)
     x[..., 0] = -8e3 + 2.2e4 * x[..., 0]
@@ -47,12 +45,12 @@ def flights(dtype: torch.dtype) -> torch.Tensor:
     return x.to(dtype)
 
 
-def expected(x: torch.Tensor, dem: str) -> torch.Tensor:
+def expected(x, dem):
     rows = [
         [z - literal(a, b, dem), math.hypot(a - TAKEOFF[0], b - TAKEOFF[1])]
         for a, b, z, *_ in x.double().flatten(0, 1).tolist()
     ]
-    return torch.tensor(rows, dtype=F64).view(*x.shape[:2], 2)
+    return double(rows).view(*x.shape[:2], 2)
 
 
 @pytest.mark.parametrize("dem", MAPS)

@@ -1,7 +1,5 @@
 """Standard normal numbers of the compiled loop: literally, and by their law."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -17,7 +15,7 @@ from components.maths.particles.draws import standard_normal
 MASK = 2**64 - 1
 
 
-def split_mix(z: int) -> int:
+def split_mix(z):
     """SplitMix64's hash of a counter, in whole numbers of any size."""
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK

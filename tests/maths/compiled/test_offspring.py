@@ -1,17 +1,15 @@
-from __future__ import annotations
-
 import pytest
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, generator, uniform
 
 from components.maths.compiled.offspring import count_points_below
 from components.maths.particles import resampling
 
 
-def sparse_weights(r: int, n: int) -> torch.Tensor:
+def sparse_weights(r, n):
     """Some zero, the last ones among them, most nearly so."""
     g = generator(n)
-    w = torch.rand(r, n, generator=g, dtype=F64) ** 8 * (torch.rand(r, n, generator=g) < 0.7)
+    w = uniform(g, r, n) ** 8 * (torch.rand(r, n, generator=g) < 0.7)
     w[:, 0] += 1e-3
     w[:, n - n // 10 :] = 0
     return w
@@ -41,8 +39,8 @@ def test_particles_are_repeated_however_they_lie_in_memory(size):
 
 def test_places_are_those_of_a_search():
     g = generator(0)
-    points = torch.rand(7, 41, generator=g, dtype=F64).sort(1).values
-    edges = torch.rand(7, 40, generator=g, dtype=F64).sort(1).values
+    points = uniform(g, 7, 41).sort(1).values
+    edges = uniform(g, 7, 40).sort(1).values
     edges[:, 3] = edges[:, 4] = points[:, 5]  # an edge on a point, twice
     edges = edges.sort(1).values
     edges[0] = 0.0

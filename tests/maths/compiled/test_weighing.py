@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, generator, normal
 
 from components.maths.compiled import weighing
 
@@ -42,8 +42,8 @@ def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
 @pytest.mark.parametrize("size", [1, 4])
 def test_moments_are_those_of_weighted_particles(dtype, size):
     g = generator(1)
-    x = (1e3 + 0.1 * torch.randn(3, 500, size, generator=g, dtype=F64)).to(dtype)
-    w, sums = weighing.weights(torch.randn(3, 500, generator=g, dtype=F64))
+    x = (1e3 + 0.1 * normal(g, 3, 500, size)).to(dtype)
+    w, sums = weighing.weights(normal(g, 3, 500))
     mean, variance = weighing.moments(x, w, sums)
     p = (w / w.sum(1, keepdim=True)).unsqueeze(2)
     exact = (p * x.double()).sum(1)

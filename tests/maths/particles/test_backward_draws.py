@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import double, generator, uniform
 
 from components.maths.particles.backward_draws import distinct, inverse_cdf
 
@@ -10,12 +10,12 @@ from components.maths.particles.backward_draws import distinct, inverse_cdf
 @pytest.mark.parametrize("n", [1, 2, 7, 9, 50])
 def test_inverse_cdf_is_where_the_running_sum_first_exceeds_u(n):
     g = generator(n)
-    p = torch.rand(3, 4, n, dtype=F64, generator=g)
+    p = uniform(g, 3, 4, n)
     p[:, :, n // 2 :: 3] = 0.0
     p[..., 0] += 1e-3
     p /= p.sum(2, keepdim=True)
     rows = torch.randint(4, (3, 500), generator=g)
-    u = torch.rand(3, 500, dtype=F64, generator=g)
+    u = uniform(g, 3, 500)
     got = inverse_cdf(p, rows, u)
     for r in range(3):
         running = p[r].cumsum(1)[rows[r]]
@@ -25,7 +25,7 @@ def test_inverse_cdf_is_where_the_running_sum_first_exceeds_u(n):
 
 def test_extreme_uniforms_never_choose_what_has_no_probability():
     p = torch.tensor([[[0.0, 0.5, 0.0, 0.5, 0.0]]])
-    u = torch.tensor([[0.0, 0.4999999, 0.5, 1 - 2**-24]], dtype=F64)
+    u = double([[0.0, 0.4999999, 0.5, 1 - 2**-24]])
     assert inverse_cdf(p, torch.zeros(1, 4).long(), u).tolist() == [[1, 1, 3, 3]]
 
 

@@ -1,12 +1,10 @@
-from __future__ import annotations
-
 import math
 from typing import get_args
 
 import numpy as np
 import pytest
 import torch
-from support.runs.configured import F64, draw_uniform, generator
+from support.runs.configured import F64, draw_uniform, generator, normal, uniform
 from torch.testing import assert_close
 
 from components.maths.particles.order_statistics import quantiles
@@ -23,19 +21,19 @@ DRAWS = 20_000
 SCHEMES = get_args(Scheme)
 
 
-def literal_counts(w: torch.Tensor, u: torch.Tensor) -> list[int]:
+def literal_counts(w, u):
     """Points (u_i + i)/N counted in the parts of the cumulated weights."""
     edges = np.concatenate([[0.0], np.cumsum(w.numpy())[:-1], [1.0]])
     points = (u + torch.arange(len(w))) / len(w)
     return np.histogram(points.numpy(), edges)[0].tolist()
 
 
-def weights(r: int, n: int, seed: int = 0, spread: float = 1.5) -> torch.Tensor:
+def weights(r, n, seed=0, spread=1.5):
     g = generator(seed)
-    return (spread * torch.randn(r, n, generator=g, dtype=F64)).softmax(1)
+    return (spread * normal(g, r, n)).softmax(1)
 
 
-def bias_z(counts: torch.Tensor, w: torch.Tensor) -> float:
+def bias_z(counts, w):
     """Largest |mean count − N w_n| in Monte-Carlo standard errors; counts [D, N], w [N]."""
     counts = counts.double()
     error = counts.std(0) / math.sqrt(len(counts))
@@ -60,7 +58,7 @@ def test_counts_are_unbiased_and_a_fixed_offset_is_not():
     w = weights(1, 20)[0]
     g = generator(0)
     many = w.expand(DRAWS, -1)
-    u = torch.rand(DRAWS, generator=g, dtype=F64)
+    u = uniform(g, DRAWS)
     assert bias_z(systematic_counts(many, u), w) < 4
     # Mutant: the same offset for every draw, half of the interval never used.
     assert bias_z(systematic_counts(many, 0.5 * u), w) > 20

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from support.runs.configured import uniform
 from support.small.small_games import programme
 
 from components.contracts.games import Turn
@@ -43,10 +44,7 @@ def draws(game: Game) -> tuple[list[list[float]], list[list[int]]]:
     """The uniforms that drive the agent's choices [T, R], and the opponent's actions, as in
     ``play``."""
     rng = Streams(0)
-    mine = [
-        torch.rand(game.replicates, 1, generator=rng.noise, dtype=torch.float64)[:, 0]
-        for _ in range(game.episodes)
-    ]
+    mine = [uniform(rng.noise, game.replicates, 1)[:, 0] for _ in range(game.episodes)]
     nothing = torch.zeros(game.replicates)
     theirs = [game.attacker.act(nothing, Turn(nothing, 0, None), rng) for _ in range(game.episodes)]
     return torch.stack(mine).tolist(), torch.stack(theirs).tolist()

@@ -1,7 +1,5 @@
 """Files of weights of small networks, and the models that take them."""
 
-from __future__ import annotations
-
 import itertools
 
 import torch

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import F64, double, generator, normal
 from torch.distributions import MultivariateNormal
 
 from components.contracts.problems import Batch
@@ -22,13 +22,13 @@ def problem(
     """T smooth functions of D inputs with noise; missing labels hold NaN (real) or −1, tasks are of
     unequal size and the last row has no label at all when any are missing."""
     g = generator(seed)
-    x = torch.randn(n + 11, D, generator=g, dtype=F64)
-    mix = torch.randn(T, 2, generator=g, dtype=F64)
+    x = normal(g, n + 11, D)
+    mix = normal(g, T, 2)
     f = (
         torch.stack([torch.sin(1.5 * x[:, 0]) + 0.3 * x[:, 1], torch.cos(x[:, 1] * x[:, 2])]).T
         @ mix.T
     )
-    y = f + 0.2 * torch.randn(f.shape, generator=g, dtype=F64)
+    y = f + 0.2 * normal(g, f.shape)
     mask = torch.rand(n, T, generator=g) < keep
     if keep < 1:
         mask[-1] = False
@@ -37,7 +37,7 @@ def problem(
     if target == "binary":
         y = (y > 0).long()
     if target == "classes":
-        y = torch.bucketize(y, torch.tensor([-0.5, 0.5], dtype=F64))
+        y = torch.bucketize(y, double([-0.5, 0.5]))
     seen = torch.where(mask, y[:n], torch.nan if target == "real" else -1)
     train = Batch(x[:n], seen if target == "real" else seen.long(), mask, 1.0)
     test = Batch(x[n:], y[n:], torch.ones_like(y[n:], dtype=torch.bool), 1.0)

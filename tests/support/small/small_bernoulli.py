@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, component, double, generator, normal
 from torch import Tensor
 
 from components.contracts.problems import Rows
@@ -39,13 +39,13 @@ def small_dvae(
     g = generator(seed + 1)
     with torch.no_grad():
         for parameter in module.parameters():
-            parameter.copy_(0.8 * torch.randn(parameter.shape, generator=g, dtype=F64))
+            parameter.copy_(0.8 * normal(g, parameter.shape))
     return module
 
 
 def every_z(layers: int = 2, units: int = UNITS) -> tuple[Tensor, ...]:
     """All values of z, layer by layer: [2^(layers · units), 1, units] each."""
-    values = torch.tensor(list(itertools.product([0.0, 1.0], repeat=layers * units)), dtype=F64)
+    values = double(list(itertools.product([0.0, 1.0], repeat=layers * units)))
     return values[:, None].split(units, -1)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.optimize import linprog
-from support.runs.configured import F64, component, load
+from support.runs.configured import F64, component, double, load, normal, uniform
 from torch import Tensor
 
 from components.contracts.games import Move, Seat, Turn
@@ -38,8 +38,8 @@ class Stationary(Opponent[Tensor]):
         return torch.zeros(seat.replicates, dtype=seat.dtype)
 
     def act(self, state: Tensor, turn: Turn, rng) -> Tensor:
-        u = torch.rand(len(state), 1, generator=rng.attack, dtype=F64)
-        return (u >= torch.tensor(self.p, dtype=F64).cumsum(0)[:-1]).sum(-1)
+        u = uniform(rng.attack, len(state), 1)
+        return (u >= double(self.p).cumsum(0)[:-1]).sum(-1)
 
     def observe(self, state: Tensor, move: Move) -> Tensor:
         return state
@@ -85,8 +85,8 @@ def three_states(replicates: int, episodes: int) -> Game:
     generator = torch.Generator().manual_seed(3)
     shape = (3, 2, 3)
     environment = TableEnvironment(
-        reward_a=torch.randn(shape, generator=generator, dtype=F64),
-        reward_b=torch.randn(shape, generator=generator, dtype=F64).unsqueeze(-1),
+        reward_a=normal(generator, shape),
+        reward_b=normal(generator, shape).unsqueeze(-1),
         transition=torch.randint(0, 3, shape, generator=generator),
         n_threats=(3,),
         touches=torch.zeros(3, 2, 1, dtype=F64),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from support.runs.configured import F64, generator
+from support.runs.configured import double, generator, normal
 
 from components.maths.exponential.normal_wishart import NormalWishart
 
@@ -54,7 +54,7 @@ def log_joint(z: tuple[int, ...], x: np.ndarray, alpha: float, prior: NormalWish
 def small_rows(n: int = 6) -> tuple[torch.Tensor, NormalWishart]:
     """Rows of two values, half of them around another place, and a base measure."""
     g = generator(3)
-    x = 0.5 * torch.randn(n, 2, generator=g, dtype=F64)
+    x = 0.5 * normal(g, n, 2)
     x[n // 2 :] += 1.2
-    V = torch.tensor([[0.7, 0.1], [0.1, 0.5]], dtype=F64)
+    V = double([[0.7, 0.1], [0.1, 0.5]])
     return x, NormalWishart(x.mean(0), x.new_tensor(0.3), V, x.new_tensor(4.0))

@@ -7,7 +7,7 @@ import itertools
 import math
 
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import component, generator, uniform
 
 from components.contracts.problems import Batch
 from components.posteriors.fitted import FittedEstimator
@@ -19,8 +19,8 @@ def words(n=120, n_words=6, seed=0) -> Supervised:
     """Binary words whose frequencies depend on the class, 1 being spam."""
     g = generator(seed)
     y = (torch.rand(2 * n, 1, generator=g) < 0.4).long()
-    p = torch.rand(2, n_words, generator=g, dtype=F64)
-    x = (torch.rand(2 * n, n_words, generator=g, dtype=F64) < p[y[:, 0]]).double()
+    p = uniform(g, 2, n_words)
+    x = (uniform(g, 2 * n, n_words) < p[y[:, 0]]).double()
     seen = torch.ones(2 * n, 1, dtype=torch.bool)
     train, test = (Batch(x[rows], y[rows], seen[rows], 1.0) for rows in (slice(n), slice(n, None)))
     return Supervised(

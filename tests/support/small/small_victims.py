@@ -6,7 +6,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import torch
-from support.runs.configured import F64, component, draw_normal, draw_uniform, generator
+from support.runs.configured import F64, component, draw_normal, draw_uniform, generator, normal
 from support.small.small_problems import classes
 
 from components.attackers.attacked import Attacked
@@ -26,8 +26,8 @@ class Softmax:
     ):
         g = generator(seed)
         # at a small scale units do not saturate inside the ball: gradients lead to the best corner
-        self.w = scale * torch.randn(draws, inputs, 8, generator=g, dtype=F64)
-        self.v = torch.randn(draws, 8, classes, generator=g, dtype=F64)
+        self.w = scale * normal(g, draws, inputs, 8)
+        self.v = normal(g, draws, 8, classes)
         self.calls = 0
 
     def predict(self, x: torch.Tensor, g: torch.Generator) -> Categorical:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
-from support.runs.configured import F64, component
+from support.runs.configured import component, generator, normal, uniform
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
@@ -22,9 +22,9 @@ def real_rows(
     n: int = 60, values: int = VALUES, batch_size: int | None = None, seed: int = 0
 ) -> Unlabelled:
     """Rows of normal values that two factors correlate."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     mix = torch.cat([torch.randn(D, values, generator=g), 0.4 * torch.eye(values)]).double()
-    train, test = (0.5 + torch.randn(n, D + values, generator=g, dtype=F64) @ mix for _ in range(2))
+    train, test = (0.5 + normal(g, n, D + values) @ mix for _ in range(2))
     return Unlabelled("normal", "real", Rows(train, 1.0), Rows(test, 1.0), batch_size)
 
 
@@ -37,12 +37,10 @@ def ppca(problem: Unlabelled, exact_guide: bool, seed: int = 0) -> AutoEncoder:
     module = component("model", "vae", latent_dim=D, widths=[], noise=NOISE).build(
         problem, Streams(seed)
     )
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     values = problem.train.x.shape[1]
-    W = torch.linalg.qr(torch.randn(values, D, generator=g, dtype=F64))[0] * torch.tensor(
-        [1.5, 0.7]
-    )
-    b = torch.randn(values, generator=g, dtype=F64)
+    W = torch.linalg.qr(normal(g, values, D))[0] * torch.tensor([1.5, 0.7])
+    b = normal(g, values)
     M = (W.T @ W).diagonal() + NOISE  # [D]
     (up,), (down,) = module.generative.network.layers, module.guide.network.layers
     with torch.no_grad():
@@ -51,7 +49,7 @@ def ppca(problem: Unlabelled, exact_guide: bool, seed: int = 0) -> AutoEncoder:
         down.weight.copy_(torch.cat([W.T / M[:, None], torch.zeros(D, values)]))
         down.bias.copy_(torch.cat([-(W.T @ b) / M, 0.5 * (NOISE / M).log()]))
         if not exact_guide:
-            down.weight.add_(0.03 * torch.randn(down.weight.shape, generator=g, dtype=F64))
+            down.weight.add_(0.03 * normal(g, down.weight.shape))
             down.bias.add_(0.3)
     return module
 
@@ -84,8 +82,8 @@ def urn(
     n: int = 30, n_words: int = 7, batch_size: int | None = None, seed: int = 0
 ) -> tuple[Unlabelled, Tensor]:
     """Rows of 0 to 9 words drawn from one urn, and the urn's probabilities [V]."""
-    g = torch.Generator().manual_seed(seed)
-    p = torch.rand(n_words, generator=g, dtype=F64)
+    g = generator(seed)
+    p = uniform(g, n_words)
     p = p / p.sum()
 
     def rows() -> Words:

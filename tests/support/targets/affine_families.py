@@ -4,22 +4,22 @@ step finds."""
 from __future__ import annotations
 
 import torch
-from support.runs.configured import F64, component
+from support.runs.configured import component, double
 from support.targets.known_targets import GaussianTarget
 from torch import Tensor, nn
 
 from runner.execution.rng import Streams
 
-WEIGHT = torch.tensor([[0.9, 0.2], [-0.4, 0.7]], dtype=F64)
-BIAS = torch.tensor([0.3, -0.5], dtype=F64)
-STD = torch.tensor([0.6, 0.8], dtype=F64)
+WEIGHT = double([[0.9, 0.2], [-0.4, 0.7]])
+BIAS = double([0.3, -0.5])
+STD = double([0.6, 0.8])
 COVARIANCE = WEIGHT @ WEIGHT.T + STD.square().diag()
 
 
 def target() -> GaussianTarget:
     """A correlated Gaussian in the plane, not normalised."""
-    mean = torch.tensor([0.8, -0.2], dtype=F64)
-    return GaussianTarget(mean, torch.tensor([[1.0, 0.5], [0.5, 1.5]], dtype=F64))
+    mean = double([0.8, -0.2])
+    return GaussianTarget(mean, double([[1.0, 0.5], [0.5, 1.5]]))
 
 
 def log_normaliser(model: GaussianTarget) -> float:

@@ -4,6 +4,7 @@ package: its bounds and their gradients are sums over all 64 states."""
 from __future__ import annotations
 
 import torch
+from support.runs.configured import double, generator, normal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -24,10 +25,10 @@ class SmallBernoulli(nn.Module):
 
     def __init__(self, seed: int = 0):
         super().__init__()
-        g = torch.Generator().manual_seed(seed)
+        g = generator(seed)
 
         def drawn(*shape: int) -> nn.Parameter:
-            return nn.Parameter(torch.randn(*shape, generator=g, dtype=torch.float64))
+            return nn.Parameter(normal(g, *shape))
 
         self.prior = drawn(UNITS)
         self.down, self.down_bias = drawn(UNITS, UNITS), drawn(UNITS)  # z₂ -> logits of z₁
@@ -70,7 +71,7 @@ class SmallBernoulli(nn.Module):
 
 def rows(n: int = 1, copies: int = 1, scale: float = 1.0, seed: int = 1) -> Rows:
     """A row of ones and others drawn at random, n in all, each of them ``copies`` times."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     x = torch.randint(0, 2, (n, VALUES), generator=g).double()
     x[0] = 1
     return Rows(x.repeat_interleave(copies, 0), scale)
@@ -78,7 +79,7 @@ def rows(n: int = 1, copies: int = 1, scale: float = 1.0, seed: int = 1) -> Rows
 
 def states(batch: Rows) -> Layers:
     """All 64 values of z for each row, ([64, B, 3], [64, B, 3])."""
-    bits = torch.cartesian_prod(*[torch.tensor([0.0, 1.0], dtype=torch.float64)] * (2 * UNITS))
+    bits = torch.cartesian_prod(*[double([0.0, 1.0])] * (2 * UNITS))
     z = bits[:, None].expand(-1, batch.n_rows, -1)
     return z[..., :UNITS], z[..., UNITS:]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from support.runs.configured import component
-from support.targets.known_targets import F64, GammaTarget, PriorAlone, correlated, sampled
+from support.runs.configured import component, double
+from support.targets.known_targets import GammaTarget, PriorAlone, correlated, sampled
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -24,8 +24,8 @@ class Line(PriorAlone):
 
     def __init__(self, first: float, second: float):
         self.first, self.second = (
-            torch.tensor([first], dtype=F64),
-            torch.tensor([second], dtype=F64),
+            double([first]),
+            double([second]),
         )
 
 
@@ -47,8 +47,8 @@ class TwoModes(Line):
 
     def log_prior(self, theta: Tensor) -> Tensor:
         x = theta[:, 0]
-        left = torch.log(torch.tensor(0.3 / 0.5, dtype=F64)) - 2 * (x + 1.5) ** 2
-        right = torch.log(torch.tensor(0.7, dtype=F64)) - 0.5 * (x - 1.5) ** 2
+        left = torch.log(double(0.3 / 0.5)) - 2 * (x + 1.5) ** 2
+        right = torch.log(double(0.7)) - 0.5 * (x - 1.5) ** 2
         return torch.logaddexp(left, right)
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Self
 
 import torch
-from support.runs.configured import F64, component
+from support.runs.configured import F64, component, double, normal
 from torch import Tensor
 
 from runner.execution.rng import Streams
@@ -21,7 +21,7 @@ class PriorAlone:
         return theta
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.spread * torch.randn(n, self.dim, generator=generator, dtype=F64)
+        return self.spread * normal(generator, n, self.dim)
 
     def log_likelihood(self, theta: Tensor, batch) -> Tensor:
         return theta.new_zeros(len(theta), 0)
@@ -60,8 +60,8 @@ class GammaTarget(PriorAlone):
 
     def __init__(self, shape: float = 3.0, rate: float = 2.0, jacobian: bool = True):
         self.shape, self.rate, self.jacobian = shape, rate, jacobian
-        self.first = torch.tensor([shape / rate], dtype=F64)
-        self.second = torch.tensor([shape * (shape + 1) / rate**2], dtype=F64)
+        self.first = double([shape / rate])
+        self.second = double([shape * (shape + 1) / rate**2])
 
     def constrain(self, theta: Tensor) -> Tensor:
         return theta.exp()
@@ -82,9 +82,9 @@ class ExactGamma(GammaTarget):
 
 def correlated(correlation: float = 0.8) -> GaussianTarget:
     """A correlated Gaussian in the plane with unequal scales."""
-    scale = torch.tensor([1.0, 0.5], dtype=F64)
-    unit = torch.tensor([[1.0, correlation], [correlation, 1.0]], dtype=F64)
-    return GaussianTarget(torch.tensor([0.5, -2.0], dtype=F64), scale[:, None] * unit * scale)
+    scale = double([1.0, 0.5])
+    unit = double([[1.0, correlation], [correlation, 1.0]])
+    return GaussianTarget(double([0.5, -2.0]), scale[:, None] * unit * scale)
 
 
 class Tailed(PriorAlone):
@@ -153,7 +153,7 @@ class Funnel(PriorAlone):
 
     names = ["v", "x"]
     first = torch.zeros(2, dtype=F64)
-    second = torch.tensor([0.5, math.exp(0.25)], dtype=F64)
+    second = double([0.5, math.exp(0.25)])
 
     def log_prior(self, theta: Tensor) -> Tensor:
         v, x = theta.unbind(1)

@@ -1,7 +1,5 @@
 """Densities of posteriordb written out by torch's distributions, and small data for them."""
 
-from __future__ import annotations
-
 import torch
 from support.runs.configured import F64, double, generator, normal
 from torch import distributions

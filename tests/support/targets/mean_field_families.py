@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from support.runs.configured import F64, component, generator
+from support.runs.configured import F64, component, generator, normal
 
 from components.contracts.problems import Batch, Rows
 from components.problems.supervised import Supervised
@@ -15,15 +15,15 @@ GRID = 401
 
 def rows(n=5, D=1, seed=0) -> Unlabelled:
     g = generator(seed)
-    x = 0.5 + 1.3 * torch.randn(2 * n, D, generator=g, dtype=F64)
+    x = 0.5 + 1.3 * normal(g, 2 * n, D)
     return Unlabelled("few", "real", Rows(x[:n], 1.0), Rows(x[n:], 1.0), None)
 
 
 def labels(n=8, D=1, binary=True, seed=0) -> Supervised:
     """One label missing."""
     g = generator(seed)
-    x = torch.randn(2 * n, D, generator=g, dtype=F64)
-    f = x.sum(1, keepdim=True) + 0.7 * torch.randn(2 * n, 1, generator=g, dtype=F64)
+    x = normal(g, 2 * n, D)
+    f = x.sum(1, keepdim=True) + 0.7 * normal(g, 2 * n, 1)
     y = (f > 0).long() if binary else f
     mask = torch.ones(2 * n, 1, dtype=torch.bool)
     mask[2] = False

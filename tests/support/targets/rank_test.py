@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from scipy.stats import chisquare, ks_2samp
-from support.runs.configured import F64, component
+from support.runs.configured import F64, component, generator, normal
 from torch import Tensor
 
 from components.inference.log_joint import log_joint
@@ -56,14 +56,14 @@ class NormalGamma:
         return torch.stack([theta[:, 0], theta[:, 1].exp()], 1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        mu = self.m + self.s * torch.randn(n, generator=generator, dtype=F64)
+        mu = self.m + self.s * normal(generator, n)
         tau = (
             torch._standard_gamma(torch.full((n,), self.a, dtype=F64), generator=generator) / self.b
         )
         return torch.stack([mu, tau.log()], 1)
 
     def sample_data(self, theta: Tensor, generator: torch.Generator) -> Rows:
-        z = torch.randn(len(theta), self.rows, generator=generator, dtype=F64)
+        z = normal(generator, len(theta), self.rows)
         return Rows(theta[:, :1] + (-0.5 * theta[:, 1:]).exp() * z)
 
     def log_prior(self, theta: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ class NormalGamma:
         if block == "mu":
             precision = self.s**-2 + self.rows * log_tau.exp()
             mean = (self.m / self.s**2 + log_tau.exp() * batch.y.sum(1)) / precision
-            mu = mean + precision.rsqrt() * torch.randn(len(theta), generator=generator, dtype=F64)
+            mu = mean + precision.rsqrt() * normal(generator, len(theta))
         else:
             shape = torch.full_like(mu, self.a + self.rows / 2)
             rate = self.b + 0.5 * ((batch.y - mu[:, None]) ** 2).sum(1)
@@ -118,7 +118,7 @@ class OneBatch:
 
 def joint(model: Any, replications: int, seed: int) -> tuple[Tensor, Any]:
     """θ [R, P] from the prior and a data set of each."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     theta = model.sample_prior(replications, g)
     return theta, model.sample_data(theta, g)
 
@@ -174,7 +174,7 @@ def rank_p(
     behind = path(name, backward or model, theta, batch, length - 1, every, rng, settings)
     # [1 + 2(L − 1), R, S]
     values = torch.stack([statistics(model, t, batch) for t in [theta, *ahead, *behind]])
-    g = torch.Generator().manual_seed(seed + 1)
+    g = generator(seed + 1)
     M = torch.randint(length, (replications,), generator=g)  # states before θ in the chain
     place = torch.arange(1, length)[:, None]
     used = torch.cat([place <= length - 1 - M, place <= M])  # [2(L − 1), R]
