@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from components.figures.style import GREY, RED, Figure, legend_above, new_figure
@@ -31,9 +32,8 @@ def error_curve_figure(
         xlabel="budget ε, in standard deviations of the observation noise",
         ylabel=f"{name.upper()} of the states",
     )
-    highest = max(float(errors.max()), float(random.max()))
-    lowest = min(float(errors.min()), float(random.min()))
-    if 0 < WIDE * lowest < highest:
+    both = torch.stack([errors, random])
+    if 0 < WIDE * float(both.min()) < float(both.max()):
         axis.set_yscale("log")
     else:
         axis.set_ylim(bottom=0)

@@ -75,7 +75,7 @@ def stopping(
         alpha: level of the test.
         tosses: the tosses at hand.
     """
-    from scipy import special
+    from scipy import stats
 
     figure, (left, middle, right) = new_figure(1, 3, width=4.6, height=3.7)
     for c, (kind, place, colour, label) in enumerate(LOOKS):
@@ -121,11 +121,7 @@ def stopping(
     legend_above(middle)
 
     (a, b), theta = tosses.beta, np.linspace(0, 1, 400)
-    with np.errstate(divide="ignore"):
-        log_density = (
-            special.xlogy(a - 1, theta) + special.xlog1py(b - 1, -theta) - special.betaln(a, b)
-        )
-    density = np.exp(log_density)
+    density = stats.beta.pdf(theta, a, b)
     right.plot(theta, density, color=BLUE)
     below = theta <= tosses.null
     right.fill_between(theta[below], density[below], color=BLUE, alpha=0.3)

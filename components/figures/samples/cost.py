@@ -9,6 +9,7 @@ from components.figures.style import (
     GREY,
     Axes,
     Figure,
+    colour_of,
     legend_below,
     new_figure,
     series_marker,
@@ -77,21 +78,16 @@ def _draw_finals(
     if better is not None and len(front) > 1:
         color = GREY
         ax.plot(front["cost"], front["mean"], color=color, lw=1.2, zorder=1, label="Pareto front")
-    for method, cost, mean, low, high, on_front in zip(
-        rows["method"],
-        *(rows[name].to_numpy(float) for name in ("cost", "mean", "low", "high")),
-        rows["front"],
-        strict=True,
-    ):
-        k = methods.index(method)
-        colour = series_style(k)["color"]
+    for row in rows.to_dict("records"):
+        k = methods.index(row["method"])
+        mean = row["mean"]
         ax.errorbar(
-            cost,
+            row["cost"],
             mean,
-            yerr=[[mean - low], [high - mean]],
-            color=colour,
+            yerr=[[mean - row["low"]], [row["high"] - mean]],
+            color=colour_of(k),
             marker=series_marker(k),
-            markerfacecolor=colour if on_front or better is None else "white",
+            markerfacecolor=colour_of(k) if row["front"] or better is None else "white",
             markersize=7,
             elinewidth=1.2,
         )

@@ -26,12 +26,11 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     if len(panels) < 2 or draws.n_draws * draws.n_chains < 2:
         return {}
     values = torch.stack([v.flatten() for _, _, v in panels], 1)  # [C·N, D]
-    bad = torch.zeros(len(values), dtype=torch.bool)
     if draws.log_weights is not None:
         counts = systematic_counts(draws.weights.unsqueeze(0).cpu(), torch.tensor([0.5]))
         values = values.repeat_interleave(counts.flatten(), 0)
-        bad = torch.zeros(len(values), dtype=torch.bool)
-    elif "diverging" in draws.stats:
+    bad = torch.zeros(len(values), dtype=torch.bool)
+    if draws.log_weights is None and "diverging" in draws.stats:
         bad = draws.stats["diverging"].flatten().cpu().bool()
     rows = torch.linspace(0, len(values) - 1, min(MOST_POINTS, len(values))).round().long()
     dots = values[rows]

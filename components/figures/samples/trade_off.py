@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from components.figures.style import (
     GREY,
     Figure,
+    colour_of,
     legend_below,
     panel_grid,
     series_marker,
-    series_style,
 )
 
 if TYPE_CHECKING:
@@ -33,19 +33,16 @@ def trade_off_figure(points: pd.DataFrame, x_label: str, y_label: str) -> Figure
     panels = list(dict.fromkeys(points["panel"]))
     methods = list(dict.fromkeys(points["method"]))
     figure, axes, _ = panel_grid(len(panels), COLUMNS, width=3.6, height=2.8)
-    colours = [series_style(k)["color"] for k in range(len(methods))]
     for ax, panel in zip(axes, panels, strict=False):
         rows = points[points["panel"] == panel].sort_values("x")
         front = rows[rows["front"]]
         color = GREY
         ax.plot(front["x"], front["y"], color=color, lw=1.2, zorder=1, label="Pareto front")
-        for method, x, y, on_front in zip(
-            rows["method"], rows["x"], rows["y"], rows["front"], strict=True
-        ):
-            k = methods.index(method)
-            fill = colours[k] if on_front else "white"
-            look = {"color": colours[k], "markerfacecolor": fill, "markersize": 7}
-            ax.plot(x, y, series_marker(k), **look, label=method)
+        for row in rows.to_dict("records"):
+            k = methods.index(row["method"])
+            fill = colour_of(k) if row["front"] else "white"
+            look: dict[str, Any] = {"color": colour_of(k), "markerfacecolor": fill, "markersize": 7}
+            ax.plot(row["x"], row["y"], series_marker(k), **look, label=row["method"])
         ax.set_title(panel, loc="left")
         ax.set(xlabel=x_label, ylabel=y_label)
     legend_below(figure, axes)

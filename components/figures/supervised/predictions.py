@@ -32,11 +32,7 @@ def predictions(
     test = problem.test
     n = test.x.shape[0]
     # An even spread over the test rows: the same rows at every evaluation and for every model.
-    rows = (
-        torch.arange(n)
-        if n <= n_points
-        else torch.linspace(0, n - 1, n_points, dtype=torch.float64).round().long()
-    )
+    rows = torch.linspace(0, n - 1, min(n, n_points), dtype=torch.float64).round().long()
     rows = rows.to(test.x.device)
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, test.x, rng)  # that of the scores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -105,29 +106,19 @@ def get_log_density(posterior: object, theta: Tensor) -> Density | None:
     """log q where it is known, for numbers such as draws θ of it."""
     if not isinstance(posterior, DensityPosterior):
         return None
-    q = posterior
-
-    def own(theta: Tensor) -> Tensor:
-        value = q.log_density(theta)
-        assert value is not None
-        return value
-
-    return None if q.log_density(theta.new_zeros(1, 2)) is None else own
+    is_known = posterior.log_density(theta.new_zeros(1, 2)) is not None
+    return cast(Density, posterior.log_density) if is_known else None
 
 
 def beside_exact(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
     """Contours that hold 95, 75, 50 and 25 % of the exact posterior of θ, by its log joint on a
     grid, and of q.  Where there are not two coordinates, or no draws, nothing."""
-    if (
-        not isinstance(posterior, Draws)
-        or not isinstance(posterior.model, LogJoint)
-        or posterior.draws.shape[-1] != 2
-    ):
-        return {}
-    if posterior.n_draws < 2 or not isinstance(problem.train, Rows):
+    train = problem.train
+    if not isinstance(posterior, Draws) or not isinstance(train, Rows):
         return {}
     model = posterior.model
-    train = problem.train
+    if not isinstance(model, LogJoint) or posterior.draws.shape[-1] != 2 or posterior.n_draws < 2:
+        return {}
 
     def exact(theta: Tensor) -> Tensor:
         return model.log_prior(theta) + model.log_likelihood(theta, train).sum(1)

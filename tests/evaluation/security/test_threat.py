@@ -49,8 +49,7 @@ def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
         (["attacker.eps=0.1"], "attacker.eps=0.1: must be a list [a, b, …]"),
         (["+attacker.esp=[0.1]"], "attacker.esp: unknown key, did you mean eps?"),
         (["attacker.eps=[0.2,0.1]", "attacker.criterion=none"],
-         "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.2, 0.1]\n"
-         "attacker.criterion=none: not one of cross_entropy | margin | dlr"),
+         "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.2, 0.1]"),
         (["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3]}]"],
          "attacker.members: pgd has sizes of its own, [0.3]; give them to the worst case, as eps"),
         (["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3,0.2]}]"],
@@ -60,7 +59,7 @@ def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
         (["inference=adversarial_training", "inference.training_attacker={name: pgd, eps: [0.3,0.2]}"],
          "inference.training_attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.3, 0.2]"),
         (["attacker=worst_case", "attacker.members=[gaussian_contamination]"],
-         "attacker.members.0=gaussian_contamination cannot attack a supervised problem (dataset=digits); attackers that can: "),
+         "attacker.members.0=gaussian_contamination cannot attack a supervised problem (dataset=digits); attacker.members.0 that would fit: "),
     ],
 )  # fmt: skip
 def test_mistakes_name_the_key(overrides, told):
