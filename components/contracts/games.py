@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
-
-from components.contracts.streams import Rng
 
 if TYPE_CHECKING:
     from components.contracts.capabilities.games import QFunction
@@ -185,23 +183,3 @@ class Move(NamedTuple):
     cut: bool  # whether the horizon ends the episode here, in any state
     # [R] bool: the episode stops at s_next, though it could go on; None: nowhere
     truncated: Tensor | None = None
-
-
-@runtime_checkable
-class Agent(Protocol):
-    """A player that chooses by a policy and learns from every move.
-
-    A decision maker is an agent, on either side of the game.
-    """
-
-    # memory before the first episode
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Any: ...
-
-    # probabilities of own actions [R, own]
-    def policy_at(self, mind: Any, s: Tensor, episode: int) -> Tensor: ...
-
-    # ``components.games.environments.game.Transition``
-    def learn(self, mind: Any, seen: Any, episode: int) -> None: ...
-
-    # policy known before a move: s [R, …] -> probabilities of the other's actions [R, other]
-    def look(self, mind: Any, policy: Callable[[Tensor], Tensor] | None) -> None: ...

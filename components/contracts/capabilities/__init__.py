@@ -85,7 +85,7 @@ from components.contracts.capabilities.variational import (
     VariationalLayers,
 )
 from components.contracts.games import NumberedStates
-from components.contracts.words import by_word
+from components.contracts.plugins.words import by_word
 
 CAPABILITIES: dict[str, type] = by_word(
     LogJoint,

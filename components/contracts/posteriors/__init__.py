@@ -5,6 +5,7 @@ An inference method lists in ``provides`` the protocols that its posteriors impl
 
 from __future__ import annotations
 
+from components.contracts.plugins.words import by_word
 from components.contracts.posteriors.labels import (
     Analyses,
     CastablePosterior,
@@ -35,7 +36,6 @@ from components.contracts.posteriors.series import (
     SmoothedStates,
     StructuralPosterior,
 )
-from components.contracts.words import by_word
 
 POSTERIORS = by_word(
     Predicts,

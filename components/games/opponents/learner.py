@@ -9,11 +9,12 @@ import torch
 from pydantic import field_validator
 from torch import Tensor
 
-from components.contracts.games import Agent, Move, Seat, Turn
+from components.contracts.games import Move, Seat, Turn
 from components.contracts.opponents import Opponent
 from components.contracts.roles import Inference
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.games.agents.player import Player
 from components.games.agents.policies import check_finite, draw_action
 from components.games.environments.transition import Transition
 from components.registry import register
@@ -48,15 +49,15 @@ class Learner(Opponent[Learning]):
     @field_validator("agent")
     @classmethod
     def _check_plays_games(cls, agent: Inference) -> Inference:
-        if not isinstance(agent, Agent):
+        if not isinstance(agent, Player):
             raise ValueError(
                 f"{agent.name} plays no games; use one of q_learning, fpq_learning, level_k, …"
             )
         return agent
 
     @property
-    def _agent(self) -> Agent:
-        assert isinstance(self.agent, Agent), "so says the validator"
+    def _agent(self) -> Player[Any]:
+        assert isinstance(self.agent, Player), "so says the validator"
         return self.agent
 
     def reset(self, seat: Seat, rng: Rng) -> Learning:
