@@ -117,13 +117,14 @@ def _has_data(handle: Any) -> bool:
 
 
 def legend_below(figure: Figure, axes: Iterable[Axes], fontsize: float = 8) -> None:
-    """One legend below all panels; none where nothing has a label."""
+    """One legend below all panels, or above them where a common name is below; none where nothing
+    has a label."""
     entries = drawn_entries(axes)
     if entries:
         figure.legend(
             entries.values(),
             entries.keys(),
-            loc="outside lower center",
+            loc="outside upper center" if figure.get_supxlabel() else "outside lower center",
             ncols=_legend_columns(figure.get_figwidth(), entries, fontsize),
             fontsize=fontsize,
             frameon=False,

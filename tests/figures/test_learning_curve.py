@@ -40,6 +40,8 @@ def test_a_panel_per_metric_and_a_line_per_model():
     assert [ax.get_ylabel() for ax in figure.axes].count("RMSE") == 1
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sorted(names) == ["a", "b"]
+    figure.draw_without_rendering()
+    assert min(ax.get_position().width for ax in figure.axes) > 0.3
     for ax in figure.axes:
         assert ax.get_xscale() == "log"
         for name, bar in zip(names, bars(ax), strict=True):

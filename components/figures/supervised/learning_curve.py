@@ -56,7 +56,8 @@ def learning_curve(
         high = limits[rows["metric"].iloc[0]][1]
         beyond = x[mean > high]
         mark: dict[str, Any] = {"markersize": 6, "clip_on": False, "zorder": 4}
-        ax.plot(beyond, np.full_like(beyond, high), "^", color=colour, **mark)
+        if len(beyond):  # unclipped marks at no place would take the panel its room
+            ax.plot(beyond, np.full_like(beyond, high), "^", color=colour, **mark)
 
     figure, panels = line_panels(table, "model", draw, label, format_metric_name)
     for metric, axes in panels.items():
