@@ -14,7 +14,7 @@ from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, mean_over_chains
 from components.inference.log_joint import log_joint
-from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
+from components.inference.sgmcmc.control_variates import ControlledChains, ControlledSteps
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.superchains import Superchains
 from components.maths.exponential.standard_draws import normal_like

@@ -15,8 +15,7 @@ from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.contracts.user_code import Place, import_object
 from components.inference.chains import ModelBatch, SampleableProblem, mean_over_chains
-from components.inference.sgmcmc.control_variates import GradientNoise
-from components.inference.sgmcmc.controlled import ControlledChains
+from components.inference.sgmcmc.control_variates import ControlledChains, GradientNoise
 from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.sgmcmc.recipe_terms import (
     Kinetics,

@@ -30,7 +30,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.inference.chains import C, Chains, SampleableProblem
-from components.inference.sgmcmc.controlled import GradientSteps
+from components.inference.sgmcmc.control_variates import GradientSteps
 from components.maths.cholesky import jittered_cholesky
 from components.maths.exponential.standard_draws import normal_like
 

@@ -14,8 +14,7 @@ from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch, SampleableProblem
-from components.inference.sgmcmc.control_variates import GradientNoise
-from components.inference.sgmcmc.controlled import ControlledChains
+from components.inference.sgmcmc.control_variates import ControlledChains, GradientNoise
 from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.superchains import Superchains
 from components.maths.exponential.standard_draws import normal_like

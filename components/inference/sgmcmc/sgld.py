@@ -9,7 +9,7 @@ from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch
-from components.inference.sgmcmc.controlled import ControlledChains, ControlledSteps
+from components.inference.sgmcmc.control_variates import ControlledChains, ControlledSteps
 from components.inference.superchains import Superchains
 from components.maths.exponential.standard_draws import normal_like
 from components.registry import register

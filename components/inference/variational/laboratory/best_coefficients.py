@@ -19,7 +19,7 @@ CHUNK = 2**21  # numbers of gradients of rows held in memory together
 
 
 @dataclass(frozen=True)
-class Best:
+class BestRatios:
     """Tr Cov[G̃]/Tr Cov[Ĝ] of the best coefficients, at a fixed batch."""
 
     per_row: float  # each row's own, c_b
@@ -65,7 +65,7 @@ def best_ratios(
     order: int,
     draws: int,
     generator: torch.Generator,
-) -> Best:
+) -> BestRatios:
     """Least variance of reparameterisation gradients with order-K polynomial control variates.
 
     The polynomials are in the noise, for a module at a batch.
@@ -129,4 +129,4 @@ def best_ratios(
         remaining = remaining + other.remaining_variance(c)
         free = free + other.remaining_variance(c.mean(0, keepdim=True).expand_as(c))
     plain = sum((half.remaining_variance(nothing) for half in halves), zeros)
-    return Best(float(remaining / plain), float(free / plain))
+    return BestRatios(float(remaining / plain), float(free / plain))

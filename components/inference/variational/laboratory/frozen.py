@@ -18,7 +18,7 @@ from components.errors import ConfigMismatchError
 from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.score.log_ratio import sample_guide, scores
 from components.inference.variational.global_gaussian import GlobalGaussian
-from components.inference.variational.laboratory.best_coefficients import Best, best_ratios
+from components.inference.variational.laboratory.best_coefficients import BestRatios, best_ratios
 from components.inference.variational.laboratory.evidence import (
     log_evidence,
     log_importance_weights,
@@ -173,7 +173,7 @@ class Frozen:
             watched, self.module, self.iterate_batches(FRESH, 0, draws), same, chosen
         )
 
-    def best(self, n_samples: int, order: int, batches: int, draws: int) -> Best:
+    def best(self, n_samples: int, order: int, batches: int, draws: int) -> BestRatios:
         """The least trace ratios with polynomials of an order, a mean over the fixed batches.
 
         Raises:
@@ -187,7 +187,7 @@ class Frozen:
             best_ratios(self.module, batch, n_samples, order, draws, generator)
             for batch in self.iterate_batches(FIXED, 0, batches)
         ]
-        return Best(
+        return BestRatios(
             *(
                 statistics.fmean(values)
                 for values in zip(*((b.per_row, b.context_free) for b in ratios), strict=True)
