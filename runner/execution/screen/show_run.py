@@ -92,12 +92,12 @@ def show_result(
     choice_text = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
     out.print(Text.assemble("\n", (job.data, "bold"), choice_text))
     ours = {name: _format_scores(values) for name, values in result.items()}
-    rows = [["all", *(ours.get(name, "") for name in names)]] if headline else []
-    rows += _part_rows(ours, names, parts[:PARTS])
+    rows = _score_rows("all", ours, names, parts[:PARTS])
+    if not headline:
+        rows.pop(0)
     n_ours = len(rows)
     if printed:
-        published = [["published", *(printed.get(name, "") for name in names)]]
-        published += _part_rows(printed, names, parts[:PARTS], ", published")
+        published = _score_rows("published", printed, names, parts[:PARTS], ", published")
         rows += [row for row in published if any(row[1:])]
     table = _to_table([["", *names], *rows], n_ours)
     if len(names) > WIDE or measure_words(table) > out.width:
@@ -115,11 +115,14 @@ def _format_scores(values: list[float]) -> str:
     return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
 
 
-def _part_rows(
-    cells: Mapping[str, str], names: list[str], parts: list[str], suffix: str = ""
+def _score_rows(
+    title: str, cells: Mapping[str, str], names: list[str], parts: list[str], suffix: str = ""
 ) -> list[list[str]]:
-    """A row for each part: its name, and a cell for each metric."""
-    return [[part + suffix, *(cells.get(f"{name}/{part}", "") for name in names)] for part in parts]
+    """A row of the whole, then one for each part: a title, and a cell for each metric."""
+    rows = [[title, *(cells.get(name, "") for name in names)]]
+    for part in parts:
+        rows.append([part + suffix, *(cells.get(f"{name}/{part}", "") for name in names)])
+    return rows
 
 
 def _to_table(cells: list[list[str]], section: int = 0) -> Table:

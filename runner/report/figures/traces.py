@@ -68,22 +68,14 @@ def list_traces(ax: Axes, handles: Sequence[tuple[str, Artist]]) -> Iterator[Cha
 
     Each has its ``name``, empty if the legend has none.
     """
-    from matplotlib.collections import LineCollection, PolyCollection
+    from matplotlib.collections import LineCollection
     from matplotlib.container import ErrorbarContainer
-    from matplotlib.patches import PathPatch
 
     bars = [each.lines for each in ax.containers if isinstance(each, ErrorbarContainer)]
     errors = {line: collections for line, _, collections in bars}
     drawn = {part for _, caps, collections in bars for part in (*caps, *collections)}
     most = min(LONGEST, max(FEWEST, MOST_POINTS // max(1, len(ax.lines))))
-    areas = []
-    for collection in ax.collections:
-        if isinstance(collection, PolyCollection):
-            paths = collection.get_paths()
-            areas += [_make_area(collection, path.vertices, handles) for path in paths]
-    for patch in ax.patches:
-        if isinstance(patch, PathPatch):
-            areas.append(_make_area(patch, patch.get_path().vertices, handles))
+    areas = list(_list_areas(ax, handles))
     yield from areas
     for collection in ax.collections:
         if isinstance(collection, LineCollection) and collection not in drawn:
@@ -100,6 +92,20 @@ def list_traces(ax: Axes, handles: Sequence[tuple[str, Artist]]) -> Iterator[Cha
             if line in errors:
                 trace["error_y"] = _make_errors(line, errors[line])
             yield trace
+
+
+def _list_areas(ax: Axes, handles: Sequence[tuple[str, Artist]]) -> Iterator[Chart]:
+    """Filled areas of the axes."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import PathPatch
+
+    for collection in ax.collections:
+        if isinstance(collection, PolyCollection):
+            for path in collection.get_paths():
+                yield _make_area(collection, path.vertices, handles)
+    for patch in ax.patches:
+        if isinstance(patch, PathPatch):
+            yield _make_area(patch, patch.get_path().vertices, handles)
 
 
 def _hex(colour: Any) -> str:
