@@ -1,0 +1,117 @@
+"""Targets of the Inference Gym, with reference moments from long runs of Stan or from quadrature."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.datasets.files import locate, why_unavailable
+from components.datasets.inference_gym_densities import TARGETS
+from components.errors import DataUnavailableError
+from components.figures.samples.trace import trace
+from components.problems.density import Density
+from components.registry import register
+
+FOLDER = "inference_gym"
+ROWS_FILE = f"{FOLDER}/german_numeric.csv"
+# no second moment of its own: a heavier tail than runs of any length can average
+HEAVY_TAILED = {"stochastic_volatility_small": {"mean_log_volatility"}}
+
+
+def paths(target: str) -> tuple[str, ...]:
+    """Files of a target, inside the data folder."""
+    rows = (ROWS_FILE,) if target.startswith("german") else ()
+    return (f"{FOLDER}/{target}.json", *rows)
+
+
+def flatten(numbers: Any) -> list[float]:
+    """Numbers of nested lists, the last index first to change."""
+    if not isinstance(numbers, list):
+        return [float(numbers)]
+    return [value for part in numbers for value in flatten(part)]
+
+
+@register("dataset", "inference_gym")
+class InferenceGym(Dataset[Density]):
+    """Eleven posteriors with 25 to 2,519 unknowns and reference moments.
+
+    Regressions of German credit data (logistic, probit, sparse), Brownian motions and Lorenz
+    bridges with known and unknown scales, an item response model, a log-Gaussian Cox process, and
+    stochastic volatility (small and whole).  The densities are written over unconstrained θ [K, P]
+    with log-Jacobians; moments are of the parameters.  The standard error of a second moment
+    follows from that of the mean, as of a Gaussian parameter.  ``mean_log_volatility`` of the small
+    stochastic volatility has too heavy a tail to be scored and is left out.
+
+    Raises:
+        DataUnavailableError: the files are not available.
+        DamagedFileError: a file does not match its checksum.
+
+    Source: Sountsov, Radul & contributors (2020), Inference Gym 0.0.5.
+    """
+
+    kind = "density"
+    vectorised = True
+    target: Literal[
+        "brownian_motion",
+        "brownian_motion_unknown_scales",
+        "german_credit_logistic",
+        "german_credit_probit",
+        "german_credit_sparse",
+        "item_response",
+        "log_gaussian_cox",
+        "lorenz_bridge",
+        "lorenz_bridge_unknown_scales",
+        "stochastic_volatility",
+        "stochastic_volatility_small",
+    ]
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the target.
+
+        Raises:
+            DataUnavailableError: its files are not available."""
+        why = why_unavailable(Path(data_dir), paths(self.target), offline)
+        if why is not None:
+            raise DataUnavailableError(why)
+        return self.target
+
+    def load(self, rng: Rng, setting: Setting) -> Density:
+        files = [locate(setting.data_dir, path, setting.offline) for path in paths(self.target)]
+        content = json.loads(files[0].read_text(encoding="utf-8"))
+        data = content["data"]
+        for rows_file in files[1:]:
+            with rows_file.open(encoding="utf-8", newline="") as file:
+                data = {"rows": [[float(v) for v in row] for row in csv.reader(file)]}
+        like = torch.empty(0, dtype=setting.dtype, device=setting.device)
+        target = TARGETS[self.target](data, like)
+        left_out = HEAVY_TAILED.get(self.target, set())
+        scored = [i for i, name in enumerate(target.names) if name not in left_out]
+
+        def gather(field: str) -> Tensor:
+            values = [v for each in content["truth"].values() for v in flatten(each[field])]
+            return like.new_tensor(values)[scored]
+
+        mean, sd, error = map(gather, ("mean", "standard_deviation", "mean_standard_error"))
+        return Density(
+            name=self.target,
+            replicates=setting.replicates,
+            names=[target.names[i] for i in scored],
+            log_density=target.log_density,
+            sample_prior=target.start,
+            mean=mean,
+            second_moment=mean.square() + sd.square(),
+            box=[(float(m - 5 * s), float(m + 5 * s)) for m, s in zip(mean, sd, strict=True)],
+            constrain=lambda theta: target.constrain(theta)[:, scored],
+            free=target.dim,
+            figures=[trace],
+            mean_error=error,
+            # sd of θ² over that of θ, of a Gaussian θ
+            second_moment_error=error * (2 * sd.square() + 4 * mean.square()).sqrt(),
+        )
