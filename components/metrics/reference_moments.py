@@ -37,6 +37,16 @@ class ReferenceMoments(NamedTuple):
     second_moment_error: Tensor | None
     draws: Tensor | None  # [C, N, P']
 
+    def variances(self) -> Tensor:
+        """Var[θ] and Var[θ²] [2, P']: of the reference draws, or E[θ²] − E[θ]² = s² and, as of a
+        Gaussian parameter, 2s⁴ + 4 E[θ]² s²."""
+        if self.draws is not None:
+            flat = self.draws.flatten(0, 1)
+            return torch.stack([flat.var(0), flat.square().var(0)])
+        variance = (self.second_moment - self.mean.square()).clamp_min(0)
+        of_square = 2 * variance.square() + 4 * self.mean.square() * variance
+        return torch.stack([variance, of_square])
+
 
 def moment_errors(draws: HoldsDraws, reference: ReferenceMoments) -> dict[str, Tensor]:
     """Error of each parameter, the larger one of its first and second moments, [P'] each.
@@ -87,6 +97,20 @@ def signed_errors(draws: HoldsDraws, reference: ReferenceMoments) -> Tensor:
         z = torch.where(error > 0, distance / error, torch.nan)
         rows.append(torch.stack([z, torch.where(sd > 0, distance / sd, torch.nan), skew]))
     return torch.stack(rows, 1)
+
+
+def squared_biases(draws: HoldsDraws, reference: ReferenceMoments) -> Tensor:
+    """b² = (Ê[f] − E[f])²/Var[f] of f = θ and f = θ² [2, P'], the variance of the reference.
+
+    An average of n independent draws of the target has E[b²] = 1/n: .01 is worth 100 of them.  NaN
+    where the variance is no positive number.
+
+    Source: Hoffman & Sountsov (2022), section 4."""
+    values = draws.values.flatten(0, 1)
+    estimates = torch.stack([draws.expectation(values), draws.expectation(values.square())])
+    exact = torch.stack([reference.mean, reference.second_moment])
+    variances = reference.variances()
+    return torch.where(variances > 0, (estimates - exact).square() / variances, torch.nan)
 
 
 def mean_sd_errors(draws: HoldsDraws, mean: Tensor, second_moment: Tensor) -> Tensor:

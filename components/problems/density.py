@@ -25,7 +25,11 @@ from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.figures.samples.posterior import POSTERIOR_FIGURES
 from components.metrics import diagnostics
 from components.metrics.draws_entropy import NEIGHBOUR, entropy
-from components.metrics.reference_moments import ReferenceMoments, moment_errors
+from components.metrics.reference_moments import (
+    ReferenceMoments,
+    moment_errors,
+    squared_biases,
+)
 from components.metrics.stein_discrepancy import ksd_squared
 from components.metrics.undefined import stack_scores
 
@@ -111,7 +115,8 @@ class Density(KnowsTruth):
         estimate that a user would report. ``error_mean_of_a_chain`` is the error of a single
         chain's estimate, on average over the chains. (Gallego's Table 2.3 does not say which
         norm it takes, or if it averages chains or their errors.) ``error_second_moment`` is the
-        error of E[θ²], all pooled; ``mean``, ``sd`` and ``second_moment`` are the estimates
+        error of E[θ²], all pooled; ``b2_mean`` and ``b2_max`` are the mean and the largest over the
+        coordinates of the larger squared bias of their two moments; ``mean``, ``sd`` and ``second_moment`` are the estimates
         themselves, averaged over the coordinates; ``LARGEST`` are the largest of
         ``moment_errors``; the diagnostics are from ``diagnostics.convergence``, and ``ksd`` is
         the kernelised Stein discrepancy from π of at most 500 draws, evenly spaced, because its
@@ -190,6 +195,8 @@ class Density(KnowsTruth):
         each = {"error_mean": first.abs(), "error_second_moment": second.abs()}
         if posterior.log_weights is not None or posterior.n_draws >= diagnostics.FEWEST_DRAWS:
             each |= moment_errors(posterior, moments)
+            each["b2"] = squared_biases(posterior, moments).amax(0)
+            out |= {"b2_mean": float(each["b2"].mean()), "b2_max": float(each["b2"].max())}
         return out, each
 
     def _ksd(self, posterior: HoldsDraws) -> float:

@@ -49,9 +49,7 @@ def cost_of_replicate(lines: Sequence[Line], metric: str, tolerance: float) -> f
     return cost if is_finite(cost) else math.inf
 
 
-def costs_to_solve(
-    lines: Sequence[Line], metric: str, tolerance: float, replicates: int
-) -> Costs:
+def costs_to_solve(lines: Sequence[Line], metric: str, tolerance: float, replicates: int) -> Costs:
     """Median cost over the replicates of a suite, by row and problem."""
     groups: dict[tuple[str, str], dict[tuple[int, int], list[Line]]] = {}
     for line in lines:

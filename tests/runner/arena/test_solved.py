@@ -94,7 +94,9 @@ def plant(flaw):
         ]
     if flaw == "not applicable on eight":
         fine = write_row("planted", problems=PROBLEMS[8:])
-        return fine + [Line("medium", "planted", p, 0, 0, -1, "not applicable") for p in PROBLEMS[:8]]
+        return fine + [
+            Line("medium", "planted", p, 0, 0, -1, "not applicable") for p in PROBLEMS[:8]
+        ]
     if flaw == "over budget":
         return write_row("planted", state="over budget")
     if flaw == "doubted everywhere":
