@@ -110,7 +110,7 @@ def _print_places(suite: Suite, budget: str, row: Row, lines: list[Line]) -> Non
     rows = []
     for table in suite.ranked:
         metric = str(table.metric)
-        standings = rank_rows(lines, metric, suite.direction(table), row.name)
+        standings = rank_rows(lines, metric, suite.direction(table), row.name, suite.gold)
         placed = {s.row: (place, s) for place, s in enumerate(standings, 1) if s.ranks}
         if row.name not in placed:
             rows.append([metric, "–", "", "", ""])

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from runner.arena.problem_results import gather
 from runner.arena.scores import Line, is_finite
-from runner.arena.standings import Standing, gather
+from runner.arena.solved import costs_to_solve, performance_ratios, place_rows
+from runner.arena.standings import Standing
 from runner.arena.suite import Suite
 from runner.report.figures.costs import pareto_front
 from runner.report.figures.picture import Picture
@@ -28,9 +30,14 @@ def list_figures(
     lines: Sequence[Line],
     rows: Sequence[str],
     boards: Sequence[tuple[TableSpec, list[Standing]]],
+    own: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """Every figure as the page shows it."""
-    drawn = (draw_frontier(suite, lines, rows), draw_pairs(suite, lines, rows))
+    """Every figure as the page shows it; ``own``: rows of the user's."""
+    drawn = (
+        draw_profiles(suite, lines, own),
+        draw_frontier(suite, lines, rows),
+        draw_pairs(suite, lines, rows),
+    )
     pictures = [Picture(*each, is_interactive=False) for each in drawn if each]
     return [_view(picture) for picture in (*pictures, *draw_boards(suite, boards))]
 
@@ -169,6 +176,37 @@ def draw_pairs(
 
     caption = f"{table.title} of each row (left) against each opponent (below), mean of replicates"
     return pair_figure(matrices, rows, suite.opponents), caption
+
+
+def draw_profiles(
+    suite: Suite, lines: Sequence[Line], own: Sequence[str]
+) -> tuple[Figure, str] | None:
+    """Figure and caption of the performance profiles of the leading rows and the user's, a panel for
+    each tolerance; None: problems of the suite cannot be solved, or nothing has been run."""
+    if suite.solve is None or not lines:
+        return None
+    from components.figures.samples.performance_profile import (
+        MOST_NAMED,
+        performance_profile_figure,
+    )
+
+    metric = suite.solve.metric
+    costs = {
+        t: costs_to_solve(lines, metric, t, suite.replicates or 1) for t in suite.solve.tolerances
+    }
+    leaders = [place.row for place in place_rows(costs[suite.solve.tolerances[0]])]
+    named = list(dict.fromkeys([*own, *leaders]))[:MOST_NAMED]
+    profiles = {
+        f"{metric} < {t:g}": {
+            row: list(ratios.values()) for row, ratios in performance_ratios(each).items()
+        }
+        for t, each in costs.items()
+    }
+    caption = (
+        f"Share of {len(suite.problems)} problems solved within a factor of the least cost of any row, for "
+        f"{len(profiles)} tolerances; grey: the other {len(leaders) - len(named)} rows"
+    )
+    return performance_profile_figure(profiles, named), caption
 
 
 def draw_frontier(

@@ -39,7 +39,7 @@ def _describe_suite(suite: Suite) -> list[str]:
 
 def _leader(suite: Suite, lines: list[Line]) -> Standing | None:
     table = suite.tables[0]
-    standings = rank_rows(lines, str(table.metric), suite.direction(table))
+    standings = rank_rows(lines, str(table.metric), suite.direction(table), gold=suite.gold)
     return standings[0] if standings else None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from runner.arena.boards import solved_rows
 from runner.arena.figures import list_costs, list_figures
 from runner.arena.rows import quote_words
 from runner.arena.scores import Line
@@ -23,7 +24,15 @@ from runner.report.wording import CORRECTION, describe_bold, describe_test
 from runner.study.table_specs import Row
 
 TEMPLATE = Path(__file__).parent / "page.html.j2"
-STATES = {"failed": "failed", "over budget": "over budget", "not applicable": "n/a"}
+# states of problems that a board counts, and the words of its columns
+STATES = {
+    "failed": "failed",
+    "over budget": "over budget",
+    "diverged": "diverged",
+    "incomplete": "incomplete",
+    "not run": "not run",
+    "not applicable": "n/a",
+}
 
 
 def write(
@@ -44,23 +53,27 @@ def write(
         command_of(suite, budget, cell.row, cell.column) for laid in tables for cell in laid.cells
     ]
     boards = [
-        (table, rank_rows(lines, str(table.metric), suite.direction(table), reference))
+        (table, rank_rows(lines, str(table.metric), suite.direction(table), reference, suite.gold))
         for table in suite.ranked
     ]
-    figures = list_figures(suite, lines, [row.name for row in rows], boards)
+    names = [row.name for row in own]
+    figures = list_figures(suite, lines, [row.name for row in rows], boards, names)
     context = {
         "name": f"arena: {suite.name}",
         "smoke": False,
         "description": suite.description,
         "draws_anew": suite.draws_anew or "",
         "notes": [*_notes(suite, budget, lines), *notes],
+        "solve": suite.solve,
+        "solved": solved_rows(suite, lines),
+        "n_problems": len({line.problem for line in lines}),
         "boards": boards,
         "direction": suite.direction,
         "costs": list_costs,
         "states": STATES,
         "mark": FAILED_CHECK_MARK,
         "interval": f"{LEVEL:.0%} interval",
-        "own": {row.name for row in own},
+        "own": names,
         "tuned": {row.name: row.tuned for row in rows if row.tuned},
         "figures": figures,
         "tables": tables,

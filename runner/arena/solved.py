@@ -19,8 +19,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from components.metrics.names import COST_PREFIX
 from runner.arena.scores import Line, is_finite
 
@@ -43,7 +41,7 @@ def cost_of_replicate(lines: Sequence[Line], metric: str, tolerance: float) -> f
     error does not."""
     cost = math.inf
     for line in sorted(lines, key=lambda line: (line.is_final, line.step), reverse=True):
-        if not is_finite(error := line.values.get(metric)) or error >= tolerance:
+        if not line.values.get(metric, math.inf) < tolerance:  # a NaN is not below it
             break
         cost = count_evaluations(line.values)
     return cost if is_finite(cost) else math.inf
@@ -90,7 +88,7 @@ def place_rows(costs: Costs) -> list[Place]:
 
     keys = {row: (-len(solved[row]), _last(ratio(row))) for row in costs}
     ordered = sorted(costs, key=lambda row: (keys[row], row))
-    places = []
+    places: list[Place] = []
     for i, row in enumerate(ordered):
         is_level = i > 0 and keys[row] == keys[ordered[i - 1]]
         place = places[-1].place if is_level else i + 1
@@ -128,11 +126,3 @@ def _mean_ratio(costs: Costs, row: str) -> float:
     """Geometric mean of a row's performance ratios on the problems that it solves."""
     ratios = [r for r in performance_ratios(costs)[row].values() if math.isfinite(r)]
     return _last(statistics.geometric_mean(ratios) if ratios else math.nan)
-
-
-def profile(ratios: Mapping[str, float], factors: np.ndarray) -> np.ndarray:
-    """Share of the problems that a row solves within each factor of the least cost, ρ(τ).
-
-    Source: Dolan & Moré (2002), eq. (2.1)."""
-    values = np.array(list(ratios.values()))
-    return (values[:, None] <= factors).mean(0)

@@ -31,6 +31,15 @@ class Frontier(StrictModel):
     y: str
 
 
+class Solve(StrictModel):
+    """When a problem is solved: its error is below a tolerance, and stays there.
+
+    The first tolerance decides the places; profiles and counts show all of them."""
+
+    metric: str
+    tolerances: Annotated[list[PositiveFloat], Field(min_length=1)]
+
+
 class Suite(StudyDefinition):
     """The whole of ``conf/arena/<name>.yaml``."""
 
@@ -44,6 +53,8 @@ class Suite(StudyDefinition):
     # labels of the M members of attacker=panel: replicate r meets opponent r mod M
     opponents: list[str] = []
     frontier: Frontier | None = None
+    # of suites with a known truth: rows are placed by problems solved and the cost to solve them
+    solve: Solve | None = None
     # problem -> norm of its attack, of suites in which attackers are rows
     norms: dict[str, str] = {}
     # where the kept CPU seconds were counted
@@ -77,9 +88,13 @@ class Suite(StudyDefinition):
                 f"opponents: {len(self.opponents)} do not share {self.replicates} replicates evenly; "
                 "set replicates to a multiple"
             )
-        for metric in (self.frontier.x, self.frontier.y) if self.frontier else ():
+        named = (
+            {"frontier.x": self.frontier.x, "frontier.y": self.frontier.y} if self.frontier else {}
+        )
+        named |= {"solve.metric": self.solve.metric} if self.solve else {}
+        for key, metric in named.items():
             if metric not in self.metrics:
-                raise ValueError(f"frontier: {metric} has no table; give it one")
+                raise ValueError(f"{key}: {metric} has no table; give it one")
         return self
 
     @property

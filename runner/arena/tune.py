@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from runner.arena.problem_results import gather
 from runner.arena.rows import make_row, prepare_row
 from runner.arena.scores import Line, read_snapshot
-from runner.arena.standings import Standing, gather, rank_rows
+from runner.arena.standings import Standing, rank_rows
 from runner.arena.suite import GROUP, Suite
 from runner.compose.hydra.errors import parse_overrides
 from runner.disk.atomic import write_text
@@ -127,7 +128,7 @@ def tune(
             return row, code
         lines += read_snapshot(derived, budget, snapshot)
     table = suite.ranked[0]
-    standings = rank_rows(lines, str(table.metric), suite.direction(table))
+    standings = rank_rows(lines, str(table.metric), suite.direction(table), gold=suite.gold)
     _print(standings, str(table.metric), suite)
     best = next((s for s in standings if s.ranks and s.count("done", "doubted")), None)
     if best is None:

@@ -75,7 +75,7 @@ def test_suites_without_the_keys_have_no_such_figures(lines):
     ("changes", "message"),
     [
         ({"replicates": 5}, "opponents: 2 do not share 5 replicates evenly"),
-        ({"frontier": {"x": "welfare", "y": "reward"}}, "frontier: welfare has no table"),
+        ({"frontier": {"x": "welfare", "y": "reward"}}, "frontier.x: welfare has no table"),
     ],
 )
 def test_mistakes_of_a_round_robin(changes, message):

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from runner.arena.scores import Line
@@ -12,7 +11,6 @@ from runner.arena.solved import (
     count_evaluations,
     performance_ratios,
     place_rows,
-    profile,
 )
 
 PROBLEMS = [f"p{i}" for i in range(17)]
@@ -132,10 +130,8 @@ def test_rows_are_ordered_by_problems_solved_then_by_cost():
     assert len(places["cheap"].solved) == 10
 
 
-def test_profile_is_the_share_solved_within_a_factor():
+def test_ratios_are_costs_over_the_least_of_any_row():
     costs = {"a": {"p": 1.0, "q": 4.0, "r": math.inf}, "b": {"p": 3.0, "q": 2.0, "r": math.inf}}
     ratios = performance_ratios(costs)
     assert ratios["a"] == {"p": 1.0, "q": 2.0, "r": math.inf}
-    factors = np.array([1.0, 2.0, 3.0])
-    assert profile(ratios["a"], factors) == pytest.approx([1 / 3, 2 / 3, 2 / 3])
-    assert profile(ratios["b"], factors) == pytest.approx([1 / 3, 1 / 3, 2 / 3])
+    assert ratios["b"] == {"p": 3.0, "q": 1.0, "r": math.inf}

@@ -42,39 +42,61 @@ def test_equal_mean_ranks_are_ordered_by_the_median(direction):
     )
 
 
-def test_of_equal_mean_ranks_a_row_without_a_median_is_last():
-    """A row that failed on the one problem that it has, next to one with a score elsewhere."""
-    lines = [make_line(row, "x", None, "failed") for row in "ab"]
-    lines += make_lines(problems="xy", c=[1.0, 1.0])
-    lines += make_lines(problems="y", b=[2.0], d=[2.0])
-    ranks = [(s.row, s.mean_rank) for s in rank(lines)]
-    assert ranks == [("c", 1), ("b", 2.5), ("d", 2.5), ("a", 2.5)]
+@pytest.mark.parametrize("state", ["failed", "over budget", "not run", "done"])
+def test_problem_without_a_score_counts_as_last(state):
+    """A copy of the leader that lacks scores is not ahead of a row that is behind it everywhere
+    else."""
+    copy = [make_line("copy", p, None, state) for p in PROBLEMS[:4]]
+    copy += [make_line("copy", p, 1.0) for p in PROBLEMS[4:]]
+    standings = {s.row: s for s in rank(make_lines(a=[1.0] * 6, b=[2.0] * 6) + copy)}
+    assert [*standings] == ["a", "b", "copy"]
+    assert standings["copy"].ranks == {p: 3.0 if p in PROBLEMS[:4] else 1.5 for p in PROBLEMS}
 
 
-def test_failures_rank_last_and_what_does_not_apply_is_left_out():
-    lines = [
-        *[make_line("a", p, 1.0) for p in PROBLEMS],
-        *[make_line("b", p, None, "failed") for p in PROBLEMS[:2]],
-        *[make_line("b", p, None, "not applicable") for p in PROBLEMS[2:]],
-        *[make_line("c", p, 0.5, "over budget") for p in PROBLEMS],
-    ]
-    a, b, c = sorted(rank(lines), key=lambda s: s.row)
-    assert b.ranks == dict.fromkeys(PROBLEMS[:2], 2.5)
-    assert (a.mean_rank, c.mean_rank) == pytest.approx((1, (2.5 * 2 + 2 * 4) / 6))
-    assert (b.count("failed"), b.count("not applicable"), c.count("over budget")) == (2, 4, 6)
-
-
-def test_a_problem_without_a_score_ranks_nobody():
+def test_problem_without_any_score_ranks_nobody():
     """A table need not have its score on every problem: a failure there is no last place."""
     lines = make_lines(problems="x", a=[1.0], b=[2.0])
     lines += [make_line("a", "y", None, "failed"), make_line("b", "y", None)]
     a, b = rank(lines)
-    assert (a.row, a.ranks, a.n_problems, b.ranks) == ("a", {"x": 1.0}, 1, {"x": 2.0})
+    assert (a.row, a.ranks, b.ranks) == ("a", {"x": 1.0}, {"x": 2.0})
 
 
-def test_rows_that_fail_their_checks_are_below():
+def test_ranks_are_over_the_problems_that_apply_to_all():
+    lines = make_lines(a=[1.0] * 6, b=[2.0] * 6)
+    lines += [make_line("c", p, None, "not applicable") for p in PROBLEMS[:2]]
+    lines += [make_line("c", p, 1.5) for p in PROBLEMS[2:]]
+    lines += [make_line("d", p, None, "not applicable") for p in PROBLEMS[:3]]
+    lines += [make_line("d", p, 0.5) for p in PROBLEMS[3:]]
+    standings = {s.row: s for s in rank(lines)}
+    assert [*standings] == ["a", "c", "b", "d"]
+    assert [*standings["a"].ranks] == PROBLEMS[2:]
+    assert standings["d"].ranks == {}  # not applicable to more than a third: no place
+
+
+def test_missing_replicate_counts_as_last():
+    lines = [make_line("a", p, 1.0, replicate=r) for p in PROBLEMS for r in range(5)]
+    lines += [make_line("b", p, 0.9, replicate=r) for p in PROBLEMS for r in range(4)]
+    a, b = rank(lines)
+    assert (a.row, b.count("incomplete")) == ("a", 6)
+
+
+def test_absurd_score_is_a_divergence():
+    lines = make_lines(a=[1.0] * 6, b=[2.0] * 6, c=[1e21, math.inf, 1.0, 1.0, 1.0, 1.0])
+    c = next(s for s in rank(lines) if s.row == "c")
+    assert c.count("diverged") == 2
+    assert c.typical == 1.0
+
+
+def test_gold_row_is_a_reference_and_has_no_place():
+    lines = make_lines(a=[1.0] * 6, gold=[0.0] * 6)
+    standings = rank_rows(lines, "error_mean", "lower", gold="gold")
+    assert [(s.row, bool(s.ranks)) for s in standings] == [("a", True), ("gold", False)]
+    assert standings[0].mean_rank == 1.0
+
+
+def test_failed_checks_move_no_row():
     lines = [make_line("a", p, 1.0, "doubted") for p in PROBLEMS] + make_lines(b=[2.0] * 6)
-    assert [(s.row, s.is_doubted) for s in rank(lines)] == [("b", False), ("a", True)]
+    assert [(s.row, s.count("doubted")) for s in rank(lines)] == [("a", 6), ("b", 0)]
 
 
 def test_differences_are_tested_over_problems_and_corrected():
@@ -82,7 +104,7 @@ def test_differences_are_tested_over_problems_and_corrected():
     against = {s.row: s.against for s in rank(lines, reference="a")}
     assert against["a"] is None
     b = against["b"]
-    assert (b.p, b.p_holm, b.difference) == pytest.approx((2 / 2**6, 4 / 2**6, 6.3 / 6))
+    assert (b.p, b.p_holm, b.difference) == pytest.approx((2 / 2**6, 4 / 2**6, 1.0))
 
 
 def test_the_leaders_score_at_a_tenth_of_its_cost():
