@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import ClosedFormScore, LogJoint
-from components.contracts.costs.counts import count, pause, resume
+from components.contracts.costs.counts import counting_one_gradient
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError
@@ -51,20 +51,14 @@ def value_and_gradient(
         with torch.no_grad():
             return model.score(theta.detach(), batch, True)
     theta = theta.detach().requires_grad_()
-    costs = pause()  # counted below, without a hook for the backward pass
-    try:
-        with torch.enable_grad():
-            value = log_joint(model, theta, batch)
-            if not value.requires_grad:
-                raise ConfigMismatchError(
-                    "inference: it follows the gradient of the log joint, and this model's cannot be differentiated; "
-                    "use inference=random_walk_mh"
-                )
-            (gradient,) = torch.autograd.grad(value.sum(), theta)
-    finally:
-        resume(costs)
-    K = len(theta)
-    count(densities=K, gradients=K, forwards=0 if batch is None else K * batch.n_rows)
+    with counting_one_gradient(), torch.enable_grad():
+        value = log_joint(model, theta, batch)
+        if not value.requires_grad:
+            raise ConfigMismatchError(
+                "inference: it follows the gradient of the log joint, and this model's cannot be differentiated; "
+                "use inference=random_walk_mh"
+            )
+        (gradient,) = torch.autograd.grad(value.sum(), theta)
     return value.detach(), gradient
 
 

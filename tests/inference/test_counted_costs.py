@@ -66,6 +66,11 @@ def test_nuts_takes_as_many_as_its_trees_have_nodes():
     assert steps == both(int(state.stats["n_steps"].rows.sum()))
 
 
+def test_uivi_is_charged_for_the_target_and_not_for_its_own_q():
+    _, steps, *_ = of_funnel("uivi", n_samples=4)
+    assert steps == both(STEPS * 4)
+
+
 def test_importance_sampling_weighs_each_draw_once():
     assert of_funnel("importance_sampling", chains=8)[1] == {"densities": STEPS * 8, "gradients": 0}
 

@@ -35,6 +35,10 @@ class Costs:
         return {f.name: n for f in fields(self) if (n := getattr(self, f.name))}
 
 
+class ForwardCosts(Costs):
+    """Costs of a forward pass whose one backward pass is counted by the caller."""
+
+
 class _Current(threading.local):
     costs: Costs | None = None  # None: nothing is counted
 
@@ -78,6 +82,22 @@ def count(
 
 
 @contextmanager
+def counting_one_gradient() -> Iterator[None]:
+    """Counts a gradient for each log density that is evaluated inside, without a hook on its
+    backward pass.
+
+    A density that is not the target's, such as a method's own q, counts nothing."""
+    costs = pause()
+    inside = ForwardCosts()
+    resume(None if costs is None else inside)
+    try:
+        yield
+    finally:
+        resume(costs)
+    count(inside.densities, inside.densities, inside.forwards)
+
+
+@contextmanager
 def counting_mapped(n: int) -> Iterator[None]:
     """Counts n times what is evaluated inside: one of n that are mapped over (``torch.func.vmap``),
     each with its gradient, which no hook sees there."""
@@ -93,7 +113,7 @@ def counting_mapped(n: int) -> Iterator[None]:
 
 def count_backward(costs: Costs, value: Tensor, evaluations: int) -> None:
     """Counts so many gradients whenever a derivative is taken back through ``value``."""
-    if value.requires_grad:
+    if value.requires_grad and not isinstance(costs, ForwardCosts):
 
         def add(_: Tensor) -> None:
             costs.gradients += evaluations
