@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
+import torch
 from torch import Tensor
 
 
@@ -112,10 +113,11 @@ def counting_mapped(n: int) -> Iterator[None]:
 
 
 def count_backward(costs: Costs, value: Tensor, evaluations: int) -> None:
-    """Counts so many gradients whenever a derivative is taken back through ``value``."""
+    """Counts so many gradients whenever a derivative is taken back through ``value``, and as many
+    again where the derivative is differentiated in its turn (``create_graph``)."""
     if value.requires_grad and not isinstance(costs, ForwardCosts):
 
         def add(_: Tensor) -> None:
-            costs.gradients += evaluations
+            costs.gradients += evaluations * (2 if torch.is_grad_enabled() else 1)
 
         value.register_hook(add)  # type: ignore[no-untyped-call]

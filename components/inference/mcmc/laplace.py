@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.costs.counts import count
 from components.errors import ConfigMismatchError
 from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
@@ -26,7 +25,6 @@ def derivatives(model: LogJoint, theta: Tensor, batch: ModelBatch) -> tuple[Tens
         value = log_joint(model, copies, batch)
         (gradient,) = torch.autograd.grad(value.sum(), copies, create_graph=True)
         if gradient.requires_grad:
-            count(gradients=P)
             (hessian,) = torch.autograd.grad(gradient.diagonal().sum(), copies)
         else:  # linear in θ
             hessian = torch.zeros_like(gradient)

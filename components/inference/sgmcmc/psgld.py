@@ -9,7 +9,6 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
-from components.contracts.costs.counts import count
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, mean_over_chains
@@ -36,7 +35,6 @@ def curvature(
         )
         if not slope.requires_grad:  # a log joint that is linear in θ
             return torch.zeros_like(theta)
-        count(gradients=len(theta))
         (along,) = torch.autograd.grad((slope * probe).sum(), theta)
     return probe * along
 
