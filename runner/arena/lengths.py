@@ -2,9 +2,10 @@
 
     steps = t + (limit − cost(t)) / cost of a step,   the least over the limits
 
-Warm-up and burn-in are a share of the steps, draws are thinned to a number that fits memory, and a
-run is evaluated ten times.  What the user has set stays.  A warm-up is rehearsed: the run is
-shortened until its warm-up takes at most half of every limit.
+A burn-in is a share of the steps.  A warm-up is rehearsed until it takes its share of the cost, and
+the steps of a method that adapts are given to spare: the budget ends the run.  Draws are thinned to
+a number that fits memory, and evaluations are spaced geometrically in the cost.  Keys that the user
+has set stay.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from components.metrics.names import COST_PREFIX
 from runner.arena.suite import Suite
 from runner.compose.overrides import compose, explicit_keys
 from runner.compose.parts import component_defaults
+from runner.compose.settings import GEOMETRIC
 from runner.errors import RunnerError
 from runner.record.lines import by_replicate, readable_lines
 from runner.terminal.printer import suppress_output
@@ -33,11 +35,12 @@ if TYPE_CHECKING:
 
 # Steps between the two evaluations of a probe; a method that adapts in a warm-up has both probes.
 PROBES = (20, 100)
-EVALUATIONS = 10  # of a run, so that the first one is at a tenth of its steps
 WARM_UP_KEYS = ("warmup", "burn_in")
 NO_COST = 1e-12  # a cost of less a step is none
-WARM_UP_LIMIT = 0.5  # of every limit, of a warm-up
-SHORTENED = 0.9  # of the steps, in one try: a shorter warm-up may also search for less
+TRIES = 6  # rehearsals of a warm-up
+SHORTENED = 0.9  # of the steps that a rehearsal reached: a shorter warm-up may search for less
+CHEAP = 0.5  # of its share of the cost: a warm-up that takes less is lengthened
+SPARE = 8  # times the steps of a probe, of a method whose steps cost less once it has adapted
 
 Limits = Mapping[str, float]  # kind of cost -> most of it
 
@@ -62,11 +65,14 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
         if "steps" in explicit or job.inference.max_useful_steps is not None:
             return _budget(limits)
         steps = _measure(suite, limits, overrides, explicit, keys, job)
-        if steps is not None and "warmup" in keys and "inference.warmup" not in explicit:
-            steps = _fit_warm_up(suite, limits, overrides, steps)
-    if steps is None:
-        return []
-    return _overrides(suite, keys, explicit, steps) + _budget(limits)
+        if steps is None:
+            return []
+        words = _overrides(suite, keys, explicit, steps)
+        if "warmup" in keys and "inference.warmup" not in explicit:
+            warm_up = _fit_warm_up(suite, limits, overrides, int(suite.warm_up * steps))
+            words = [w for w in words if not w.startswith(("steps=", "inference.warmup="))]
+            words += [f"steps={SPARE * steps}", f"inference.warmup={warm_up}"]
+    return words + _budget(limits)
 
 
 def _measure(
@@ -89,31 +95,40 @@ def _measure(
     return steps if costs is None else count_steps(costs, limits, PROBES[1])
 
 
-def _fit_warm_up(suite: Suite, limits: Limits, overrides: list[str], steps: int) -> int:
-    """The steps, or fewer if their warm-up spends more than its share of the limits."""
-    half = _budget({kind: WARM_UP_LIMIT * limit for kind, limit in limits.items()})
-    while (warm_up := int(suite.warm_up * steps)) > 1:
-        if _rehearse_warm_up([*overrides, *half], warm_up) > warm_up:
+def _fit_warm_up(suite: Suite, limits: Limits, overrides: list[str], warm_up: int) -> int:
+    """Steps of a warm-up that spends its share of the limits, or a little less."""
+    share = {kind: suite.warm_up * limit for kind, limit in limits.items()}
+    for _ in range(TRIES):
+        if warm_up < 2:
             break
-        steps = math.floor(SHORTENED * steps)
-    return max(1, steps)
+        reached, spent = _rehearse_warm_up(overrides, share, warm_up)
+        if reached <= warm_up:
+            warm_up = int(SHORTENED * min(reached, warm_up))
+        elif spent < CHEAP:
+            warm_up = int(warm_up / max(spent, CHEAP / 4))
+        else:
+            break
+    return warm_up
 
 
-def _rehearse_warm_up(overrides: list[str], warm_up: int) -> int:
-    """Steps that a replicate takes within its budget, up to the second after its warm-up; a failure
-    is left to the run itself."""
+def _rehearse_warm_up(overrides: list[str], limits: Limits, warm_up: int) -> tuple[int, float]:
+    """Steps that a replicate takes within limits, up to the second after its warm-up, and the share
+    of the limits that they cost; a failure is left to the run itself."""
     from runner.compose.config import prepare
     from runner.execution.execute import rehearse
 
     short = ["replicates=1", "tracking=false", "record_every=1000", "checkpoint_every=1000000"]
     lengths = [f"steps={warm_up + 2}", "eval_every=null", f"inference.warmup={warm_up}"]
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        words = [*overrides, *short, *lengths, f"output_dir={folder}"]
+        words = [*overrides, *short, *lengths, *_budget(limits), f"output_dir={folder}"]
         try:
-            lines = list(readable_lines(rehearse(prepare(*compose(words)))))
+            record = rehearse(prepare(*compose(words)))
+            lines = list(readable_lines(record))
         except (NumericalError, RunnerError):
-            return warm_up + 2
-    return int(lines[-1]["step"]) if lines else warm_up + 2
+            return warm_up + 2, 1.0
+        costs = {kind: last for kind, (_, last) in read_costs(record).items()}
+    spent = max((costs.get(kind, 0.0) / limit for kind, limit in limits.items()), default=1.0)
+    return (int(lines[-1]["step"]) if lines else warm_up + 2), spent
 
 
 def count_steps(
@@ -150,7 +165,7 @@ def _prepare(
 def _overrides(suite: Suite, keys: Mapping[str, Any], explicit: set[str], steps: int) -> list[str]:
     """Overrides for this many steps, of the method's keys that the user has not set."""
     warm_up = int(suite.warm_up * steps)
-    values = {"steps": steps, "eval_every": math.ceil(steps / EVALUATIONS)}
+    values: dict[str, Any] = {"steps": steps, "eval_every": GEOMETRIC}
     values |= {f"inference.{key}": warm_up for key in WARM_UP_KEYS if key in keys}
     if "thinning" in keys:
         fitting = math.ceil((steps - warm_up) / suite.draws)

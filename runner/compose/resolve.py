@@ -24,7 +24,7 @@ from runner.compose.hydra.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums, refuse_untrusted
 from runner.compose.numbers import parse_integer, parse_keys, refuse_large
 from runner.compose.parts import component_defaults, expand_component, known_keys
-from runner.compose.settings import UNSIGNED_KEYS, BudgetKeys, Settings, Values
+from runner.compose.settings import GEOMETRIC, UNSIGNED_KEYS, BudgetKeys, Settings, Values
 from runner.compose.smoke import apply_smoke_overrides, shorten_for_smoke
 from runner.compose.validation import validate_model
 from runner.disk import conf_folders
@@ -136,6 +136,11 @@ def resolve(
     _refuse_misplaced(config, keys)
     settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
     validate_model(BudgetKeys, settings.budget or {}, "budget")
+    if settings.eval_every == GEOMETRIC and not any((settings.budget or {}).values()):
+        raise ConfigError(
+            f"eval_every={GEOMETRIC}: evaluations are spaced in the cost of a budget; set one, such as "
+            "budget.gradients=100000, or give a number of steps"
+        )
     _check_paper_tables(settings)
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []

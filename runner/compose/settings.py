@@ -55,6 +55,9 @@ def validate_folder(path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~") else path
 
 
+GEOMETRIC = "geometric"  # of ``eval_every``
+
+
 class BudgetKeys(BaseModel):
     """Limits of the costs of a replicate's training, by kind; None: no limit."""
 
@@ -75,7 +78,7 @@ class Settings(BaseModel):
     seed: NonNegativeInt
     replicates: PositiveInt
     steps: PositiveInt | None
-    eval_every: PositiveInt | None
+    eval_every: PositiveInt | Literal["geometric"] | None
     record_every: PositiveInt
     checkpoint_every: PositiveInt
     device: Annotated[str, AfterValidator(validate_device)]

@@ -30,6 +30,7 @@ class CostMeter:
     made: Costs = field(default_factory=Costs)  # of the posterior that was made last
     cpu_seconds: float = 0.0  # until ``_began``
     ended: dict[str, Any] | None = None  # the limit that was reached, and the step
+    spent: float = 0.0  # share of the budget, after the last step
     _began: float | None = None  # CPU seconds of this process when the clock was started
 
     @contextmanager
@@ -90,11 +91,13 @@ class CostMeter:
         if not self.limits:
             return False
         state = self.state()
-        for kind, limit in self.limits.items():
-            if state.get(kind, 0) >= limit * self.replicates:
-                self.ended = {"kind": kind, "limit": limit, "step": step}
-                return True
-        return False
+        shares = {k: state.get(k, 0) / (v * self.replicates) for k, v in self.limits.items()}
+        kind = max(shares, key=lambda k: shares[k])
+        self.spent = shares[kind]
+        if self.spent < 1:
+            return False
+        self.ended = {"kind": kind, "limit": self.limits[kind], "step": step}
+        return True
 
 
 def _share(n: float, replicates: int) -> float:

@@ -6,6 +6,7 @@ In this order: record, evaluate, keep, stop if asked to, push, profile.
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from runner.tracking.handover import Handover
 
 # seconds between checks that new records await MLflow, and that a process pushes them
 PUSH_INTERVAL_SECONDS = 30.0
+EVALUATIONS = 24  # spaced geometrically in the cost
+FIRST_EVALUATION = 0.01  # share of the budget
 
 
 def record_information(course: Course) -> StepCallback:
@@ -53,12 +56,30 @@ def record_information(course: Course) -> StepCallback:
     return record
 
 
-def evaluate(course: Course, every: int) -> StepCallback:
-    """Scores every so many steps but for the last, after which the run is scored in full."""
+def evaluation_rule(course: Course, every: int | str) -> Callable[[Step], bool]:
+    """Rule for the steps that are evaluated: every so many, or those with which the cost passes one
+    of 24 points spaced geometrically from a hundredth of the budget to its end."""
+    if isinstance(every, int):
+        return lambda step: not step.number % every
+    points = [FIRST_EVALUATION ** (1 - i / (EVALUATIONS - 1)) for i in range(EVALUATIONS)]
+    passed = bisect_right(points, course.meter.spent)
+
+    def passes(step: Step) -> bool:
+        nonlocal passed
+        before = passed
+        passed = bisect_right(points, course.meter.spent)
+        return passed > before
+
+    return passes
+
+
+def evaluate(course: Course, every: int | str) -> StepCallback:
+    """Scores after some steps but the last, after which the run is scored in full."""
     inference = course.job.method
+    is_due = evaluation_rule(course, every)
 
     def evaluate_now(step: Step) -> None:
-        if step.number % every or step.last:
+        if not is_due(step) or step.last:
             return
         # few draws are not reported before the end
         with (
