@@ -35,7 +35,7 @@ class SmoothFunction(Dataset[KnownFunction]):
 
     kind = "supervised"
     traits = {"known_function"}
-    target = "real"
+    label_kind = "real"
     n_train: PositiveInt
     n_test: PositiveInt
     smoothness: PositiveFloat | Literal["line"]

@@ -67,7 +67,7 @@ class ClassDeclaration:
         """Words that decide what it fits, by what they are called where they are shown."""
         return {
             "kind": self.facts.get("kind"),
-            "target": self.facts.get("target"),
+            "target": self.facts.get("label_kind"),
             "kinds": self.requires.kinds,
             "targets": self.requires.targets,
             "needs": self.requires.capabilities,

@@ -22,7 +22,7 @@ from runner.catalogue.class_declaration import ClassDeclaration
 # class variables by which components fit each other, or are shown
 FACTS = (
     "kind",
-    "target",
+    "label_kind",
     "values",
     "domain",
     "simulates",

@@ -36,7 +36,7 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
         facts = dataset.facts
         data = DataFacts(
             facts.get("kind") or "",
-            facts.get("target"),
+            facts.get("label_kind"),
             facts.get("values"),
             facts.get("domain", ""),
         )

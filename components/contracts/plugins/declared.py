@@ -49,7 +49,7 @@ DOMAINS = frozenset(get_args(problems.Domain))
 # them, or a dictionary of such sets by kind of problem.
 WORDS: dict[str, frozenset[str]] = {
     "kind": KINDS,
-    "target": TARGETS,
+    "label_kind": TARGETS,
     "domain": DOMAINS,
     "values": VALUES,
     "knowledge": frozenset(get_args(attackers.Knowledge)),
@@ -69,7 +69,7 @@ WORDS: dict[str, frozenset[str]] = {
     "requires.capabilities_by_kind": frozenset(CAPABILITIES),
     "requires.alternatives_by_kind": frozenset(CAPABILITIES),
 }
-SINGLE_WORDS = ("kind", "target", "domain", "values", "knowledge", "requires.batch_kind")
+SINGLE_WORDS = ("kind", "label_kind", "domain", "values", "knowledge", "requires.batch_kind")
 
 # Class variables without a default.
 REQUIRED: dict[type, tuple[str, ...]] = {

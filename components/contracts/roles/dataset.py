@@ -46,7 +46,7 @@ class Dataset(Component, Generic[P]):
     """
 
     kind: ClassVar[Kind]
-    target: ClassVar[Target | None] = None  # of a supervised problem; None there: by its keys
+    label_kind: ClassVar[Target | None] = None  # of a supervised problem; None there: by its keys
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
     values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: by its keys
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates together
@@ -84,7 +84,7 @@ class Dataset(Component, Generic[P]):
 
     def target_kind(self) -> Target | None:
         """Kind of labels of a supervised problem, as this data set is configured."""
-        return self.target
+        return self.label_kind
 
     def data_facts(self) -> DataFacts:
         """Facts of its data that a model may require, as this data set is configured."""

@@ -61,7 +61,7 @@ class PartlyLabelled(Dataset[Supervised]):
 
     kind = "supervised"
     traits = {"several_tasks"}
-    target = "real"
+    label_kind = "real"
     n_train: Annotated[int, Field(ge=1, le=TRAIN_ROWS)]
     n_test: Annotated[int, Field(ge=1, le=TEST_ROWS)] | None
     labels_per_row: Annotated[int, Field(ge=1, le=JOINTS)]

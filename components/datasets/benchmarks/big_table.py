@@ -27,7 +27,7 @@ class BigTable(FileOrSimulationDataset[Supervised]):
     then the label."""
 
     kind = "supervised"
-    target = "real"
+    label_kind = "real"
     label: ClassVar[str]
     total: ClassVar[int]
     n_train: AtLeastTwo | None

@@ -126,7 +126,7 @@ class UciClassification(SplitTable):
     and Table 1.
     """
 
-    target = "binary"
+    label_kind = "binary"
     set: Name
 
     @property

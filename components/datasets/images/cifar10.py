@@ -95,7 +95,7 @@ class Cifar10(FileOrSimulationDataset[Supervised]):
 
     kind = "supervised"
     traits = {"images"}
-    target = "classes"
+    label_kind = "classes"
     stand_in = "scikit-learn's digits in random colours"
     n_train: Annotated[int, Field(ge=1, le=50_000)] | None
     n_test: Annotated[int, Field(ge=1, le=10_000)]

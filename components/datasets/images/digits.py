@@ -35,7 +35,7 @@ class Digits(Dataset):
 
     kind = "supervised"
     traits = {"images"}
-    target = "classes"
+    label_kind = "classes"
     n_train: PositiveInt | None
     n_test: Annotated[int, Field(ge=1, lt=IMAGES)]
     batch_size: PositiveInt | None

@@ -94,7 +94,7 @@ class ImageDataset(Dataset):
     random, the first ``n_test`` of the test images."""
 
     kind = "supervised"
-    target = "classes"
+    label_kind = "classes"
     traits = {"images"}
     traits_where = {"binary_inputs": "binarised=threshold"}
     task: ClassVar[str]

@@ -100,7 +100,7 @@ class MnistVariations(Dataset):
 
     kind = "supervised"
     traits = {"images", "several_tasks"}
-    target = "classes"
+    label_kind = "classes"
     n_train: Annotated[int, Field(ge=1, le=20_000)]
     n_test: Annotated[int, Field(ge=1, le=10_000)]
     min_patch_std: NonNegativeFloat

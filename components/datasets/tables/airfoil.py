@@ -47,7 +47,7 @@ class Airfoil(FileOrSimulationDataset[Supervised], HeldOutRows):
     """
 
     kind = "supervised"
-    target = "real"
+    label_kind = "real"
 
     def file(self) -> str:
         return FILE

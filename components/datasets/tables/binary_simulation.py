@@ -31,7 +31,7 @@ class BinarySimulation(Dataset[Supervised]):
     Source: made for this project, after Albert and Chib (1993), section 3."""
 
     kind = "supervised"
-    target = "binary"
+    label_kind = "binary"
     n_train: PositiveInt
     n_test: PositiveInt
     link: Literal["probit", "logistic"]

@@ -42,7 +42,7 @@ class CountsByCell(HeldOutRows, Dataset):
     Waagepetersen (1998) and Boustati (2021), section 2.1.2.2, for the process."""
 
     kind = "supervised"
-    target = "real"
+    label_kind = "real"
     set: Literal["coal", "cox"]
     n_cells: PositiveInt
     mean: PositiveFloat

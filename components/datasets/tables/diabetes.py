@@ -29,7 +29,7 @@ class Diabetes(Dataset):
     Source: Efron, Hastie, Johnstone and Tibshirani (2004), as shipped by scikit-learn."""
 
     kind = "supervised"
-    target = "real"
+    label_kind = "real"
     n_test: Annotated[int, Field(ge=1, le=PATIENTS - 20)]
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:

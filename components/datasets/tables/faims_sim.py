@@ -94,7 +94,7 @@ class FaimsSim(Dataset):
 
     kind = "supervised"
     traits = {"several_tasks"}
-    target = "binary"
+    label_kind = "binary"
     n_patients: Annotated[int, Field(ge=8)]
     n_cases: Annotated[int, Field(ge=4)]
     train_fraction: BetweenZeroAndOne

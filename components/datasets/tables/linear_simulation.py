@@ -31,7 +31,7 @@ class LinearSimulation(Dataset):
     """
 
     kind = "supervised"
-    target = "real"
+    label_kind = "real"
     n_train: PositiveInt
     n_test: PositiveInt
     beta: Annotated[list[float], Field(min_length=1)]

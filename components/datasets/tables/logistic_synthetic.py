@@ -28,7 +28,7 @@ class LogisticSynthetic(Dataset):
     """
 
     kind = "supervised"
-    target = "binary"
+    label_kind = "binary"
     n_train: PositiveInt
     n_test: PositiveInt
     n_inputs: PositiveInt

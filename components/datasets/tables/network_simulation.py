@@ -32,7 +32,7 @@ class NetworkSimulation(Dataset[Supervised]):
     Source: made for this project, after Gallego (2021), section 1.3.2."""
 
     kind = "supervised"
-    target = "real"
+    label_kind = "real"
     n_train: PositiveInt
     n_test: PositiveInt
     slope: float

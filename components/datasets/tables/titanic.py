@@ -48,7 +48,7 @@ class Titanic(Dataset, HeldOutRows):
     """
 
     kind = "supervised"
-    target = "binary"
+    label_kind = "binary"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         rows = persons()

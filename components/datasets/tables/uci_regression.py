@@ -141,7 +141,7 @@ class UciRegression(SplitTable):
     section 5.2.
     """
 
-    target = "real"
+    label_kind = "real"
     set: Name
 
     @property

@@ -56,7 +56,7 @@ class MailDataset(FileOrSimulationDataset[Supervised]):
     """A set of mails as binary words, one file of the catalogue or the simulated ``corpus``."""
 
     kind = "supervised"
-    target = "binary"
+    label_kind = "binary"
     domain = "binary"
     stand_in = "a simulated corpus of the same size"
     corpus: ClassVar[str]

@@ -95,7 +95,7 @@ class TokenRows(FileOrSimulationDataset[Supervised]):
     tested on."""
 
     kind = "supervised"
-    target = "binary"
+    label_kind = "binary"
     domain = "tokens"
     stand_in = "a simulated corpus"
     n_words: PositiveInt | None

@@ -53,7 +53,7 @@ class ConditionalToy(Dataset[KnownLaw]):
     standardised by the training rows, scores in the units of y."""
 
     kind = "supervised"
-    target = "real"
+    label_kind = "real"
     reach: ClassVar[float]
     n_train: AtLeastTwo
     n_test: PositiveInt

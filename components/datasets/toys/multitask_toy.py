@@ -54,7 +54,7 @@ class MultitaskToy(Dataset):
 
     kind = "supervised"
     traits = {"several_tasks"}
-    target = "real"
+    label_kind = "real"
     n_train: PositiveInt
     n_test: PositiveInt
     noise: NonNegativeFloat

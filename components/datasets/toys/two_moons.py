@@ -28,7 +28,7 @@ class TwoMoons(Dataset):
     Source: Pedregosa et al. (2011), ``make_moons``, here with random angles and classes."""
 
     kind = "supervised"
-    target = "binary"
+    label_kind = "binary"
     n_train: PositiveInt
     n_test: PositiveInt
     noise: NonNegativeFloat

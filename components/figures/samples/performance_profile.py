@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from components.figures.style import legend_beside, new_figure, series_style
+from components.figures.style import legend_below, new_figure, series_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,6 +47,5 @@ def performance_profile_figure(
         axis.set(xscale="log", xlabel="factor τ of the least cost", ylim=(0.0, 1.02))
         axis.set_title(title, loc="left")
     axes[0].set_ylabel("share of problems solved")
-    lines = {line.get_label(): line for line in axes[0].get_lines()}
-    legend_beside(figure, [lines[method] for method in colours if method in lines])
+    legend_below(figure, axes[:1])
     return figure

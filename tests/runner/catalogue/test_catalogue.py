@@ -162,7 +162,7 @@ def test_types_are_described_in_words():
     assert found.holds == {"inner": "model"}
     assert found.integers == {"width", "rows", "widths"}
     assert found.numbers == {*found.integers, "rate", "p", "levels", "share"}
-    assert (found.docstring, found.facts["target"], found.kinds) == ("One.", "real", {"game"})
+    assert (found.docstring, found.facts["label_kind"], found.kinds) == ("One.", "real", {"game"})
 
 
 @pytest.mark.parametrize(("role", "name"), COMPONENTS)
