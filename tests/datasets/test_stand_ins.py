@@ -34,6 +34,7 @@ STAND_INS = {
     "images omniglot": "digits-enlarged-dynamic",
     "images omniglot-partial": "digits-enlarged-dynamic",
     "imdb": "imdb-sim",
+    "inference_gym": SIMULATED,
     "london_air": "london_air-sim",
     "mnist": "digits-enlarged",
     "mnist_variations": "digits-variations",
@@ -51,7 +52,11 @@ STAND_INS = {
     "year": "year-sim",
 }
 # keys that ask for the stand-in, where these are neither ``simulated`` nor ``offline=always``
-ASKED = {"posteriordb": {"posterior": SIMULATED}, "sarcos": {"split": "simulated"}}
+ASKED = {
+    "inference_gym": {"target": SIMULATED},
+    "posteriordb": {"posterior": SIMULATED},
+    "sarcos": {"split": "simulated"},
+}
 absent = pytest.mark.parametrize("case", STAND_INS)
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,9 +13,9 @@ from torch import Tensor
 
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.files import locate, why_unavailable
+from components.datasets.densities.posteriordb import SIMULATED, simulated_regression
 from components.datasets.inference_gym_densities import TARGETS
-from components.errors import DataUnavailableError
+from components.datasets.stand_in import FilesOrStandIn
 from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
@@ -47,10 +48,12 @@ class InferenceGym(Dataset[Density]):
     stochastic volatility (small and whole).  The densities are written over unconstrained θ [K, P]
     with log-Jacobians; moments are of the parameters.  The standard error of a second moment
     follows from that of the mean, as of a Gaussian parameter.  ``mean_log_volatility`` of the small
-    stochastic volatility has too heavy a tail to be scored and is left out.
+    stochastic volatility has too heavy a tail to be scored and is left out.  If the files are not
+    available, a simulated regression with exact moments replaces them, under its own name and with
+    a warning.
 
     Raises:
-        DataUnavailableError: the files are not available.
+        DataUnavailableError: the files are not available, with ``offline`` being error.
         DamagedFileError: a file does not match its checksum.
 
     Source: Sountsov, Radul & contributors (2020), Inference Gym 0.0.5.
@@ -70,20 +73,34 @@ class InferenceGym(Dataset[Density]):
         "lorenz_bridge_unknown_scales",
         "stochastic_volatility",
         "stochastic_volatility_small",
+        "linear-regression-sim",
     ]
+    offline: Literal["simulate", "error"]
+
+    @property
+    def _source(self) -> FilesOrStandIn:
+        is_simulated = self.target == SIMULATED
+        files = () if is_simulated else paths(self.target)
+        what = f"dataset.target={self.target}"
+        substitute = "a simulated linear regression"
+        return FilesOrStandIn(
+            files, self.target, SIMULATED, substitute, is_simulated, self.offline, what
+        )
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the target.
+        """The name of the target that ``load`` would use.
 
         Raises:
-            DataUnavailableError: its files are not available."""
-        why = why_unavailable(Path(data_dir), paths(self.target), offline)
-        if why is not None:
-            raise DataUnavailableError(why)
-        return self.target
+            DataUnavailableError: its files are not available and ``offline`` is error."""
+        return self._source.identity(data_dir, offline)
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        files = [locate(setting.data_dir, path, setting.offline) for path in paths(self.target)]
+        files = self._source.locate(setting)
+        if not files:
+            return replace(
+                simulated_regression(SIMULATED, setting.dtype, setting.device),
+                replicates=setting.replicates,
+            )
         content = json.loads(files[0].read_text(encoding="utf-8"))
         data = content["data"]
         for rows_file in files[1:]:
