@@ -70,17 +70,8 @@ def rank_rows(
     """
     results = mark_diverged(gather(lines, metric))
     sign = 1.0 if direction == "lower" else -1.0
-    problems = [
-        p
-        for p in dict.fromkeys(line.problem for line in lines)
-        if any(is_finite(by[p].score) for by in results.values() if p in by)
-    ]
-    placed = {row: by for row, by in results.items() if row != gold and _has_place(by, problems)}
-    shared = [p for p in problems if all(_applies(by, p) for by in placed.values())]
-    ranks: dict[str, dict[str, float]] = {row: {} for row in results}
-    for problem in shared:
-        for row, rank in _rank(placed, problem, sign).items():
-            ranks[row][problem] = rank
+    problems = _list_scored(results)
+    ranks = _rank_all(results, problems, sign, gold)
     standings = [_standing(row, results[row], ranks[row], problems) for row in results]
     standings.sort(key=lambda s: (s.mean_rank, *_typical_key(s, sign), s.row))
     if not standings:
@@ -92,6 +83,28 @@ def rank_rows(
         replace(s, early=early[s.row], against=against.get(s.row), tied=tied.get(s.row, ()))
         for s in standings
     ]
+
+
+def _list_scored(results: dict[str, dict[str, ProblemResult]]) -> list[str]:
+    """Problems on which some row has a score."""
+    scored = [p for by in results.values() for p, result in by.items() if is_finite(result.score)]
+    return list(dict.fromkeys(scored))
+
+
+def _rank_all(
+    results: dict[str, dict[str, ProblemResult]],
+    problems: list[str],
+    sign: float,
+    gold: str | None,
+) -> dict[str, dict[str, float]]:
+    """Ranks by row and problem, of rows with a place on the problems that apply to all of them."""
+    placed = {row: by for row, by in results.items() if row != gold and _has_place(by, problems)}
+    ranks: dict[str, dict[str, float]] = {row: {} for row in results}
+    for problem in problems:
+        if all(_applies(by, problem) for by in placed.values()):
+            for row, rank in _rank(placed, problem, sign).items():
+                ranks[row][problem] = rank
+    return ranks
 
 
 def _applies(by_problem: dict[str, ProblemResult], problem: str) -> bool:

@@ -135,12 +135,7 @@ def resolve(
     config = _normalise_numbers(config)
     _refuse_misplaced(config, keys)
     settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
-    validate_model(BudgetKeys, settings.budget or {}, "budget")
-    if settings.eval_every == GEOMETRIC and not any((settings.budget or {}).values()):
-        raise ConfigError(
-            f"eval_every={GEOMETRIC}: evaluations are spaced in the cost of a budget; set one, such as "
-            "budget.gradients=100000, or give a number of steps"
-        )
+    _check_budget(settings)
     _check_paper_tables(settings)
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []
@@ -174,6 +169,17 @@ def _to_container(cfg: DictConfig) -> Values:
     assert isinstance(config, dict)
     resolved: Values = config
     return resolved
+
+
+def _check_budget(settings: Settings) -> None:
+    """Refuse limits that are not valid, and evaluations spaced in the cost of no budget."""
+    budget = settings.budget or {}
+    validate_model(BudgetKeys, budget, "budget")
+    if settings.eval_every == GEOMETRIC and not any(budget.values()):
+        raise ConfigError(
+            f"eval_every={GEOMETRIC}: evaluations are spaced in the cost of a budget; set one, such as "
+            "budget.gradients=100000, or give a number of steps"
+        )
 
 
 def _check_paper_tables(settings: Settings) -> None:

@@ -52,6 +52,19 @@ def test_every_evaluation_and_the_result_have_the_costs(make_job, capsys):
     assert not any(costs_of(line["metrics"]) for line in trained)
 
 
+def test_geometric_evaluations_are_spaced_in_the_cost(make_job):
+    """The first point of 24 that a step passes is evaluated, from 1 % of the budget to its end."""
+    budget = 4000
+    words = ["eval_every=geometric", f"budget.gradients={budget}", "steps=10000"]
+    going, result = run(make_job(*MOG, *words))
+    shares = [cost / budget for _, cost in evaluations(going.job.folder)]
+    points = [0.01 ** (1 - i / 23) for i in range(24)]
+    step = C / budget
+    assert len(shares) == 24
+    assert all(0 <= share - point < step for share, point in zip(shares, points, strict=True))
+    assert result["cost/gradients"] == [budget]
+
+
 def test_evaluations_cost_nothing(make_job, tmp_path):
     """The kernel discrepancy of each takes gradients of hundreds of draws."""
     _, seldom = run(make_job(*MOG, "eval_every=null", f"output_dir={tmp_path / 'seldom'}"))
