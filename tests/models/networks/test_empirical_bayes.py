@@ -90,7 +90,7 @@ def test_variational_posteriors_move_what_has_no_posterior(inference):
 @pytest.mark.parametrize(
     ("inference", "keys", "told"),
     [
-        ("hmc", {"biases": "point"}, "set model.prior_std=1.0 model.biases=random"),
+        ("hmc", {"biases": "point"}, "set model.biases=random model.prior_std=1.0"),
         ("map", {"prior_std": "learned"}, "set model.prior_std=1.0"),
         ("mean_field_vi", {"biases": "point"}, "inference.estimator=local needs affine_layers, which model=mlp lacks as"),
     ],

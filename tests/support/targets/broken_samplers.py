@@ -51,12 +51,14 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "barker: no Hastings correction": ("barker", {}, "+ hastings", ""),
     "barker: sign of the correction": ("barker", {}, "+ hastings", "- hastings"),
     "random_walk_mh: half the log ratio": (
-        "random_walk_mh", {}, "(value, proposed,", "(0.5 * value, 0.5 * proposed,"),
+        "random_walk_mh", {}, "proposed, 0.0,", "proposed, 0.5 * (state.value - proposed),"),
     "random_walk_mh: stale log density": (
-        "random_walk_mh", {}, "torch.where(accept, proposed, value)", "value"),
+        "random_walk_mh", {}, "return self.settle(state, proposal, proposed, 0.0, rng.noise)",
+        "moved, info = self.settle(state, proposal, proposed, 0.0, rng.noise)\n"
+        "        return type(moved)(**vars(moved) | {'value': state.value}), info"),
     "mala: no correction": ("mala", {}, "0.5 * (z.square()", "0.0 * (z.square()"),
     "mala: missing half": ("mala", {}, "correction = 0.5 *", "correction = 1.0 *"),
-    "mala: stale gradient": ("mala", {}, "torch.where(accept[:, None], slope, gradient)", "gradient"),
+    "mala: stale gradient": ("mala", {}, "gradient=slope)", "gradient=state.gradient)"),
     "hmc: everything accepted": ("hmc", {"trajectory": "jittered"}, "< rate", "< 2.0 + rate"),
     "hmc: energy without momentum": (
         "hmc", {}, "energy_error(proposed_energy, energy)", "energy_error(-proposed.value, -z.value)"),
