@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from components.evaluation.assessment import Drawing, Tabulating
 
 EXAMPLES = 6  # images shown under attack
-# score -> column of the curve: at every ε > 0, at 0, at the largest ε, and mean over all ε > 0
-# (at 0 where there is no other)
+# score -> column of the curve, at every ε > 0
 BY_SIZE = {
     "robust_accuracy": "accuracy",
     "robust_nlpp": "nlpp",
@@ -49,16 +48,21 @@ BY_SIZE = {
     "certified_accuracy": "certified_accuracy",
     "certificate_gap": "certificate_gap",
 }
-CLEAN = {"entropy": "entropy", "undefended_accuracy": "undefended_accuracy"}
-LARGEST = {
-    "robust_accuracy": "accuracy",
-    "robust_ece": "ece",
-    "worst_case_accuracy": "worst_case_accuracy",
-    "certified_accuracy": "certified_accuracy",
-    "abstained": "abstained",
-    "undefended_robust_accuracy": "undefended_accuracy",
+# score -> column of the curve, at 0 (clean), at the largest ε, or its mean over all ε > 0 (at 0 where
+# there is no other)
+WHOLE = {
+    "entropy": ("entropy", "clean"),
+    "robust_accuracy": ("accuracy", "largest"),
+    "mean_robust_accuracy": ("accuracy", "mean"),
+    "attack_checks_passed": ("checks_passed", "largest"),
+    "robust_ece": ("ece", "largest"),
+    "worst_case_accuracy": ("worst_case_accuracy", "largest"),
+    "certified_accuracy": ("certified_accuracy", "largest"),
+    "mean_certified_accuracy": ("certified_accuracy", "mean"),
+    "abstained": ("abstained", "largest"),
+    "undefended_accuracy": ("undefended_accuracy", "clean"),
+    "undefended_robust_accuracy": ("undefended_accuracy", "largest"),
 }
-MEANS = {"mean_robust_accuracy": "accuracy", "mean_certified_accuracy": "certified_accuracy"}
 CANDIDATES = 60  # test images that are attacked for the figure, from which these are chosen
 
 
@@ -135,7 +139,7 @@ def assess_security(
     """
     attacker = attacker.with_problem(problem, rng)
     curve = security_curve(problem, posterior, attacker, threat, rng, told)
-    rows = curve.rows.assign(nlpp=-curve.rows["log_likelihood"])
+    rows = curve.rows.assign(nlpp=-curve.rows["log_likelihood"], checks_passed=float(curve.verdict))
     columns = BY_SIZE | {f"robust_{c}": c for c in rows if str(c).startswith("accuracy/")}
     scores: dict[str, Tensor | float] = {}
     outcomes = {"accuracy": curve.right[0.0], "robust_accuracy": curve.right[max(curve.right)]}
@@ -144,11 +148,11 @@ def assess_security(
         suffix = size_suffix(row["eps"])
         outcomes[f"robust_accuracy/{suffix}"] = curve.right[row["eps"]]
         scores |= {f"{name}/{suffix}": row[c] for name, c in columns.items() if c in row}
-    scores |= {name: float(rows[c].iloc[0]) for name, c in CLEAN.items() if c in rows}
-    scores |= {name: float(rows[c].iloc[-1]) for name, c in LARGEST.items() if c in rows}
     averaged = attacked if len(attacked) else rows
-    scores |= {name: float(averaged[c].mean()) for name, c in MEANS.items() if c in rows}
-    scores["attack_checks_passed"] = float(curve.verdict)
+    for name, (column, place) in WHOLE.items():
+        if column in rows:
+            ends = {"clean": rows[column].iloc[0], "largest": rows[column].iloc[-1]}
+            scores[name] = float(averaged[column].mean() if place == "mean" else ends[place])
     warn_of_failures(curve.checks)
     costs = {
         f"{COST_PREFIX}attack_forwards": curve.queries.forwards,
