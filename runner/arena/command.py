@@ -20,7 +20,7 @@ from runner.arena.rows import (
     snapshot_name,
 )
 from runner.arena.scores import Line
-from runner.arena.standings import rank_rows
+from runner.arena.standing.standings import rank_rows
 from runner.arena.suite import GROUP, Suite, load_suite
 from runner.arena.tune import read_tuned, tune
 from runner.arena.verify import verify

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runner.arena.problem_results import gather
 from runner.arena.scores import Line, is_finite
-from runner.arena.solved import costs_to_solve, performance_ratios, place_rows
-from runner.arena.standings import Standing
+from runner.arena.standing.problem_results import gather
+from runner.arena.standing.solved import costs_to_solve, performance_ratios, place_rows
+from runner.arena.standing.standings import Standing
 from runner.arena.suite import Suite
 from runner.report.figures.costs import pareto_front
 from runner.report.figures.picture import Picture

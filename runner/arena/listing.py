@@ -8,7 +8,7 @@ import statistics
 
 from components.metrics.names import COST_PREFIX
 from runner.arena.scores import Line, read_kept
-from runner.arena.standings import Standing, rank_rows
+from runner.arena.standing.standings import Standing, rank_rows
 from runner.arena.suite import GROUP, Suite, kept_scores_file, load_suite
 from runner.disk import conf_folders
 from runner.terminal.tables import print_table

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from runner.arena.boards import solved_rows
 from runner.arena.figures import list_costs, list_figures
 from runner.arena.rows import quote_words
 from runner.arena.scores import Line
-from runner.arena.standings import LEVEL, rank_rows
+from runner.arena.standing.boards import solved_rows
+from runner.arena.standing.standings import LEVEL, rank_rows
 from runner.arena.suite import Suite
 from runner.report.details import details
 from runner.report.origin import Kept

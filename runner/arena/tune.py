@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.arena.problem_results import gather
 from runner.arena.rows import make_row, prepare_row
 from runner.arena.scores import Line, read_snapshot
-from runner.arena.standings import Standing, rank_rows
+from runner.arena.standing.problem_results import gather
+from runner.arena.standing.standings import Standing, rank_rows
 from runner.arena.suite import GROUP, Suite
 from runner.compose.hydra.errors import parse_overrides
 from runner.disk.atomic import write_text

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.datasets.inference_gym_densities.target import Target, Variable
+from components.datasets.inference_gym_densities.target import NamedTarget, Variable
 from components.maths.bijectors import POSITIVE
 
 WIDTH = 2.0  # of log s and of log r, a priori
@@ -20,7 +20,7 @@ def log_normal(scale: Tensor, centre: float, width: float) -> Tensor:
     return -log_scale - 0.5 * ((log_scale - centre) / width).square()
 
 
-def brownian_motion(data: dict[str, Any], like: Tensor) -> Target:
+def brownian_motion(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """x_1 ~ N(0, s²), x_t ~ N(x_{t−1}, s²), y_t ~ N(x_t, r²) where observed; s and r given, or
     ~ LogNormal(0, 2²)."""
     y = like.new_tensor([math.nan if v is None else v for v in data["observed"]])
@@ -36,7 +36,7 @@ def brownian_motion(data: dict[str, Any], like: Tensor) -> Target:
     locations = Variable("locs", len(y), spread=0.5)
     if "innovation_scale" in data:
         s, r = (like.new_full((1, 1), data[f"{k}_scale"]) for k in ("innovation", "observation"))
-        return Target((locations,), lambda x: log_path(s, r, x), like)
+        return NamedTarget((locations,), lambda x: log_path(s, r, x), like)
 
     def log_joint(s: Tensor, r: Tensor, x: Tensor) -> Tensor:
         return log_path(s, r, x) + log_normal(s, 0.0, WIDTH) + log_normal(r, 0.0, WIDTH)
@@ -45,4 +45,4 @@ def brownian_motion(data: dict[str, Any], like: Tensor) -> Target:
         Variable(f"{k}_noise_scale", bijector=POSITIVE, centre=-1.0)
         for k in ("innovation", "observation")
     )
-    return Target((*scales, locations), log_joint, like)
+    return NamedTarget((*scales, locations), log_joint, like)

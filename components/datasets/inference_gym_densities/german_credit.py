@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from components.datasets.inference_gym_densities.target import Target, Variable
+from components.datasets.inference_gym_densities.target import NamedTarget, Variable
 from components.maths.bijectors import POSITIVE
 
 SHAPE = 0.5  # of the Gamma priors of scales, and their rate
@@ -23,7 +23,7 @@ def _read_rows(data: dict[str, Any], like: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat([x, torch.ones_like(x[:, :1])], 1), 2 * rows[:, -1] - 3  # labels 1 and 2
 
 
-def _regress(link: Callable[[Tensor], Tensor], data: dict[str, Any], like: Tensor) -> Target:
+def _regress(link: Callable[[Tensor], Tensor], data: dict[str, Any], like: Tensor) -> NamedTarget:
     """w ~ N(0, I), P(y_i = ±1) = exp link(±x_iᵀw)."""
     x, sign = _read_rows(data, like)
     signed = x * sign.unsqueeze(1)
@@ -31,20 +31,20 @@ def _regress(link: Callable[[Tensor], Tensor], data: dict[str, Any], like: Tenso
     def log_joint(w: Tensor) -> Tensor:
         return link(w @ signed.mT).sum(1) - 0.5 * w.square().sum(1)
 
-    return Target((Variable("theta", x.shape[1], spread=0.5),), log_joint, like)
+    return NamedTarget((Variable("theta", x.shape[1], spread=0.5),), log_joint, like)
 
 
-def logistic(data: dict[str, Any], like: Tensor) -> Target:
+def logistic(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """P(y = 1 | x) = σ(xᵀw)."""
     return _regress(logsigmoid, data, like)
 
 
-def probit(data: dict[str, Any], like: Tensor) -> Target:
+def probit(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """P(y = 1 | x) = Φ(xᵀw)."""
     return _regress(torch.special.log_ndtr, data, like)
 
 
-def sparse(data: dict[str, Any], like: Tensor) -> Target:
+def sparse(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """w = g · λ ∘ u with u ~ N(0, I), λ_j and g ~ Gamma(½, ½): the logistic regression with a
     sparse prior."""
     x, sign = _read_rows(data, like)
@@ -63,4 +63,4 @@ def sparse(data: dict[str, Any], like: Tensor) -> Target:
         Variable("local_scales", n, POSITIVE, centre=-0.5),
         Variable("unscaled_weights", n),
     )
-    return Target(variables, log_joint, like)
+    return NamedTarget(variables, log_joint, like)

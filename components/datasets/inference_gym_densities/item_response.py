@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from components.datasets.inference_gym_densities.target import Target, Variable
+from components.datasets.inference_gym_densities.target import NamedTarget, Variable
 
 MEAN = 0.75  # prior mean of the mean ability
 
 
-def item_response(data: dict[str, Any], like: Tensor) -> Target:
+def item_response(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """P(student i answers question j) = σ(m + a_i − d_j), m ~ N(¾, 1), a_i and d_j ~ N(0, 1)."""
     shape = (max(data["student"]) + 1, max(data["question"]) + 1)
     # ±1 where student i has answered question j rightly or wrongly, 0 where no answer is known
@@ -32,4 +32,4 @@ def item_response(data: dict[str, Any], like: Tensor) -> Target:
         Variable("question_difficulty", shape[1]),
         Variable("centered_student_ability", shape[0]),
     )
-    return Target(variables, log_joint, like)
+    return NamedTarget(variables, log_joint, like)

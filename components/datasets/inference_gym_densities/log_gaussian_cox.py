@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from components.datasets.inference_gym_densities.brownian_motion import log_normal
-from components.datasets.inference_gym_densities.target import Target, Variable
+from components.datasets.inference_gym_densities.target import NamedTarget, Variable
 from components.maths.bijectors import POSITIVE
 
 FLOOR = 1e-3  # added to both scales
 JITTER = 1e-6
 
 
-def log_gaussian_cox(data: dict[str, Any], like: Tensor) -> Target:
+def log_gaussian_cox(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """f ~ GP(m, a² Matérn-3/2(‖·‖/l)), y_i ~ Poisson(e_i exp f_i), log a ~ N(−1, ½²), log l ~ N(−1,
     1), m the mean of log y_i − log e_i.
 
@@ -42,6 +42,6 @@ def log_gaussian_cox(data: dict[str, Any], like: Tensor) -> Target:
         Variable("length_scale", bijector=POSITIVE, centre=-1.0, spread=0.5),
         Variable("log_intensity", len(x)),
     )
-    return Target(
+    return NamedTarget(
         variables, log_joint, like, lambda a, length, v: (a, length, log_intensity(a, length, v))
     )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.datasets.inference_gym_densities.brownian_motion import log_normal
-from components.datasets.inference_gym_densities.target import Target, Variable
+from components.datasets.inference_gym_densities.target import NamedTarget, Variable
 from components.maths.bijectors import POSITIVE
 
 SIGMA, RHO, BETA = 10.0, 28.0, 8 / 3
@@ -21,7 +21,7 @@ def drift(u: Tensor) -> Tensor:
     return torch.stack([SIGMA * (y - x), x * (RHO - z) - y, x * y - BETA * z], -1)
 
 
-def lorenz_bridge(data: dict[str, Any], like: Tensor) -> Target:
+def lorenz_bridge(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """u_1 ~ N(0, I₃), u_t ~ N(u_{t−1} + h drift(u_{t−1}), h q² I), y_t ~ N(u_t1, r²) where
     observed; q and r given, or ~ LogNormal(−1, 1)."""
     y = like.new_tensor([math.nan if v is None else v for v in data["observed"]])
@@ -40,7 +40,7 @@ def lorenz_bridge(data: dict[str, Any], like: Tensor) -> Target:
 
     if "innovation_scale" in data:
         q, r = (like.new_full((1, 1), data[f"{k}_scale"]) for k in ("innovation", "observation"))
-        return Target((Variable("theta", 3 * T),), lambda path: log_path(q, r, path), like)
+        return NamedTarget((Variable("theta", 3 * T),), lambda path: log_path(q, r, path), like)
 
     def log_joint(q: Tensor, path: Tensor, r: Tensor) -> Tensor:
         return log_path(q, r, path) + log_normal(q, -1.0, 1.0) + log_normal(r, -1.0, 1.0)
@@ -50,4 +50,4 @@ def lorenz_bridge(data: dict[str, Any], like: Tensor) -> Target:
         Variable("latents", 3 * T),
         Variable("observation_scale", bijector=POSITIVE, centre=-1.0),
     )
-    return Target(variables, log_joint, like)
+    return NamedTarget(variables, log_joint, like)

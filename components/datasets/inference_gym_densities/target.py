@@ -25,7 +25,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Target:
+class NamedTarget:
     """log π(θ) = log p(variables, data) + Σ log |∂ variable/∂θ|, θ [K, P]."""
 
     variables: tuple[Variable, ...]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from components.datasets.inference_gym_densities.target import Target, Variable
+from components.datasets.inference_gym_densities.target import NamedTarget, Variable
 from components.maths.bijectors import POSITIVE, Interval
 
 ALPHA, BETA = 20.0, 1.5  # (φ + 1)/2 ~ Beta
@@ -25,7 +25,7 @@ def _autoregress(phi: Tensor, noise: Tensor) -> Tensor:
     return torch.fft.irfft(spectrum, 2 * T)[:, :T]
 
 
-def volatility(data: dict[str, Any], like: Tensor) -> Target:
+def volatility(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """x_1 ~ N(μ, σ²/(1 − φ²)), x_t ~ N(μ + φ (x_{t−1} − μ), σ²), y_t ~ N(0, exp x_t);
     (φ + 1)/2 ~ Beta(20, 1.5), μ ~ Cauchy(0, 5), σ ~ half-Cauchy(0, 2).
 
@@ -56,4 +56,4 @@ def volatility(data: dict[str, Any], like: Tensor) -> Target:
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return log_volatility(z, mu, phi, sigma), mu, phi, sigma
 
-    return Target(variables, log_joint, like, report)
+    return NamedTarget(variables, log_joint, like, report)

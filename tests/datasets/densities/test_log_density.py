@@ -59,6 +59,9 @@ def test_what_is_known_is_scored_and_what_is_not_is_left_out():
         "z_max",
         "error_sd",
         "error_mean_sd",
+        "b2",
+        "b2_max",
+        "b2_mean",
     }
     assert "trace" in unknown.draw(posterior, Streams(0))
 

@@ -73,15 +73,15 @@ def test_steps_keep_every_limit():
         assert lengths.count_steps(costs, limits, 20) == steps
 
 
-def test_a_dear_warm_up_leaves_steps_for_draws(monkeypatch):
-    """A warm-up that reaches 40 steps with half of the budget, whatever its length."""
-    monkeypatch.setattr(lengths, "_rehearse_warm_up", lambda words, warm_up: min(40, warm_up + 2))
-    suite = toy()
-    assert suite.warm_up == 0.25
-    steps = lengths._fit_warm_up(suite, {"gradients": 100.0}, [], 1000)
-    assert 110 < steps < 168
-    assert int(0.25 * steps) < 42
-    assert lengths._fit_warm_up(suite, {"gradients": 100.0}, [], 100) == 100
+@pytest.mark.parametrize(
+    ("first", "reached", "warm_up"),
+    # the budget ends at 40 steps; a step costs a hundredth of the share, or a thousandth
+    [(1000, lambda n: (min(40, n + 2), 1.0), 36), (50, lambda n: (n + 2, n / 100), 50),
+     (50, lambda n: (n + 2, n / 1000), 1000)],
+)  # fmt: skip
+def test_warm_up_is_rehearsed_until_it_takes_its_share(first, reached, warm_up, monkeypatch):
+    monkeypatch.setattr(lengths, "_rehearse_warm_up", lambda words, limits, n: reached(n))
+    assert lengths._fit_warm_up(toy(), {"gradients": 100.0}, [], first) == warm_up
 
 
 def find_words(*row):
@@ -94,7 +94,7 @@ def find_words(*row):
 def test_length_of_a_row_by_its_budget():
     _, words = find_words("inference=sgld", "inference.thinning=2")
     # 20 chains: 20 gradients at the start, and 20 a step
-    assert words[:2] == ["steps=19", "eval_every=2"]
+    assert words[:2] == ["steps=19", "eval_every=geometric"]
     assert "inference.burn_in=4" in words
     assert not any("thinning" in word for word in words)  # the user's own
     assert words[-2:] == ["budget.gradients=400", "budget.densities=1200"]

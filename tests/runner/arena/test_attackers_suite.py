@@ -6,7 +6,7 @@ from support.runs.arena_suites import use_suite
 from runner.arena import packed, rows
 from runner.arena.listing import time_of_row
 from runner.arena.scores import Line, write_kept
-from runner.arena.standings import rank_rows
+from runner.arena.standing.standings import rank_rows
 from runner.arena.suite import Suite, load_suite
 
 DIGITS = [

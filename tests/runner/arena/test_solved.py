@@ -5,7 +5,7 @@ import math
 import pytest
 
 from runner.arena.scores import Line
-from runner.arena.solved import (
+from runner.arena.standing.solved import (
     cost_of_replicate,
     costs_to_solve,
     count_evaluations,

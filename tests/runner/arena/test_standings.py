@@ -8,7 +8,7 @@ import pytest
 from support.runs.arena_suites import TOY, make_line, make_lines, toy
 
 from runner.arena import figures, page, rows
-from runner.arena.standings import median_interval, rank_rows
+from runner.arena.standing.standings import median_interval, rank_rows
 from runner.arena.tune import describe_tie
 
 PROBLEMS = list("pqrstu")

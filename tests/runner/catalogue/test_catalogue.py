@@ -130,7 +130,7 @@ def test_types_are_described_in_words():
         """One."""
 
         requires = Requirements(batch_kind="episode")
-        target: ClassVar[str | None] = "real"
+        label_kind: ClassVar[str | None] = "real"
         link: Literal["probit", "logit"]
         # in units
         # of a step

@@ -130,9 +130,9 @@ def test_partners_are_those_the_runner_accepts(role):
 def accepted(dataset=None, model=None, inference=None) -> bool:
     if dataset and model:
         target = (
-            dataset.target is None
+            dataset.label_kind is None
             or model.requires.targets is None
-            or dataset.target in model.requires.targets
+            or dataset.label_kind in model.requires.targets
         )
         values = (
             dataset.values is None

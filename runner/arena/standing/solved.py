@@ -67,7 +67,7 @@ def costs_to_solve(lines: Sequence[Line], metric: str, tolerance: float, replica
 
 
 @dataclass(frozen=True)
-class Place:
+class RowPlace:
     """One row among the others at one tolerance."""
 
     row: str
@@ -76,7 +76,7 @@ class Place:
     ratio: float  # geometric mean of its cost over the best row's; NaN: no problem in common
 
 
-def place_rows(costs: Costs) -> list[Place]:
+def place_rows(costs: Costs) -> list[RowPlace]:
     """Rows in the order of problems solved and of the cost to solve them."""
     solved = {row: {p for p, c in by.items() if math.isfinite(c)} for row, by in costs.items()}
     most = max(map(len, solved.values()), default=0)
@@ -88,11 +88,11 @@ def place_rows(costs: Costs) -> list[Place]:
 
     keys = {row: (-len(solved[row]), _last(ratio(row))) for row in costs}
     ordered = sorted(costs, key=lambda row: (keys[row], row))
-    places: list[Place] = []
+    places: list[RowPlace] = []
     for i, row in enumerate(ordered):
         is_level = i > 0 and keys[row] == keys[ordered[i - 1]]
         place = places[-1].place if is_level else i + 1
-        places.append(Place(row, place, tuple(sorted(solved[row])), ratio(row)))
+        places.append(RowPlace(row, place, tuple(sorted(solved[row])), ratio(row)))
     return places
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from scipy.stats import bootstrap, rankdata
 
 from components.metrics.names import ScoreDirection
-from runner.arena.problem_results import ProblemResult, gather, mark_diverged
 from runner.arena.scores import Line, is_finite
+from runner.arena.standing.problem_results import ProblemResult, gather, mark_diverged
 from runner.statistics.paired_tests import PairedDifference, compare, holm
 
 LEVEL = 0.9  # of a bootstrap interval

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runner.arena.scores import Line
-from runner.arena.solved import Place, costs_to_solve, place_rows
+from runner.arena.standing.solved import RowPlace, costs_to_solve, place_rows
 from runner.arena.suite import Suite
 
 
@@ -17,7 +17,7 @@ from runner.arena.suite import Suite
 class SolvedRow:
     """One row of the board."""
 
-    place: Place
+    place: RowPlace
     counts: tuple[int, ...]  # problems solved at each tolerance
     median_cost: float  # over the problems that it solves, in gradients
     states: Counter[str]  # of its problems
