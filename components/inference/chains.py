@@ -217,7 +217,7 @@ def advance(
         raise ValueError(f"theta is {list(theta.shape)}, the chains are {list(state.theta.shape)}")
     t = state.t + 1
     keeps = t > burn_in and (t - burn_in) % thinning == 0
-    draws = theta.detach().cpu() if keeps else theta
+    draws, kept_stats = move_to_cpu(theta, stats or {}) if keeps else (theta, {})
     chain_ids: list[int] = []
     # one pass; a sum that merely overflows has lost no chain
     if not math.isfinite(float(draws.sum())):
@@ -226,9 +226,24 @@ def advance(
         raise NumericalError(f"{name_chains(chain_ids)} left the finite numbers", mend)
     if keeps:
         state.kept.append(draws)  # on an accelerator they would fill it
-        for name, value in (stats or {}).items():
-            state.stats[name].append(value.detach().cpu())
+        for name, value in kept_stats.items():
+            state.stats[name].append(value)
     return replace(state, t=t, theta=theta)
+
+
+def move_to_cpu(theta: Tensor, stats: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    """θ [C, P] and its stats [C] on the CPU, from an accelerator in a single transfer: each makes
+    the CPU wait for what the accelerator still has to do."""
+    if theta.device.type == "cpu":
+        return theta, {name: value.detach().cpu() for name, value in stats.items()}
+    columns = [value.detach().unsqueeze(1) for value in stats.values()]
+    rows = torch.cat([theta.detach(), *columns], 1).cpu()  # [C, P + S], of the widest type
+    P = theta.shape[1]
+    moved = {
+        name: rows[:, P + i].to(value.dtype, copy=True)
+        for i, (name, value) in enumerate(stats.items())
+    }
+    return rows[:, :P].to(theta.dtype, copy=True), moved
 
 
 def stack_kept(kept: Trace, like: Tensor) -> Tensor:

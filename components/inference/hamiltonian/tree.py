@@ -28,7 +28,7 @@ from components.inference.hamiltonian.growth import (
 )
 from components.inference.hamiltonian.leapfrog import Phase, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
-from components.maths.compiled.loops import Array, to_array
+from components.maths.compiled.loops import Array
 from components.maths.exponential.standard_draws import standard_uniform
 
 
@@ -56,16 +56,24 @@ class Draw:
     depth: Tensor  # doublings accepted
 
 
+def to_host(*tensors: Tensor) -> list[Array]:
+    """Arrays of tensors [A] or [A, P] of one type; from an accelerator in a single transfer."""
+    if tensors[0].device.type == "cpu":
+        return [x.contiguous().numpy() for x in tensors]
+    columns = [x if x.dim() == 2 else x.unsqueeze(1) for x in tensors]
+    parts = torch.cat(columns, 1).cpu().split([x.shape[1] for x in columns], 1)
+    return [part.contiguous().view(x.shape).numpy() for part, x in zip(parts, tensors, strict=True)]
+
+
+def to_device(x: Array, device: torch.device) -> Tensor:
+    """The tensor of an array, on a device that the CPU does not wait for."""
+    return torch.from_numpy(x).to(device, non_blocking=True)
+
+
 def measure_energy(mass: Mass, z: Phase) -> tuple[Tensor, Tensor]:
     """M⁻¹ r [A, P] and H(θ, r) [A]."""
     velocity = mass.velocity(z.r)
     return velocity, mass.kinetic(z.r, velocity) - z.value
-
-
-def to_leaves(z: Phase, velocity: Tensor, energy: Tensor) -> Leaves:
-    """States on the CPU."""
-    parts = (z.theta, z.gradient, z.r, velocity, z.value, energy)
-    return Leaves(*(to_array(x) for x in parts))
 
 
 def grow_subtrees(
@@ -80,13 +88,14 @@ def grow_subtrees(
         z = dynamics.step(z)
         velocity, energy = measure_energy(dynamics.mass, z)
         error = energy_error(energy, start)
-        leaves = to_leaves(z, velocity, energy)
+        *states, errors = to_host(z.theta, z.gradient, z.r, velocity, z.value, energy, error)
+        leaves = Leaves(*states)
         left = np.empty(len(rows), np.int64)
-        n = add_leaves(trees, rows, leaves, to_array(error), i, u, left)
+        n = add_leaves(trees, rows, leaves, errors, i, u, left)
         if i == size - 1:
             n = end_doubling(trees, rows, left[:n], leaves, u)
         elif 0 < n < len(rows):
-            index = torch.from_numpy(left[:n]).to(start.device)
+            index = to_device(left[:n], start.device)
             z = Phase(z.theta[index], z.r[index], z.value[index], z.gradient[index])
             start = start[index]
         rows = rows[left[:n]]
@@ -107,7 +116,7 @@ def no_u_turn(
     like = z.value
     device = like.device
     velocity, energy = measure_energy(dynamics.mass, z)
-    leaves = to_leaves(z, velocity, energy)
+    leaves = Leaves(*to_host(z.theta, z.gradient, z.r, velocity, z.value, energy))
     dtype = leaves.theta.dtype
     trees = make_trees(C, P, max_depth, dtype)
     init_trees(trees, leaves)
@@ -115,11 +124,11 @@ def no_u_turn(
     for j in range(max_depth):
         u = standard_uniform((2**j + 2, C), generator, like).cpu().numpy()
         A = len(rows)
-        near = np.empty((3, A, P), dtype)
-        numbers = np.empty((2, A), dtype)
-        begin_doubling(trees, rows, u, near, numbers)
-        theta, gradient, r = torch.from_numpy(near).to(device)
-        values, start = torch.from_numpy(numbers).to(device)
+        room = np.empty(3 * A * P + 2 * A, dtype)
+        near = room[: 3 * A * P].reshape(3, A, P)
+        begin_doubling(trees, rows, u, near, room[3 * A * P :].reshape(2, A))
+        states, values, start = to_device(room, device).split([3 * A * P, A, A])
+        theta, gradient, r = states.view(3, A, P)
         z = Phase(theta, r, values, gradient)
         rows = grow_subtrees(dynamics, trees, rows, z, start, u)
         if len(rows) == 0:
@@ -129,14 +138,17 @@ def no_u_turn(
 
 def to_draw(trees: Trees, device: torch.device) -> Draw:
     """The samples of the trajectories, and what these were like."""
-    theta, gradient, r = torch.from_numpy(trees.samples[TRAJECTORY]).to(device)
-    value, energy = torch.from_numpy(trees.levels[TRAJECTORY]).to(device)
-    n_steps = torch.from_numpy(trees.n_steps).to(device)
+    samples = trees.samples[TRAJECTORY]
+    counts = [trees.diverging, trees.n_steps, trees.depth]
+    numbers = [*trees.levels[TRAJECTORY], trees.rates, *counts]
+    moved = to_device(np.concatenate([samples.ravel(), *numbers], dtype=samples.dtype), device)
+    theta, gradient, r = moved[: samples.size].view(samples.shape)
+    value, energy, rates, diverging, n_steps, depth = moved[samples.size :].view(len(numbers), -1)
     return Draw(
         z=Phase(theta.clone(), r.clone(), value.clone(), gradient.clone()),
         energy=energy,
-        acceptance=torch.from_numpy(trees.rates).to(device) / n_steps,
-        diverging=torch.from_numpy(trees.diverging).to(device),
-        n_steps=n_steps,
-        depth=torch.from_numpy(trees.depth).to(device),
+        acceptance=rates / n_steps,
+        diverging=diverging.bool(),
+        n_steps=n_steps.long(),
+        depth=depth.long(),
     )
