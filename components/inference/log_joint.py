@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import ClosedFormScore, LogJoint
-from components.contracts.costs.counts import counting_one_gradient
+from components.contracts.costs.counts import counting_gradients
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError
@@ -51,7 +51,7 @@ def value_and_gradient(
         with torch.no_grad():
             return model.score(theta.detach(), batch, True)
     theta = theta.detach().requires_grad_()
-    with counting_one_gradient(), torch.enable_grad():
+    with counting_gradients(), torch.enable_grad():
         value = log_joint(model, theta, batch)
         if not value.requires_grad:
             raise ConfigMismatchError(

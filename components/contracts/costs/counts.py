@@ -83,27 +83,14 @@ def count(
 
 
 @contextmanager
-def counting_one_gradient() -> Iterator[None]:
-    """Counts a gradient for each log density that is evaluated inside, without a hook on its
-    backward pass.
+def counting_gradients(n: int = 1) -> Iterator[None]:
+    """Counts n evaluations, each with its gradient, for every log density that is evaluated inside;
+    its backward pass needs no hook.
 
-    A density that is not the target's, such as a method's own q, counts nothing."""
+    n is the number of densities that are mapped over (``torch.func.vmap``), which no hook sees.  A
+    density that is not the target's, such as a method's own q, counts nothing."""
     costs = pause()
-    inside = ForwardCosts()
-    resume(None if costs is None else inside)
-    try:
-        yield
-    finally:
-        resume(costs)
-    count(inside.densities, inside.densities, inside.forwards)
-
-
-@contextmanager
-def counting_mapped(n: int) -> Iterator[None]:
-    """Counts n times what is evaluated inside: one of n that are mapped over (``torch.func.vmap``),
-    each with its gradient, which no hook sees there."""
-    costs = pause()
-    one = Costs()
+    one = ForwardCosts()
     resume(None if costs is None else one)
     try:
         yield

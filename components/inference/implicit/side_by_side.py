@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import WeightSpace
 from components.contracts.checks import Check
-from components.contracts.costs.counts import counting_mapped
+from components.contracts.costs.counts import counting_gradients
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import FinishedRun, Inference, Info
@@ -215,7 +215,7 @@ class ParallelAdversarial(
         noise = self.repeat_for_generators(
             [state.q.one.noise(one.draws(batch.n_rows), g) for g in streams]
         )
-        with counting_mapped(len(noise)):
+        with counting_gradients(len(noise)):
             terms, ours = self.terms(state, batch, noise)
         _descend(state.optimizer, -terms["objective"].sum() / (batch.scale * batch.n_rows))
         info = {name: value.detach() for name, value in terms.items()}
