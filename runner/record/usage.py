@@ -53,13 +53,6 @@ def peak_mib() -> float:
     return size / MIB if sys.platform == "darwin" else size / 1024
 
 
-def resident_mib() -> float:
-    """Resident memory of this process now, in MiB; the largest so far where the system has no
-    /proc."""
-    resident = _read_status("VmRSS")
-    return peak_mib() if resident is None else resident
-
-
 def _read_status(key: str) -> float | None:
     """An entry of this process's status, in MiB; None: this system has none."""
     try:

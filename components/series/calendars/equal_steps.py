@@ -35,11 +35,6 @@ class EqualSteps(NamedTuple):
         return int(min(times, key=lambda difference: (-times[difference], difference)))
 
     @property
-    def are_equal(self) -> bool:
-        """True if every difference is so many steps."""
-        return not (np.diff(self.counts) % self.step).any()
-
-    @property
     def has_gaps(self) -> bool:
         return bool((np.diff(self.counts) != self.step).any())
 

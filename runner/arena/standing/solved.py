@@ -23,7 +23,6 @@ from components.metrics.names import COST_PREFIX
 from runner.arena.scores import Line, is_finite
 
 DENSITY = 1 / 3  # cost of an evaluation of the density, in gradients
-NOT_APPLICABLE_LIMIT = 1 / 3  # share of the problems; a row with more has no place
 
 Costs = dict[str, dict[str, float]]  # row -> problem -> cost to solve; infinite: not solved
 
