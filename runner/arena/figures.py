@@ -6,14 +6,14 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from runner.arena.scores import Line, is_finite
 from runner.arena.standing.problem_results import gather
-from runner.arena.standing.solved import costs_to_solve, performance_ratios, place_rows
+from runner.arena.standing.solved import Costs, performance_ratios, place_rows
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import Suite
 from runner.report.figures.costs import pareto_front
@@ -30,11 +30,13 @@ def list_figures(
     lines: Sequence[Line],
     rows: Sequence[str],
     boards: Sequence[tuple[TableSpec, list[Standing]]],
-    own: Sequence[str] = (),
+    own: Sequence[str],
+    solved: Mapping[float, Costs],
 ) -> list[dict[str, Any]]:
-    """Every figure as the page shows it; ``own``: rows of the user's."""
+    """Every figure as the page shows it; ``own``: rows of the user's, ``solved``: costs to solve by
+    tolerance."""
     drawn = (
-        draw_profiles(suite, lines, own),
+        draw_profiles(suite, solved, own),
         draw_frontier(suite, lines, rows),
         draw_pairs(suite, lines, rows),
     )
@@ -179,25 +181,21 @@ def draw_pairs(
 
 
 def draw_profiles(
-    suite: Suite, lines: Sequence[Line], own: Sequence[str]
+    suite: Suite, costs: Mapping[float, Costs], own: Sequence[str]
 ) -> tuple[Figure, str] | None:
     """Figure and caption of the performance profiles of the leading rows and the user's, a panel for
-    each tolerance; None: problems of the suite cannot be solved, or nothing has been run."""
-    if suite.solve is None or not lines:
+    each tolerance; None: there are no costs to solve."""
+    if suite.solve is None or not costs:
         return None
     from components.figures.samples.performance_profile import (
         MOST_NAMED,
         performance_profile_figure,
     )
 
-    metric = suite.solve.metric
-    costs = {
-        t: costs_to_solve(lines, metric, t, suite.replicates or 1) for t in suite.solve.tolerances
-    }
-    leaders = [place.row for place in place_rows(costs[suite.solve.tolerances[0]])]
+    leaders = [place.row for place in place_rows(next(iter(costs.values())))]
     named = list(dict.fromkeys([*own, *leaders]))[:MOST_NAMED]
     profiles = {
-        f"{metric} < {t:g}": {
+        f"{suite.solve.metric} < {t:g}": {
             row: list(ratios.values()) for row, ratios in performance_ratios(each).items()
         }
         for t, each in costs.items()

@@ -11,7 +11,7 @@ from pathlib import Path
 from runner.arena.figures import list_costs, list_figures
 from runner.arena.rows import quote_words
 from runner.arena.scores import Line
-from runner.arena.standing.boards import solved_rows
+from runner.arena.standing.boards import costs_by_tolerance, solved_rows
 from runner.arena.standing.standings import LEVEL, rank_rows
 from runner.arena.suite import Suite
 from runner.report.details import details
@@ -57,7 +57,8 @@ def write(
         for table in suite.ranked
     ]
     names = [row.name for row in own]
-    figures = list_figures(suite, lines, [row.name for row in rows], boards, names)
+    solved = costs_by_tolerance(suite, lines)
+    figures = list_figures(suite, lines, [row.name for row in rows], boards, names, solved)
     context = {
         "name": f"arena: {suite.name}",
         "smoke": False,
@@ -65,7 +66,7 @@ def write(
         "draws_anew": suite.draws_anew or "",
         "notes": [*_notes(suite, budget, lines), *notes],
         "solve": suite.solve,
-        "solved": solved_rows(suite, lines),
+        "solved": solved_rows(solved, lines),
         "n_problems": len({line.problem for line in lines}),
         "boards": boards,
         "direction": suite.direction,

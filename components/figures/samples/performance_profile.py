@@ -4,14 +4,10 @@ cost."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from components.figures.style import legend_below, new_figure, series_style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.figures.style import Figure, legend_below, new_figure, series_style
 
 MOST_NAMED = 10  # lines with a colour and a name; the others are grey
 POINTS = 200

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.arena.scores import Line
-from runner.arena.standing.solved import RowPlace, costs_to_solve, place_rows
+from runner.arena.standing.solved import Costs, RowPlace, costs_to_solve, place_rows
 from runner.arena.suite import Suite
 
 
@@ -23,22 +23,29 @@ class SolvedRow:
     states: Counter[str]  # of its problems
 
 
-def solved_rows(suite: Suite, lines: Sequence[Line]) -> list[SolvedRow]:
-    """Rows in the order of their places; empty: problems of the suite cannot be solved."""
-    if suite.solve is None:
+def costs_by_tolerance(suite: Suite, lines: Sequence[Line]) -> dict[float, Costs]:
+    """Costs to solve at each tolerance, the one that decides the places first; empty: problems of
+    the suite cannot be solved."""
+    if suite.solve is None or not lines:
+        return {}
+    metric, replicates = suite.solve.metric, suite.replicates or 1
+    return {t: costs_to_solve(lines, metric, t, replicates) for t in suite.solve.tolerances}
+
+
+def solved_rows(by_tolerance: Mapping[float, Costs], lines: Sequence[Line]) -> list[SolvedRow]:
+    """Rows in the order of their places."""
+    if not by_tolerance:
         return []
-    costs = [
-        costs_to_solve(lines, suite.solve.metric, tolerance, suite.replicates or 1)
-        for tolerance in suite.solve.tolerances
-    ]
-    counts = [{place.row: len(place.solved) for place in place_rows(each)} for each in costs]
+    costs = next(iter(by_tolerance.values()))
     states = count_states(lines)
     rows = []
-    for place in place_rows(costs[0]):
-        solved = [costs[0][place.row][problem] for problem in place.solved]
+    for place in place_rows(costs):
+        solved = [costs[place.row][problem] for problem in place.solved]
         median = statistics.median(solved) if solved else math.nan
-        each = tuple(count[place.row] for count in counts)
-        rows.append(SolvedRow(place, each, median, states[place.row]))
+        counts = tuple(
+            sum(map(math.isfinite, each[place.row].values())) for each in by_tolerance.values()
+        )
+        rows.append(SolvedRow(place, counts, median, states[place.row]))
     return rows
 
 

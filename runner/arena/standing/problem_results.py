@@ -32,10 +32,12 @@ def gather(lines: Sequence[Line], metric: str) -> dict[str, dict[str, ProblemRes
     for (row, problem), group in groups.items():
         results.setdefault(row, {})[problem] = _result(group, metric)
     counts = {place: sum(line.is_final for line in group) for place, group in groups.items()}
+    most: dict[str, int] = {}
+    for (_, problem), n in counts.items():
+        most[problem] = max(n, most.get(problem, 0))
     for (row, problem), n in counts.items():
-        most = max(m for (_, other), m in counts.items() if other == problem)
         result = results[row][problem]
-        if n < most and result.state in ("done", "doubted"):
+        if n < most[problem] and result.state in ("done", "doubted"):
             results[row][problem] = replace(result, state="incomplete", score=math.nan)
     return results
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from components.metrics.names import COST_PREFIX
@@ -72,38 +72,33 @@ class RowPlace:
     row: str
     place: int  # 1 is best; rows that are level share theirs
     solved: tuple[str, ...]  # problems
-    ratio: float  # geometric mean of its cost over the best row's; NaN: no problem in common
+    ratio: float  # geometric mean of its cost over the best row's; infinite: no problem in common
 
 
 def place_rows(costs: Costs) -> list[RowPlace]:
     """Rows in the order of problems solved and of the cost to solve them."""
-    solved = {row: {p for p, c in by.items() if math.isfinite(c)} for row, by in costs.items()}
-    most = max(map(len, solved.values()), default=0)
-    leaders = [row for row in costs if len(solved[row]) == most]
-    best = min(leaders, key=lambda row: (_mean_ratio(costs, row), row), default="")
-
-    def ratio(row: str) -> float:
-        return _compare(costs[row], costs[best], solved[row] & solved[best])
-
-    keys = {row: (-len(solved[row]), _last(ratio(row))) for row in costs}
-    ordered = sorted(costs, key=lambda row: (keys[row], row))
+    solved = {row: {p: c for p, c in by.items() if math.isfinite(c)} for row, by in costs.items()}
+    least = {
+        row: _mean_finite(ratios.values()) for row, ratios in performance_ratios(costs).items()
+    }
+    best = min(costs, key=lambda row: (-len(solved[row]), least[row], row), default="")
+    ratios = {
+        row: _mean_finite(c / solved[best][p] for p, c in own.items() if p in solved[best])
+        for row, own in solved.items()
+    }
+    keys = {row: (-len(solved[row]), ratios[row]) for row in costs}
     places: list[RowPlace] = []
-    for i, row in enumerate(ordered):
-        is_level = i > 0 and keys[row] == keys[ordered[i - 1]]
-        place = places[-1].place if is_level else i + 1
-        places.append(RowPlace(row, place, tuple(sorted(solved[row])), ratio(row)))
+    for i, row in enumerate(sorted(costs, key=lambda row: (keys[row], row)), 1):
+        is_level = places and keys[row] == keys[places[-1].row]
+        place = places[-1].place if is_level else i
+        places.append(RowPlace(row, place, tuple(sorted(solved[row])), ratios[row]))
     return places
 
 
-def _last(value: float) -> float:
-    return math.inf if math.isnan(value) else value
-
-
-def _compare(own: Mapping[str, float], other: Mapping[str, float], problems: set[str]) -> float:
-    """Geometric mean of the ratios of two rows' costs; NaN without a problem."""
-    if not problems:
-        return math.nan
-    return math.exp(statistics.fmean(math.log(own[p] / other[p]) for p in sorted(problems)))
+def _mean_finite(ratios: Iterable[float]) -> float:
+    """Geometric mean of the finite ratios; infinite without one, so that it comes last."""
+    finite = [r for r in ratios if math.isfinite(r)]
+    return statistics.geometric_mean(finite) if finite else math.inf
 
 
 def performance_ratios(costs: Costs) -> Costs:
@@ -119,9 +114,3 @@ def performance_ratios(costs: Costs) -> Costs:
         }
         for row, by in costs.items()
     }
-
-
-def _mean_ratio(costs: Costs, row: str) -> float:
-    """Geometric mean of a row's performance ratios on the problems that it solves."""
-    ratios = [r for r in performance_ratios(costs)[row].values() if math.isfinite(r)]
-    return _last(statistics.geometric_mean(ratios) if ratios else math.nan)
