@@ -67,12 +67,11 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
         steps = _measure(suite, limits, overrides, explicit, keys, job)
         if steps is None:
             return []
-        words = _overrides(suite, keys, explicit, steps)
-        if "warmup" in keys and "inference.warmup" not in explicit:
-            warm_up = _fit_warm_up(suite, limits, overrides, int(suite.warm_up * steps))
-            words = [w for w in words if not w.startswith(("steps=", "inference.warmup="))]
-            words += [f"steps={SPARE * steps}", f"inference.warmup={warm_up}"]
-    return words + _budget(limits)
+        lengths = _choose_lengths(suite, keys, explicit, steps)
+        if "inference.warmup" in lengths:
+            warm_up = _fit_warm_up(suite, limits, overrides, lengths["inference.warmup"])
+            lengths |= {"steps": SPARE * steps, "inference.warmup": warm_up}
+    return _to_words(lengths) + _budget(limits)
 
 
 def _measure(
@@ -157,20 +156,26 @@ def _prepare(
 
     short = ["replicates=1", "tracking=false", f"output_dir={folder}", "record_every=1000"]
     steps = [] if "steps" in explicit else [f"steps={2 * probed}"]
-    lengths = _overrides(suite, keys, {*explicit, "steps", "eval_every"}, 2 * probed)
-    words = [*overrides, *short, *steps, f"eval_every={probed}", *lengths]
+    lengths = _choose_lengths(suite, keys, {*explicit, "steps", "eval_every"}, 2 * probed)
+    words = [*overrides, *short, *steps, f"eval_every={probed}", *_to_words(lengths)]
     return prepare(*compose(words))
 
 
-def _overrides(suite: Suite, keys: Mapping[str, Any], explicit: set[str], steps: int) -> list[str]:
-    """Overrides for this many steps, of the method's keys that the user has not set."""
+def _choose_lengths(
+    suite: Suite, keys: Mapping[str, Any], explicit: set[str], steps: int
+) -> dict[str, Any]:
+    """Values for this many steps, of the keys that the user has not set."""
     warm_up = int(suite.warm_up * steps)
     values: dict[str, Any] = {"steps": steps, "eval_every": GEOMETRIC}
     values |= {f"inference.{key}": warm_up for key in WARM_UP_KEYS if key in keys}
     if "thinning" in keys:
         fitting = math.ceil((steps - warm_up) / suite.draws)
         values["inference.thinning"] = max(int(keys["thinning"]), fitting)
-    return [f"{key}={value}" for key, value in values.items() if key not in explicit]
+    return {key: value for key, value in values.items() if key not in explicit}
+
+
+def _to_words(values: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in values.items()]
 
 
 def _budget(limits: Limits) -> list[str]:
