@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,13 +30,6 @@ def paths(target: str) -> tuple[str, ...]:
     """Files of a target, inside the data folder."""
     rows = (ROWS_FILE,) if target.startswith("german") else ()
     return (f"{FOLDER}/{target}.json", *rows)
-
-
-def flatten(numbers: Any) -> list[float]:
-    """Numbers of nested lists, the last index first to change."""
-    if not isinstance(numbers, list):
-        return [float(numbers)]
-    return [value for part in numbers for value in flatten(part)]
 
 
 @register("dataset", "inference_gym")
@@ -104,16 +97,15 @@ class InferenceGym(Dataset[Density]):
         content = json.loads(files[0].read_text(encoding="utf-8"))
         data = content["data"]
         for rows_file in files[1:]:
-            with rows_file.open(encoding="utf-8", newline="") as file:
-                data = {"rows": [[float(v) for v in row] for row in csv.reader(file)]}
+            data = {"rows": np.loadtxt(rows_file, delimiter=",")}
         like = torch.empty(0, dtype=setting.dtype, device=setting.device)
         target = TARGETS[self.target](data, like)
         left_out = HEAVY_TAILED.get(self.target, set())
         scored = [i for i, name in enumerate(target.names) if name not in left_out]
 
         def gather(field: str) -> Tensor:
-            values = [v for each in content["truth"].values() for v in flatten(each[field])]
-            return like.new_tensor(values)[scored]
+            blocks = [like.new_tensor(each[field]).flatten() for each in content["truth"].values()]
+            return torch.cat(blocks)[scored]
 
         mean, sd, error = map(gather, ("mean", "standard_deviation", "mean_standard_error"))
         return Density(
