@@ -56,6 +56,7 @@ def validate_folder(path: str) -> str:
 
 
 GEOMETRIC = "geometric"  # of ``eval_every``
+EVALUATIONS = 24  # of a run, spaced geometrically in its cost
 
 
 class BudgetKeys(BaseModel):

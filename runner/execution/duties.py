@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 from components.errors import NumericalError
+from runner.compose.settings import EVALUATIONS
 from runner.execution import checkpoint
 from runner.execution.course import Course
 from runner.execution.divergence import add_error_location, add_step_to_errors, check_finite
@@ -24,7 +25,6 @@ from runner.tracking.handover import Handover
 
 # seconds between checks that new records await MLflow, and that a process pushes them
 PUSH_INTERVAL_SECONDS = 30.0
-EVALUATIONS = 24  # spaced geometrically in the cost
 FIRST_EVALUATION = 0.01  # share of the budget
 
 

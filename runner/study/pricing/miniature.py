@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from components.contracts.requirements import LEFT_OUT, THINNING
+from runner.compose.settings import GEOMETRIC
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
@@ -64,10 +65,11 @@ def _shrink_keys(keys: Keys, steps: int, total: int) -> dict[str, Any]:
 def shrink_steps(config: Keys, steps: int) -> dict[str, Any]:
     """Config of a run with fewer steps, and one evaluation on the way if the run has any."""
     total = int(config["steps"])
-    every = int(config.get("eval_every") or total)
+    every = config.get("eval_every") or total
+    is_evaluated = every == GEOMETRIC or int(every) < total
     small = {
         "steps": steps,
-        "eval_every": max(1, steps // 2) if every < total else None,
+        "eval_every": max(1, steps // 2) if is_evaluated else None,
         "budget": None,
         "inference": _shrink_keys(config["inference"], steps, total),
     }

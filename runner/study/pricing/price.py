@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runner.compose.settings import EVALUATIONS, GEOMETRIC
 from runner.record.facts import Facts, read, read_config
 from runner.record.usage import MB, MIB, folder_bytes
 
@@ -102,7 +103,10 @@ class MeasuredRun:
 def count(phase: str, config: Mapping[str, Any]) -> int:
     """Evaluations on the way, or checkpoints, of a replicate; at least 1."""
     keys = {"evaluations": "eval_every", "saving": "checkpoint_every"}
-    every = int(config.get(keys.get(phase, "")) or 0)
+    every = config.get(keys.get(phase, "")) or 0
+    if every == GEOMETRIC:
+        return EVALUATIONS - 1
+    every = int(every)
     steps = int(config["steps"] or 1)
     if not every:
         return 1

@@ -12,7 +12,7 @@ from runner.errors import ConfigError
 from runner.record.usage import PHASES
 from runner.study.pricing.budget import Deadline, choose_rows, parse_budget
 from runner.study.pricing.miniature import shrink_steps
-from runner.study.pricing.price import MeasuredRun, Price, extrapolate, price_run
+from runner.study.pricing.price import MeasuredRun, Price, count, extrapolate, price_run
 from runner.study.pricing.price_list import list_rows, to_cells
 from runner.study.pricing.probe import next_size
 
@@ -79,6 +79,10 @@ def test_cpu_seconds_of_a_whole_run(runs, config, cpu):
     assert price_run(config, runs).cpu == pytest.approx(1.0 + cpu)
 
 
+def test_evaluations_spaced_in_the_cost_are_24_with_the_last():
+    assert count("evaluations", CONFIG | {"eval_every": "geometric"}) == 23
+
+
 def test_miniatures_shrink_all_counts_of_steps():
     keys = {"burn_in": 500, "thinning": 50, "undefended_steps": 250, "at": [0, 10, 20, 1000]}
     inference = {"name": "x", "lr": 0.1}
@@ -88,6 +92,7 @@ def test_miniatures_shrink_all_counts_of_steps():
     shrunk = {"burn_in": 50, "thinning": 12, "undefended_steps": 25, "at": [0, 1, 2, 100]}
     assert small["inference"] == inference | shrunk
     assert shrink_steps(CONFIG | {"eval_every": 1000}, 100)["eval_every"] is None
+    assert shrink_steps(CONFIG | {"eval_every": "geometric"}, 100)["eval_every"] == 50
 
 
 @pytest.mark.parametrize(
