@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import TypeVar
 
+from components.contracts.capabilities.modules import Trainable
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
@@ -42,6 +43,12 @@ def split(vector: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
         part.view_as(p)
         for part, p in zip(vector.split([p.numel() for p in parameters]), parameters, strict=True)
     ]
+
+
+def as_gradients(vector: Tensor, raw: Gradients, module: Trainable) -> Gradients:
+    """A gradient [P] by parameter, None where ``raw`` has none."""
+    pieces = split(vector, list(module.parameters()))
+    return [None if g is None else piece for g, piece in zip(raw, pieces, strict=True)]
 
 
 @contextmanager

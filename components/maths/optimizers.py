@@ -44,6 +44,12 @@ class Optimizer:
         """Moves every parameter that has a gradient."""
         raise NotImplementedError
 
+    def descend(self, loss: Tensor) -> None:
+        """One step down a loss []; parameters that it does not depend on stay."""
+        self.zero_grad()
+        loss.backward(inputs=[p for p in self.parameters if p.requires_grad])
+        self.step()
+
     def moving(self) -> list[tuple[Tensor, Tensor, dict[str, Tensor]]]:
         """Parameters that have a gradient, that gradient, and what is remembered of them."""
         pairs = zip(self.parameters, self.memory, strict=True)

@@ -41,7 +41,7 @@ REFUSED = [
     *(
         (
             [*DVAE, f"inference.gradient={name}", "inference.n_samples=1"],
-            "set inference.n_samples to 2 or more",
+            "n_samples=1: out of range, must be ≥ 2",
         )
         for name in ("vargrad", "double_cv", "rodeo", "arms", "vimco")
     ),
@@ -49,9 +49,15 @@ REFUSED = [
     *(
         (
             [*VAE, f"inference.gradient={keys}", "inference.n_samples=1"],
-            "set inference.n_samples to 2 or more",
+            message,
         )
-        for keys in ("vargrad_reference", "{name: reinforce_cv, coefficient: sampled}")
+        for keys, message in (
+            ("vargrad_reference", "n_samples=1: out of range, must be ≥ 2"),
+            (
+                "{name: reinforce_cv, coefficient: sampled}",
+                "set inference.n_samples to 2 or more",
+            ),
+        )
     ),
     (
         [*VAE, "inference.gradient={name: reinforce_cv, coefficient: oracle}"],
@@ -91,12 +97,12 @@ REFUSED = [
         "inference.gradient=rodeo needs bernoulli_layers",
     ),
     (
-        [*DVAE, "inference.gradient={name: arms, copula: clayton}"],
+        [*DVAE, "inference.gradient={name: arms, copula: clayton}", "inference.n_samples=2"],
         "not one of dirichlet | gaussian",
     ),
     ([*DVAE, "inference.gradient={name: relax, widths: [0]}"], "inference.gradient.widths"),
     (
-        [*DVAE, "inference.gradient={name: rodeo, lr: -1}"],
+        [*DVAE, "inference.gradient={name: rodeo, lr: -1}", "inference.n_samples=2"],
         "inference.gradient.lr=-1: out of range, must be ≥ 0",
     ),
 ]

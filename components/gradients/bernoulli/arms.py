@@ -6,13 +6,12 @@ import math
 from typing import Literal
 
 import torch
-from pydantic import model_validator
 from torch import Tensor
 
+from components.contracts.roles import AtLeastTwo
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.antithetic import Antithetic
 from components.gradients.bernoulli.layers import uniform
-from components.gradients.score.log_ratio import require_two_draws
 from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
@@ -87,12 +86,8 @@ class ARMS(Antithetic):
 
     first_alone = True
 
+    n_samples: AtLeastTwo
     copula: Copula
-
-    @model_validator(mode="after")
-    def _check_sample_count(self) -> ARMS:
-        require_two_draws(self.n_samples, "arms", "compares a draw with the row's others")
-        return self
 
     @property
     def chains(self) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -12,26 +11,12 @@ from torch import Tensor, nn
 from components.contracts.capabilities import BernoulliLayers, RowGuide
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
-from components.maths.optimizers import Adam
+from components.gradients.learnt import Learnt
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 
-C = TypeVar("C", bound=nn.Module)
 
-
-@dataclass
-class Learnt(Generic[C]):
-    """Module of a control variate, and its optimizer."""
-
-    control: C
-    optimizer: Adam
-
-    @classmethod
-    def begin(cls, control: C, lr: float) -> Learnt[C]:
-        return cls(control, Adam(control.parameters(), lr))
-
-
-def descend(state: Learnt[C], by_alpha: Sequence[Tensor]) -> None:
+def descend(state: Learnt[Any], by_alpha: Sequence[Tensor]) -> None:
     """One step of Adam down Σ_l of the mean over draws and rows of |∂/∂α_l|², of ``by_alpha`` [S,
     B, D_l].
 
@@ -39,13 +24,7 @@ def descend(state: Learnt[C], by_alpha: Sequence[Tensor]) -> None:
     To be called when ``by_alpha`` has been used: a control variate must not know the noise that it
     corrects."""
     square = torch.stack([g.square().sum(-1).mean() for g in by_alpha]).sum()
-    parameters = list(state.control.parameters())
-    for parameter, gradient in zip(
-        parameters, torch.autograd.grad(square, parameters), strict=True
-    ):
-        parameter.grad = gradient
-    state.optimizer.step()
-    state.optimizer.zero_grad()
+    state.optimizer.descend(square)
 
 
 def silent(sizes: Sequence[int], activation: Activation, rng: Rng) -> Perceptron:
@@ -71,7 +50,7 @@ class Surrogates(nn.Module):
         self.networks = nn.ModuleList(silent([n, *hidden, 1], "tanh", rng) for n in inside)
         self.to(next(iter(module.parameters())))
 
-    def value(
+    def forward(
         self, module: RowLayers, batch: RowBatch, below: Sequence[Tensor], zeta: Tensor
     ) -> Tensor:
         """r_l [S, B], of l − 1 layers below and ζ_l, [S, B, D] each."""

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
-from pydantic import NonNegativeFloat, PositiveInt, model_validator
+from pydantic import NonNegativeFloat
 from torch import Tensor, nn
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
+from components.contracts.roles import AtLeastTwo, Gradient
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import assemble_guide_gradients
-from components.gradients.bernoulli.learning import Learnt, descend
+from components.gradients.bernoulli.learning import descend
 from components.gradients.by_parameter import Estimate
-from components.gradients.score.log_ratio import require_two_draws
+from components.gradients.learnt import Learnt
 
 C = TypeVar("C", bound=nn.Module)
 
@@ -53,13 +53,8 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
     requires = Requirements(capabilities={"bernoulli_layers"})
     unbiased = True
 
-    n_samples: PositiveInt
+    n_samples: AtLeastTwo
     lr: NonNegativeFloat
-
-    @model_validator(mode="after")
-    def _check_sample_count(self) -> LeaveOneOut[C]:
-        require_two_draws(self.n_samples, self.name, "compares a draw with the row's others")
-        return self
 
     @abstractmethod
     def by_alpha(self, control: C, draws: DrawsWithSlope) -> list[Tensor]:

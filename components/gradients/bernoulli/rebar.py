@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import PositiveFloat
-from torch import Tensor
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
-from components.gradients.bernoulli.learning import Learnt
 from components.gradients.bernoulli.relaxation import Relaxation, RelaxationGradient
+from components.gradients.learnt import Learnt
 from components.registry import register
 
 
@@ -49,13 +48,3 @@ class REBAR(RelaxationGradient[BernoulliLayers[RowBatch], Relaxation]):
         return Learnt.begin(
             Relaxation(module.n_layers, self.temperature, self.coefficient, like), self.lr
         )
-
-    def control(
-        self,
-        module: BernoulliLayers[RowBatch],
-        batch: RowBatch,
-        part: Relaxation,
-        below: list[Tensor],
-        zeta: Tensor,
-    ) -> Tensor:
-        return part.value(module, batch, below, zeta)

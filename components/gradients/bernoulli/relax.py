@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pydantic import PositiveFloat, PositiveInt
-from torch import Tensor
 
-from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.gradients.bernoulli.learning import Learnt, RowLayers, Surrogates
+from components.gradients.bernoulli.learning import RowLayers, Surrogates
 from components.gradients.bernoulli.relaxation import RelaxationGradient
+from components.gradients.learnt import Learnt
 from components.registry import register
 
 
@@ -39,13 +38,3 @@ class RELAX(RelaxationGradient[RowLayers, Surrogates]):
 
     def init(self, module: RowLayers, rng: Rng) -> Learnt[Surrogates]:
         return Learnt.begin(Surrogates(module, self.widths, rng), self.lr)
-
-    def control(
-        self,
-        module: RowLayers,
-        batch: RowBatch,
-        part: Surrogates,
-        below: list[Tensor],
-        zeta: Tensor,
-    ) -> Tensor:
-        return part.value(module, batch, below, zeta)

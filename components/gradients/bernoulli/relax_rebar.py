@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.gradients.bernoulli.learning import Learnt, RowLayers, Surrogates
+from components.gradients.bernoulli.learning import RowLayers, Surrogates
 from components.gradients.bernoulli.relaxation import Relaxation, RelaxationGradient
+from components.gradients.learnt import Learnt
 from components.registry import register
 
 
@@ -20,6 +21,12 @@ class Both(nn.Module):
         super().__init__()
         self.relaxation = relaxation
         self.surrogates = surrogates
+
+    def forward(
+        self, module: RowLayers, batch: RowBatch, below: list[Tensor], zeta: Tensor
+    ) -> Tensor:
+        relaxed: Tensor = self.relaxation(module, batch, below, zeta)
+        return relaxed + self.surrogates(module, batch, below, zeta)
 
 
 @register("gradient", "relax_rebar")
@@ -47,9 +54,3 @@ class RelaxREBAR(RelaxationGradient[RowLayers, Both]):
         like = next(iter(module.parameters()))
         relaxation = Relaxation(module.n_layers, self.temperature, self.coefficient, like)
         return Learnt.begin(Both(relaxation, Surrogates(module, self.widths, rng)), self.lr)
-
-    def control(
-        self, module: RowLayers, batch: RowBatch, part: Both, below: list[Tensor], zeta: Tensor
-    ) -> Tensor:
-        relaxed = part.relaxation.value(module, batch, below, zeta)
-        return relaxed + part.surrogates.value(module, batch, below, zeta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,8 +16,9 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import assemble_guide_gradients, logistic, uniform
-from components.gradients.bernoulli.learning import Learnt, descend
+from components.gradients.bernoulli.learning import descend
 from components.gradients.by_parameter import Estimate
+from components.gradients.learnt import Learnt
 
 M = TypeVar("M", bound=BernoulliLayers[RowBatch])
 C = TypeVar("C", bound=nn.Module)
@@ -32,7 +32,7 @@ class Relaxation(nn.Module):
         self.log_temperature = nn.Parameter(torch.full((layers,), temperature).log().to(like))
         self.coefficient = nn.Parameter(torch.full((layers,), coefficient).to(like))
 
-    def value(
+    def forward(
         self,
         module: BernoulliLayers[RowBatch],
         batch: RowBatch,
@@ -75,7 +75,8 @@ class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
         ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l
 
     c is any smooth function of ζ_l, given x and the draws below l, that does not depend on
-    u.
+    u: the learnt module, called with the model, its rows, the layers below and ζ_l [2 S, B, D],
+    returns c(ζ_l) [2 S, B].
     """
 
     requires = Requirements(capabilities={"bernoulli_layers"})
@@ -86,12 +87,6 @@ class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
     @property
     def learns(self) -> bool:
         return True
-
-    @abstractmethod
-    def control(
-        self, module: M, batch: RowBatch, part: C, below: list[Tensor], zeta: Tensor
-    ) -> Tensor:
-        """c(ζ_l) [2 S, B], of the layers below and ζ_l [2 S, B, D]."""
 
     def estimate(
         self, module: M, batch: RowBatch, rng: Rng, state: Learnt[C]
@@ -127,7 +122,7 @@ class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
             alpha = draws.alphas[index].clone().requires_grad_()
             zeta = torch.cat([alpha + logistic(u), conditional(z, alpha, v)])  # ζ, ζ̃ [2 S, B, D]
             below = [torch.cat([layer, layer]) for layer in draws.z[:index]]
-            free, conditioned = self.control(module, batch, part, below, zeta).chunk(2)
+            free, conditioned = part(module, batch, below, zeta).chunk(2)
             (slope,) = torch.autograd.grad(
                 (free - conditioned).sum(), alpha, create_graph=self.learns
             )

@@ -9,12 +9,13 @@ from torch import Tensor, nn
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
-from components.gradients.bernoulli.learning import Learnt, silent
+from components.gradients.bernoulli.learning import silent
 from components.gradients.bernoulli.leave_one_out import (
     DrawsWithSlope,
     LeaveOneOut,
     leave_one_out_mean,
 )
+from components.gradients.learnt import Learnt
 from components.registry import register
 
 KEPT = 0.99  # of the running size of f by a step

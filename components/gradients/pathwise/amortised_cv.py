@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
@@ -12,8 +10,8 @@ from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.gradients.pathwise.controlled import ControlVariateGradient, Told, spread
-from components.maths.optimizers import Adam
+from components.gradients.learnt import Learnt
+from components.gradients.pathwise.controlled import ControlVariateGradient
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 from components.registry import register
@@ -23,16 +21,8 @@ LARGEST = (
 )  # weights of the last layer of a recognition network: 1 GiB in single precision, thrice that with Adam's memory
 
 
-@dataclass
-class RecognitionNetwork:
-    """r_φ and its optimizer."""
-
-    network: Perceptron  # y_b [C] -> [P · K·D], or [P · (K·D + 1)] with d_b
-    optimizer: Adam
-
-
 @register("gradient", "amortised_cv")
-class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwork]):
+class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], Learnt[Perceptron]]):
     """Amortised control variates: a polynomial of its noise corrects each row's gradient.
 
     Each row has its own coefficients.
@@ -64,7 +54,7 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwor
     activation: Activation
     lr: PositiveFloat
 
-    def init(self, module: RowContext[RowBatch], rng: Rng) -> RecognitionNetwork:
+    def init(self, module: RowContext[RowBatch], rng: Rng) -> Learnt[Perceptron]:
         if not module.context_dim:
             raise ConfigMismatchError(
                 "gradient=amortised_cv gives each row coefficients of its own, and here are no rows; choose "
@@ -74,6 +64,7 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwor
         out = sum(p.numel() for p in parameters) * (
             (self.order + self.radial) * module.noise_dim + self.centred
         )
+        # context y_b [C] -> [P · K·D], or [P · (K·D + 1)] with d_b
         sizes = [module.context_dim, *self.widths, out]
         if out * sizes[-2] > LARGEST:
             raise ConfigMismatchError(
@@ -81,18 +72,12 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwor
                 "gradient.widths, or choose a model with fewer parameters"
             )
         network = Perceptron(sizes, self.activation, rng).to(parameters[0])
-        return RecognitionNetwork(network, Adam(network.parameters(), self.lr))
+        return Learnt.begin(network, self.lr)
 
     def coefficients(
-        self, module: RowContext[RowBatch], batch: RowBatch, state: RecognitionNetwork
+        self, module: RowContext[RowBatch], batch: RowBatch, state: Learnt[Perceptron]
     ) -> tuple[Tensor, Tensor | None]:
         K = (self.order + self.radial) * module.noise_dim
         # [B, P, K·D (+ 1)]
-        output: Tensor = state.network(module.context(batch)).unflatten(-1, (-1, K + self.centred))
+        output: Tensor = state.control(module.context(batch)).unflatten(-1, (-1, K + self.centred))
         return output[..., :K], output[..., K] if self.centred else None
-
-    def learn(self, state: RecognitionNetwork, told: Told) -> RecognitionNetwork:
-        state.optimizer.zero_grad()
-        spread(self.objective, told.gradient, told.rows, told.fitted).backward()
-        state.optimizer.step()
-        return state

@@ -14,9 +14,8 @@ from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Estimate, flat
+from components.gradients.by_parameter import Estimate, as_gradients, flat
 from components.gradients.pathwise.bound import whole_gradient
-from components.gradients.pathwise.snapshot import as_gradients
 from components.registry import register
 
 

@@ -15,12 +15,12 @@ from components.contracts.problems import RowBatch
 from components.contracts.roles import BetweenZeroAndOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.gradients.learnt import Learnt
 from components.gradients.pathwise.controlled import (
     ControlVariateGradient,
     Told,
     basis,
     moment,
-    spread,
 )
 from components.maths.optimizers import Adam
 from components.registry import register
@@ -37,11 +37,9 @@ class Coefficient(nn.Module):
 
 
 @dataclass
-class Averages:
+class Averages(Learnt[Coefficient]):
     """c, and what it is learnt by."""
 
-    coefficient: Coefficient
-    optimizer: Adam
     mean: Tensor  # running sum of weighted Ĝ [P]
     weight: Tensor  # of the running mean []
     cross: Tensor  # running sum of weighted (Ĝ − mean) w̄ᵀ Cov[w̄]⁻¹ [P, K·D]
@@ -98,14 +96,11 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
     def coefficients(
         self, module: NormalNoise[RowBatch], batch: RowBatch, state: Averages
     ) -> tuple[Tensor, None]:
-        return state.coefficient.c[None], None
+        return state.control.c[None], None
 
     def learn(self, state: Averages, told: Told) -> Averages:
         if self.solver == "adam":
-            state.optimizer.zero_grad()
-            spread(self.objective, told.gradient, told.rows, told.fitted).backward()
-            state.optimizer.step()
-            return state
+            return super().learn(state, told)
         keep = self.decay
         add = 1 - self.decay
         cross = state.cross
@@ -116,7 +111,7 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
         mean = keep * state.mean + add * told.gradient
         weight = keep * state.weight + add
         if cross_weight > 0:
-            state.coefficient.c.data.copy_(cross / cross_weight)
+            state.control.c.data.copy_(cross / cross_weight)
         return replace(state, mean=mean, weight=weight, cross=cross, seen=cross_weight)
 
     def moments(self, told: Told, mean: Tensor) -> Tensor:

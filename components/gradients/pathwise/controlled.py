@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -17,13 +17,14 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.gradients.by_parameter import Estimate, flat, split
+from components.gradients.by_parameter import Estimate, as_gradients, flat
+from components.gradients.learnt import Learnt
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 
 Objective = Literal["squared_difference", "gradient_sum", "partial_gradients"]
 Unit = Literal["scale", "one"]
 M = TypeVar("M", bound=NormalNoise[RowBatch])
-S = TypeVar("S")
+S = TypeVar("S", bound=Learnt[Any])
 
 
 def moment(k: int) -> int:
@@ -101,8 +102,8 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         raise NotImplementedError
 
     def learn(self, state: S, told: Told) -> S:
-        """The next state."""
-        raise NotImplementedError
+        state.optimizer.descend(spread(self.objective, told.gradient, told.rows, told.fitted))
+        return state
 
     def estimate(self, module: M, batch: RowBatch, rng: Rng, state: S) -> Estimate[S]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
@@ -124,15 +125,8 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         c, level = self.coefficients(module, batch, state)
         # c_bᵀ w(ε_b), row by row
         corrections = unit * torch.einsum("bpk,bk->bp", c.expand(len(w), -1, -1), w)
-        controlled = split(gradient - corrections.detach().sum(0), parameters)
+        controlled = as_gradients(gradient - corrections.detach().sum(0), raw_gradients, module)
         # Only after c was used: c must be independent of the noise that it corrects.
         fitted = corrections if level is None else corrections + unit * level
         state = self.learn(state, Told(unit, w, shared, gradient, rows, fitted))
-        return (
-            [
-                None if g is None else better
-                for g, better in zip(raw_gradients, controlled, strict=True)
-            ],
-            terms,
-            state,
-        )
+        return controlled, terms, state

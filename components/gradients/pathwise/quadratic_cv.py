@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -15,9 +14,9 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Estimate
+from components.gradients.learnt import Learnt
 from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.surrogate import detach_affine, mean_path, path
-from components.maths.optimizers import Adam
 from components.registry import register
 
 
@@ -35,16 +34,8 @@ class Quadratic(nn.Module):
         return self.a.diag() if self.a.dim() == 1 else 0.5 * (self.a + self.a.T)
 
 
-@dataclass
-class LearntQuadratic:
-    """The surrogate and its optimizer."""
-
-    surrogate: Quadratic
-    optimizer: Adam
-
-
 @register("gradient", "quadratic_cv")
-class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
+class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, Learnt[Quadratic]]):
     """Quadratic control variate: log p is replaced by a quadratic that learns to leave as little
     variance as it can.
 
@@ -65,19 +56,19 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
     curvature: Literal["full", "diagonal"]
     lr: PositiveFloat
 
-    def init(self, module: LocationScale[RowBatch], rng: Rng) -> LearntQuadratic:
+    def init(self, module: LocationScale[RowBatch], rng: Rng) -> Learnt[Quadratic]:
         zeros = next(iter(module.parameters())).detach().new_zeros(module.noise_dim)
         surrogate = Quadratic(zeros, self.curvature == "diagonal")
-        return LearntQuadratic(surrogate, Adam(surrogate.parameters(), self.lr))
+        return Learnt.begin(surrogate, self.lr)
 
     def estimate(
-        self, module: LocationScale[RowBatch], batch: RowBatch, rng: Rng, state: LearntQuadratic
-    ) -> Estimate[LearntQuadratic]:
+        self, module: LocationScale[RowBatch], batch: RowBatch, rng: Rng, state: Learnt[Quadratic]
+    ) -> Estimate[Learnt[Quadratic]]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         raw_gradients, terms = whole_gradient(module, batch, noise)
         q = module.location_scale(batch)
-        b = state.surrogate.b
-        A = state.surrogate.curvature
+        b = state.control.b
+        A = state.control.curvature
         AL = A @ detach_affine(q)[1]  # [B or 1, D, D]
         # ∇f̂ [S, B, D]
         slope = b + torch.einsum("bij,sbj->sbi", AL.expand(noise.shape[1], -1, -1), noise)
@@ -91,12 +82,10 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
             for g, c in zip(raw_gradients, corrections, strict=True)
         ]
         # Only now: the surrogate must be independent of the noise that it corrects.
-        state.optimizer.zero_grad()
         residuals = [
             g
             for g, c in zip(controlled, corrections, strict=True)
             if g is not None and c is not None
         ]
-        torch.stack([rest.square().sum() for rest in residuals]).sum().backward()
-        state.optimizer.step()
+        state.optimizer.descend(torch.stack([rest.square().sum() for rest in residuals]).sum())
         return [None if g is None else g.detach() for g in controlled], terms, state

@@ -12,11 +12,10 @@ from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Estimate, flat
+from components.gradients.by_parameter import Estimate, as_gradients, flat
 from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.snapshot import (
     PassSnapshot,
-    as_gradients,
     gather,
     gradient_at,
     init_snapshot,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import Pathwise
 from components.contracts.problems import RowBatch
-from components.gradients.by_parameter import Gradients, at_parameters, flat, split
+from components.gradients.by_parameter import at_parameters, flat, split
 from components.gradients.pathwise.bound import whole_gradient
 from components.maths.line_search.module_bound import flatten
 
@@ -54,9 +54,3 @@ def gather(
         return PassSnapshot(state.phi, state.mean, state.known, state.next_phi, total, seen)
     phi = flatten(module.parameters())
     return PassSnapshot(state.next_phi, total / seen, True, phi, torch.zeros_like(total), 0)
-
-
-def as_gradients(vector: Tensor, raw: Gradients, module: Pathwise[RowBatch]) -> Gradients:
-    """A vector [P] by parameter; None where the bound does not depend on one."""
-    pieces = split(vector, list(module.parameters()))
-    return [None if g is None else piece for g, piece in zip(raw, pieces, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -14,18 +14,18 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Estimate
+from components.gradients.learnt import Learnt
 from components.gradients.score.log_ratio import ascent, elbo, sample_guide
-from components.maths.optimizers import Adam, Optimizer
+from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
 from components.registry import register
 
 
 @dataclass
-class Baseline:
-    """Centre and scale of the signal, learnt from the draws of earlier estimates."""
+class Baseline(Learnt[Perceptron]):
+    """C_ψ: [B, C] -> [B, 1], centre and scale of the signal, learnt from the draws of earlier
+    estimates."""
 
-    network: Perceptron  # C_ψ: [B, C] -> [B, 1]
-    optimizer: Optimizer
     mean: Tensor  # c []
     variance: Tensor  # v []
 
@@ -67,7 +67,7 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
         self, module: RowGuide[RowBatch], batch: RowBatch, rng: Rng, state: Baseline
     ) -> Estimate[Baseline]:
         draws = sample_guide(module, batch, self.n_samples, rng.noise)
-        predicted = state.network(module.context(batch).detach()).squeeze(-1)  # C_ψ(x_b) [B]
+        predicted = state.control(module.context(batch).detach()).squeeze(-1)  # C_ψ(x_b) [B]
         residual = -draws.f - predicted.detach()  # [S, B]
         scale = (
             state.variance.sqrt().clamp_min(1)
@@ -83,11 +83,7 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
         self, state: Baseline, predicted: Tensor, residual: Tensor, signal: Tensor
     ) -> Baseline:
         """The baselines after a look at these draws, which have had their correction."""
-        parameters = list(state.network.parameters())
-        upwards = torch.autograd.grad((signal.mean(0) * predicted).mean(), parameters)
-        for parameter, gradient in zip(parameters, upwards, strict=True):
-            parameter.grad = -gradient  # optimizers descend
-        state.optimizer.step()
+        state.optimizer.descend(-(signal.mean(0) * predicted).mean())
         mean = torch.lerp(residual.mean(), state.mean, self.decay)
         variance = torch.lerp(residual.var(correction=0), state.variance, self.decay)
-        return Baseline(state.network, state.optimizer, mean, variance)
+        return replace(state, mean=mean, variance=variance)

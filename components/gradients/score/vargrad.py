@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import PositiveInt, model_validator
-
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
+from components.contracts.roles import AtLeastTwo
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Estimate, StatelessGradient
 from components.gradients.score.log_ratio import (
@@ -14,7 +13,6 @@ from components.gradients.score.log_ratio import (
     differentiable,
     elbo,
     factors,
-    require_two_draws,
     weighted_gradient,
 )
 from components.registry import register
@@ -47,13 +45,8 @@ class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
     requires = Requirements(capabilities={"log_ratio"})
     unbiased = True
 
-    n_samples: PositiveInt
+    n_samples: AtLeastTwo
     product: Product
-
-    @model_validator(mode="after")
-    def _check_sample_count(self) -> VarGrad:
-        require_two_draws(self.n_samples, "vargrad", "is the variance over a row's draws")
-        return self
 
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None

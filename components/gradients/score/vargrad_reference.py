@@ -6,19 +6,18 @@ import copy
 from dataclasses import dataclass
 
 import torch
-from pydantic import PositiveInt, model_validator
+from pydantic import PositiveInt
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
+from components.contracts.roles import AtLeastTwo, Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Estimate
 from components.gradients.score.log_ratio import (
     LatentSamples,
     ascent,
     elbo,
-    require_two_draws,
     sample_guide,
 )
 from components.registry import register
@@ -57,13 +56,8 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, ReferenceGuide]):
     requires = Requirements(capabilities={"log_ratio"})
     unbiased = False
 
-    n_samples: PositiveInt
+    n_samples: AtLeastTwo
     refresh: PositiveInt | None
-
-    @model_validator(mode="after")
-    def _check_sample_count(self) -> VarGradReference:
-        require_two_draws(self.n_samples, "vargrad_reference", "is the variance over a row's draws")
-        return self
 
     def init(self, module: LogRatio[RowBatch], rng: Rng) -> ReferenceGuide:
         return ReferenceGuide(copy.deepcopy(module), 0)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 import torch
-from pydantic import PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import RowGuide
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
+from components.contracts.roles import AtLeastTwo
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Estimate, StatelessGradient
-from components.gradients.score.log_ratio import ascent, elbo, require_two_draws, sample_guide
+from components.gradients.score.log_ratio import ascent, elbo, sample_guide
 from components.registry import register
 
 
@@ -51,12 +51,7 @@ class Vimco(StatelessGradient[RowGuide[RowBatch]]):
     unbiased = True
     bound = "multi_sample_bound"
 
-    n_samples: PositiveInt
-
-    @model_validator(mode="after")
-    def _check_sample_count(self) -> Vimco:
-        require_two_draws(self.n_samples, "vimco", "compares a draw with the row's others")
-        return self
+    n_samples: AtLeastTwo
 
     def estimate(
         self, module: RowGuide[RowBatch], batch: RowBatch, rng: Rng, state: None

@@ -128,12 +128,12 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
     def step(self, state: LaplaceState, batch: Batch, rng: Rng) -> tuple[LaplaceState, Info]:
         info = descend(state.network, state.optimizer, batch, None)
         if state.others is not None and state.others_optimizer is not None:
-            state.others_optimizer.zero_grad()
+            losses = []
             for other in state.others:
                 assert isinstance(other, Penalised)
                 fit = other.log_prob(other(batch.x, None), batch)
-                loss(other, batch, fit)[0].backward()
-            state.others_optimizer.step()
+                losses.append(loss(other, batch, fit)[0])
+            state.others_optimizer.descend(torch.stack(losses).sum())
         return state, info
 
     def posterior(self, state: LaplaceState) -> LinearisedPosterior | SeveralModes:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, field_validator
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import WeightSpace
 from components.contracts.checks import Check
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import FinishedRun, Inference, Info
+from components.contracts.roles import AtLeastTwo, FinishedRun, Inference, Info
 from components.contracts.streams import Rng
 from components.inference.alpha.power_mean import log_power_mean
 from components.inference.implicit.contrast import (
@@ -57,7 +57,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
 
     discriminator: Literal["network", "prior", "none"]
     rows: Literal["shared", "own"]
-    n_samples: PositiveInt
+    n_samples: AtLeastTwo
     n_predict: PositiveInt
     noise_dim: PositiveInt
     noise_log_variance: float
@@ -67,15 +67,6 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
     lr: PositiveFloat
     discriminator_lr: PositiveFloat
     warmup: NonNegativeInt
-
-    @field_validator("n_samples")
-    @classmethod
-    def _has_moments(cls, n: int) -> int:
-        if n < 2:
-            raise ValueError(
-                "one draw has no variance to match; set inference.n_samples to 2 or more"
-            )
-        return n
 
     @property
     def power(self) -> float:
@@ -165,9 +156,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
             ours = comparison.z_scores.detach()
             noise = normal_like(ours, rng.noise)
             loss = discrimination_loss(state.discriminator, ours, noise)
-            state.discriminator_optimizer.zero_grad()
-            loss.backward()
-            state.discriminator_optimizer.step()
+            state.discriminator_optimizer.descend(loss)
             info["discriminator_loss"] = loss.detach()
         return replace(state, t=state.t + 1), info
 

@@ -217,7 +217,7 @@ class ParallelAdversarial(
         )
         with counting_gradients(len(noise)):
             terms, ours = self.terms(state, batch, noise)
-        _descend(state.optimizer, -terms["objective"].sum() / (batch.scale * batch.n_rows))
+        state.optimizer.descend(-terms["objective"].sum() / (batch.scale * batch.n_rows))
         info = {name: value.detach() for name, value in terms.items()}
         if state.discriminator is not None and state.discriminator_optimizer is not None:
             ours = ours.detach()
@@ -230,7 +230,7 @@ class ParallelAdversarial(
             loss = torch.func.vmap(of_one)(
                 T.parameters_by_name(), ours, self.repeat_for_generators(each)
             )
-            _descend(state.discriminator_optimizer, loss.sum())
+            state.discriminator_optimizer.descend(loss.sum())
             info["discriminator_loss"] = loss.detach()
         return replace(state, t=state.t + 1), self.describe(info)
 
@@ -276,9 +276,3 @@ class ReplicableAdversarial(Adversarial):
 
     def side_by_side(self) -> ParallelAdversarial:
         return ParallelAdversarial(name=self.name, one=self)
-
-
-def _descend(optimizer: Adam, loss: Tensor) -> None:
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()

@@ -65,9 +65,7 @@ def descend(
 def lower(network: Penalised, optimizer: Optimizer, batch: Batch, fit: Tensor) -> Info:
     """One step of ``descend`` with ``fit`` [B] in place of log p(y_b|x_b)."""
     value, log_likelihood, penalty = loss(network, batch, fit)
-    optimizer.zero_grad()
-    value.backward()
-    optimizer.step()
+    optimizer.descend(value)
     return {
         "loss": value.detach(),
         "log_likelihood": log_likelihood.detach(),

@@ -90,7 +90,5 @@ def ascend_term(
     optimizer: Optimizer, terms: Mapping[str, Tensor], name: str, batch: RowBatch
 ) -> Info:
     """One optimizer step up a named term [], divided by the number of rows; returns all terms."""
-    optimizer.zero_grad()
-    (-terms[name] / (batch.scale * batch.n_rows)).backward()
-    optimizer.step()
+    optimizer.descend(-terms[name] / (batch.scale * batch.n_rows))
     return {key: value.detach() for key, value in terms.items()}

@@ -176,15 +176,13 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
 
     def step(self, state: PacState, batch: Batch, rng: Rng) -> tuple[PacState, Info]:
         q = state.q
-        state.optimizer.zero_grad()
         if state.t < self.prior_steps:
             assert state.prior_rows is not None  # as the keys have it
             risk = self.surrogate(q, q.network.theta[None], state.prior_rows)
             terms = {"objective": risk, "kl": torch.zeros_like(risk), "risk": risk}
         else:
             terms = self.objective(q, state.centre, state.certified, rng.noise)
-        terms["objective"].backward()
-        state.optimizer.step()
+        state.optimizer.descend(terms["objective"])
         state = replace(state, t=state.t + 1)
         if state.t == self.prior_steps:
             centre = q.network.theta.detach().clone()

@@ -76,7 +76,7 @@ def test_radial_functions_that_keep_their_mean_are_found(monkeypatch, excess):
     (module, exact, batch), rng = gaussian_models()[0], Streams(0)
     estimator = gradient("context_free_cv", radial=3, lr=1e-12)
     state = estimator.init(module, rng)
-    torch.nn.init.ones_(state.coefficient.c)
+    torch.nn.init.ones_(state.control.c)
     draws = torch.stack(
         [flat(estimator.estimate(module, batch, rng, state)[0]) for _ in range(300)]
     )
@@ -95,7 +95,7 @@ def test_the_estimate_is_the_one_printed(n_samples, centred):
         noise = module.draw_noise(batch, n_samples, Streams(0).noise)
         plain, _ = whole_gradient(module, batch, noise)
         # [B, P, K·D], and d_b, which corrects nothing
-        r = state.network(batch.x).detach().reshape(5, 4, 4 + centred)[..., :4]
+        r = state.control(batch.x).detach().reshape(5, 4, 4 + centred)[..., :4]
         w = torch.cat([noise, noise**2 - 1], -1)
         expected = flat(plain) - factor / n_samples * torch.einsum("bpk,sbk->p", r, w)
         found, terms, _ = estimator.estimate(module, batch, Streams(0), state)
@@ -147,11 +147,11 @@ def test_centred_coefficients_are_learnt_of_what_is_left():
     state = estimator.init(module, Streams(0))
     noise = module.draw_noise(batch, 1, Streams(0).noise)
     each, _, _ = row_gradients(module, batch, noise)
-    out = state.network(batch.x).reshape(5, 4, 3)
+    out = state.control(batch.x).reshape(5, 4, 3)
     h = 3.0 * (out[..., 2] + torch.einsum("bpk,bk->bp", out[..., :2], noise[0]))
-    expected = grad((h.square() - 2 * each * h).sum(), list(state.network.parameters()))
+    expected = grad((h.square() - 2 * each * h).sum(), list(state.control.parameters()))
     estimator.estimate(module, batch, Streams(0), state)
-    assert_close(tuple(p.grad for p in state.network.parameters()), expected)
+    assert_close(tuple(p.grad for p in state.control.parameters()), expected)
 
 
 def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():

@@ -126,7 +126,7 @@ def test_the_moving_average_finds_the_best_coefficient():
         slope = scale * (batch.x - module.a.detach()).mean(0)
         best = torch.cat([-scale.diag(), slope.diag()])
         # Cov[Ĝ, W] Cov[W]⁻¹ in units of N/B
-        assert torch.allclose(state.coefficient.c, best, atol=0.25)
+        assert torch.allclose(state.control.c, best, atol=0.25)
         left = draws[-200:, :2].var(0).sum() / (4 * 5 / samples * scale.square().sum())
         assert float(left) < 0.15
 

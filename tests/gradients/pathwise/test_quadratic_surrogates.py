@@ -124,8 +124,8 @@ def test_the_learnt_estimate_is_the_one_printed(curvature):
     batch, L = some(problem), q.scale_tril.detach()
     estimator = component("gradient", "quadratic_cv", n_samples=2, curvature=curvature)
     state = estimator.init(q, Streams(0))
-    spread_out(state.surrogate)
-    b, A = state.surrogate.b.detach().clone(), state.surrogate.curvature.detach().clone()
+    spread_out(state.control)
+    b, A = state.control.b.detach().clone(), state.control.curvature.detach().clone()
     assert torch.equal(A, A.T)
     epsilon = q.draw_noise(batch, 2, Streams(0).noise)
     plain, _ = whole_gradient(q, batch, epsilon)
@@ -140,16 +140,16 @@ def test_the_surrogate_descends_the_squared_difference():
     batch = some(problem)
     estimator = component("gradient", "quadratic_cv", lr=1e-3)
     start = estimator.init(q, Streams(0))
-    spread_out(start.surrogate)
+    spread_out(start.control)
 
     def square(change):
         state = copy.deepcopy(start)
-        state.surrogate.b.data.add_(torch.tensor([change, 0.0]))
+        state.control.b.data.add_(torch.tensor([change, 0.0]))
         return float(estimate(estimator, q, batch, state=state).square().sum())
 
     state = copy.deepcopy(start)
     estimator.estimate(q, batch, Streams(0), state)
-    moved_by = float((state.surrogate.b - start.surrogate.b).detach()[0])
+    moved_by = float((state.control.b - start.control.b).detach()[0])
     # found holds ∇KL too, which does not move with v: same sign where C does
     with_kl = square(1e-5) - square(-1e-5)
     assert moved_by == pytest.approx(-1e-3 * np.sign(with_kl), rel=1e-4)
@@ -225,8 +225,8 @@ def test_the_right_surrogate_leaves_nothing():
     state = estimator.init(q, Streams(0))
     centre = Derivatives(q, problem.train, q.mean[None, None])  # of all rows' f
     with torch.no_grad():
-        state.surrogate.b.copy_(centre.slope[0, 0] / 8)
-        state.surrogate.a.copy_(centre.columns(torch.eye(3, dtype=F64)[None])[0] / 8)
+        state.control.b.copy_(centre.slope[0, 0] / 8)
+        state.control.a.copy_(centre.columns(torch.eye(3, dtype=F64)[None])[0] / 8)
     for seed in range(3):
         found = estimate(estimator, q, problem.train, seed, copy.deepcopy(state))
         assert_close(found, exact(q, problem.train, 4))

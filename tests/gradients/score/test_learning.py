@@ -17,7 +17,7 @@ def test_nvil_corrects_with_what_it_knew_before():
     state = estimator.init(module, rng)
     for _ in range(3):
         with torch.no_grad():
-            known = state.network(batch.x)[:, 0] + state.mean
+            known = state.control(batch.x)[:, 0] + state.mean
         scale = state.variance.sqrt().clamp_min(1)
         before = rng.noise.get_state()
         gradients, _, state = estimator.estimate(module, batch, rng, state)
@@ -39,7 +39,7 @@ def test_nvil_learns_what_each_row_is_worth():
     log_q, f = (v.detach() for v in log_ratio(module, batch))
     worth = -(log_q.exp() * f).sum(0)  # ELBO_b [B]
     with torch.no_grad():
-        learnt = state.network(batch.x)[:, 0] + state.mean
+        learnt = state.control(batch.x)[:, 0] + state.mean
     assert (learnt - worth).square().mean() < 0.1 * float(worth.var())
     assert float(terms["baseline_mse"]) == pytest.approx(
         float((log_q.exp() * (-f - worth).square()).sum(0).mean()), rel=0.3

@@ -1,0 +1,24 @@
+"""Modules that learn from the gradients that they have helped to estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from torch import nn
+
+from components.maths.optimizers import Adam
+
+C = TypeVar("C", bound=nn.Module)
+
+
+@dataclass
+class Learnt(Generic[C]):
+    """Module of a control variate or of a baseline, and its optimizer."""
+
+    control: C
+    optimizer: Adam
+
+    @classmethod
+    def begin(cls, control: C, lr: float) -> Learnt[C]:
+        return cls(control, Adam(control.parameters(), lr))
