@@ -79,10 +79,12 @@ def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:
     complete = [s for s in standings if all(p in s.ranks for p in problems)]
     if len(complete) < MIN_ROWS or len(problems) < MIN_BLOCKS:
         return None
+    import pandas as pd
+
     from components.figures.supervised.critical_difference import critical_difference_diagram
 
-    scores = {s.row: np.array([s.ranks[p] for p in problems]) for s in complete}
-    ranking = rank(scores, True, "nemenyi")
+    scores = pd.DataFrame({s.row: [s.ranks[p] for p in problems] for s in complete})
+    ranking = rank(scores, "nemenyi")
     caption = (
         f"{table.title}: mean ranks over {len(problems)} problems, 1 is best; bars join what cannot be "
         f"told apart at 5 % (Nemenyi, critical difference {ranking.distance:.2f}); Friedman p "

@@ -2,59 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from runner.errors import ConfigError
 from runner.python.result import Result
 from runner.report.compared_record import ComparedRecord, load
-from runner.report.comparison import (
-    facts_table,
-    make_pair_tests,
-    metrics_of,
-    settings_table,
-    warnings,
-)
+from runner.report.comparison import Comparison as Comparison
 from runner.report.exchange.opened import find_in, find_records, is_archive
-from runner.statistics.standard_error import mean_se
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Comparison of runs; printing it shows settings, scores, tests and notes.
-
-    Example:
-        >>> from runner import compare, run
-        >>> keys = {"replicates": 2, "smoke": True, "tracking": False}
-        >>> wide = run("cavi_probit", "steps=20", **keys)
-        >>> narrow = run("cavi_probit", "steps=20", model={"prior_scale": 0.1}, **keys)
-        >>> comparison = compare(wide=wide, narrow=narrow)
-        >>> comparison.settings
-                          wide narrow
-        model.prior_scale  1.0    0.1
-        >>> comparison.scores["wide"].columns.tolist()
-        ['mean', 'se', 'n']
-    """
-
-    settings: pd.DataFrame  # by key, a column for each run: config keys that differ
-    # by fact likewise: state, data, time, and differences of code, versions and hardware
-    facts: pd.DataFrame
-    scores: pd.DataFrame  # by metric, columns (run, mean | se | n)
-    # of each metric and pair of runs with paired replicates: b − a, its SE, two-sided p
-    tests: pd.DataFrame
-    notes: tuple[str, ...]  # reasons why the scores are not comparable as they are
-
-    def __repr__(self) -> str:
-        parts = {"settings": self.settings, "scores": self.scores, "tests": self.tests}
-        sections = [f"{name}\n{frame.to_string()}" for name, frame in parts.items() if len(frame)]
-        return "\n\n".join([*sections, *(f"note: {note}" for note in self.notes)])
 
 
 def compare(
@@ -105,13 +61,7 @@ def compare(
         if label in by_label:
             raise ConfigError(f"compare: {label} is given twice; name each, compare(a=…, b=…)")
         by_label[label] = one
-    return Comparison(
-        settings=settings_table(by_label),
-        facts=facts_table(by_label),
-        scores=_scores(by_label),
-        tests=make_pair_tests(by_label),
-        notes=tuple(warnings(list(by_label.values()))),
-    )
+    return Comparison.of(by_label)
 
 
 def _find_runs(
@@ -123,17 +73,3 @@ def _find_runs(
     in_archives, folders = find_records(words, output_dir)
     given = [run for run in runs if isinstance(run, Result) or not is_archive(str(run))]
     return given or ([] if has_others else in_archives), folders
-
-
-def _scores(records: dict[str, ComparedRecord]) -> pd.DataFrame:
-    import pandas as pd
-
-    metrics = metrics_of(records.values())
-    columns: dict[tuple[str, str], list[float]] = {}
-    for label, run in records.items():
-        cells = [run.result.get(metric) or [] for metric in metrics]
-        summaries = [mean_se(cell) if cell else (math.nan, math.nan) for cell in cells]
-        columns[label, "mean"] = [mean for mean, _ in summaries]
-        columns[label, "se"] = [se for _, se in summaries]
-        columns[label, "n"] = [len(cell) for cell in cells]
-    return pd.DataFrame(columns, index=metrics)

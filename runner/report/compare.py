@@ -7,18 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from components.metrics.names import better
 from runner.errors import ConfigError
 from runner.record.facts import skip_unreadable
 from runner.report.compared_record import ComparedRecord, load
 from runner.report.comparison import (
-    Row,
-    difference_rows,
-    directions,
-    evidence_rows,
-    facts_table,
-    result_rows,
-    settings_table,
-    warnings,
+    Comparison,
+    differences_table,
+    evidence_table,
+    results_table,
 )
 from runner.report.exchange.opened import find_in, find_records, is_archive
 from runner.terminal.arguments import Parser, add_output_dir
@@ -73,25 +70,25 @@ def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
     for run in runs:  # the same run may be in several archives
         again = sum(label.partition(" ")[0] == run.label for label in records)
         records[f"{run.label} {again + 1}" if again else run.label] = run
-    labels = list(records)
-    config = _to_rows(settings_table(records, everything))
-    _section("run", "", labels, _to_rows(facts_table(records)))
-    _section("config", "no difference" if not config else "", labels, config)
-    results = result_rows(runs)
-    apart = difference_rows(records)
+    first, *others = records
+    comparison = Comparison.of(records, first, everything)
+    results = results_table(comparison.scores)
+    differences = differences_table(comparison)
     if is_terminal(sys.stdout):
-        results = directions(results)
-        apart = directions(apart)
+        results = results.rename(index=_add_arrow)
+        differences = differences.rename(index=_add_arrow)
     empty = "none has a result yet"
-    if len(runs) == 2:  # one column more
-        both = [[*row, *other[1:]] for row, other in zip(results, apart, strict=True)]
-        _section("result", empty, [*labels, "difference"], both)
+    _print("run", comparison.facts)
+    _print("config", comparison.settings, "no difference")
+    if len(others) == 1:  # one column more
+        _print("result", results.assign(difference=differences[others[0]]), empty)
     else:
-        _section("result", empty, labels, results)
-        _section(f"less {labels[0]}", empty, labels[1:], apart)
-    if evidence := evidence_rows(records):
-        _section("evidence", "", labels, evidence)
-    for line in warnings(runs):
+        _print("result", results, empty)
+        _print(f"less {first}", differences, empty)
+    evidence = evidence_table(records)
+    if len(evidence):
+        _print("evidence", evidence)
+    for line in comparison.notes:
         print(f"note: {line}", file=sys.stderr)
     return 0
 
@@ -112,13 +109,17 @@ def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
     return runs
 
 
-def _to_rows(table: pd.DataFrame) -> list[Row]:
-    return [list(row) for row in table.itertuples(name=None)]
+def _add_arrow(metric: str) -> str:
+    """A score's name with its direction, for display at a terminal."""
+    return metric + {"higher": " ↑", "lower": " ↓", None: ""}[better(metric)]
 
 
-def _section(name: str, empty: str, labels: list[str], rows: list[Row]) -> None:
+def _print(name: str, table: pd.DataFrame, empty: str = "") -> None:
+    """Print a section: a line for each row of a table of texts."""
+    rows = [list(row) for row in table.itertuples(name=None)]
     is_shown = sys.stdout.isatty()
     if is_shown and not rows:
         print(f"{name}: {empty}")
         return
-    print_table(name, ("", *labels), rows if is_shown else [[name, *row] for row in rows])
+    header = ("", *table.columns)
+    print_table(name, header, rows if is_shown else [[name, *row] for row in rows])

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from components.metrics.names import better, without_costs
+from components.metrics.names import without_costs
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
 from runner.record.outcomes import compare_outcomes
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 ABSENT = "—"
 TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
-Row = list[str]
 
 
 def _code(facts: dict[str, Any]) -> str:
@@ -44,6 +43,59 @@ FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "processor": lambda f: describe_machine(f.get("hardware") or {}),
 }
 ALWAYS_SHOWN_FACTS = ("state", "data", "took")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparison of runs; printing it shows settings, scores, tests and notes.
+
+    Example:
+        >>> from runner import compare, run
+        >>> keys = {"replicates": 2, "smoke": True, "tracking": False}
+        >>> wide = run("cavi_probit", "steps=20", **keys)
+        >>> narrow = run("cavi_probit", "steps=20", model={"prior_scale": 0.1}, **keys)
+        >>> comparison = compare(wide=wide, narrow=narrow)
+        >>> comparison.settings
+                          wide narrow
+        model.prior_scale  1.0    0.1
+        >>> comparison.scores["wide"].columns.tolist()
+        ['mean', 'se', 'n']
+    """
+
+    settings: pd.DataFrame  # by key, a column for each run: config keys that differ
+    # by fact likewise: state, data, time, and differences of code, versions and hardware
+    facts: pd.DataFrame
+    scores: pd.DataFrame  # by metric, columns (run, mean | se | n)
+    # of each metric and pair of runs with paired replicates: b − a, its SE, two-sided p
+    tests: pd.DataFrame
+    notes: tuple[str, ...]  # reasons why the scores are not comparable as they are
+
+    @classmethod
+    def of(
+        cls,
+        records: Mapping[str, ComparedRecord],
+        reference: str | None = None,
+        everything: bool = False,
+    ) -> Comparison:
+        """Comparison of runs by label.
+
+        Args:
+            records: the runs.
+            reference: label of the first run of all pairs that are tested; None: every pair.
+            everything: whether ``settings`` has all keys of the configs.
+        """
+        return cls(
+            settings=settings_table(records, everything),
+            facts=facts_table(records),
+            scores=scores_table(records),
+            tests=make_pair_tests(records, reference),
+            notes=tuple(warnings(list(records.values()))),
+        )
+
+    def __repr__(self) -> str:
+        parts = {"settings": self.settings, "scores": self.scores, "tests": self.tests}
+        sections = [f"{name}\n{frame.to_string()}" for name, frame in parts.items() if len(frame)]
+        return "\n\n".join([*sections, *(f"note: {note}" for note in self.notes)])
 
 
 def _vary(table: pd.DataFrame, always: Sequence[str] = ()) -> pd.DataFrame:
@@ -119,13 +171,6 @@ def _test_pair(a: ComparedRecord, b: ComparedRecord, metric: str) -> PairedDiffe
     return replace(pair, p=exact.p) if exact else pair
 
 
-def _format_scores(values: Sequence[float] | None) -> str:
-    if not values:
-        return ABSENT
-    mean, se = mean_se(values)
-    return f"{mean:.4g} ± {se:.4g} (n={len(values)})" if len(values) > 1 else f"{mean:.4g}"
-
-
 def metrics_of(runs: Iterable[ComparedRecord]) -> list[str]:
     """All metrics that a run has, headline metrics first."""
     return sorted(
@@ -134,28 +179,43 @@ def metrics_of(runs: Iterable[ComparedRecord]) -> list[str]:
     )
 
 
-def directions(rows: list[Row]) -> list[Row]:
-    """The rows with the direction of each score next to its name, for display at a terminal."""
-    arrows = {"higher": " ↑", "lower": " ↓", None: ""}
-    return [[f"{name}{arrows[better(name)]}", *cells] for name, *cells in rows]
+def scores_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
+    """By metric, columns (run, mean | se | n)."""
+    import pandas as pd
+
+    metrics = metrics_of(records.values())
+    columns: dict[tuple[str, str], list[float]] = {}
+    for label, run in records.items():
+        cells = [run.result.get(metric) or [] for metric in metrics]
+        columns[label, "mean"] = [mean_se(cell)[0] for cell in cells]
+        columns[label, "se"] = [mean_se(cell)[1] for cell in cells]
+        columns[label, "n"] = [len(cell) for cell in cells]
+    return pd.DataFrame(columns, index=metrics)
 
 
-def result_rows(runs: list[ComparedRecord]) -> list[Row]:
-    """Each metric's mean ± SE in every run."""
-    return [
-        [name, *(_format_scores(run.result.get(name)) for run in runs)] for name in metrics_of(runs)
-    ]
+def results_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """Mean ± SE in words: by metric, a column for each run; ``scores``: as in ``Comparison``."""
+    import pandas as pd
+
+    runs = scores.columns.unique(0)
+    texts = {run: [_format_score(*cell) for cell in scores[run].to_numpy()] for run in runs}
+    return pd.DataFrame(texts, index=scores.index)
 
 
-def difference_rows(records: Mapping[str, ComparedRecord]) -> list[Row]:
-    """Each metric's difference of every run from the first, with the p of its test."""
-    first, *others = records
-    tests = make_pair_tests(records, first).set_index(["metric", "b"])
-    texts = {key: _format_test(test, len(others)) for key, test in tests.iterrows()}
-    return [
-        [metric, *(texts.get((metric, run), ABSENT) for run in others)]
-        for metric in metrics_of(records.values())
-    ]
+def _format_score(mean: float, se: float, n: float) -> str:
+    if not n:
+        return ABSENT
+    return f"{mean:.4g} ± {se:.4g} (n={n:.0f})" if n > 1 else f"{mean:.4g}"
+
+
+def differences_table(comparison: Comparison) -> pd.DataFrame:
+    """Differences from the first run in words, with the p of their tests: by metric, a column for
+    each other run."""
+    first, *others = comparison.facts
+    tests = comparison.tests[comparison.tests["a"] == first]
+    texts = [_format_test(test, len(others)) for _, test in tests.iterrows()]
+    table = tests.assign(text=texts).pivot(index="metric", columns="b", values="text")
+    return table.reindex(index=comparison.scores.index, columns=others).fillna(ABSENT)
 
 
 def _format_test(test: pd.Series[Any], n_tests: int) -> str:
@@ -168,10 +228,11 @@ def _format_test(test: pd.Series[Any], n_tests: int) -> str:
     return f"{text}, {'McNemar p' if test.n == 1 else 'p'} {test.p:.2g}{corrected}"
 
 
-def evidence_rows(records: Mapping[str, ComparedRecord]) -> list[Row]:
+def evidence_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
     """p(M | y) ∝ p(y | M) of the models of paired runs that have a log evidence, of equal
     probability before the data: mean ± SE over replicates, each of data of its own; nothing where
     fewer than two have one."""
+    import pandas as pd
     from scipy.special import softmax
 
     first = next(iter(records.values()))
@@ -181,9 +242,11 @@ def evidence_rows(records: Mapping[str, ComparedRecord]) -> list[Row]:
         if run.result.get("log_evidence") and are_paired(first, run)
     }
     if len(logs) < 2 or len({len(values) for values in logs.values()}) > 1:
-        return []
+        return pd.DataFrame()
     shares = dict(zip(logs, softmax(list(logs.values()), axis=0).tolist(), strict=True))
-    return [["p(model | y)", *(_format_scores(shares.get(label)) for label in records)]]
+    cells = {label: shares.get(label, []) for label in records}
+    texts = {label: _format_score(*mean_se(cell), len(cell)) for label, cell in cells.items()}
+    return pd.DataFrame(texts, index=["p(model | y)"])
 
 
 def warnings(runs: list[ComparedRecord]) -> list[str]:

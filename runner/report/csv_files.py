@@ -3,89 +3,65 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import replace_file
-from runner.report.scores.cells import TableLayout
+from runner.report.scores.cells import Cell, TableLayout
 from runner.report.scores.earlier import HEADER, PROTOCOL
+from runner.report.scores.frame import scores_frame
 from runner.terminal.csv_cells import escape_cell
 
 
-@contextmanager
-def _open_csv(path: Path) -> Iterator[Any]:
-    """Writer of a file that replaces the one at a path."""
+def _write(path: Path, header: Sequence[str], lines: Sequence[Mapping[Any, Any]]) -> None:
+    """The columns of a header as a file that replaces the one at a path."""
     with replace_file(path) as new, new.open("w", newline="", encoding="utf-8") as file:
-        yield csv.writer(file)
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows([escape_cell(line[name]) for name in header] for line in lines)
 
 
 def write_numbers(tables: list[TableLayout], path: Path) -> None:
     """Every cell as one line of CSV, with full precision."""
-    with _open_csv(path) as writer:
-        writer.writerow(
-            [
-                "table",
-                "row",
-                "model",
-                "published row",
-                "settings",
-                "column",
-                "metric",
-                "published",
-                "published mean",
-                "published SE",
-                "mean",
-                "SE",
-                "n",
-                "lost",
-                "best",
-                "difference in SE",
-                "verdict",
-                "why",
-                "data",
-                "paired difference",
-                "its SE",
-                "pairs",
-                "p",
-                "p, Holm",
-                "p McNemar",
-                "runs",
-                "smoke",
-            ]
-        )
-        for laid in tables:
-            for c in laid.cells:
-                s = c.summary
-                n = c.number
-                pair = c.against
-                line = [
-                    laid.spec.name,
-                    c.row.name,
-                    c.row.model,
-                    c.row.published_label,
-                    c.row.preset,
-                    c.column,
-                    laid.spec.column_metric(c.column),
-                    *((n.text, n.mean, n.se) if n else ("",) * 3),
-                    *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4),
-                    int(c.bold),
-                    c.verdict.in_se,
-                    c.verdict.word,
-                    c.verdict.why,
-                    c.data,
-                    *(
-                        (pair.difference, pair.se, pair.n, pair.p, pair.p_holm)
-                        if pair
-                        else ("",) * 5
-                    ),
-                    c.by_label.p if c.by_label else "",
-                    " ".join(f"{f.parent.name}/{f.name}" for f in c.folders),
-                    int(c.smoke),
-                ]
-                writer.writerow(map(escape_cell, line))
+    lines = [_describe_cell(laid, cell) for laid in tables for cell in laid.cells]
+    _write(path, list(lines[0]) if lines else (), lines)
+
+
+def _describe_cell(laid: TableLayout, cell: Cell) -> dict[str, Any]:
+    number, summary, pair = (
+        vars(part) if part else {} for part in (cell.number, cell.summary, cell.against)
+    )
+    return {
+        "table": laid.spec.name,
+        "row": cell.row.name,
+        "model": cell.row.model,
+        "published row": cell.row.published_label,
+        "settings": cell.row.preset,
+        "column": cell.column,
+        "metric": laid.spec.column_metric(cell.column),
+        "published": number.get("text"),
+        "published mean": number.get("mean"),
+        "published SE": cell.number and cell.number.se,
+        "mean": summary.get("mean"),
+        "SE": summary.get("se"),
+        "n": summary.get("n"),
+        "lost": summary.get("lost"),
+        "best": int(cell.bold),
+        "difference in SE": cell.verdict.in_se,
+        "verdict": cell.verdict.word,
+        "why": cell.verdict.why,
+        "data": cell.data,
+        "paired difference": pair.get("difference"),
+        "its SE": pair.get("se"),
+        "pairs": pair.get("n"),
+        "p": pair.get("p"),
+        "p, Holm": pair.get("p_holm"),
+        "p McNemar": cell.by_label and cell.by_label.p,
+        "runs": " ".join(f"{f.parent.name}/{f.name}" for f in cell.folders),
+        "smoke": int(cell.smoke),
+    }
 
 
 def write_replicates(tables: list[TableLayout], path: Path) -> None:
@@ -93,12 +69,6 @@ def write_replicates(tables: list[TableLayout], path: Path) -> None:
 
     It has a column of protocols if one is known.
     """
-    cells = [(laid.spec.name, cell) for laid in tables for cell in laid.cells]
-    has_protocols = any(cell.protocol != UNKNOWN and cell.values for _, cell in cells)
-    with _open_csv(path) as writer:
-        writer.writerow([*HEADER, PROTOCOL] if has_protocols else HEADER)
-        for table, c in cells:
-            for key, score in sorted(c.values.items()):
-                values = [table, c.row.name, c.column, c.data, *key, score]
-                protocol = [c.protocol] if has_protocols else []
-                writer.writerow(map(escape_cell, [*values, *protocol]))
+    scores = scores_frame(tables)
+    protocol = [PROTOCOL] if (scores["protocol"] != UNKNOWN).any() else []
+    _write(path, [*HEADER, *protocol], scores.to_dict("records"))

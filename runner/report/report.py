@@ -13,12 +13,8 @@ from runner.report.context import has_earlier_scores, provenance, run_views
 from runner.report.csv_files import write_numbers, write_replicates
 from runner.report.details import details
 from runner.report.differs import beside, differs
-from runner.report.figures.costs import costs
-from runner.report.figures.curves import curves
-from runner.report.figures.evolutions import evolutions
+from runner.report.figures.draw import draw_figures
 from runner.report.figures.picture import Picture, mark_smoke
-from runner.report.figures.ranks import ranks
-from runner.report.figures.spreads import spreads
 from runner.report.notes import describe_part, notes
 from runner.report.origin import (
     Kept,
@@ -58,13 +54,7 @@ def _figures(
 
     Figures drawn from records that are not here stay as they are next to the kept scores.
     """
-    new_pictures = (
-        curves(study, tables)
-        | evolutions(study, snapshot)
-        | spreads(study, snapshot, tables)
-        | ranks(study, tables)
-        | costs(study, snapshot)
-    )
+    new_pictures = draw_figures(study, snapshot, tables)
     pictures = kept.pictures()
     if smoke:
         new_pictures = {

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 def mean_se(values: Sequence[float]) -> tuple[float, float]:
     """Mean and standard error of the mean.
 
-    x̄ = Σxᵢ/n,  SE = √(Σ(xᵢ − x̄)²/(n − 1))/√n; NaN for a single value.  Sums are exact in
-    any order.
+    x̄ = Σxᵢ/n,  SE = √(Σ(xᵢ − x̄)²/(n − 1))/√n; NaN for a single value, both for none.  Sums are
+    exact in any order.
     """
     n = len(values)
+    if not n:
+        return math.nan, math.nan
     mean = math.fsum(values) / n
     se = (
         math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1)) / math.sqrt(n)

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
-from runner.report.figures.ranks import Block, collect_blocks, critical_difference, rank
+from runner.report.figures.ranks import collect_blocks, critical_difference, rank
 from runner.report.results import layout_table
 from runner.report.scores.cells import TableLayout
 from runner.study.figure_specs import RankSpec
@@ -48,16 +48,14 @@ class Diagram:
         return f"{critical_difference(len(self.ranks), self.n_blocks):.{DIGITS}f}"
 
 
-def error_by_column(ranks: NDArray[np.float64], blocks: list[Block]) -> NDArray[np.float64]:
+def error_by_column(ranks: pd.DataFrame) -> NDArray[np.float64]:
     """SE of the mean of ranks [blocks, rows], columns taken for independent; nan: one column."""
-    deviations = ranks - ranks.mean(axis=0)
-    columns = list(dict.fromkeys(column for column, *_ in blocks))
-    if len(columns) == 1:
+    sums = (ranks - ranks.mean()).groupby(level="column").sum()
+    c = len(sums)
+    if c == 1:
         return np.full(ranks.shape[1], math.nan)
-    sums = [deviations[[block[0] == column for block in blocks]].sum(axis=0) for column in columns]
-    c = len(columns)
-    error: NDArray[np.float64] = np.sqrt(c / (c - 1) * np.square(sums).sum(axis=0)) / len(blocks)
-    return error
+    error: NDArray[np.float64] = np.sqrt(c / (c - 1) * np.square(sums).sum()).to_numpy()
+    return error / len(ranks)
 
 
 def find_diagrams(lookup: Lookup, key: str) -> list[Diagram]:
@@ -87,35 +85,25 @@ def _read_diagrams(folder: Path, name: str) -> list[Diagram]:
     diagrams = []
     for spec in study.ranks:
         table = laid[spec.table]
-        blocks, scores = collect_blocks(spec, table, [r.name for r in study.rows_of_figure(spec)])
-        if blocks:
-            diagrams.append(_make_diagram(spec, table, blocks, scores))
+        scores = collect_blocks(spec, table, [r.name for r in study.rows_of_figure(spec)])
+        if len(scores):
+            diagrams.append(_make_diagram(spec, table, scores))
     return diagrams
 
 
-def _make_diagram(
-    spec: RankSpec,
-    table: TableLayout,
-    blocks: list[Block],
-    scores: dict[str, NDArray[np.float64]],
-) -> Diagram:
+def _make_diagram(spec: RankSpec, table: TableLayout, scores: pd.DataFrame) -> Diagram:
     """Mean ranks, their errors and Friedman's test."""
-    placed = rankdata(np.stack(list(scores.values()), axis=1), axis=1)
-    errors = error_by_column(placed, blocks)
+    placed = scores.rank(axis=1)
+    errors = error_by_column(placed)
     ranks = {
-        row: (float(mean), float(se))
-        for row, mean, se in zip(scores, placed.mean(axis=0), errors, strict=True)
+        str(row): (float(mean), float(se))
+        for (row, mean), se in zip(placed.mean().items(), errors, strict=True)
     }
-    columns = {column for column, *_ in blocks}
+    columns = scores.index.get_level_values("column")
     doubted = any(
-        cell.doubted
-        for each, cells in table.rows
-        if each.name in scores
-        for cell in cells
-        if cell.column in columns
+        cell.doubted for cell in table.cells if cell.row.name in ranks and cell.column in columns
     )
-    found = rank(scores, lower=True, test="nemenyi")
-    return Diagram(spec, ranks, len(blocks), found.p_friedman, doubted)
+    return Diagram(spec, ranks, len(scores), rank(scores, "nemenyi").p_friedman, doubted)
 
 
 def format_rank(diagram: Diagram, row: str) -> str:

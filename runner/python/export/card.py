@@ -11,7 +11,7 @@ from runner.python.export.model_file import ModelFacts
 from runner.record.checks import combine_checks, verdict
 from runner.record.facts import CHOSEN_ROLES
 from runner.report.compared_record import ComparedRecord
-from runner.report.comparison import result_rows
+from runner.report.comparison import results_table, scores_table
 from runner.report.pages import render
 from runner.report.scores.cells import FAILED_CHECK_MARK
 
@@ -35,7 +35,7 @@ def write_card(facts: ModelFacts, record: Path, compared: ComparedRecord, kind: 
         "config": read_yaml(record / "config.yaml"),
         "roles": CHOSEN_ROLES,
         "run": compared.facts,
-        "scores": result_rows([compared]),
+        "scores": results_table(scores_table({"run": compared}))["run"].items(),
         "step": compared.step,
         "checks": combine_checks(compared.facts),
         "verdict": verdict(compared.facts),

@@ -1,16 +1,41 @@
-"""A figure of a report, drawn for paper and for pages that run no scripts."""
+"""A figure of a report, drawn for paper and for pages that run no scripts, and its sources."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runner.report.figures.charts import to_chart
 from runner.report.figures.traces import Chart
+from runner.report.scores.cells import TableLayout
+from runner.study.definition import StudyDefinition
+from runner.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SMOKE = "smoke run"  # watermark of a figure that uses any smoke run
+
+
+@dataclass(frozen=True)
+class FigureSource:
+    """Tables and records that a figure is drawn from, and the rows that it shows."""
+
+    study: StudyDefinition
+    snapshot: Snapshot | None
+    tables: list[TableLayout]
+    names: dict[str, str]  # label of each row
+    preset: str  # settings of all rows; empty: they differ
+
+    @property
+    def settings(self) -> str:
+        """The settings of all rows, for a caption."""
+        return f", {self.preset}" if self.preset else ""
+
+    @property
+    def data(self) -> str:
+        """Names of the data behind all tables."""
+        return ", ".join(dict.fromkeys(name for laid in self.tables for name in laid.data))
 
 
 class Picture(NamedTuple):

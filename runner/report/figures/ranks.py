@@ -14,18 +14,22 @@ et al. (2016) for the second test.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from runner.report.figures.picture import Picture
-from runner.report.scores.cells import Cell, TableLayout
+from runner.report.figures.picture import FigureSource, Picture
+from runner.report.scores.cells import TableLayout
+from runner.report.scores.frame import OTHER_PROTOCOL, cells_frame, scores_frame
 from runner.statistics.paired_tests import LEVEL, compare, holm, scores_by_replicate
-from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import RankSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MIN_BLOCKS = 5
 MIN_ROWS = 3
@@ -39,7 +43,7 @@ class Ranking:
     n_blocks: int
     p_friedman: float
     distance: float | None  # critical difference; None: the pairs were tested one by one
-    alike: set[frozenset[str]] = field(default_factory=set)
+    alike: set[frozenset[str]]
 
     def groups(self) -> list[list[str]]:
         """Largest groups of rank neighbours without a significant pair; a bar joins each group."""
@@ -56,39 +60,24 @@ class Ranking:
         return cliques
 
 
-def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Ranking:
-    """Ranking of scores [blocks] by row.
-
-    Raises:
-        ValueError: fewer than three rows, or scores of different length.
-    """
-    names = list(scores)
-    if len(names) < MIN_ROWS:
-        raise ValueError(f"{len(names)} rows cannot be ranked; three or more can")
-    table = np.stack([scores[name] for name in names], axis=1)  # [N, k]
+def rank(scores: pd.DataFrame, test: Literal["nemenyi", "wilcoxon"]) -> Ranking:
+    """Ranking of rows by their scores [blocks, rows], of which lower ones are better."""
+    table = scores.to_numpy(float)  # [N, k]
     n, k = table.shape
     # ties share the mean of their ranks
-    ranks = rankdata(table if lower else -table, axis=1).mean(axis=0)
-    level = bool((table == table[:, :1]).all())
-    p_friedman = 1.0 if level else float(friedmanchisquare(*table.T).pvalue)
-    mean_ranks = dict(zip(names, map(float, ranks), strict=True))
-    pairs = list(combinations(range(k), 2))
+    rows = list(map(str, scores))
+    ranks = dict(zip(rows, rankdata(table, axis=1).mean(axis=0).tolist(), strict=True))
+    is_level = bool((table == table[:, :1]).all())
+    p_friedman = 1.0 if is_level else float(friedmanchisquare(*table.T).pvalue)
+    pairs = list(combinations(rows, 2))
     if test == "nemenyi":
         distance = critical_difference(k, n)
-        alike = {
-            frozenset({names[i], names[j]})
-            for i, j in pairs
-            if abs(ranks[i] - ranks[j]) <= distance
-        }
-        return Ranking(mean_ranks, n, p_friedman, distance, alike)
-    values = [scores_by_replicate(column.tolist()) for column in table.T]
-    tested = holm({(i, j): compare(values[i], values[j]) for i, j in pairs})
-    alike = {
-        frozenset({names[i], names[j]})
-        for (i, j), pair in tested.items()
-        if not pair.p_holm <= LEVEL
-    }
-    return Ranking(mean_ranks, n, p_friedman, None, alike)
+        alike = {frozenset((a, b)) for a, b in pairs if abs(ranks[a] - ranks[b]) <= distance}
+        return Ranking(ranks, n, p_friedman, distance, alike)
+    values = {row: scores_by_replicate(scores[row]) for row in rows}
+    tested = holm({(a, b): compare(values[a], values[b]) for a, b in pairs})
+    alike = {frozenset(rows) for rows, pair in tested.items() if not pair.p_holm <= LEVEL}
+    return Ranking(ranks, n, p_friedman, None, alike)
 
 
 def critical_difference(k: int, n: int, level: float = LEVEL) -> float:
@@ -97,78 +86,47 @@ def critical_difference(k: int, n: int, level: float = LEVEL) -> float:
     return q * math.sqrt(k * (k + 1) / (6 * n))
 
 
-def ranks(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Picture]:
-    """Every diagram of ``study.ranks`` that has scores enough: {file stem: figure}."""
-    if not study.ranks:
-        return {}
+def draw_ranks(spec: RankSpec, source: FigureSource) -> Picture | None:
+    """The diagram; None: too few rows or blocks have scores."""
     from components.figures.supervised.critical_difference import critical_difference_diagram
 
-    pictures = {}
-    for spec in study.ranks:
-        laid = next(t for t in tables if t.spec.name == spec.table)
-        names, preset = study.row_labels(spec)
-        _, scores = collect_blocks(spec, laid, list(names))
-        n = len(next(iter(scores.values()), []))
-        if len(scores) < MIN_ROWS or n < MIN_BLOCKS:
-            continue
-        ranking = rank({names[row]: values for row, values in scores.items()}, True, spec.test)
-        blocks = {
-            "columns": "columns",
-            "replicates": f"replicates of {spec.column}",
-            "all": "replicates of all columns",
-        }[spec.blocks]
-        by = (
-            f"Nemenyi, critical difference {ranking.distance:.2f}"
-            if ranking.distance is not None
-            else "two-sided Wilcoxon tests of all pairs after Holm"
-        )
-        settings = f", {preset}" if preset else ""
-        data = ", ".join(laid.data)
-        caption = (
-            f"{spec.title}{settings}: mean ranks over {n} {blocks}, 1 is best; bars join what cannot be told apart at 5 % "
-            f"({by}); Friedman p {ranking.p_friedman:.2g}; data: {data}"
-        )
-        figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
-        pictures[spec.name] = Picture(figure, caption, is_interactive=False)
-    return pictures
+    laid = next(t for t in source.tables if t.spec.name == spec.table)
+    scores = collect_blocks(spec, laid, source.names)
+    n, k = scores.shape
+    if k < MIN_ROWS or n < MIN_BLOCKS:
+        return None
+    ranking = rank(scores.rename(columns=source.names), spec.test)
+    blocks = {
+        "columns": "columns",
+        "replicates": f"replicates of {spec.column}",
+        "all": "replicates of all columns",
+    }[spec.blocks]
+    by = (
+        f"Nemenyi, critical difference {ranking.distance:.2f}"
+        if ranking.distance is not None
+        else "two-sided Wilcoxon tests of all pairs after Holm"
+    )
+    caption = (
+        f"{spec.title}{source.settings}: mean ranks over {n} {blocks}, 1 is best; bars join what cannot be told apart at 5 % "
+        f"({by}); Friedman p {ranking.p_friedman:.2g}; data: {', '.join(laid.data)}"
+    )
+    figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
+    return Picture(figure, caption, is_interactive=False)
 
 
-Block = tuple[str, int, int]  # column, seed and replicate; -1 for a whole column
+def collect_blocks(spec: RankSpec, laid: TableLayout, rows: Iterable[str]) -> pd.DataFrame:
+    """Finite scores [blocks, rows], turned so that lower is better: the blocks that all rows with any
+    score have.
 
-
-def _blocks_of_cell(spec: RankSpec, laid: TableLayout, cell: Cell) -> dict[Block, float]:
-    """Finite scores of one cell by block, turned so that lower is better.
-
-    Scores of another protocol than the study's are in no block.
+    Rows without a score and scores of another protocol than the study's are left out.  Blocks are
+    indexed by column, seed and replicate, the last two of which are -1 for a whole column.
     """
-    if cell.other_protocol:
-        return {}
-    sign = -1.0 if laid.spec.column_direction(cell.column) == "higher" else 1.0
-    scores: dict[Block, float] = {}
-    if spec.blocks == "all" or (spec.blocks == "replicates" and cell.column == spec.column):
-        scores = {(cell.column, *key): value for key, value in cell.values.items()}
-    elif spec.blocks == "columns" and (centre := cell.centre(laid.spec)) is not None:
-        scores[cell.column, -1, -1] = centre[0]
-    return {key: sign * value for key, value in scores.items() if math.isfinite(value)}
-
-
-def collect_blocks(
-    spec: RankSpec, laid: TableLayout, rows: list[str]
-) -> tuple[list[Block], dict[str, NDArray[np.float64]]]:
-    """The blocks that all rows with any score have, and scores by row, turned so that lower is
-    better; rows without a score are left out."""
-    by_row: dict[str, dict[Block, float]] = {}
-    for row, cells in laid.rows:
-        if row.name not in rows:
-            continue
-        for cell in cells:
-            if blocks := _blocks_of_cell(spec, laid, cell):
-                by_row.setdefault(row.name, {}).update(blocks)
-    shared = [
-        key
-        for key in next(iter(by_row.values()), {})
-        if all(key in values for values in by_row.values())
-    ]
-    return shared, {
-        name: np.array([values[key] for key in shared]) for name, values in by_row.items()
-    }
+    frame = cells_frame([laid]) if spec.blocks == "columns" else scores_frame([laid])
+    is_used = frame["row"].isin(list(rows)) & (frame["state"] != OTHER_PROTOCOL)
+    is_used &= frame["column"].isin([spec.column] if spec.blocks == "replicates" else laid.columns)
+    frame = frame[is_used & np.isfinite(frame["score"])]
+    signs = {c: -1.0 if laid.spec.column_direction(c) == "higher" else 1.0 for c in laid.columns}
+    losses = frame.assign(score=frame["score"] * frame["column"].map(signs).astype(float))
+    table = losses.pivot(index=["column", "seed", "replicate"], columns="row", values="score")
+    blocks: pd.DataFrame = table.reindex(columns=frame["row"].unique()).dropna()
+    return blocks

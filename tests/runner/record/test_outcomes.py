@@ -12,7 +12,7 @@ from support.runs.made_records import made_record
 from runner.python.comparing import compare
 from runner.record.outcomes import mcnemar, outcomes_file, read_outcomes, write_outcomes
 from runner.report.compared_record import load
-from runner.report.comparison import difference_rows
+from runner.report.comparison import Comparison, differences_table
 
 
 def labels(n: int = 103, seed: int = 0, share: float = 0.7) -> np.ndarray:
@@ -68,13 +68,13 @@ def test_compared_runs_of_one_replicate_have_the_p_of_their_test_labels(tmp_path
     exact = mcnemar(one, other)
     assert exact.p < 0.01
     runs = {folder.name: load(folder) for folder in folders}
-    row = difference_rows(runs)[0]
-    assert row[0] == "robust_accuracy"
-    assert row[1].endswith(f", McNemar p {exact.p:.2g}")
+    differences = differences_table(Comparison.of(runs))
+    assert list(differences.index) == ["robust_accuracy"]
+    assert differences.iloc[0, 0].endswith(f", McNemar p {exact.p:.2g}")
     tests = compare(*map(str, folders)).tests.set_index("metric")
     assert tests["p"]["robust_accuracy"] == exact.p
     facts = json.loads((folders[1] / "run.json").read_text())
     # other rows: nothing is paired
     (folders[1] / "run.json").write_text(json.dumps(facts | {"seed": 1}))
     runs = {folder.name: load(folder) for folder in folders}
-    assert difference_rows(runs)[0][1] == "—"
+    assert differences_table(Comparison.of(runs)).iloc[0, 0] == "—"

@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from runner.errors import ConfigError
-from runner.report.compare import main
+from runner.report.compare import _add_arrow, main
 from runner.report.compared_record import load
 from runner.report.comparison import (
-    difference_rows,
-    directions,
-    evidence_rows,
-    result_rows,
+    Comparison,
+    differences_table,
+    evidence_table,
+    results_table,
     settings_table,
     warnings,
 )
@@ -96,8 +96,9 @@ def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_pa
     other = {"rmse": [2.0, 2.5, 8.0], "accuracy": [1.0]}
     results = {"aaaa": own, "bbbb": other}
     runs = {name: load(record(tmp_path, name, result=r)) for name, r in results.items()}
-    pairs = zip(result_rows(list(runs.values())), difference_rows(runs), strict=True)
-    rows = {row[0]: row[1:] + apart[1:] for row, apart in pairs}
+    comparison = Comparison.of(runs)
+    both = results_table(comparison.scores).assign(difference=differences_table(comparison))
+    rows = both.T.to_dict("list")
     assert list(rows) == ["rmse", "nlpp", "accuracy", "rmse/joint 1"]
     change = [1.0, 0.5, 2.0]
     expected = f"{statistics.mean(change):.4g} ± {se(change):.4g} (paired)"
@@ -107,7 +108,7 @@ def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_pa
 
 def test_without_common_seed_there_is_no_difference(tmp_path):
     runs = {f"{seed}": load(record(tmp_path, f"run{seed}", seed=seed)) for seed in (0, 1)}
-    assert difference_rows(runs) == [["rmse", "—"]]
+    assert differences_table(Comparison.of(runs)).to_dict("list") == {"1": ["—"]}
 
 
 def test_every_run_is_tested_against_the_first_with_p_corrected_for_their_number(tmp_path, capsys):
@@ -122,8 +123,9 @@ def test_every_run_is_tested_against_the_first_with_p_corrected_for_their_number
         name: load(record(tmp_path, name, result={"rmse": values}))
         for name, values in results.items()
     }
-    assert [len(row) for row in result_rows(list(runs.values()))] == [5]
-    ((name, *apart),) = difference_rows(runs)
+    comparison = Comparison.of(runs, "aaaa")
+    assert results_table(comparison.scores).shape == (1, 4)
+    ((name, *apart),) = differences_table(comparison).itertuples()
     assert (name, len(apart)) == ("rmse", 3)
     # all six signs alike: 2/2⁶; of two tested
     assert apart[0] == "0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)"
@@ -163,7 +165,7 @@ def test_other_data_and_smoke_runs_are_said_not_to_compare(tmp_path):
     first, second = warnings([a, b])
     assert first == "different data (toy-data, toy-sim): the results do not compare"
     assert "smoke" in second
-    assert "paired" not in result_rows([a, b])[0][-1]
+    assert "paired" not in results_table(Comparison.of({"a": a, "b": b}).scores).iloc[0, -1]
 
 
 def test_the_command_prints_what_differs(tmp_path, capsys):
@@ -187,12 +189,12 @@ def test_models_with_an_evidence_have_posterior_probabilities(tmp_path, capsys):
         result = {"rmse": [1.0, 1.0]} | ({"log_evidence": values} if values else {})
         record(tmp_path, name * 6, result=result, replicates=2)
     runs = {name: load(tmp_path / "toy" / (name * 6)) for name in logs}
-    ((heading, first, second, third),) = evidence_rows(runs)
+    ((heading, first, second, third),) = evidence_table(runs).itertuples()
     assert heading == "p(model | y)"
     assert first.startswith("0.525 ±")  # ¼ and ⅘
     assert second.startswith("0.475 ±")
     assert third == "—"
-    assert evidence_rows({name: runs[name] for name in ("b2", "c3")}) == []
+    assert evidence_table({name: runs[name] for name in ("b2", "c3")}).empty
     run_compare(tmp_path, "a1", "b2")
     assert "evidence\tp(model | y)\t0.525" in capsys.readouterr().out
 
@@ -224,5 +226,5 @@ def test_it_needs_no_torch(tmp_path):
 
 
 def test_scores_that_have_a_direction_say_so_on_a_terminal():
-    rows = directions([["accuracy", "0.9"], ["nlpp/a", "1"], ["clusters", "3"]])
-    assert rows == [["accuracy ↑", "0.9"], ["nlpp/a ↓", "1"], ["clusters", "3"]]
+    names = map(_add_arrow, ["accuracy", "nlpp/a", "clusters"])
+    assert list(names) == ["accuracy ↑", "nlpp/a ↓", "clusters"]

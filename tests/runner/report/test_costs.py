@@ -3,7 +3,8 @@
 from numpy.testing import assert_allclose
 from support.runs.small_study import NOISE, line, record, redefine
 
-from runner.report.figures.costs import costs, pareto_front
+from runner.report.figures.costs import pareto_front
+from runner.report.figures.draw import draw_figures
 from runner.report.report import write
 from runner.study.figure_specs import CostSpec
 
@@ -42,7 +43,7 @@ def test_a_study_draws_its_scores_against_cost_by_one_key(study):
     frozen = with_costs(study, "steps", "gradients")
     evaluate(study, "a", 3.0, 1.0, gradients=4)
     evaluate(study, "b", 2.0, 0.5)  # no count
-    pictures = costs(frozen.study, frozen)
+    pictures = draw_figures(frozen.study, frozen, [])
     assert list(pictures) == ["cost_nlpp_steps", "cost_nlpp_gradients"]
     by_steps, by_gradients = pictures.values()
     assert "mean and central 90 % of 6 replicates" in by_steps.caption
@@ -59,7 +60,7 @@ def test_each_cost_is_drawn_by_its_own_count(study):
     frozen = with_costs(study, "gradients", "forwards")
     for experiment in ("a", "b"):
         evaluate(study, experiment, 3.0, 1.0, gradients=7, forwards=1)
-    by_gradients, by_forwards = costs(frozen.study, frozen).values()
+    by_gradients, by_forwards = draw_figures(frozen.study, frozen, []).values()
     for picture, step in ((by_gradients, 70), (by_forwards, 10)):
         expected = [[[step, 3.0], [2 * step, 1.0]]] * 2
         assert_allclose(curves_of(picture), expected)

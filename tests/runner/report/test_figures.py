@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose
 from support.runs.small_study import NOISE, line, record, redefine
 
 from runner.record.facts import read
-from runner.report.figures.curves import curves
-from runner.report.figures.evolutions import evolutions, training_seconds
-from runner.report.figures.spreads import spreads
+from runner.report.figures.draw import draw_figures
+from runner.report.figures.evaluations import training_seconds
 from runner.report.results import layout_table
 from runner.report.scores.recorded import scores
 
@@ -24,7 +23,7 @@ def draw_curve(study, tables, result, **figure):
     small = redefine(study, grid={}, tables=specs, figures=[keys])
     small = replace(small, runs=[replace(study.runs[-1], cell={})])
     record(small, "d", 1000, [0.0, 0.0], result=result)
-    picture = curves(small.study, layout_table(small.study, small))["curve"]
+    picture = draw_figures(small.study, small, layout_table(small.study, small))["curve"]
     (ax,) = picture.figure.axes
     return ax, picture
 
@@ -68,7 +67,7 @@ def test_a_frontier_is_one_score_against_another(study):
     small = redefine(study, tables=tables, figures=[figure])
     for n, reward, loss in ((100, 1.0, 0.5), (1000, 3.0, 0.7)):
         record(small, "d", n, [0.0], result={"reward": [reward], "loss": [loss]})
-    picture = curves(small.study, layout_table(small.study, small))["frontier"]
+    picture = draw_figures(small.study, small, layout_table(small.study, small))["frontier"]
     (ax,) = picture.figure.axes
     assert ax.get_xscale() == "linear"
     assert_allclose(ax.containers[0][0].get_xydata(), [[0.5, 1], [0.7, 3]])
@@ -101,13 +100,13 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
             for i, (t, phase) in enumerate(steps)
         ]
         record(small, "c", n, [0.5, 0.6], lines, vectorised=at_once)
-    picture = evolutions(small.study, small)["way"]
+    picture = draw_figures(small.study, small, [])["way"]
     (ax,) = picture.figure.axes
     assert picture.caption == "On the way; 2 runs of each"
     expected = [[[10, 1000 + r + 0.1], [20, 1000 + r + 0.05]] for r in range(2)]
     assert_allclose([line.get_xydata() for line in ax.lines], expected)
     timed = redefine(small, evolutions=[WAY | {"metrics": ["nlpp"], "against": "seconds"}])
-    (ax,) = evolutions(timed.study, timed)["way"].figure.axes
+    (ax,) = draw_figures(timed.study, timed, [])["way"].figure.axes
     assert ax.get_xlabel() == "seconds of training"
     assert {x for line in ax.lines for x in line.get_xdata()} == {1.0}  # evaluations take none
 
@@ -120,7 +119,7 @@ def subtracted(study):
 
 def test_no_evolution_without_a_record_of_the_subtracted_row(subtracted):
     record(subtracted, "c", 1000, [0.5], [line(10, "evaluation", nelbo=1)])
-    assert evolutions(subtracted.study, subtracted) == {}
+    assert draw_figures(subtracted.study, subtracted, []) == {}
 
 
 def test_an_evolution_less_that_of_a_row(subtracted):
@@ -138,7 +137,7 @@ def test_an_evolution_less_that_of_a_row(subtracted):
             line(t, phase, r, nelbo=t * r + shift * (r + 1)) for r in range(2) for t, phase in steps
         ]
         folder = record(subtracted, experiment, 1000, [0.5, 0.6], lines)
-    picture = evolutions(subtracted.study, subtracted)["way"]
+    picture = draw_figures(subtracted.study, subtracted, [])["way"]
     (drawn,) = picture.figure.axes[0].lines
     assert_allclose(drawn.get_xydata(), [[10, 15.0], [20, 15.0], [30, 15.0]])
     ending = "of each less sMDGP, tuned, replicate by replicate"
@@ -148,7 +147,7 @@ def test_an_evolution_less_that_of_a_row(subtracted):
     band = {"shows": "band", "rows": ["iGP"], "label": "episode", "words": {"nelbo": "loss"}}
     spec = subtracted.study.evolutions[0].model_dump() | band
     banded = redefine(subtracted, evolutions=[spec])
-    picture = evolutions(banded.study, banded)["way"]
+    picture = draw_figures(banded.study, banded, [])["way"]
     (ax,) = picture.figure.axes
     # settings that all have are named once
     assert picture.caption.startswith("On the way, tuned; 2 runs of each")
@@ -179,11 +178,11 @@ def test_spreads_show_every_replicate_and_the_chosen_beta(study):
     record(small, "c", 1000, 0.7 + NOISE)
     record(small, "d", 1000, result={"nlpp": [1.0] * 3, "beta_selected": [0.1] * 3}, replicates=3)
     tables = layout_table(small.study, small)
-    picture = spreads(small.study, small, tables)["all"]
+    picture = draw_figures(small.study, small, tables)["all"]
     counts = "6 or 7 runs of each; data: sarcos; left out as not finite: 1"
     assert picture.caption == f"All scores; {counts}"
     (ax,) = picture.figure.axes
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("n_train", "NLPP")
     dashed = [list(line.get_xdata()) for line in ax.lines if line.get_linestyle() == "--"]
     assert dashed == [[4.5, 4.5]]  # iGP at 1000
-    assert spreads(study.study, small, []) == {}
+    assert draw_figures(study.study, small, []) == {}

@@ -2,11 +2,13 @@
 alike."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.runs.small_study import record, redefine
 
 from components.figures.supervised.critical_difference import critical_difference_diagram
-from runner.report.figures.ranks import Ranking, critical_difference, rank, ranks
+from runner.report.figures.draw import draw_figures
+from runner.report.figures.ranks import Ranking, critical_difference, rank
 from runner.report.results import layout_table
 
 
@@ -18,12 +20,9 @@ def test_the_critical_differences_that_are_printed():
 
 def test_friedman_literally_and_ties_share_ranks():
     rng = np.random.default_rng(0)
-    scores = {
-        name: rng.normal(size=12) + shift
-        for name, shift in zip("abcd", (0.0, 0.3, 1.0, 2.0), strict=True)
-    }
-    found = rank(scores, lower=True, test="nemenyi")
-    table = np.stack(list(scores.values()), axis=1)
+    table = rng.normal(size=(4, 12)).T + np.array([0.0, 0.3, 1.0, 2.0])
+    scores = pd.DataFrame(table, columns=list("abcd"))
+    found = rank(scores, "nemenyi")
     n, k = table.shape
     by_hand = [np.mean([1 + sum(row < row[j]) for row in table]) for j in range(k)]
     assert [found.ranks[name] for name in "abcd"] == pytest.approx(by_hand)
@@ -31,25 +30,26 @@ def test_friedman_literally_and_ties_share_ranks():
     from scipy.stats import chi2
 
     assert found.p_friedman == pytest.approx(chi2.sf(statistic, k - 1))
-    other_way = rank(scores, lower=False, test="nemenyi")
+    other_way = rank(-scores, "nemenyi")
     assert other_way.ranks["a"] == pytest.approx(k + 1 - found.ranks["a"])
-    equal = rank({name: np.zeros(6) for name in "abc"}, lower=True, test="wilcoxon")
+    equal = rank(pd.DataFrame(0.0, range(6), list("abc")), "wilcoxon")
     assert (set(equal.ranks.values()), equal.p_friedman) == ({2.0}, 1.0)
     assert equal.groups() == [["a", "b", "c"]]
 
 
 def test_pairs_are_told_apart_by_signed_ranks_after_holm():
     base = np.arange(10.0)
-    scores = {
+    columns = {
         "a": base,
         "b": base + 1 + 0.01 * base,
         "c": base + 2 + 0.02 * base,
         "d": base + 2.5 - 0.1 * (base % 7),
     }
-    found = rank(scores, lower=True, test="wilcoxon")
+    scores = pd.DataFrame(columns)
+    found = rank(scores, "wilcoxon")
     assert found.distance is None
     assert frozenset("ab") not in found.alike  # 2/2¹⁰ times six is below 5 %
-    five = rank({name: values[:5] for name, values in scores.items()}, lower=True, test="wilcoxon")
+    five = rank(scores[:5], "wilcoxon")
     assert len(five.alike) == 6, "five pairs have no p below 1/16"
 
 
@@ -69,7 +69,7 @@ def draw_ranks(study, n, sizes, **spec):
         for size in sizes:
             record(study, experiment, size, noise + shift)
     ranked = redefine(study, ranks=[{"name": "ranked", "title": "Ranks", "table": "nlpp"} | spec])
-    return ranks(ranked.study, layout_table(ranked.study, ranked))["ranked"]
+    return draw_figures(ranked.study, ranked, layout_table(ranked.study, ranked))["ranked"]
 
 
 def test_a_study_ranks_the_replicates_of_a_column(study):

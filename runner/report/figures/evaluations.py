@@ -1,0 +1,75 @@
+"""Evaluations in the records of a study as a tidy frame, for figures that show whole runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runner.record.lines import Line, by_replicate, readable_lines
+from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.table_specs import POOLED_KEY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def training_seconds(lines: list[Line]) -> Iterator[tuple[Line, float]]:
+    """Each line with the seconds that its replicate has trained until then: evaluations before it
+    are not among them."""
+    clock: dict[int, float] = {}  # of the last line
+    seconds: dict[int, float] = {}
+    for line in lines:
+        r = line["replicate"]
+        if line["phase"] == "train":
+            seconds[r] = seconds.get(r, 0.0) + line["time"] - clock.get(r, 0.0)
+        clock[r] = line["time"]
+        yield line, seconds.get(r, 0.0)
+
+
+def evaluations_frame(
+    snapshot: Snapshot,
+    rows: Collection[str | None],
+    cell: Mapping[str, object],
+    metrics: Sequence[str],
+) -> pd.DataFrame:
+    """A line for each evaluation, metric and replicate of the runs of some rows in a cell of the grid.
+
+    Its columns are run, row, panel (values of the other grid keys), is_shared (replicates side by
+    side share their seconds), replicate, line (of the record), steps, seconds (of training until
+    then), metric and value; it has none if there are no such lines.
+    """
+    import pandas as pd
+
+    runs = (
+        run
+        for run in snapshot.runs
+        if run.row in rows and all(run.cell.get(key) == value for key, value in cell.items())
+    )
+    return pd.DataFrame(line for run in runs for line in _list_values(snapshot, run, cell, metrics))
+
+
+def _list_values(
+    snapshot: Snapshot, run: FrozenRun, cell: Mapping[str, object], metrics: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    facts = None if run.refused else snapshot.facts(run)
+    if facts is None:
+        return
+    keys = (key for key in run.cell if key not in (POOLED_KEY, *cell))
+    common = {
+        "run": run.name,
+        "row": run.row,
+        "panel": ", ".join(f"{key.split('.')[-1]} {run.cell[key]}" for key in keys),
+        "is_shared": bool(facts.get("vectorised")),
+    }
+    lines = training_seconds(readable_lines(snapshot.folder(run)))
+    for i, (line, seconds) in enumerate(lines):
+        for metric in metrics if line["phase"] != "train" else ():
+            for r, value in by_replicate(line, metric):
+                yield common | {
+                    "replicate": f"{facts['seed']}/{r}",
+                    "line": i,
+                    "steps": line["step"],
+                    "seconds": seconds,
+                    "metric": metric,
+                    "value": value,
+                }

@@ -1,0 +1,96 @@
+"""Scores of the tables of a study as tidy frames: figures and files of a report are queries on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runner.report.scores.cells import Cell, TableLayout
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCORES = [
+    "table",
+    "row",
+    "column",
+    "metric",
+    "seed",
+    "replicate",
+    "score",
+    "state",
+    "protocol",
+    "data",
+]
+WHOLE = -1  # seed and replicate of a line that stands for all replicates
+CELLS = [
+    "table",
+    "key",
+    "metric",
+    "row",
+    "column",
+    "seed",
+    "replicate",
+    "score",
+    "state",
+    "mean",
+    "se",
+    "is_partial",
+]
+OTHER_PROTOCOL = "other protocol"  # state of scores that are compared with nothing
+
+
+def scores_frame(tables: list[TableLayout]) -> pd.DataFrame:
+    """A line for each replicate, in the order of the tables."""
+    import pandas as pd
+
+    lines = [
+        (
+            laid.spec.name,
+            cell.row.name,
+            cell.column,
+            laid.spec.column_metric(cell.column),
+            *key,
+            score,
+            _state(cell),
+            cell.protocol,
+            cell.data,
+        )
+        for laid in tables
+        for cell in laid.cells
+        for key, score in sorted(cell.values.items())
+    ]
+    return pd.DataFrame(lines, columns=SCORES).astype({"score": float})
+
+
+def cells_frame(tables: list[TableLayout]) -> pd.DataFrame:
+    """A line for each cell that has scores: ``score`` is the centre that the table shows, ``key`` the
+    grid key of its columns, ``is_partial`` true if replicates are missing."""
+    import pandas as pd
+
+    lines = [
+        (
+            laid.spec.name,
+            laid.spec.columns if laid.spec.metric else "",
+            laid.spec.metric,
+            cell.row.name,
+            cell.column,
+            WHOLE,
+            WHOLE,
+            centre[0],
+            _state(cell),
+            summary.mean,
+            summary.se,
+            "so far" in cell.reason,
+        )
+        for laid in tables
+        for cell in laid.cells
+        if (centre := cell.centre(laid.spec)) and (summary := cell.summary)
+    ]
+    numbers = dict.fromkeys(("score", "mean", "se"), float)
+    return pd.DataFrame(lines, columns=CELLS).astype({**numbers, "is_partial": bool})
+
+
+def _state(cell: Cell) -> str:
+    if cell.other_protocol:
+        return OTHER_PROTOCOL
+    return "smoke" if cell.smoke else "doubted" if cell.doubted else "done"
