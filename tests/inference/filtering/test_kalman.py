@@ -1,8 +1,64 @@
+import pytest
 import torch
-from support.runs.configured import component, load
-from support.series.small_sequences import run
+from support.runs.configured import F64, component, double, load
+from support.series.small_sequences import gappy, run, run_filter, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
+
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+
+
+def assert_literal(model, problem):
+    """Each step is the recursion by explicit inverses, missing observations passed over."""
+    got, s = run_filter("kalman", problem, model), problem.system
+    for r, y in enumerate(problem.observations):
+        m, P = s.m0, s.P0
+        for t, value in enumerate(y):
+            m, P = s.A @ m, s.A @ P @ s.A.T + s.Q
+            if not value.isnan().any():
+                K = P @ s.H.T @ torch.linalg.inv(s.H @ P @ s.H.T + s.Sigma)
+                m, P = m + K @ (value - s.H @ m), P - K @ s.H @ P
+            assert_close(got.mean[r, t], m, rtol=1e-10, atol=1e-9)
+            assert_close(got.variance[r, t], P.diagonal(), rtol=1e-10, atol=1e-12)
+    return got
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_steps_with_missing_observations_are_literal(apart):
+    problem = gappy(7, 3, apart)
+    assert_literal(LinearGaussianModule(problem.system), problem)
+
+
+def test_covariances_that_settle_are_those_of_the_recursion():
+    problem, rng = load("wiener_velocity", replicates=2, n_steps=300)
+    problem.observations[:, 220] = torch.nan
+    model = component("model", "linear_gaussian_ssm").build(problem, rng)
+    variance = assert_literal(model, problem).variance
+    assert torch.equal(variance[:, 219], variance[:, 218])
+    assert (variance[:, 220] > variance[:, 219]).all()
+
+
+def test_a_covariance_that_never_settles_grows_as_it_should():
+    s = system()
+    A = torch.eye(3, dtype=F64)
+    # the third is a random walk that nothing sees
+    H = double([[1.0, 0, 0], [0, 1.0, 0]])
+    drifting = type(s)(A, torch.diag(s.Q.diagonal()), H, s.Sigma, s.m0, torch.diag(s.P0.diagonal()))
+    got = run_filter("kalman", sequence(drifting, 150, 1), LinearGaussianModule(drifting))
+    expected = s.P0[2, 2] + s.Q[2, 2] * torch.arange(1, 151, dtype=F64)
+    assert_close(got.variance[0, :, 2], expected)
+
+
+def test_parameters_of_each_replicate_are_its_own():
+    s, problem = system(), sequence(system(), 6, 2)
+    scale = double([1.0, 4.0]).view(2, 1, 1)
+    both = LinearGaussianModule(type(s)(s.A, s.Q * scale, s.H, s.Sigma * scale, s.m0, s.P0))
+    got = run_filter("kalman", problem, both)
+    for r, value in enumerate((1.0, 4.0)):
+        one = LinearGaussianModule(type(s)(s.A, s.Q * value, s.H, s.Sigma * value, s.m0, s.P0))
+        alone = run_filter("kalman", problem, one)
+        assert_close(got.log_normaliser[r], alone.log_normaliser[0])
+        assert_close(got.mean[r], alone.mean[0])
 
 
 def test_errors_on_clean_data_have_the_variance_the_filter_says():
