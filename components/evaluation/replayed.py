@@ -118,7 +118,7 @@ class ReplayedFilterVictim:
             raise ConfigMismatchError(
                 f"attacker: inference={inference.name} keeps no filtered states whose gradient could be followed"
             )
-        state.filtered.mean = followed = DifferentiableTrace()
+        state.filtered.rows["mean"] = followed = DifferentiableTrace()
         times = y.shape[1]
         total = y.new_zeros(y.shape[0])
         slope = torch.zeros_like(y)

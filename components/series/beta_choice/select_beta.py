@@ -100,7 +100,9 @@ class SelectBeta(BetaGrid):
         for filtered in (
             filter_state.filtered for filter_state in (state.elsewhere or state.seen).values()
         ):
-            predicted = filtered.predicted.stack_rows(1).to(state.scored.device)  # [R, t, dy]
+            predicted = (
+                filtered.rows["predicted"].stack_rows(1).to(state.scored.device)
+            )  # [R, t, dy]
             losses.append(predictive_loss(state.scored[:, : filtered.t], predicted, state.weights))
         return torch.stack(losses)
 

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
-from components.contracts.capabilities import BoundedObservation, TransitionMean
-from components.contracts.roles import Info
-from components.contracts.sequences import Observation
-from components.contracts.streams import Rng
+from components.contracts.capabilities import TransitionMean
 from components.registry import register
-from components.series.filtering.generalised_particle_filter import FilterState
 from components.series.filtering.look_ahead import LookAheadFilter
-from components.series.filtering.losses import log_likelihood
 
 
 @register("inference", "auxiliary_filter")
@@ -29,14 +22,3 @@ class AuxiliaryFilter(LookAheadFilter[TransitionMean]):
     zero.
 
     Source: Pitt & Shephard (1999); Johansen & Doucet (2008); Boustati (2021), appendix D.1.3."""
-
-    def step(
-        self, state: FilterState[TransitionMean], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[TransitionMean], Info]:
-        model = state.model
-
-        def bound_log_weights(seen: Observation, mu: Tensor) -> Tensor:
-            assert isinstance(model, BoundedObservation)
-            return mu.new_tensor(model.log_observation_bound(seen.t))
-
-        return self.step_with_look_ahead(state, batch, rng, log_likelihood, bound_log_weights)

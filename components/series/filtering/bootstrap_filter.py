@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from components.contracts.capabilities import StateSpace
-from components.contracts.roles import Info
-from components.contracts.sequences import Observation
-from components.contracts.streams import Rng
 from components.registry import register
-from components.series.filtering.generalised_particle_filter import FilterState, advance
-from components.series.filtering.losses import log_likelihood
 from components.series.filtering.particle_filter import AdaptiveFilter
 
 
@@ -24,8 +19,3 @@ class BootstrapFilter(AdaptiveFilter[StateSpace]):
 
     Source: Gordon, Salmond and Smith (1993); Boustati (2021), Algorithm 6 with q = f and G = g.
     """
-
-    def step(
-        self, state: FilterState[StateSpace], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[StateSpace], Info]:
-        return advance(state, batch, rng, log_likelihood, self.resampler())

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
+import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from torch import Tensor
 
-from components.contracts.capabilities import BoundedObservation, StateSpace
+from components.contracts.capabilities import StateSpace
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.errors import QuestionableConfigWarning
 from components.registry import register
-from components.series.filtering.generalised_particle_filter import FilterState, Potential, advance
+from components.series.filtering.generalised_particle_filter import FilterState, Potential
 from components.series.filtering.guided import GUIDE_REQUIREMENTS, Guide, advance_guided
 from components.series.filtering.iterated import IteratedProposal, TwistedState
 from components.series.filtering.losses import (
@@ -27,6 +30,13 @@ from components.series.filtering.losses import (
 from components.series.sequence import Sequence
 
 Loss = Literal["kl", "beta", "gamma", "huber"]
+# of a loss: the potential, its key and what it asks of the model
+LOSSES: dict[Loss, tuple[Callable[..., Tensor], tuple[str, ...], tuple[str, ...]]] = {
+    "kl": (log_likelihood, (), ()),
+    "beta": (log_beta_likelihood, ("beta",), ("power_integral",)),
+    "gamma": (log_gamma_likelihood, ("gamma",), ("power_integral",)),
+    "huber": (log_huber_likelihood, ("threshold",), ("gaussian_noise",)),
+}
 
 
 @register("inference", "generalised_filter")
@@ -77,16 +87,10 @@ class GeneralisedFilter(IteratedProposal):
             by_proposal = {"additive_gaussian": "proposal"}
         else:
             by_proposal = dict.fromkeys(GUIDE_REQUIREMENTS[self.proposal], "proposal")
-        by_loss = {
-            "kl": (),
-            "beta": ("power_integral",),
-            "gamma": ("power_integral",),
-            "huber": ("gaussian_noise",),
-        }
         if self.loss == "beta" and self.integral == "poisson":
             estimate = ("gaussian_noise", "bounded_observation")
             return by_proposal | dict.fromkeys(estimate, "integral")
-        return by_proposal | dict.fromkeys(by_loss[self.loss], "loss")
+        return by_proposal | dict.fromkeys(LOSSES[self.loss][2], "loss")
 
     def weighs_by_likelihood(self) -> bool:
         return (
@@ -113,33 +117,22 @@ class GeneralisedFilter(IteratedProposal):
             )
         return state
 
-    def potential(self, model: StateSpace, t: int, rng: Rng) -> Potential[StateSpace]:
+    def potential(self, model: Any, t: int, generator: torch.Generator) -> Potential[Any]:
         """log exp(−ℓ), up to a constant, of a model that offers what the loss asks."""
         if self.loss == "beta" and self.integral == "poisson":
-            assert isinstance(model, BoundedObservation)  # asked by the key
+            log_bound = model.log_observation_bound(t)
             return partial(
-                log_beta_estimate,
-                beta=self.beta,
-                log_bound=model.log_observation_bound(t),
-                generator=rng.noise,
+                log_beta_estimate, beta=self.beta, log_bound=log_bound, generator=generator
             )
-        match self.loss:
-            case "kl":
-                return log_likelihood
-            case "beta":
-                return partial(log_beta_likelihood, beta=self.beta)
-            case "gamma":
-                return partial(log_gamma_likelihood, gamma=self.gamma)
-            case "huber":
-                return partial(log_huber_likelihood, threshold=self.threshold)
+        potential, keys, _ = LOSSES[self.loss]
+        return partial(potential, **{key: getattr(self, key) for key in keys})
 
     def step(
         self, state: FilterState[StateSpace], batch: Observation, rng: Rng
     ) -> tuple[FilterState[StateSpace], Info]:
-        potential = self.potential(state.model, batch.t, rng)
         if isinstance(state, TwistedState):
             return self.advance_twisted(state, batch, rng)
-        if self.proposal == "transition":
-            return advance(state, batch, rng, potential, self.resampler())
-        assert self.proposal != "iterated"  # its state is twisted
-        return advance_guided(state, batch, rng, potential, self.proposal, self.resampler())
+        if self.proposal in ("optimal", "linearised"):
+            potential = self.potential(state.model, batch.t, rng.noise)
+            return advance_guided(state, batch, rng, potential, self.proposal, self.resampler())
+        return super().step(state, batch, rng)

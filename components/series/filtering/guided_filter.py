@@ -9,7 +9,6 @@ from components.contracts.streams import Rng
 from components.registry import register
 from components.series.filtering.generalised_particle_filter import FilterState
 from components.series.filtering.guided import GUIDE_REQUIREMENTS, Guide, advance_guided
-from components.series.filtering.losses import log_likelihood
 from components.series.filtering.particle_filter import AdaptiveFilter
 
 
@@ -37,5 +36,7 @@ class GuidedFilter(AdaptiveFilter[StateSpace]):
     def step(
         self, state: FilterState[StateSpace], batch: Observation, rng: Rng
     ) -> tuple[FilterState[StateSpace], Info]:
-        potential = None if self.proposal == "optimal" else log_likelihood
+        potential = (
+            None if self.proposal == "optimal" else self.potential(state.model, batch.t, rng.noise)
+        )
         return advance_guided(state, batch, rng, potential, self.proposal, self.resampler())

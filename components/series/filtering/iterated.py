@@ -8,7 +8,6 @@ Source: Guarniero, Johansen & Lee (2017), Algorithms 1, 3 and 4.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from components.maths.exponential.standard_draws import standard_uniform
 from components.maths.particles.draws import standard_normal_like
 from components.maths.particles.resampling import ancestors
 from components.series.filtering import generalised_particle_filter as particles
-from components.series.filtering.generalised_particle_filter import FilterState, Potential
+from components.series.filtering.generalised_particle_filter import FilterState
 from components.series.filtering.particle_filter import AdaptiveFilter
 from components.series.models.linear_gaussian_ssm import factor
 from components.series.posteriors.filtered import Filtering
@@ -85,11 +84,8 @@ class TwistedState(FilterState[Any]):
 class IteratedProposal(AdaptiveFilter[Any]):
     """A filter with the proposals and the selection of the iterated auxiliary filter.
 
-    The model is ``AdditiveGaussian``; a subclass defines the potential G.
+    The model is ``AdditiveGaussian``.
     """
-
-    @abstractmethod
-    def potential(self, model: Any, t: int, rng: Rng) -> Potential[Any]: ...
 
     def learn(
         self, state: FilterState[Any], times: list[Observation], floor: float, rng: Rng
@@ -105,7 +101,7 @@ class IteratedProposal(AdaptiveFilter[Any]):
             if isinstance(state, TwistedState):
                 state, _ = self.advance_twisted(state, batch, rng)
             else:
-                potential = self.potential(model, batch.t, rng)
+                potential = self.potential(model, batch.t, rng.noise)
                 state, _ = particles.advance(state, batch, rng, potential, self.resampler())
             assert state.weighted is not None
             clouds.append(state.weighted.x)
@@ -134,7 +130,8 @@ class IteratedProposal(AdaptiveFilter[Any]):
     def _log_potential(
         self, model: Any, batch: Observation, predicted: Tensor, x: Tensor, rng: Rng
     ) -> Tensor:
-        log_g = self.potential(model, batch.t, rng)(model, particles.stand_in(batch, predicted), x)
+        potential = self.potential(model, batch.t, rng.noise)
+        log_g = potential(model, particles.stand_in(batch, predicted), x)
         return particles.zero_where_missing(batch, log_g)  # [R, N]
 
     def advance_twisted(

@@ -9,14 +9,13 @@ Source: Pitt & Shephard (1999); Boustati (2021), Algorithm 8 with q = f.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Generic, Literal, TypeVar
 
 import torch
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from components.contracts.capabilities import TransitionMean
+from components.contracts.capabilities import BoundedObservation, TransitionMean
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
@@ -24,7 +23,6 @@ from components.contracts.streams import Rng
 from components.maths.particles.resampling import ancestors, take_rows
 from components.series.filtering.generalised_particle_filter import (
     FilterState,
-    Potential,
     PropagatedParticles,
     Resampling,
     expectation,
@@ -36,11 +34,10 @@ from components.series.filtering.generalised_particle_filter import (
 from components.series.filtering.particle_filter import ParticleFilter
 
 A = TypeVar("A", bound=TransitionMean)
-Bound = Callable[[Observation, Tensor], Tensor]  # (t, y), μ [R, N, dx] -> log sup_y G [R, 1] or []
 
 
 class LookAheadFilter(ParticleFilter[A], Generic[A]):
-    """Auxiliary particle filter; a subclass defines the potential and its bound."""
+    """Auxiliary particle filter with any potential."""
 
     requires = Requirements(capabilities={"state_space", "transition_mean"})
     stabiliser: NonNegativeFloat
@@ -49,19 +46,16 @@ class LookAheadFilter(ParticleFilter[A], Generic[A]):
     def asked_by_keys(self) -> dict[str, str]:
         return {"bounded_observation": "stabiliser"} if self.stabiliser else {}
 
-    def step_with_look_ahead(
-        self,
-        state: FilterState[A],
-        batch: Observation,
-        rng: Rng,
-        potential: Potential[A],
-        bound: Bound,
-    ) -> tuple[FilterState[A], Info]:
-        """One step; ``bound`` is only evaluated if there is a stabiliser.
+    def bound(self, model: A, mu: Tensor, t: int) -> Tensor:
+        """log sup_y G_t(y | μ) of μ [R, N, dx]; [R, 1] or []."""
+        assert isinstance(model, BoundedObservation)  # asked by the stabiliser
+        return mu.new_tensor(model.log_observation_bound(t))
 
-        Raises NumericalError if all weights of a replicate, in either stage, are zero.
-        """
+    def step(
+        self, state: FilterState[A], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[A], Info]:
         model = state.model
+        potential = self.potential(model, batch.t, rng.noise)
         before = state.particles
         t = batch.t
         r, n = state.log_w.shape
@@ -76,7 +70,7 @@ class LookAheadFilter(ParticleFilter[A], Generic[A]):
             observation = stand_in(batch, expectation(state.log_w, model.observation_mean(mu, t)))
         log_g = potential(model, observation, mu)  # log Ǧ_t(x_{t−1})  # [R, N]
         if self.stabiliser:
-            log_g = torch.logaddexp(log_g, math.log(self.stabiliser) + bound(observation, mu))
+            log_g = torch.logaddexp(log_g, math.log(self.stabiliser) + self.bound(model, mu, t))
         log_g = zero_where_missing(batch, log_g)
 
         first = state.log_w.double() + log_g.double()  # Sample: k ∝ w_{t−1} Ǧ_t

@@ -9,14 +9,12 @@ from torch import Tensor
 
 from components.contracts.capabilities import GaussianNoise, NoiseDensity, NoiseLaw, StateSpace
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Component, Info
-from components.contracts.sequences import Observation
+from components.contracts.roles import Component
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI, half_log_det
 from components.registry import register
-from components.series.filtering.generalised_particle_filter import FilterState, advance, start
-from components.series.filtering.losses import log_likelihood
+from components.series.filtering.generalised_particle_filter import FilterState, start
 from components.series.filtering.particle_filter import AdaptiveFilter
 from components.series.sequence import Sequence
 
@@ -120,8 +118,3 @@ class Oracle(AdaptiveFilter[StateSpace]):
             f"inference={self.name}: attacker={attacker.name} does not say by what law it corrupts; use one that does "
             "(gaussian_contamination, student_t_outliers, multiplicative_exponential, missing), or another filter"
         )
-
-    def step(
-        self, state: FilterState[StateSpace], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[StateSpace], Info]:
-        return advance(state, batch, rng, log_likelihood, self.resampler())

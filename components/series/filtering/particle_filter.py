@@ -5,21 +5,26 @@ They define the common keys, the initial state and the result.
 
 from __future__ import annotations
 
-from typing import Generic
+from functools import partial
+from typing import Any, Generic
 
+import torch
 from pydantic import BaseModel, PositiveInt, field_validator
 
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, ZeroToOne
+from components.contracts.roles import Inference, Info, ZeroToOne
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.maths.particles.resampling import Scheme
 from components.series.filtering.generalised_particle_filter import (
     FilterState,
     M,
+    Potential,
     Resampling,
+    advance,
     start,
 )
+from components.series.filtering.losses import log_beta_likelihood, log_likelihood
 from components.series.posteriors.filtered import Filtered
 from components.series.sequence import Sequence
 
@@ -43,17 +48,41 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
     def init(self, model: M, problem: Sequence, rng: Rng) -> FilterState[M]:
         return start(model, problem, self.particles, rng, evidence=self.weighs_by_likelihood())
 
+    def potential(self, model: M, t: int, generator: torch.Generator) -> Potential[M]:
+        """log G_t, by which particles are weighed: the log-likelihood."""
+        return log_likelihood
+
     def posterior(self, state: FilterState[M]) -> Filtered:
         return state.filtered.current_posterior()
 
 
+class BetaLoss(ParticleFilter[Any]):
+    """Particle filter with the likelihood of the β-divergence as potential."""
+
+    requires = Requirements(capabilities={"state_space", "power_integral"})
+    beta: ZeroToOne
+
+    def weighs_by_likelihood(self) -> bool:
+        return self.beta == 0
+
+    def potential(self, model: Any, t: int, generator: torch.Generator) -> Potential[Any]:
+        return partial(log_beta_likelihood, beta=self.beta)
+
+
 class AdaptiveFilter(ParticleFilter[M], Generic[M]):
-    """One that resamples after it has weighed, where too few particles carry the weight."""
+    """Filter that moves particles by the transition, weighs them by the potential and resamples where
+    too few particles carry the weight."""
 
     resample_below: ZeroToOne
 
     def resampler(self) -> Resampling:
         return Resampling(self.resampling, self.resample_below)
+
+    def step(
+        self, state: FilterState[M], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[M], Info]:
+        potential = self.potential(state.model, batch.t, rng.noise)
+        return advance(state, batch, rng, potential, self.resampler())
 
 
 class FilterBasedMethod(BaseModel):

@@ -11,11 +11,9 @@ from torch import Tensor
 
 from components.contracts.capabilities import GaussianNoise
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
-from components.contracts.streams import Rng
 from components.registry import register
-from components.series.filtering.generalised_particle_filter import FilterState, advance
+from components.series.filtering.generalised_particle_filter import Potential
 from components.series.filtering.losses import whitened_residuals
 from components.series.filtering.particle_filter import AdaptiveFilter
 
@@ -72,8 +70,7 @@ class StudentTFilter(AdaptiveFilter[GaussianNoise]):
     joint: bool
     scale: PositiveFloat | None
 
-    def step(
-        self, state: FilterState[GaussianNoise], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[GaussianNoise], Info]:
-        potential = partial(log_student_t, df=self.df, joint=self.joint, scale=self.scale)
-        return advance(state, batch, rng, potential, self.resampler())
+    def potential(
+        self, model: GaussianNoise, t: int, generator: torch.Generator
+    ) -> Potential[GaussianNoise]:
+        return partial(log_student_t, df=self.df, joint=self.joint, scale=self.scale)

@@ -24,14 +24,16 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.costs.counts import count
+from components.contracts.posteriors import SmoothedStates
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
-from components.errors import ConfigMismatchError, NumericalError
+from components.contracts.streams import Rng
+from components.errors import NumericalError
 from components.maths.cholesky import LOG_2PI, half_log_det
 from components.series.models.affine_module import AffineModule
-from components.series.posteriors.filtered import Filtered, Filtering
+from components.series.posteriors.filtered import Filtering
 from components.series.sequence import Sequence
 
 Z90 = 1.6448536269514722  # the standard normal's 95 % quantile
@@ -59,8 +61,7 @@ class Gain:
     @cached_property
     def log_scale(self) -> Tensor:
         """log N(0 | 0, S) [] or [R]."""
-        dy = self.whiten.shape[-1]
-        return -0.5 * (log_determinant(self.whiten) + dy * LOG_2PI)
+        return half_log_det(self.whiten) - 0.5 * self.whiten.shape[-1] * LOG_2PI
 
     @cached_property
     def margins(self) -> tuple[Tensor, Tensor]:
@@ -72,11 +73,6 @@ def margins(P: Tensor) -> tuple[Tensor, Tensor]:
     """Variances [..., dx] of a covariance and half of the 90 % interval."""
     variance = torch.linalg.diagonal(P)
     return variance, Z90 * variance.sqrt()
-
-
-def log_determinant(whiten: Tensor) -> Tensor:
-    """log |S| where whiten = L⁻¹ [..., dy, dy], S = L Lᵀ."""
-    return -2 * half_log_det(whiten)
 
 
 @dataclass(kw_only=True)
@@ -98,7 +94,10 @@ class GaussianFilter(Inference[M, Sequence, Observation, Gaussians[M]], Generic[
     requires = Requirements(kinds={"sequence"}, batch_kind="observation")
     provides = {"filtered_states"}
 
-    def posterior(self, state: Gaussians[M]) -> Filtered:
+    def init(self, model: M, problem: Sequence, rng: Rng) -> Gaussians[M]:
+        return start(model, problem, apart=True, evidence=isinstance(model, LinearGaussian))
+
+    def posterior(self, state: Gaussians[M]) -> SmoothedStates:
         return state.filtered.current_posterior()
 
 
@@ -106,15 +105,8 @@ def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Ga
     """The prior N(m_0, P_0); ``apart``: replicates will differ in their covariances.
 
     Raises:
-        ConfigMismatchError: the model observes another number of coordinates than the data have.
         NumericalError: Σ has no Cholesky factor.
     """
-    observed = problem.observations.shape[2]
-    modelled = model.Sigma.shape[-1]
-    if modelled != observed:
-        raise ConfigMismatchError(
-            f"model: observes {modelled} numbers at a time, dataset={problem.name} has {observed}; change the model"
-        )
     if torch.linalg.cholesky_ex(model.Sigma).info.any():
         raise NumericalError(
             "the observation noise Σ is not positive definite", "raise the noise of the model"
@@ -244,14 +236,16 @@ def finish_filter_step(
     prior_m: Tensor,
     predicted: Tensor,
     found: Gain,
-    v: Tensor,
+    v: Tensor | None = None,
     extra: Tensor | None = None,
     weight: Tensor | None = None,
 ) -> tuple[Gaussians[M], Info]:
-    """m = m⁻ + K v for innovations v, 0 where nothing was seen; the rest is written down.
+    """m = m⁻ + K v for innovations v (None: y − ŷ), 0 where nothing was seen; the rest is written
+    down.
 
     ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight``: of the observation
     [R], None: 1."""
+    v = innovation(batch, predicted) if v is None else v
     shares_gain = found.K.dim() == 2
     m = torch.addmm(prior_m, v, found.K.mT) if shares_gain else prior_m + apply_gain(found.K, v)
     P = found.P

@@ -18,7 +18,6 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     finish_filter_step,
     freeze_converged_gain,
     gain,
-    innovation,
     predicted_covariance,
     propagate_mean,
     start,
@@ -36,27 +35,6 @@ def kalman_gain(model: LinearGaussian, P: Tensor, last: Gain | None, t: int) -> 
     )
 
 
-def kalman_start(model: LinearGaussian, problem: Sequence) -> Gaussians[LinearGaussian]:
-    """The prior, its covariance shared where all replicates have one model and miss the same
-    observations."""
-    missing = problem.missing
-    differ = max(matrix.dim() for matrix in (model.P0, model.Q, model.Sigma)) == 3
-    return start(model, problem, apart=differ or bool((missing != missing[:1]).any()))
-
-
-def kalman_step(
-    state: Gaussians[LinearGaussian], batch: Observation
-) -> tuple[Gaussians[LinearGaussian], Info]:
-    """The filtering distribution of the next time."""
-    model = state.model
-    prior_m = propagate_mean(model, state.m)  # [R, dx]
-    predicted = prior_m @ model.H.T  # [R, dy]
-    filter_gain = kalman_gain(model, state.P, state.gain, batch.t)
-    return finish_filter_step(
-        state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted)
-    )
-
-
 @register("inference", "kalman")
 class Kalman(GaussianFilter[LinearGaussian]):
     """Kalman filter: the exact filtering distributions of a linear Gaussian state-space model.
@@ -68,8 +46,7 @@ class Kalman(GaussianFilter[LinearGaussian]):
     observation is missing, m = m⁻ and P = P⁻.  Quantiles are Gaussian; the log normaliser
     is the log evidence Σ_t log N(y_t | H m⁻, S).
 
-    Raises NumericalError if S cannot be factorised, ConfigMismatchError if the model observes
-    another number of coordinates.
+    Raises NumericalError if S cannot be factorised.
 
     Source: Kalman (1960); Särkkä (2013), theorem 4.2.
     """
@@ -77,9 +54,17 @@ class Kalman(GaussianFilter[LinearGaussian]):
     requires = Requirements(capabilities={"linear_gaussian"})
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Gaussians[LinearGaussian]:
-        return kalman_start(model, problem)
+        """The prior, its covariance shared where all replicates have one model and miss the same
+        observations."""
+        missing = problem.missing
+        differ = max(matrix.dim() for matrix in (model.P0, model.Q, model.Sigma)) == 3
+        return start(model, problem, apart=differ or bool((missing != missing[:1]).any()))
 
     def step(
         self, state: Gaussians[LinearGaussian], batch: Observation, rng: Rng
     ) -> tuple[Gaussians[LinearGaussian], Info]:
-        return kalman_step(state, batch)
+        model = state.model
+        prior_m = propagate_mean(model, state.m)  # [R, dx]
+        predicted = prior_m @ model.H.T  # [R, dy]
+        filter_gain = kalman_gain(model, state.P, state.gain, batch.t)
+        return finish_filter_step(state, batch, prior_m, predicted, filter_gain)

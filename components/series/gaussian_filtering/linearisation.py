@@ -32,7 +32,9 @@ def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor
     return values[:, 0], pull(one)[0]
 
 
-def transition_tangent(model: AdditiveGaussian, x: Tensor, t: int) -> tuple[Tensor, Tensor]:
+def transition_tangent(
+    model: AdditiveGaussian | LinearGaussian, x: Tensor, t: int
+) -> tuple[Tensor, Tensor]:
     """f_t(x) [R, dx] and its Jacobian [R, dx, dx], or [dx, dx] where f is linear."""
     if isinstance(model, LinearGaussian):
         return propagate_mean(model, x), model.A

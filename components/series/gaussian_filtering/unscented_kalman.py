@@ -8,7 +8,7 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
+from components.contracts.capabilities import AdditiveGaussian
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
@@ -21,8 +21,6 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     Gaussians,
     finish_filter_step,
     gain,
-    innovation,
-    start,
 )
 from components.series.sequence import Sequence
 
@@ -40,8 +38,8 @@ class UnscentedKalman(GaussianFilter[AdditiveGaussian]):
     dx, dx].  On a linear model it is the Kalman filter; elsewhere the log normaliser is no
     evidence.  Where an observation is missing, m = m⁻ and P = P⁻.
 
-    Raises ConfigMismatchError where n + κ is not positive, or when the model observes another
-    number of coordinates, NumericalError when a covariance cannot be factorised.
+    Raises ConfigMismatchError where n + κ is not positive, NumericalError when a covariance cannot
+    be factorised.
 
     Source: Särkkä (2013), algorithm 5.14; Wan and van der Merwe (2000)."""
 
@@ -67,7 +65,7 @@ class UnscentedKalman(GaussianFilter[AdditiveGaussian]):
             raise ConfigMismatchError(
                 f"inference.kappa = {self.kappa:g}: the {n} coordinates of the state and κ must add up to > 0"
             )
-        return start(model, problem, apart=True, evidence=isinstance(model, LinearGaussian))
+        return super().init(model, problem, rng)
 
     def step(
         self, state: Gaussians[AdditiveGaussian], batch: Observation, rng: Rng
@@ -87,9 +85,7 @@ class UnscentedKalman(GaussianFilter[AdditiveGaussian]):
             (points - prior_m.unsqueeze(1)).mT, (y_points - predicted.unsqueeze(1)).mT, W
         )
         filter_gain = gain(state.P, prior_P, around, model.Sigma, t)
-        return finish_filter_step(
-            state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted)
-        )
+        return finish_filter_step(state, batch, prior_m, predicted, filter_gain)
 
 
 def _points(m: Tensor, P: Tensor, spread: float, t: int) -> Tensor:

@@ -44,8 +44,7 @@ class WolfFilter(GaussianFilter[AdditiveGaussian]):
     [R, dx, dx].  The log normaliser is the one of the generalised posterior, not an
     evidence.  If an observation is missing, m = m⁻ and P = P⁻.
 
-    Raises NumericalError if S cannot be factorised, ConfigMismatchError if the model observes
-    another number of coordinates.
+    Raises NumericalError if S cannot be factorised.
 
     Source: Duran-Martin et al. (2024), section 3.
     """

@@ -48,7 +48,7 @@ def passing(
 def min_ess(state: FilterState) -> Tensor:
     """The smallest effective sample size over the times that a filter has passed, of each parameter
     set [K]."""
-    return state.filtered.ess.stack_rows(1).amin(1)
+    return state.filtered.rows["ess"].stack_rows(1).amin(1)
 
 
 def trajectories(

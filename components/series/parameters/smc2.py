@@ -123,8 +123,8 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
         )
         now, _ = self._resize_filter(state.particles).step(_build_filters(state), tiled_batch, rng)
         increment = self.rate * now.filtered.log_normaliser
-        row = now.filtered
-        predicted = _average_over_sets(state.log_w, row.predicted.rows[-1])
+        row = now.filtered.newest()
+        predicted = _average_over_sets(state.log_w, row["predicted"])
         log_w = state.log_w + increment.view_as(state.log_w)
         total = torch.logsumexp(log_w, 1)  # log Σ_m W^m ẑ_t(θ^m)  # [R]
         if not torch.isfinite(total).all():
@@ -141,7 +141,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
             ess=torch.minimum(state.ess, min_ess(now).to(state.ess)),
         )
         state.filtered.log_normaliser += total
-        summaries = _summaries(state, row.mean.rows[-1], row.variance.rows[-1], rng)
+        summaries = _summaries(state, row["mean"], row["variance"], rng)
         ess = effective_sample_size(state.log_w.exp())  # [R]
         state.filtered.add(batch.t, **summaries, predicted=predicted, ess=ess)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -46,80 +48,35 @@ class LearnedSeries(Filtered):
 
 @dataclass(kw_only=True)
 class Filtering:
-    """The same while a filter goes on, which adds a row to each: a part of its state."""
+    """The same while a filter continues, as a part of its state: a trace for each summary."""
 
     t: int = 0  # times filtered so far
-    mean: Trace = field(default_factory=Trace)  # rows [R, dx]
-    variance: Trace = field(default_factory=Trace)  # rows [R, dx]
-    lower: Trace = field(default_factory=Trace)  # rows [R, dx]
-    upper: Trace = field(default_factory=Trace)  # rows [R, dx]
-    predicted: Trace = field(default_factory=Trace)  # rows [R, dy]
+    # mean, variance, lower and upper [R, dx], predicted [R, dy], ess and weight [R]
+    rows: defaultdict[str, Trace] = field(default_factory=lambda: defaultdict(Trace))
     log_normaliser: Tensor  # [R]
     evidence: bool = True
-    ess: Trace = field(default_factory=Trace)  # rows [R]; none if there are no particles
-    # rows [R]; none where a method gives each observation the same weight
-    weight: Trace = field(default_factory=Trace)
 
     @classmethod
     def for_times(cls, times: int, log_normaliser: Tensor, evidence: bool = True) -> Filtering:
         """The start of a series of T times: rows are not copied while they grow."""
-        return cls(
-            mean=Trace(expected=times),
-            variance=Trace(expected=times),
-            lower=Trace(expected=times),
-            upper=Trace(expected=times),
-            predicted=Trace(expected=times),
-            log_normaliser=log_normaliser,
-            evidence=evidence,
-        )
+        rows: defaultdict[str, Trace] = defaultdict(partial(Trace, expected=times))
+        return cls(rows=rows, log_normaliser=log_normaliser, evidence=evidence)
 
-    def _traces(self) -> tuple[Trace, Trace, Trace, Trace, Trace]:
-        return self.mean, self.variance, self.lower, self.upper, self.predicted
-
-    def add(
-        self,
-        t: int,
-        *,
-        mean: Tensor,
-        variance: Tensor,
-        lower: Tensor,
-        upper: Tensor,
-        predicted: Tensor,
-        ess: Tensor | None = None,
-        weight: Tensor | None = None,
-    ) -> None:
-        """Append the summaries at time t = 1, 2, …, [R, dx] each, [R, dy] and [R]."""
-        self.mean.append(mean)
-        self.variance.append(variance)
-        self.lower.append(lower)
-        self.upper.append(upper)
-        self.predicted.append(predicted)
-        if ess is not None:
-            self.ess.append(ess)
-        if weight is not None:
-            self.weight.append(weight)
+    def add(self, t: int, **summaries: Tensor | None) -> None:
+        """Append the summaries at time t = 1, 2, …, those that are not None."""
+        for name, value in summaries.items():
+            if value is not None:
+                self.rows[name].append(value)
         self.t = t
 
     def newest(self) -> dict[str, Tensor]:
         """Summaries of the latest call of ``add``."""
-        rows = zip(SUMMARIES, self._traces(), strict=True)
-        newest = {name: trace.rows[-1] for name, trace in rows}
-        return newest | {"ess": self.ess.rows[-1]} if len(self.ess) == self.t else newest
+        return {name: trace.rows[-1] for name, trace in self.rows.items()}
 
     def current_posterior(self) -> Filtered:
         """The posterior after the times that have been filtered."""
         like = self.log_normaliser
-        if self.t == 0:
-            summaries = dict.fromkeys(SUMMARIES, torch.empty(len(like), 0, 0).to(like))
-            optional: dict[str, Tensor] = {}
-        else:
-            traces = zip(SUMMARIES, self._traces(), strict=True)
-            summaries = {name: trace.stack_rows(1).to(like.device) for name, trace in traces}
-            optional = {
-                name: trace.stack_rows(1).to(like.device)
-                for name, trace in (("ess", self.ess), ("weight", self.weight))
-                if len(trace) == self.t
-            }
-        return Filtered(
-            t=self.t, log_normaliser=like, evidence=self.evidence, **summaries, **optional
-        )
+        summaries = dict.fromkeys(SUMMARIES, torch.empty(len(like), 0, 0).to(like))
+        for name, trace in self.rows.items():
+            summaries[name] = trace.stack_rows(1).to(like.device)
+        return Filtered(t=self.t, log_normaliser=like, evidence=self.evidence, **summaries)

@@ -4,8 +4,7 @@ Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2 and algori
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import torch
@@ -13,51 +12,60 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.posteriors import Signal
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
-from components.series.gaussian_filtering.gaussian_filtering import Z90, Gaussians
+from components.series.gaussian_filtering.gaussian_filtering import (
+    Z90,
+    GaussianFilter,
+    Gaussians,
+)
+from components.series.gaussian_filtering.linearisation import transition_tangent
 from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
 
 M = TypeVar("M", bound=AdditiveGaussian | LinearGaussian)
-# model, x [R, dx], t -> f_t(x) and ∂f_t/∂x
-Tangent = Callable[[M, Tensor, int], tuple[Tensor, Tensor]]
 
 
 @dataclass(kw_only=True)
-class Forward(Generic[M]):
+class Forward(Gaussians[M]):
     """A Gaussian filter on its way, and the covariances that it had."""
 
-    filter: Gaussians[M]
-    P: Trace = field(default_factory=Trace)  # rows [dx, dx] or [R, dx, dx]
+    covariances: Trace = field(default_factory=Trace)  # rows [dx, dx] or [R, dx, dx]
 
 
-class GaussianSmoother(Inference[M, Sequence, Observation, Forward[M]], Generic[M]):
-    """Smoother that runs back over the Gaussians of a filter."""
+class GaussianSmoother(GaussianFilter[M], Generic[M]):
+    """Smoother that runs back over the Gaussians of the filter that a subclass adds."""
 
-    requires = Requirements(kinds={"sequence"}, batch_kind="observation")
+    def init(self, model: M, problem: Sequence, rng: Rng) -> Forward[M]:
+        return Forward(**vars(super().init(model, problem, rng)))
+
+    def step(self, state: Gaussians[M], batch: Observation, rng: Rng) -> tuple[Gaussians[M], Info]:
+        after, info = super().step(state, batch, rng)
+        assert isinstance(after, Forward)
+        after.covariances.append(after.P)
+        return after, info
+
+    def posterior(self, state: Gaussians[M]) -> SmoothedSeries:
+        assert isinstance(state, Forward)
+        return smooth_series(state)
 
 
-def extend_forward(state: Forward[M], after: Gaussians[M], info: Info) -> tuple[Forward[M], Info]:
-    """Add the next filtering distribution."""
-    state.P.append(after.P)
-    return replace(state, filter=after), info
-
-
-def smooth_series(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
+def smooth_series(state: Forward[M]) -> SmoothedSeries:
     """p(x_t | y_1:T) for the T times so far, found anew from the filter's moments: the same bits
     whenever it is asked."""
-    filtered = state.filter.filtered.current_posterior()
-    model = state.filter.model
-    like = state.filter.m
+    filtered = state.filtered.current_posterior()
+    model = state.model
+    like = state.m
     if filtered.t == 0:
         return SmoothedSeries.empty_smoothed(like)
     m = filtered.mean.transpose(0, 1)
-    P = state.P.rows.to(like.device)  # [T, R, dx], [T, (R,) dx, dx]
-    ahead = [tangent(model, m[k], k + 2) for k in range(len(m) - 1)]  # from time k + 1 to k + 2
+    P = state.covariances.rows.to(like.device)  # [T, R, dx], [T, (R,) dx, dx]
+    ahead = [
+        transition_tangent(model, m[k], k + 2) for k in range(len(m) - 1)
+    ]  # from time k + 1 to k + 2
     means, covariances = backwards(m, P, ahead, model.Q)
     variance = torch.linalg.diagonal(covariances)  # [T, dx] or [T, R, dx]
     variance = variance.unsqueeze(1).expand_as(means) if variance.dim() == 2 else variance

@@ -9,7 +9,7 @@ import torch
 from pydantic import field_validator
 from torch import Tensor
 
-from components.contracts.capabilities import PowerIntegral, TransitionDensity
+from components.contracts.capabilities import TransitionDensity
 from components.contracts.roles import Inference
 from components.contracts.sequences import Observation
 from components.maths.exponential.standard_draws import standard_normal
@@ -20,7 +20,7 @@ from components.series.filtering.beta_auxiliary_filter import BetaAuxiliaryFilte
 from components.series.filtering.beta_bootstrap_filter import BetaBootstrapFilter
 from components.series.filtering.bootstrap_filter import BootstrapFilter
 from components.series.filtering.generalised_particle_filter import stand_in, zero_where_missing
-from components.series.filtering.losses import log_beta_likelihood, log_likelihood
+from components.series.filtering.particle_filter import ParticleFilter
 from components.series.models.linear_gaussian_ssm import factor, log_normal
 from components.series.smoothing.particle_smoother import (
     FilteredParticles,
@@ -84,16 +84,10 @@ class TwoFilter(ParticleSmoother):
             )
         return value
 
-    def _log_potential(self, model: TransitionDensity, seen: Observation, x: Tensor) -> Tensor:
-        """log G_t(y | x) of the filter on the way forward; [R, N]."""
-        if not isinstance(self.filter, BetaBootstrapFilter | BetaAuxiliaryFilter):
-            return log_likelihood(model, seen, x)
-        assert isinstance(model, PowerIntegral)  # which the filter needs
-        return log_beta_likelihood(model, seen, x, self.filter.beta)
-
     def backwards(
         self, state: ForwardParticles, generator: torch.Generator
     ) -> Iterator[FilteredParticles]:
+        assert isinstance(self.filter, ParticleFilter)
         model = state.filter.model
         x = state.x.rows
         log_w = state.log_w.rows
@@ -119,9 +113,8 @@ class TwoFilter(ParticleSmoother):
             missing = y[t - 1].isnan().any(1)
             batch = Observation(t, y[t - 1], missing=missing if missing.any() else None)
             observation = stand_in(batch, model.observation_mean(now, t).mean(1))
-            log_b = torch.log_softmax(
-                log_b + zero_where_missing(batch, self._log_potential(model, observation, now)), 1
-            )
+            log_g = self.filter.potential(model, t, generator)(model, observation, now)
+            log_b = torch.log_softmax(log_b + zero_where_missing(batch, log_g), 1)
             before, log_before = (
                 (x[t - 2], log_w[t - 2])
                 if t > 1

@@ -183,13 +183,3 @@ def test_bad_settings_are_named():
     model.Sigma = -model.Sigma
     with pytest.raises(NumericalError, match="Σ is not positive definite"):
         run_filter("extended_kalman", problem, model)
-
-
-@pytest.mark.parametrize(
-    "name", [*NAMES, "kalman", "wolf_filter", "rts_smoother", "extended_rts_smoother"]
-)
-def test_another_number_of_observations_is_refused(name):
-    other = Sequence("one", None, gappy(5, 1, False).observations[..., :1], None, ["x"])
-    message = "model: observes 2 numbers at a time, dataset=one has 1"
-    with pytest.raises(ConfigMismatchError, match=message):
-        run_filter(name, other, LinearGaussianModule(system()))

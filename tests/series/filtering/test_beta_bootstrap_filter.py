@@ -8,7 +8,7 @@ from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
-from components.series.filtering.beta_bootstrap_filter import log_beta_likelihood
+from components.series.filtering.losses import log_beta_likelihood
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem
 from runner.execution.rng import Streams

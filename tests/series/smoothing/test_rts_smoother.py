@@ -38,8 +38,8 @@ def test_theorem_8_2_literally():
         state, _ = smoother.step(state, batch, Streams(0))
     found, m, P = (
         smoother.posterior(state),
-        state.filter.filtered.current_posterior().mean[0],
-        state.P.rows,
+        state.filtered.current_posterior().mean[0],
+        state.covariances.rows,
     )
     mean, covariance = m[-1], P[-1]
     for k in range(T - 2, -1, -1):
@@ -72,7 +72,7 @@ def test_it_is_the_same_bits_however_often_it_was_asked():
         if t == 3:
             smoother.posterior(state)
             state = copy.deepcopy(state)  # what a checkpoint brings back
-            state.filter.gain = None
+            state.gain = None
     whole = run(smoother, model, problem, Streams(0))
     for name in ("mean", "variance", "lower", "upper"):
         assert torch.equal(vars(smoother.posterior(state))[name], vars(whole)[name])
@@ -97,8 +97,8 @@ def test_extended_smoother_of_a_nonlinear_model_is_algorithm_9_1():
         state, _ = smoother.step(state, batch, rng)
     found, m, P = (
         smoother.posterior(state),
-        state.filter.filtered.current_posterior().mean[0, :, 0],
-        state.P.rows[:, 0, 0, 0],
+        state.filtered.current_posterior().mean[0, :, 0],
+        state.covariances.rows[:, 0, 0, 0],
     )
     mean, variance = m[-1], P[-1]
     for k in range(10, -1, -1):
