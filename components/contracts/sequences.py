@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -56,6 +57,13 @@ class Clean(NamedTuple):
     y: Tensor  # [R, T, dy]; a missing one holds NaN
     mean: Tensor | None = None  # E[y_t | x_t] [R or 1, T, dy]: y less the noise
     states: Tensor | None = None  # [R or 1, T, dx]
+
+
+@dataclass(frozen=True)
+class TrueParameters:
+    """Parameters that generated a series, by the names of the model: ``KnownParameters``."""
+
+    parameters: Mapping[str, float]
 
 
 @dataclass(frozen=True)

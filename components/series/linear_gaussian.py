@@ -13,13 +13,14 @@ from components.series.sequence import LinearGaussianSystem
 Matrix = list[list[float]]
 # "shared": all replicates have one sequence of states; "own": each replicate has its own
 StateSource = Literal["shared", "own"]
+# of the matrices, in numbers of states and of observations
 SHAPES = {
-    "A": "dx × dx",
-    "Q": "dx × dx",
-    "H": "dy × dx",
-    "Sigma": "dy × dy",
-    "m0": "dx",
-    "P0": "dx × dx",
+    "A": ("dx", "dx"),
+    "Q": ("dx", "dx"),
+    "H": ("dy", "dx"),
+    "Sigma": ("dy", "dy"),
+    "m0": ("dx",),
+    "P0": ("dx", "dx"),
 }
 
 
@@ -46,27 +47,17 @@ def make_system(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
         ValueError: dimensions do not match the others, or a matrix is not a covariance; it
             names the key.
     """
-    dx = matrices["A"].shape[-1]
-    dy = matrices["H"].shape[0]
-    sizes = {
-        "A": (dx, dx),
-        "Q": (dx, dx),
-        "H": (dy, dx),
-        "Sigma": (dy, dy),
-        "m0": (dx,),
-        "P0": (dx, dx),
-    }
-    for name, size in sizes.items():
+    sizes = {"dx": matrices["A"].shape[-1], "dy": matrices["H"].shape[0]}
+    for name, letters in SHAPES.items():
+        size = tuple(sizes[letter] for letter in letters)
         shape = tuple(matrices[name].shape)
         if shape != size:
             has = " × ".join(map(str, shape))
-            wants = " × ".join(map(str, size))
-            dimensions = f"dx = {dx} (columns of A)" + (
-                f" and dy = {dy} (rows of H)" if name in ("H", "Sigma") else ""
+            wants = f"{' × '.join(letters)} = {' × '.join(map(str, size))}"
+            dimensions = f"dx = {sizes['dx']} (columns of A)" + (
+                f" and dy = {sizes['dy']} (rows of H)" if "dy" in letters else ""
             )
-            raise ValueError(
-                f"{name}: is {has}, must be {SHAPES[name]} = {wants}, for {dimensions}"
-            )
+            raise ValueError(f"{name}: is {has}, must be {wants}, for {dimensions}")
     for name in ("Q", "Sigma", "P0"):
         covariance = matrices[name]
         if not torch.allclose(covariance, covariance.T):
@@ -74,26 +65,6 @@ def make_system(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
         if torch.linalg.cholesky_ex(covariance)[1]:
             raise ValueError(f"{name}: not positive definite; a covariance has eigenvalues > 0")
     return LinearGaussianSystem(**matrices)
-
-
-def simulate_system(
-    system: LinearGaussianSystem,
-    x0: Tensor,
-    n_steps: int,
-    replicates: int,
-    generator: torch.Generator,
-) -> tuple[Tensor, Tensor]:
-    """States x_1 … x_T [T, dx] from x_0 on, the same for all R replicates, and observations of each
-    [R, T, dy].
-
-    In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes
-    the path."""
-    drive = (
-        torch.randn(n_steps, len(x0), generator=generator, dtype=torch.float64)
-        @ torch.linalg.cholesky(system.Q).T
-    )
-    path = walk(system.A, x0, drive)
-    return path, simulate_observations(system, path, replicates, generator)
 
 
 def walk(A: Tensor, x0: Tensor, drive: Tensor) -> Tensor:
@@ -113,18 +84,3 @@ def draw_drive(
     float64 on the CPU."""
     shape = (n_steps, dx) if states == "shared" else (replicates, n_steps, dx)
     return torch.randn(shape, generator=generator, dtype=torch.float64)
-
-
-def add_replicates(path: Tensor) -> Tensor:
-    """Shared states [T, d] as [1, T, d]; states of each replicate [R, T, d] as they are."""
-    return path if path.dim() == 3 else path.unsqueeze(0)
-
-
-def simulate_observations(
-    system: LinearGaussianSystem, path: Tensor, replicates: int, generator: torch.Generator
-) -> Tensor:
-    """Observations of states [T, dx] for each of R replicates, [R, T, dy]."""
-    noise = torch.randn(
-        replicates, len(path), len(system.H), generator=generator, dtype=torch.float64
-    )
-    return path @ system.H.T + noise @ torch.linalg.cholesky(system.Sigma).T

@@ -6,12 +6,12 @@ from support.runs.configured import made_job, make_setting
 from support.runs.real_files import FOLDER, find_or_skip
 from support.small.small_problems import advance
 
-from components.series.forecast_data.co2 import FILE
+from components.series.forecast_data.co2 import CO2
 from runner.execution.rng import Streams
 
 
 def scores(folder, steps, *overrides):
-    find_or_skip(FILE)
+    find_or_skip(CO2.path)
     job, rng = made_job(folder, f"data_dir={FOLDER}", *overrides), Streams(0)
     problem = job.dataset.load(rng, make_setting(FOLDER))
     state = job.inference.init(job.model.build(problem, rng), problem, rng)

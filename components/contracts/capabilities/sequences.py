@@ -221,6 +221,11 @@ class AutoregressiveVolatility:
     phi: float
     sigma: float
 
+    @property
+    def parameters(self) -> dict[str, float]:
+        """By the names of the model."""
+        return vars(self)
+
 
 @runtime_checkable
 class SeriesConditionals(Protocol, metaclass=ModuleProtocol):

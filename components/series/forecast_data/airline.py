@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from components.registry import register
-from components.series.forecast_data.monthly_record import MonthlyRecord
+from components.series.forecast_data.monthly_record import CSV, LogRecord
 
 
 @register("dataset", "airline")
-class Airline(MonthlyRecord):
+class Airline(LogRecord):
     """Passengers of international airlines, in thousands, January 1949 to December 1960.
 
     Trend and season grow together, so that their logarithms add up.  y [1, n_train, 1] and
@@ -31,12 +29,10 @@ class Airline(MonthlyRecord):
     """
 
     path = "timeseries/airline-passengers.csv"
+    layout = CSV
     state_name = "passengers"
     unit = "thousands"
     first = (1949, 1)
-
-    def read(self, path: Path) -> Tensor:
-        return torch.from_numpy(np.loadtxt(path, delimiter=",", skiprows=1, usecols=1))
 
     def simulate(self) -> Tensor:
         """A trend, a season of twelve months and noise, in logarithms."""

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.roles import Dataset, Setting
+from components.contracts.sequences import TrueParameters
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.forecasting import Forecasting, Origin, split
 from components.series.sequence import Sequence
-
-
-@dataclass(frozen=True)
-class Scales:
-    """Data-generating scales of the series: ``KnownParameters``."""
-
-    observation_sd: float
-    transition_sd: float
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """By the names of the model."""
-        return {"observation_sd": self.observation_sd, "transition_sd": self.transition_sd}
 
 
 @register("dataset", "dlm_sim")
@@ -63,7 +49,9 @@ class DlmSim(Dataset[Forecasting]):
             name=self.name,
             states=None,
             observations=setting.place(y.view(1, -1, 1)),
-            system=Scales(self.observation_sd, self.transition_sd),
+            system=TrueParameters(
+                {"observation_sd": self.observation_sd, "transition_sd": self.transition_sd}
+            ),
             state_names=["x"],
         )
         return split(sequence, self.n_ahead, self.origin)

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.forecasting import ClassSeries, Forecasting
 from components.series.maths.dirichlet import draw_simplex
-
-
-@dataclass(frozen=True)
-class _Path:
-    """Path of a chain, drawn from rows of probabilities."""
-
-    rows: torch.Tensor  # [S, n]
-
-    def next(self, state: int, generator: torch.Generator) -> int:
-        return int(torch.multinomial(self.rows[state], 1, generator=generator))
 
 
 @register("dataset", "hmm_sim")
@@ -42,12 +31,16 @@ class HmmSim(ClassSeries):
     emission_concentration: PositiveFloat
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
-        A = _Path(draw_simplex((self.states, self.states), self.transition_concentration, rng.data))
-        B = _Path(draw_simplex((self.states, self.classes), self.emission_concentration, rng.data))
+        A = draw_simplex((self.states, self.states), self.transition_concentration, rng.data)
+        B = draw_simplex((self.states, self.classes), self.emission_concentration, rng.data)
+
+        def draw(probabilities: Tensor) -> int:
+            return int(torch.multinomial(probabilities, 1, generator=rng.data))
+
         z = int(torch.randint(self.states, (), generator=rng.data))
         emissions = []
         for _ in range(self.n_steps):
-            emissions.append(float(B.next(z, rng.data)))
-            z = A.next(z, rng.data)
+            emissions.append(float(draw(B[z])))
+            z = draw(A[z])
         y = torch.tensor(emissions, dtype=setting.dtype, device=setting.device).view(1, -1, 1)
         return self.hide_future(y)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import torch
 from torch import Tensor
 
 from components.registry import register
-from components.series.forecast_data.monthly_record import MonthlyRecord
+from components.series.forecast_data.monthly_record import LogRecord
 
 
 @register("dataset", "nutria")
-class Nutria(MonthlyRecord):
+class Nutria(LogRecord):
     """Monthly abundance of female nutria in East Anglia, by retrospective census.
 
     There are 120 estimates.  y [1, n_train, 1] and the ``n_ahead`` months that follow; the
@@ -32,9 +29,6 @@ class Nutria(MonthlyRecord):
     path = "timeseries/nutria.txt"
     state_name = "nutria"
     unit = "relative abundance"
-
-    def read(self, path: Path) -> Tensor:
-        return torch.from_numpy(np.loadtxt(path))
 
     def simulate(self) -> Tensor:
         """A random walk of logarithms that is drawn back to a capacity."""

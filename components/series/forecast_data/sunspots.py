@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from components.registry import register
-from components.series.forecast_data.monthly_record import MonthlyRecord
+from components.series.forecast_data.monthly_record import CSV, LogRecord
 
 MONTHS = 2820  # of the record, to December 1983
 
 
 @register("dataset", "sunspots")
-class Sunspots(MonthlyRecord):
+class Sunspots(LogRecord):
     """Zurich's mean number of sunspots a month, January 1749 to December 1983.
 
     Cycles of about eleven years, no two alike; quiet months have 0, which has no logarithm.
@@ -33,12 +31,10 @@ class Sunspots(MonthlyRecord):
     """
 
     path = "timeseries/monthly-sunspots.csv"
+    layout = CSV
     state_name = "sunspots"
     unit = "sunspots a month"
     first = (1749, 1)
-
-    def read(self, path: Path) -> Tensor:
-        return torch.from_numpy(np.loadtxt(path, delimiter=",", skiprows=1, usecols=1))
 
     def simulate(self) -> Tensor:
         """Cycles of 131 months with random heights, and noise in proportion to their root."""

@@ -15,7 +15,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.registry import register
-from components.series.linear_gaussian import Matrix, make_system, tensors
+from components.series.linear_gaussian import SHAPES, Matrix, make_system, tensors
 from components.series.models.families import LinearGaussianModel, UnknownParameterModel
 from components.series.models.linear_gaussian_ssm import (
     LinearGaussianModule,
@@ -23,8 +23,6 @@ from components.series.models.linear_gaussian_ssm import (
 )
 from components.series.models.unknown import PositivePrior, Priors, UnknownParameters
 from components.series.sequence import LinearGaussianSystem, Sequence
-
-MATRICES = ("A", "Q", "H", "Sigma", "m0", "P0")
 
 
 class NoiseScales(Priors):
@@ -67,8 +65,7 @@ class UnknownScales(UnknownParameters, LinearGaussianModule):
         self.declare(priors.given_priors, self.m0)
 
     def at(self, theta: Tensor) -> LinearGaussianModule:
-        shape = LinearGaussianSystem(self.A, self.Q, self.H, self.Sigma, self.m0, self.P0)
-        return LinearGaussianModule(rescale_system(shape, self.by_name(theta)))
+        return LinearGaussianModule(rescale_system(self, self.by_name(theta)))
 
 
 @register("model", "lgssm")
@@ -100,7 +97,7 @@ class Lgssm(LinearGaussianModel, UnknownParameterModel):
     @model_validator(mode="after")
     def _fits(self) -> Lgssm:
         matrices = tensors(self._given_matrices())
-        if len(matrices) == len(MATRICES):
+        if len(matrices) == len(SHAPES):
             make_system(matrices)
         return self
 
@@ -108,23 +105,22 @@ class Lgssm(LinearGaussianModel, UnknownParameterModel):
         return {
             name: value
             for name, value in dict(self).items()
-            if name in MATRICES and value is not None
+            if name in SHAPES and value is not None
         }
 
     def assumptions(self) -> Set[str]:
         """Nothing, where every matrix is given."""
         return (
-            frozenset() if len(self._given_matrices()) == len(MATRICES) else self.requires.simulated
+            frozenset() if len(self._given_matrices()) == len(SHAPES) else self.requires.simulated
         )
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
         like = problem.observations
         matrices = tensors(self._given_matrices())
-        if len(matrices) < len(MATRICES):
+        if len(matrices) < len(SHAPES):
             assumed = linear_gaussian_system(problem, self.name)
-            theirs = {"A": assumed.A, "Q": assumed.Q, "H": assumed.H, "Sigma": assumed.Sigma}
-            theirs |= {"m0": assumed.m0, "P0": assumed.P0}
-            matrices = {name: matrix.cpu().double() for name, matrix in theirs.items()} | matrices
+            theirs = {name: getattr(assumed, name).cpu().double() for name in SHAPES}
+            matrices = theirs | matrices
         try:
             system = make_system(matrices)
         except ValueError as wrong:

@@ -14,6 +14,7 @@ from components.errors import ConfigMismatchError, NumericalError
 from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.registry import register
+from components.series.linear_gaussian import SHAPES
 from components.series.models.families import LinearGaussianModel
 from components.series.sequence import Sequence
 
@@ -81,16 +82,8 @@ class LinearGaussianModule(nn.Module):
 
     def __init__(self, system: LinearGaussian):
         super().__init__()
-        matrices = {
-            "A": system.A,
-            "Q": system.Q,
-            "H": system.H,
-            "Sigma": system.Sigma,
-            "m0": system.m0,
-            "P0": system.P0,
-        }
-        for name, matrix in matrices.items():
-            self.register_buffer(name, matrix.clone())
+        for name in SHAPES:
+            self.register_buffer(name, getattr(system, name).clone())
         self.register_buffer("L_Q", factor(self.Q, "Q"))
         self.register_buffer("L_P0", factor(self.P0, "P_0"))
         L = factor(self.Sigma, "Σ")

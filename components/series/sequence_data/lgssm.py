@@ -10,15 +10,9 @@ from components.contracts.streams import Rng
 from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.states import states
-from components.series.linear_gaussian import (
-    Matrix,
-    make_system,
-    simulate_observations,
-    simulate_system,
-    tensors,
-)
+from components.series.linear_gaussian import SHAPES, Matrix, make_system, tensors, walk
 from components.series.sequence import LinearGaussianSystem, Sequence
-from components.series.sequence_data.realised import SimulatedSeries
+from components.series.sequence_data.realised import SimulatedSeries, place_system
 
 
 @register("dataset", "lgssm")
@@ -52,27 +46,22 @@ class LgssmSeries(SimulatedSeries):
 
     def system(self) -> LinearGaussianSystem:
         """A, Q, H, Σ, m_0, P_0 in float64."""
-        return make_system(
-            tensors({name: dict(self)[name] for name in ("A", "Q", "H", "Sigma", "m0", "P0")})
-        )
+        return make_system(tensors({name: dict(self)[name] for name in SHAPES}))
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         system = self.system()
         z = torch.randn(len(system.m0), generator=rng.data, dtype=torch.float64)
         x0 = system.m0 + torch.linalg.cholesky(system.P0) @ z
-        path, y = simulate_system(system, x0, self.n_steps, setting.replicates, rng.data)
-
-        return Sequence(
-            name=self.name,
-            states=setting.place(path.unsqueeze(0)),
-            observations=setting.place(y),
-            redraw=lambda generator: setting.place(
-                simulate_observations(system, path, setting.replicates, generator)
-            ),
-            system=LinearGaussianSystem(
-                **{name: setting.place(matrix) for name, matrix in vars(system).items()}
-            ),
-            means=setting.place((path @ system.H.T).unsqueeze(0)),
+        drive = torch.randn(self.n_steps, len(x0), generator=rng.data, dtype=torch.float64)
+        path = walk(system.A, x0, drive @ torch.linalg.cholesky(system.Q).T)
+        means = path @ system.H.T
+        return self.observe(
+            rng,
+            setting,
+            path,
+            means,
+            lambda noise: means + noise @ torch.linalg.cholesky(system.Sigma).T,
+            system=place_system(system, setting),
             state_names=[f"x{j + 1}" for j in range(len(x0))],
             figures=[states, coverage],
         )

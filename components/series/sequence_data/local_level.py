@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from pydantic import PositiveFloat
-from torch import Tensor
 
 from components.contracts.roles import Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
@@ -14,7 +11,7 @@ from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.states import states
 from components.series.sequence import LinearGaussianSystem, Sequence
-from components.series.sequence_data.realised import SimulatedSeries
+from components.series.sequence_data.realised import SimulatedSeries, place_system
 
 
 @register("dataset", "local_level")
@@ -36,44 +33,28 @@ class LocalLevelSeries(SimulatedSeries):
     missing: ZeroToBelowOne
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        def normal(generator: torch.Generator) -> Tensor:
-            return torch.randn(
-                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
-            )
-
+        shape = (setting.replicates, self.n_steps)
         first = torch.randn(setting.replicates, 1, generator=rng.data, dtype=torch.float64)
-        # [R, T]
-        level = (
-            self.initial_mean + self.initial_sd * first + self.level_sd * normal(rng.data).cumsum(1)
-        )
-
-        def observe(generator: torch.Generator) -> Tensor:
-            y = level + self.observation_sd * normal(generator)
-            if self.missing:
-                is_missing = (
-                    torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
-                )
-                y = y.masked_fill(is_missing, math.nan)
-            return setting.place(y.unsqueeze(-1))
-
+        noise = torch.randn(shape, generator=rng.data, dtype=torch.float64)
+        level = self.initial_mean + self.initial_sd * first + self.level_sd * noise.cumsum(1)
+        level = level.unsqueeze(2)  # [R, T, 1]
         one = torch.ones(1, 1, dtype=torch.float64)
-        matrices = {
-            "A": one,
-            "Q": self.level_sd**2 * one,
-            "H": one,
-            "Sigma": self.observation_sd**2 * one,
-            "m0": self.initial_mean * one[0],
-            "P0": self.initial_sd**2 * one,
-        }
-        return Sequence(
-            name=self.name,
-            states=setting.place(level.unsqueeze(-1)),
-            observations=observe(rng.data),
-            redraw=observe,
-            system=LinearGaussianSystem(
-                **{name: setting.place(matrix) for name, matrix in matrices.items()}
-            ),
-            means=setting.place(level.unsqueeze(-1)),
+        system = LinearGaussianSystem(
+            A=one,
+            Q=self.level_sd**2 * one,
+            H=one,
+            Sigma=self.observation_sd**2 * one,
+            m0=self.initial_mean * one[0],
+            P0=self.initial_sd**2 * one,
+        )
+        return self.observe(
+            rng,
+            setting,
+            level,
+            level,
+            lambda noise: level + self.observation_sd * noise,
+            self.missing,
+            system=place_system(system, setting),
             state_names=["level"],
             figures=[states, coverage],
         )

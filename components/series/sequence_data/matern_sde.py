@@ -7,7 +7,6 @@ import math
 
 import torch
 from pydantic import PositiveFloat
-from torch import Tensor
 
 from components.contracts.roles import Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
@@ -15,9 +14,10 @@ from components.errors import NumericalError
 from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.states import states
+from components.series.linear_gaussian import walk
 from components.series.maths.matern_state_space import Smoothness, matern_matrices
 from components.series.sequence import LinearGaussianSystem, Sequence
-from components.series.sequence_data.realised import SimulatedSeries
+from components.series.sequence_data.realised import SimulatedSeries, place_system
 
 
 @register("dataset", "matern_sde")
@@ -56,37 +56,19 @@ class MaternSeries(SimulatedSeries):
                 raise NumericalError(
                     f"Cholesky of {name} failed with Δτ = {self.step}", "raise dataset.step"
                 )
-        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates
-        # changes the path.
         drive = torch.randn(
             self.n_steps + 1, len(matrices["A"]), generator=rng.data, dtype=torch.float64
         )
-        x = factors["P0"] @ drive[0]
-        path = torch.empty_like(drive[1:])
-        for t in range(self.n_steps):
-            x = path[t] = matrices["A"] @ x + factors["Q"] @ drive[t + 1]
-
-        def observe(generator: torch.Generator) -> Tensor:
-            noise = torch.randn(
-                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
-            )
-            y = path[:, 0] + math.sqrt(self.noise_variance) * noise  # [R, T]
-            if self.missing:
-                is_missing = (
-                    torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
-                )
-                y = y.masked_fill(is_missing, math.nan)
-            return setting.place(y.unsqueeze(-1))
-
-        return Sequence(
-            name=self.name,
-            states=setting.place(path[:, :1].unsqueeze(0)),
-            observations=observe(rng.data),
-            redraw=observe,
-            system=LinearGaussianSystem(
-                **{name: setting.place(matrix) for name, matrix in matrices.items()}
-            ),
-            means=setting.place(path[:, :1].unsqueeze(0)),
+        moves = torch.stack([factors["Q"] @ z for z in drive[1:]])
+        path = walk(matrices["A"], factors["P0"] @ drive[0], moves)[:, :1]
+        return self.observe(
+            rng,
+            setting,
+            path,
+            path,
+            lambda noise: path + math.sqrt(self.noise_variance) * noise,
+            self.missing,
+            system=place_system(LinearGaussianSystem(**matrices), setting),
             state_names=["f"],
             figures=[states, coverage],
         )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import torch
 from pydantic import PositiveFloat
-from torch import Tensor
 
 from components.contracts.roles import Setting
+from components.contracts.sequences import TrueParameters
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.figures.coverage import coverage
@@ -17,13 +14,6 @@ from components.series.figures.states import states
 from components.series.models.nonlinear_growth import growth_mean
 from components.series.sequence import Sequence
 from components.series.sequence_data.realised import SimulatedSeries
-
-
-@dataclass(frozen=True)
-class Growth:
-    """System that generated a series: ``KnownParameters``."""
-
-    parameters: Mapping[str, float]
 
 
 @register("dataset", "nonlinear_growth")
@@ -42,29 +32,22 @@ class NonlinearGrowthSeries(SimulatedSeries):
     observation_sd: PositiveFloat
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates
-        # changes the path.
         drive = torch.randn(self.n_steps + 1, generator=rng.data, dtype=torch.float64)
         x = self.initial_mean + self.initial_sd * drive[0]
         path = torch.empty_like(drive[1:])
         for t in range(self.n_steps):
             x = path[t] = growth_mean(x, t + 1) + self.state_sd * drive[t + 1]
+        path = path.unsqueeze(1)
         means = path.square() / 20
-
-        def observe(generator: torch.Generator) -> Tensor:
-            noise = torch.randn(
-                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
-            )
-            y = means + self.observation_sd * noise  # [R, T]
-            return setting.place(y.unsqueeze(-1))
-
-        return Sequence(
-            name=self.name,
-            states=setting.place(path.view(1, -1, 1)),
-            observations=observe(rng.data),
-            redraw=observe,
-            means=setting.place(means.view(1, -1, 1)),
-            system=Growth({"state_sd": self.state_sd, "observation_sd": self.observation_sd}),
+        return self.observe(
+            rng,
+            setting,
+            path,
+            means,
+            lambda noise: means + self.observation_sd * noise,
+            system=TrueParameters(
+                {"state_sd": self.state_sd, "observation_sd": self.observation_sd}
+            ),
             state_names=["state"],
             figures=[states, coverage],
         )

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 from pydantic import PositiveInt, model_validator
+from torch import Tensor
 
-from components.contracts.roles import Dataset, ZeroToOne
+from components.contracts.roles import Dataset, Setting, ZeroToOne
+from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.series.linear_gaussian import StateSource
 from components.series.scoring import PredictionScore, Weights
 from components.series.sequence import Sequence
 from components.series.sequence_data.released import ReleasedSequences
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+D = TypeVar("D", bound="DataclassInstance")
 ObservationSource = Literal["own", "first"]
 
 
@@ -24,6 +32,50 @@ class SimulatedSeries(Dataset[Sequence]):
     kind = "sequence"
     vectorised = True
     n_steps: PositiveInt
+
+    def observe(
+        self,
+        rng: Rng,
+        setting: Setting,
+        x: Tensor,
+        means: Tensor,
+        disturb: Callable[[Tensor], Tensor],
+        missing: float = 0.0,
+        **facts: Any,
+    ) -> Sequence:
+        """The sequence of states x and E[y | x], [T, …] where replicates share them, or [R, T, …].
+
+        All is simulated in float64 on the CPU, states first: neither dtype, device nor the number of
+        replicates changes the path.
+
+        Args:
+            disturb: observations of each replicate from standard normal noise [R, T, dy].
+            missing: probability of an observation to be missing, independent of all others.
+            facts: other fields of the sequence.
+        """
+
+        def draw(generator: torch.Generator) -> Tensor:
+            shape = (setting.replicates, *means.shape[-2:])
+            y = disturb(torch.randn(shape, generator=generator, dtype=torch.float64))
+            if missing:
+                u = torch.rand(y.shape[:2], generator=generator, dtype=torch.float64)
+                y = y.masked_fill((u < missing).unsqueeze(2), math.nan)
+            return setting.place(y)
+
+        return Sequence(
+            name=self.name,
+            states=setting.place(x if x.dim() == 3 else x.unsqueeze(0)),
+            observations=draw(rng.data),
+            redraw=draw,
+            means=setting.place(means if means.dim() == 3 else means.unsqueeze(0)),
+            **facts,
+        )
+
+
+def place_system(system: D, setting: Setting) -> D:
+    """A system, a dataclass, with its tensors on the device and in the type of the run."""
+    tensors = {k: setting.place(v) for k, v in vars(system).items() if isinstance(v, Tensor)}
+    return replace(system, **tensors)
 
 
 class RealisedDataset(SimulatedSeries):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
-from torch import Tensor
 
 from components.contracts.capabilities import AutoregressiveVolatility
 from components.contracts.roles import Setting
@@ -16,19 +14,9 @@ from components.contracts.streams import Rng
 from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.states import states
-from components.series.linear_gaussian import StateSource, add_replicates, draw_drive
+from components.series.linear_gaussian import StateSource, draw_drive
 from components.series.sequence import Sequence
 from components.series.sequence_data.realised import SimulatedSeries
-
-
-@dataclass(frozen=True)
-class Volatility(AutoregressiveVolatility):
-    """System that generated the returns, with ``KnownParameters``."""
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """By the names of the model."""
-        return {"mu": self.mu, "phi": self.phi, "sigma": self.sigma}
 
 
 @register("dataset", "stochastic_volatility")
@@ -49,29 +37,20 @@ class StochasticVolatilityReturns(SimulatedSeries):
     states: StateSource
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates
-        # changes the path.
         drive = draw_drive(self.states, setting.replicates, self.n_steps + 1, 1, rng.data)[..., 0]
         x = self.mu + self.sigma / math.sqrt(1 - self.phi**2) * drive[..., 0]
         path = torch.empty_like(drive[..., 1:])  # [T] or [R, T]
         for t in range(self.n_steps):
             x = self.mu + self.phi * (x - self.mu) + self.sigma * drive[..., t + 1]
             path[..., t] = x
-
-        def returns(generator: torch.Generator) -> Tensor:
-            noise = torch.randn(
-                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
-            )
-            y = torch.exp(path / 2) * noise  # [R, T]
-            return setting.place(y.unsqueeze(-1))
-
-        return Sequence(
-            name=self.name,
-            states=setting.place(add_replicates(path.unsqueeze(-1))),
-            observations=returns(rng.data),
-            redraw=returns,
-            means=torch.zeros(1, self.n_steps, 1, device=setting.device, dtype=setting.dtype),
-            system=Volatility(self.mu, self.phi, self.sigma),
+        path = path.unsqueeze(-1)
+        return self.observe(
+            rng,
+            setting,
+            path,
+            torch.zeros(self.n_steps, 1, dtype=torch.float64),
+            lambda noise: torch.exp(path / 2) * noise,
+            system=AutoregressiveVolatility(self.mu, self.phi, self.sigma),
             state_names=["log-variance"],
             figures=[states, coverage],
         )

@@ -18,10 +18,10 @@ from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.effective_size import effective_size
 from components.series.figures.trajectory import trajectory
-from components.series.linear_gaussian import add_replicates, draw_drive, walk
+from components.series.linear_gaussian import draw_drive, walk
 from components.series.sequence import Sequence
 from components.series.sequence_data import released
-from components.series.sequence_data.realised import RealisedDataset
+from components.series.sequence_data.realised import RealisedDataset, place_system
 
 Six = Annotated[list[float], Field(min_length=6, max_length=6)]
 StateStandardDeviations = Annotated[list[PositiveFloat], Field(min_length=6, max_length=6)]
@@ -75,8 +75,6 @@ class TerrainAidedNavigation(RealisedDataset):
         )
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates
-        # changes the path.
         flight = self.flight()
         A = flight.A()
         fixed = None
@@ -91,26 +89,13 @@ class TerrainAidedNavigation(RealisedDataset):
             path = walk(A, flight.m0, flight.motion_sd * drive)
         means = flight.observe(path)  # [T, 2] or [R, T, 2]
 
-        def observe(generator: torch.Generator) -> Tensor:
-            noise = torch.randn(
-                setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64
-            )
-            return setting.place(means + self.noise_sd * noise)  # [R, T, 2]
-
-        tensors = {"motion_sd": flight.motion_sd, "m0": flight.m0, "prior_sd": flight.prior_sd}
-        sequence = Sequence(
-            name=self.name,
-            states=setting.place(add_replicates(path)),
-            observations=observe(rng.data),
-            redraw=observe,
-            system=Flight(
-                self.delta,
-                self.dem,
-                flight.takeoff,
-                noise_sd=self.noise_sd,
-                **{k: setting.place(v) for k, v in tensors.items()},
-            ),
-            means=setting.place(add_replicates(means)),
+        sequence = self.observe(
+            rng,
+            setting,
+            path,
+            means,
+            lambda noise: means + self.noise_sd * noise,
+            system=place_system(flight, setting),
             state_names=[
                 "position x",
                 "position y",

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
-from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
@@ -15,10 +14,10 @@ from components.errors import NumericalError
 from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.trajectory import trajectory
-from components.series.linear_gaussian import add_replicates, draw_drive, walk
+from components.series.linear_gaussian import draw_drive, walk
 from components.series.sequence import LinearGaussianSystem, Sequence
 from components.series.sequence_data import released
-from components.series.sequence_data.realised import RealisedDataset
+from components.series.sequence_data.realised import RealisedDataset, place_system
 
 Four = Annotated[list[float], Field(min_length=4, max_length=4)]
 
@@ -75,8 +74,6 @@ class WienerVelocity(RealisedDataset):
             raise NumericalError(
                 f"Cholesky of Q failed with Δτ = {self.delta}", "raise dataset.delta"
             )
-        # Always simulated in float64 on the CPU, states first: neither the dtype nor the device
-        # changes the path, nor does the number of replicates.
         x = torch.tensor(self.x0, dtype=torch.float64)
         fixed = None
         if self.realisation == "released":
@@ -88,21 +85,14 @@ class WienerVelocity(RealisedDataset):
             drive = draw_drive(self.states, setting.replicates, self.n_steps, 4, rng.data)
             path = walk(system.A, x, drive @ factor.T)
 
-        def observe(generator: torch.Generator) -> Tensor:
-            noise = torch.randn(
-                setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64
-            )
-            return setting.place(path @ system.H.T + self.noise_sd * noise)  # [R, T, 2]
-
-        sequence = Sequence(
-            name=self.name,
-            states=setting.place(add_replicates(path)),
-            observations=observe(rng.data),
-            redraw=observe,
-            system=LinearGaussianSystem(
-                **{name: setting.place(matrix) for name, matrix in vars(system).items()}
-            ),
-            means=setting.place(add_replicates(path @ system.H.T)),
+        means = path @ system.H.T
+        sequence = self.observe(
+            rng,
+            setting,
+            path,
+            means,
+            lambda noise: means + self.noise_sd * noise,
+            system=place_system(system, setting),
             state_names=["position 1", "position 2", "velocity 1", "velocity 2"],
             figures=[trajectory, coverage],
         )

@@ -9,7 +9,7 @@ from support.runs.real_files import FOLDER, find_or_skip
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
-from components.series.forecast_data import co2
+from components.series.forecast_data.co2 import CO2
 from runner.execution.rng import Streams
 
 
@@ -64,7 +64,7 @@ def test_hmm_sim_with_one_state_draws_from_its_row():
 @pytest.mark.parametrize("standardise", ["train", "record", "none"])
 def test_co2_in_units_of_what_it_is_standardised_by(standardise):
     problem, _ = load("co2", simulated=True, standardise=standardise)
-    record = co2.simulate_record()
+    record = component("dataset", "co2").simulate()
     seen = torch.cat([problem.observations, problem.future], 1)[0, :, 0]
     assert problem.name == "co2-sim"
     assert problem.observations.shape == (1, 120, 1)
@@ -85,7 +85,7 @@ def test_co2_has_no_more_months():
 
 
 def test_co2_is_the_record():
-    find_or_skip(co2.FILE)
+    find_or_skip(CO2.path)
     setting = make_setting(FOLDER)
     problem = component("dataset", "co2", standardise="none").load(Streams(0), setting)
     assert problem.name == "co2"
