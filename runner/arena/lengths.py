@@ -17,9 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from hydra.errors import HydraException
-from omegaconf.errors import OmegaConfBaseException
-
 from components.errors import DataUnavailableError, NumericalError
 from components.metrics.names import COST_PREFIX
 from runner.arena.suite import Suite
@@ -60,7 +57,7 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
         try:
             keys = component_defaults("inference", compose(overrides)[0].inference.name)
             job = _prepare(suite, overrides, explicit, keys, folder, PROBES[0])
-        except (RunnerError, HydraException, OmegaConfBaseException, DataUnavailableError):
+        except (RunnerError, DataUnavailableError):
             return []
         if "steps" in explicit or job.inference.max_useful_steps is not None:
             return _budget(limits)

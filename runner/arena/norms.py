@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hydra.errors import HydraException
-from omegaconf.errors import OmegaConfBaseException
-
 from runner.arena.suite import Suite
 from runner.compose.overrides import compose, explicit_keys
 from runner.compose.parts import component_defaults
@@ -29,7 +26,7 @@ def choose_norm(suite: Suite, problem: str, overrides: list[str]) -> list[str]:
         return []
     try:
         attacker = compose(overrides)[0].attacker
-    except (RunnerError, HydraException, OmegaConfBaseException):
+    except RunnerError:
         return []
     if attacker is None or NORM_KEY not in component_defaults("attacker", attacker.name):
         return []

@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from runner import CONF
 from runner.commands.done import find_finished_run
 from runner.commands.show_result import show, show_done
 from runner.commands.unexpected import describe_unexpected
 from runner.compose.hydra import patches as hydra_patches
-from runner.compose.hydra.command_line import sweep_required_message
+from runner.compose.hydra.errors import is_sweep, sweep_required_message
 from runner.compose.overrides import (
     VERSION_BASE,
     compose_in_full,
@@ -143,19 +141,16 @@ def run_once(argv: list[str]) -> int | None:
 
     Hydra's own entry point composes a second time to learn that there is only one run.
 
-    None: flags, a sweep, an error or anything else that Hydra handles.
+    None: flags, a sweep or anything else that Hydra handles.
     """
-    if any(word.startswith("-") for word in argv):
+    if any(word.startswith("-") for word in argv) or is_sweep(argv):
         return None
-    try:
-        cfg = compose_in_full(argv)
-        hydra_cfg = cfg.hydra
-        if hydra_cfg.mode == RunMode.MULTIRUN or hydra_cfg.job.env_set or hydra_cfg.job.chdir:
-            return None
-        HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-        job_args = split_hydra_config(cfg)
-    except (HydraException, OmegaConfBaseException, ValueError):
+    cfg = compose_in_full(argv)
+    hydra_cfg = cfg.hydra
+    if hydra_cfg.mode == RunMode.MULTIRUN or hydra_cfg.job.env_set or hydra_cfg.job.chdir:
         return None
+    HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
+    job_args = split_hydra_config(cfg)
     if message := sweep_required_message(argv):
         raise ConfigError(message)
     usage.claim_process()

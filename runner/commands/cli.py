@@ -73,8 +73,7 @@ def run(argv: list[str]) -> int:
 
 def _delegate_to_hydra(argv: list[str]) -> int:
     """Pass the command line to Hydra: more than one run, or an error."""
-    from runner.compose.hydra.command_line import is_sweep
-    from runner.compose.hydra.errors import wrong_launcher_message
+    from runner.compose.hydra.errors import is_sweep, wrong_launcher_message
     from runner.errors import ConfigError
     from runner.sweep.outcomes import announce_sweep_folder
     from runner.sweep.table import show

@@ -20,7 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.catalogue.declarations import CONFIG, read_index
 from runner.catalogue.plugins import import_plugins
-from runner.compose.hydra.guard import refuse_foreign_code
+from runner.compose.hydra.guard import refuse_foreign
 from runner.compose.named_files import note_checksums, refuse_untrusted
 from runner.compose.numbers import parse_integer, parse_keys, refuse_large
 from runner.compose.parts import component_defaults, expand_component, known_keys
@@ -123,8 +123,8 @@ def resolve(
             lines.
     """
     keys = set(explicit or ())
-    config = _to_container(cfg)
-    refuse_foreign_code(cfg)
+    config = to_container(cfg)
+    refuse_foreign(cfg, set())
     config.pop("hydra", None)
     config["experiment"] = experiment or "custom"
     if isinstance(config.get("plugins"), list):
@@ -160,7 +160,7 @@ def resolve(
     )
 
 
-def _to_container(cfg: DictConfig) -> Values:
+def to_container(cfg: DictConfig) -> Values:
     try:
         config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:

@@ -9,7 +9,7 @@ from typing import Any
 from warnings import warn
 
 from runner.commands.done import find_finished_run
-from runner.compose.compose_words import compose_words
+from runner.compose.overrides import compose_words
 from runner.compose.resolve import ResolvedConfig
 from runner.disk import conf_folders
 from runner.errors import ConfigError, RunFailure, RunnerWarning

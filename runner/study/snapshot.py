@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from omegaconf import OmegaConf
 from pydantic import TypeAdapter, ValidationError
 
 from runner.catalogue.list_and_show import selected_components
@@ -118,23 +117,17 @@ def _freeze_run(
     study: StudyDefinition,
     output_dir: Path,
     plugins: list[str],
-    told: dict[str, str],
 ) -> FrozenRun:
     """Composes and validates one run, as ``runner`` would, with the plug-ins that its user named,
-    and none but these; one without an experiment is recorded under the study's.  ``told`` are
-    Hydra's complaints and what they mean, for all runs."""
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
+    and none but these; one without an experiment is recorded under the study's."""
     from components.errors import DamagedFileError, DataUnavailableError
-    from runner.compose.hydra.errors import explain
     from runner.compose.overrides import compose
-    from runner.compose.resolve import resolve
+    from runner.compose.resolve import resolve, to_container
 
     facts = (planned.name, planned.row, planned.cell, planned.overrides)
     try:
         cfg, experiment, explicit = compose([*planned.overrides, f"output_dir={output_dir}"])
-        named = OmegaConf.to_container(cfg, resolve=True).get("plugins")  # type: ignore[union-attr]
+        named = to_container(cfg).get("plugins")
         if isinstance(named, list):
             refuse_unnamed_plugins({module_name(m) for m in named} - set(plugins), study.name)
             cfg.plugins = [*named, *(m for m in plugins if m not in named)]
@@ -142,10 +135,6 @@ def _freeze_run(
         from runner.compose.config import build  # torch, which no wrong key of a run needs
 
         job = build(resolved)
-    except (HydraException, OmegaConfBaseException) as error:
-        if str(error) not in told:  # finding out takes another composition
-            told[str(error)] = explain(error, planned.overrides).splitlines()[0]
-        return FrozenRun(*facts, refused=told[str(error)])
     except (ConfigError, DataUnavailableError) as error:
         why = str(error).strip().splitlines()[0]
         lacks = isinstance(error, DataUnavailableError) and not isinstance(error, DamagedFileError)
@@ -168,11 +157,8 @@ def take(
     """
     from runner.record.code import commit
 
-    told: dict[str, str] = {}
     planned_runs = list(plan(study, extra))
-    runs = [
-        _freeze_run(planned, study, output_dir, plugins, told) for planned in watch(planned_runs)
-    ]
+    runs = [_freeze_run(planned, study, output_dir, plugins) for planned in watch(planned_runs)]
     if all(run.refused for run in runs):
         raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)

@@ -10,7 +10,7 @@ from functools import cached_property
 from multiprocessing import get_context
 from typing import Any
 
-from runner.compose.compose_words import compose_words
+from runner.compose.overrides import compose_words
 from runner.compose.resolve import ResolvedConfig
 
 Row = dict[str, Any]  # of ranks.jsonl: data_set, ranks by quantity or error, seconds

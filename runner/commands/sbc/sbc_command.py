@@ -83,7 +83,7 @@ def _check_arguments(arguments: Namespace) -> None:
 def _calibrate(arguments: Namespace) -> int:
     from runner.commands.sbc.fits import ONCE, Fitter, RankSettings
     from runner.commands.sbc.rank_record import FOLDER, name_folder, open_ranks, read_rows
-    from runner.compose.compose_words import compose_words
+    from runner.compose.overrides import compose_words
     from runner.record.code import commit, identity, versions
 
     words = list(arguments.words)

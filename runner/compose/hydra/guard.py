@@ -27,6 +27,7 @@ LAUNCHERS_AND_SWEEPERS = (
     "hydra_plugins.runner.",
 )
 NONE = ("null", "none", "None", "")  # values that leave a role out
+VARIABLES = "hydra.job.env_set"
 HYDRA_PLACES = {  # as conf/config.yaml has them
     "hydra.sweep.dir": "${output_dir}/multirun/${now:%Y-%m-%d_%H-%M-%S}",
     "hydra.sweep.subdir": "${hydra.job.num}",
@@ -85,61 +86,50 @@ def extract_absent_roles(overrides: list[str]) -> tuple[list[str], set[str]]:
     return [*words, *(f"~{role}" for role in left_out)], set(left_out)
 
 
-def refuse_foreign_code(cfg: DictConfig) -> None:
-    """Refuses a config that names code to be called, but for known launchers and sweepers.
+def refuse_foreign(cfg: DictConfig, given: set[str]) -> None:
+    """Refuse a config that names code to be called, but for known launchers and sweepers, or moves
+    Hydra's own files, or sets environment variables.
+
+    Args:
+        cfg: a composed config.
+        given: keys of the command line, which may do the last two.
 
     Raises:
         ConfigError: naming the key.
     """
     for path, value in leaves(OmegaConf.to_container(cfg, resolve=False)):
-        *above, key = path.split(".")
-        section = ".".join(above[:2])
-        if above[:1] != ["hydra"]:
-            if key == "_target_":
-                raise ConfigError(
-                    f"{path}={value}: nothing is built from a _target_; choose a component by name, "
-                    "register yours with plugins=[…]"
-                )
-        elif section == "hydra.callbacks":
+        if message := _refusal(path, value, given):
+            raise ConfigError(f"{path}={value}: {message}")
+        if path.startswith("hydra.callbacks."):
             name = ".".join(path.split(".")[:3])
             raise ConfigError(
                 f"{name}: the runner calls nothing that a config names; register a component of yours with plugins=[…]"
             )
-        elif section in ("hydra.launcher", "hydra.sweeper"):
-            if key == "_target_" and not str(value).startswith(LAUNCHERS_AND_SWEEPERS):
-                raise ConfigError(
-                    f"{path}={value}: no known launcher or sweeper; choose one with {section.replace('.', '/')}=…"
-                )
-        elif section in ("hydra.job_logging", "hydra.hydra_logging"):
-            if _calls(key, str(value)):
-                raise ConfigError(
-                    f"{path}={value}: logging is built from Python's own classes alone; leave it out"
-                )
-        elif path == "hydra.run.dir" and value != ".":
-            raise ConfigError(
-                f"{path}={value}: runs are recorded under output_dir; set output_dir=…"
-            )
 
 
-def refuse_foreign_places(cfg: DictConfig, given: set[str]) -> None:
-    """Refuse a config file that sets environment variables, or the paths of Hydra's files.
-
-    The command line may set them; its keys are ``given``.
-
-    Raises:
-        ConfigError: naming the key.
-    """
-    variables = "hydra.job.env_set"
-    for path, value in leaves(OmegaConf.to_container(cfg, resolve=False)):
-        if path.startswith(f"{variables}.") and not given & {path, variables}:
-            raise ConfigError(
-                f"{path}={value}: a config sets no variable of the environment; set it where you start runner"
-            )
-        is_moved = path in HYDRA_PLACES and value != HYDRA_PLACES[path]
-        if is_moved and path not in given:
-            raise ConfigError(
-                f"{path}={value}: a config says nothing of Hydra's own files; set output_dir=…"
-            )
+def _refusal(path: str, value: Any, given: set[str]) -> str:
+    """What is wrong with a value of a config; empty if nothing is."""
+    key = path.rpartition(".")[2]
+    section = ".".join(path.split(".")[:2])
+    is_target = key == "_target_"
+    if not path.startswith("hydra.") and is_target:
+        return (
+            "nothing is built from a _target_; choose a component by name, register yours "
+            "with plugins=[…]"
+        )
+    if section in ("hydra.launcher", "hydra.sweeper"):
+        if is_target and not str(value).startswith(LAUNCHERS_AND_SWEEPERS):
+            return f"no known launcher or sweeper; choose one with {section.replace('.', '/')}=…"
+    elif section in ("hydra.job_logging", "hydra.hydra_logging"):
+        if _calls(key, str(value)):
+            return "logging is built from Python's own classes alone; leave it out"
+    elif path == "hydra.run.dir" and value != ".":
+        return "runs are recorded under output_dir; set output_dir=…"
+    elif path.startswith(f"{VARIABLES}.") and not given & {path, VARIABLES}:
+        return "a config sets no variable of the environment; set it where you start runner"
+    elif path in HYDRA_PLACES and value != HYDRA_PLACES[path] and path not in given:
+        return "a config says nothing of Hydra's own files; set output_dir=…"
+    return ""
 
 
 def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:

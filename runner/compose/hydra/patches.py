@@ -10,6 +10,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from hydra._internal.config_repository import ConfigRepository
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.object_type import ObjectType
-from hydra.core.override_parser.types import Override
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from hydra.version import VersionBase, getbase
@@ -26,13 +26,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf import __version__ as omegaconf_version
 from omegaconf.basecontainer import BaseContainer
 
-from runner.compose.hydra.guard import (
-    extract_absent_roles,
-    refuse_foreign_code,
-    refuse_foreign_places,
-    refuse_several,
-)
-from runner.compose.hydra.part_overrides import order_overrides, reach_part
+from runner.compose.hydra.apply import apply_overrides
+from runner.compose.hydra.guard import extract_absent_roles, refuse_foreign, refuse_several
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import YamlLimitError, check_file, check_words
 from runner.errors import ConfigError, display_path
@@ -50,7 +45,6 @@ COMPOSES = next(
     name for name in ("_load_configuration", "load_configuration") if name in vars(ConfigLoaderImpl)
 )
 _compose_by_hydra = getattr(ConfigLoaderImpl, COMPOSES)
-_apply_in_one_go = ConfigLoaderImpl._apply_overrides_to_config
 _read_by_hydra = ConfigRepository.load_config
 
 # contents read, by file and the time of its last change
@@ -144,20 +138,14 @@ def _compose(
     for role in left_out & cfg.keys():  # roles for which an experiment has set keys
         with open_dict(cfg):
             cfg.pop(role)
-    refuse_foreign_code(cfg)
-    refuse_foreign_places(cfg, {word.partition("=")[0].lstrip("+") for word in overrides})
+    refuse_foreign(cfg, {word.partition("=")[0].lstrip("+") for word in overrides})
     return cfg
-
-
-def _apply(overrides: list[Override], cfg: DictConfig) -> None:
-    """Applies overrides one by one, and opens the parts that they lead into."""
-    for override in order_overrides(overrides):
-        if not reach_part(override, cfg):
-            _apply_in_one_go([override], cfg)
 
 
 PATCHES: dict[tuple[type, str], Any] = {
     (ConfigLoaderImpl, COMPOSES): _compose,
-    (ConfigLoaderImpl, "_apply_overrides_to_config"): staticmethod(_apply),
+    (ConfigLoaderImpl, "_apply_overrides_to_config"): staticmethod(
+        partial(apply_overrides, ConfigLoaderImpl._apply_overrides_to_config)
+    ),
     (ConfigRepository, "load_config"): _read,
 }

@@ -39,9 +39,6 @@ def expect_protocols(
 
 def _compose(run: PlannedRun, study: str) -> dict[str, object] | None:
     """Resolved config of a run; None: it cannot be composed without code of a user."""
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
     from runner.compose.overrides import compose
     from runner.compose.resolve import resolve
 
@@ -50,5 +47,5 @@ def _compose(run: PlannedRun, study: str) -> dict[str, object] | None:
         if cfg.get("plugins"):
             return None
         return resolve(cfg, experiment or study, explicit).config
-    except (HydraException, OmegaConfBaseException, ConfigError):
+    except ConfigError:
         return None

@@ -49,11 +49,9 @@ def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:
 
 
 def _preset(words: list[str]) -> Launcher:
-    from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from runner.compose.hydra.command_line import wrong_jobs_message
-    from runner.compose.hydra.errors import explain
+    from runner.compose.hydra.errors import wrong_jobs_message
     from runner.compose.overrides import compose_in_full
 
     if not any(word.startswith(f"{KEY}=") for word in words):
@@ -63,8 +61,8 @@ def _preset(words: list[str]) -> Launcher:
         keys: Any = {
             k: _plain(node, k) for k in node if k not in ("_target_", "submitit_folder", "name")
         }
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(explain(error, words).splitlines()[0]) from None
+    except OmegaConfBaseException as error:
+        raise ConfigError(str(error).splitlines()[0]) from None
     kind = str(node.get("_target_")).rpartition(".")[2]
     if kind in HERE:
         if "n_jobs" in keys and (wrong := wrong_jobs_message(keys["n_jobs"])):
