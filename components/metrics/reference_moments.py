@@ -36,15 +36,21 @@ class ReferenceMoments(NamedTuple):
     mean_error: Tensor | None
     second_moment_error: Tensor | None
     draws: Tensor | None  # [C, N, P']
+    fourth_moment: Tensor | None = None  # E[θ⁴] [P']; None: not known
 
     def variances(self) -> Tensor:
-        """Var[θ] and Var[θ²] [2, P']: of the reference draws, or E[θ²] − E[θ]² = s² and, as of a
-        Gaussian parameter, 2s⁴ + 4 E[θ]² s²."""
+        """Var[θ] and Var[θ²] [2, P'].
+
+        They are those of the reference draws, or E[θ²] − E[θ]² = s² and E[θ⁴] − E[θ²]²; without
+        fourth moments 2s⁴ + 4 E[θ]² s², as of a Gaussian parameter."""
         if self.draws is not None:
             flat = self.draws.flatten(0, 1)
             return torch.stack([flat.var(0), flat.square().var(0)])
         variance = (self.second_moment - self.mean.square()).clamp_min(0)
-        of_square = 2 * variance.square() + 4 * self.mean.square() * variance
+        if self.fourth_moment is not None:
+            of_square = (self.fourth_moment - self.second_moment.square()).clamp_min(0)
+        else:
+            of_square = 2 * variance.square() + 4 * self.mean.square() * variance
         return torch.stack([variance, of_square])
 
 

@@ -65,6 +65,8 @@ class Density(KnowsTruth):
     # standard error of ``mean``, where it is an estimate [P']; None: it is exact
     mean_error: Tensor | None = None
     second_moment_error: Tensor | None = None
+    fourth_moment: Tensor | None = None  # E[θ⁴] of the parameters [P']; None: not known
+    scale: Tensor | None = None  # standard deviation of each coordinate of θ [P]; None: not known
     log_normaliser: float | None = None  # log ∫ exp(log_density); None: not known
     reference_draws: Tensor | None = None  # [C, N, P'] of the parameters, independent or nearly so
     replicates: int = 1  # R chains of this density, or R times C where an inference folds them
@@ -81,7 +83,16 @@ class Density(KnowsTruth):
         if self.mean is None or self.second_moment is None:
             return None
         errors = (self.mean_error, self.second_moment_error)
-        return ReferenceMoments(self.mean, self.second_moment, *errors, self.reference_draws)
+        return ReferenceMoments(
+            self.mean, self.second_moment, *errors, self.reference_draws, self.fourth_moment
+        )
+
+    @property
+    def coordinate_scale(self) -> Tensor | None:
+        """Standard deviation of each coordinate of θ [P] under the target; None: not known."""
+        if self.scale is None and self.constrain is None and self.moments is not None:
+            return self.moments.variances()[0].sqrt()
+        return self.scale
 
     def without_truth(self) -> Density:
         """The target as a method is shown it: nothing that its draws are scored by."""
@@ -91,6 +102,8 @@ class Density(KnowsTruth):
             second_moment=None,
             mean_error=None,
             second_moment_error=None,
+            fourth_moment=None,
+            scale=None,
             log_normaliser=None,
             reference_draws=None,
         )
@@ -120,7 +133,8 @@ class Density(KnowsTruth):
         themselves, averaged over the coordinates; ``LARGEST`` are the largest of
         ``moment_errors``; the diagnostics are from ``diagnostics.convergence``, and ``ksd`` is
         the kernelised Stein discrepancy from π of at most 500 draws, evenly spaced, because its
-        cost is quadratic.
+        cost is quadratic.  Its kernel measures distances in θ divided by the target's standard
+        deviations where they are known: in raw coordinates the widest one decides.
 
         Where the normaliser of π is known, ``kl`` estimates KL(q ‖ π) of the density q of at
         most 4,000 draws, evenly spaced. The draws are treated as independent except for repeats
@@ -213,7 +227,12 @@ class Density(KnowsTruth):
             if posterior.log_weights is None
             else posterior.log_weights.flatten()[rows].softmax(0)
         )
-        return float(ksd_squared(theta.detach(), score, weights).clamp_min(0).sqrt())
+        scale = self.coordinate_scale
+        if scale is None or not bool((scale > 0).all()):
+            scale = torch.ones_like(theta[0])
+        # of z = θ / s, ∇_z log π = s ∇_θ log π
+        ksd2 = ksd_squared(theta.detach() / scale, score * scale, weights)
+        return float(ksd2.clamp_min(0).sqrt())
 
     def draw(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Figure]:
         """Figures of the first replicate, and those of the posterior itself if there is one."""

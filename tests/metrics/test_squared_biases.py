@@ -58,3 +58,9 @@ def test_weights_count():
 def test_constant_parameter_has_no_score():
     reference = ReferenceMoments(torch.ones(1), torch.ones(1), None, None, None)
     assert squared_biases(to_draws(torch.ones(1, 3, 1)), reference).isnan().all()
+
+
+def test_fourth_moments_give_the_variance_of_the_square():
+    fourth = torch.tensor([20.0, 400.0], dtype=torch.float64)
+    reference = EXACT._replace(fourth_moment=fourth)
+    assert torch.allclose(reference.variances()[1], fourth - SECOND.square())

@@ -65,6 +65,7 @@ class Funnel(NormalStart):
             sample_prior=self.prior_sampler(self.dim, setting),
             mean=per_parameter(0.0, 0.0),
             second_moment=per_parameter(s**2, math.exp(a**2 * s**2 / 2)),
+            fourth_moment=per_parameter(3 * s**4, 3 * math.exp(2 * a**2 * s**2)),
             log_normaliser=0.0,
             box=[(-3.5 * s, 3.5 * s)] + [(-reach, reach)] * (self.dim - 1),
             # of (v, x_1): the funnel of two dimensions

@@ -123,4 +123,5 @@ class InferenceGym(Dataset[Density]):
             mean_error=error,
             # sd of θ² over that of θ, of a Gaussian θ
             second_moment_error=error * (2 * sd.square() + 4 * mean.square()).sqrt(),
+            scale=target.scale(mean, sd),
         )

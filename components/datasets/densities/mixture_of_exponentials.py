@@ -58,6 +58,7 @@ class MixtureOfExponentials(NormalStart):
             sample_prior=self.prior_sampler(1, setting, self.start_mean),
             mean=mean,
             second_moment=2 * (weights / rates.square()).sum().reshape(1),
+            fourth_moment=24 * (weights / rates**4).sum().reshape(1),
             box=[(0.0, 6 * float(mean))],
             constrain=torch.exp,
             figures=[trace],

@@ -56,6 +56,7 @@ class MixtureOfGaussians1D(NormalStart):
             sample_prior=self.prior_sampler(1, setting, (w * m).sum()),
             mean=(w * m).sum()[None],
             second_moment=(w * (m.square() + s.square())).sum()[None],
+            fourth_moment=(w * (m**4 + 6 * (m * s).square() + 3 * s**4)).sum()[None],
             log_normaliser=0.0,
             box=[(float((m - REACH * s).min()), float((m + REACH * s).max()))],
             figures=[trace],

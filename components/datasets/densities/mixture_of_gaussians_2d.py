@@ -56,6 +56,8 @@ class MixtureOfGaussians2D(NormalStart):
             sample_prior=self.prior_sampler(2, setting, start_mean),
             mean=means.mean(0),
             second_moment=means.square().mean(0) + self.variance,
+            fourth_moment=(means**4 + 6 * self.variance * means.square()).mean(0)
+            + 3 * self.variance**2,
             box=[(-reach, reach)] * 2,
             figures=[particles_2d, trace],
         )

@@ -17,10 +17,10 @@ from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
 
-MOMENTS = {
-    "banana": ([0.0, 2.0], [1.0, 7.0]),
-    "multimodal": ([0.0, 0.0], [5.0, 1.0]),
-    "x_shaped": ([0.0, 0.0], [2.0, 2.0]),
+MOMENTS = {  # E[θ], E[θ²], E[θ⁴]
+    "banana": ([0.0, 2.0], [1.0, 7.0], [3.0, 304.76]),
+    "multimodal": ([0.0, 0.0], [5.0, 1.0], [43.0, 3.0]),
+    "x_shaped": ([0.0, 0.0], [2.0, 2.0], [12.0, 12.0]),
 }
 BOXES = {
     "banana": [(-4.0, 4.0), (-3.0, 11.0)],
@@ -86,7 +86,7 @@ class PlanarToy(NormalStart):
             v = means[component] + (roots[component] @ z[:, :, None])[:, :, 0]
             return torch.stack([v[:, 0], v[:, 1] + bent * (v[:, 0].square() + 1)], 1)
 
-        first, second = MOMENTS[self.shape]
+        first, second, fourth = MOMENTS[self.shape]
         return Density(
             name=self.identity(setting.data_dir, setting.offline),
             replicates=setting.replicates,
@@ -95,6 +95,7 @@ class PlanarToy(NormalStart):
             sample_prior=self.prior_sampler(2, setting),
             mean=tensor(first),
             second_moment=tensor(second),
+            fourth_moment=tensor(fourth),
             log_normaliser=0.0,
             box=BOXES[self.shape],
             figures=[marginal_2d(log_density, exact), trace],

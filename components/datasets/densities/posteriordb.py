@@ -182,4 +182,5 @@ class Posteriordb(Dataset[Density]):
             mean_error=tensor(mean["mcse_mean"]),
             second_moment_error=tensor(second["mcse_mean"]),
             reference_draws=reference,
+            scale=density.unconstrain(reference.flatten(0, 1)).std(0),
         )

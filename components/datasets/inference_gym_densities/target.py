@@ -66,6 +66,20 @@ class NamedTarget:
         values = self._transform(theta)[0]
         return torch.cat(self.report(*values) if self.report else values, 1)
 
+    def scale(self, mean: Tensor, sd: Tensor) -> Tensor | None:
+        """Standard deviations of θ [P] from those of the variables, by the slope of each bijection at
+        the mean; None: other parameters are reported."""
+        if self.report is not None:
+            return None
+        blocks = []
+        sizes = [v.size for v in self.variables]
+        for v, m, s in zip(self.variables, mean.split(sizes), sd.split(sizes), strict=True):
+            log_slope = torch.zeros_like(m)
+            if v.bijector is not None:
+                log_slope = v.bijector.forward(v.bijector.inverse(m).unsqueeze(1))[1]
+            blocks.append(s / log_slope.exp())
+        return torch.cat(blocks)
+
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P] from the normal starts of the variables."""
         z = standard_normal((n, self.dim), generator, self.like)

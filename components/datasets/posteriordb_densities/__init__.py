@@ -34,6 +34,8 @@ class PosteriorDensity(Protocol):
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
 
+    def unconstrain(self, parameters: Tensor) -> Tensor: ...  # [K, P'] -> [K, P]
+
     # [n, P], about the posterior and mostly wider
     def start(self, n: int, generator: torch.Generator) -> Tensor: ...
 

@@ -49,6 +49,11 @@ class EightSchools:
         tau = theta[:, -1:].exp()
         return torch.cat([mu + tau * eta, mu, tau], 1)
 
+    def unconstrain(self, parameters: Tensor) -> Tensor:
+        mu = parameters[:, -2:-1]
+        tau = parameters[:, -1:]
+        return torch.cat([(parameters[:, :-2] - mu) / tau, mu, tau.log()], 1)
+
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """η ~ N(0, 1) and μ ~ N(0, 5²) from the prior, log τ ~ N(1, ½²), which leaves out the
         prior's far tail.

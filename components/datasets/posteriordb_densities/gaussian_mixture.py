@@ -63,6 +63,10 @@ class TwoGaussians:
             [MEANS.forward(theta[:, :2])[0], theta[:, 2:4].exp(), theta[:, 4:].sigmoid()], 1
         )
 
+    def unconstrain(self, parameters: Tensor) -> Tensor:
+        means = MEANS.inverse(parameters[:, :2])
+        return torch.cat([means, parameters[:, 2:4].log(), parameters[:, 4:].logit()], 1)
+
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """Means about the quarters of the data, moved by a tenth of their distance; log σ and logit
         w ~ N(0, ½²).

@@ -62,6 +62,9 @@ class GaussianProcess:
     def constrain(self, theta: Tensor) -> Tensor:
         return theta.exp()
 
+    def unconstrain(self, parameters: Tensor) -> Tensor:
+        return parameters.log()
+
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """log ρ ~ N(log 25/4, 0.4²), log α ~ N(log 2, ½²), log σ ~ N(0, ½²): about as wide as the
         prior."""

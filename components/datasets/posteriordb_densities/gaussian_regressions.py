@@ -78,6 +78,9 @@ class GaussianRegression:
     def constrain(self, theta: Tensor) -> Tensor:
         return torch.cat([theta[:, :-1], theta[:, -1:].exp()], 1)
 
+    def unconstrain(self, parameters: Tensor) -> Tensor:
+        return torch.cat([parameters[:, :-1], parameters[:, -1:].log()], 1)
+
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """β̂ + 2σ̂ R⁻¹z and log σ̂ + ½z, z ~ N(0, I)."""
         z = standard_normal((n, self.dim), generator, self.R)

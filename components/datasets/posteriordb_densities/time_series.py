@@ -58,6 +58,10 @@ class HiddenMarkov:
         rows = ROW.forward(theta[:, :2].unsqueeze(2))[0].flatten(1)
         return torch.cat([rows, MEANS.forward(theta[:, 2:])[0]], 1)
 
+    def unconstrain(self, parameters: Tensor) -> Tensor:
+        rows = ROW.inverse(parameters[:, :4].unflatten(1, (2, 2))).squeeze(2)
+        return torch.cat([rows, MEANS.inverse(parameters[:, 4:])], 1)
+
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """Rows of the transition matrix by N(0, 1), means from N(3, ½²) and N(10, ½²), a priori
         half as wide."""
@@ -112,6 +116,10 @@ class Garch:
 
     def constrain(self, theta: Tensor) -> Tensor:
         return self._parameters(theta)[0]
+
+    def unconstrain(self, parameters: Tensor) -> Tensor:
+        mu, alpha0, alpha1, beta1 = parameters.split(1, 1)
+        return torch.cat([mu, alpha0.log(), alpha1.logit(), (beta1 / (1 - alpha1)).logit()], 1)
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """μ around the mean of the series, log α_0 around its log variance, both logits N(0, 1)."""

@@ -7,9 +7,10 @@ import pytest
 import torch
 from support.runs.configured import generator, load_problem, normal
 from support.runs.real_files import FOLDER, find_or_skip
+from torch.testing import assert_close
 
 from components.datasets import files
-from components.datasets.densities.posteriordb import SIMULATED, Posteriordb, paths
+from components.datasets.densities.posteriordb import SIMULATED, Posteriordb, paths, read
 from components.datasets.posteriordb_densities import DENSITIES
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
@@ -34,6 +35,10 @@ def test_real_posteriors_load_with_their_reference(posterior):
     assert theta.shape == (50, problem.dim)
     assert torch.isfinite(problem.log_density(theta)).all()
     assert problem.constrain(theta).shape == (50, len(problem.names)) == (50, len(problem.mean))
+    data = read(Path(FOLDER) / paths(posterior)[0])
+    density = DENSITIES[posterior](data, theta.dtype, theta.device)
+    assert_close(density.unconstrain(density.constrain(theta)), theta, rtol=1e-6, atol=1e-6)
+    assert (problem.coordinate_scale > 0).all()
     z = (problem.reference_draws.mean((0, 1)) - problem.mean) / problem.mean_error
     assert z.abs().max() < 0.1, (
         "the reference moments are those of the reference draws, but for rounding"
