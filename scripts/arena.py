@@ -43,7 +43,11 @@ def keep(suite: Suite, budget: str, output_dir: Path) -> None:
     frozen = find_snapshots(suite, budget, output_dir)
     lines = [line for snapshot in frozen for line in read_snapshot(suite, budget, snapshot)]
     new = [line for line in lines if line.row in rows and line.state != "not run"]
-    write(suite, new)
+    base = load_suite(suite.extends) if suite.extends else None
+    shared = set(base.problems) if base else set()
+    if base:
+        write(base, [line for line in new if line.problem in shared])
+    write(suite, [line for line in new if line.problem not in shared])
 
 
 def write(suite: Suite, new: list[Line]) -> None:

@@ -19,9 +19,8 @@ from runner.arena.rows import (
     read_lines,
     snapshot_name,
 )
-from runner.arena.scores import Line
-from runner.arena.standing.standings import rank_rows
 from runner.arena.suite import GROUP, Suite, load_suite
+from runner.arena.summary import print_board, print_places, print_plan
 from runner.arena.tune import read_tuned, tune
 from runner.arena.verify import verify
 from runner.catalogue import plugins
@@ -36,10 +35,8 @@ from runner.study.choice import ONLY_HELP, refuse_unknown_pairs, select_runs
 from runner.study.cluster.launcher import split_launcher
 from runner.study.study import run_remaining
 from runner.study.study_arguments import list_named_plugins, repeat_flags
-from runner.study.table_specs import Row
 from runner.terminal.arguments import Parser, add_output_dir
-from runner.terminal.printer import number, out
-from runner.terminal.tables import print_table
+from runner.terminal.printer import out
 
 AS_HELP = "name of the row (default: its component)"
 
@@ -59,10 +56,11 @@ def _run(argv: list[str]) -> int:
     row = make_row(words, given.name)
     refuse_unknown_pairs(suite.to_study([row]), [], given.only)
     row = read_tuned(suite, budget, row, output_dir)
+    print_plan(suite, budget, row, given.jobs)
     snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh)
     code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
     if code <= 1:
-        _print_places(suite, budget, row, read_lines(suite, budget, [snapshot]))
+        print_places(suite, budget, row, read_lines(suite, budget, [snapshot]))
         out.print(f"page     runner arena show {suite.name}{_repeat(given, budget)}")
     return code
 
@@ -105,37 +103,6 @@ def _plugins_of(given: argparse.Namespace) -> tuple[list[str], list[str]]:
     return modules, words + ([f"plugins=[{','.join(modules)}]"] if modules else [])
 
 
-def _print_places(suite: Suite, budget: str, row: Row, lines: list[Line]) -> None:
-    """The row's place on each score."""
-    rows = []
-    for table in suite.ranked:
-        metric = str(table.metric)
-        standings = rank_rows(lines, metric, suite.direction(table), row.name, suite.gold)
-        placed = {s.row: (place, s) for place, s in enumerate(standings, 1) if s.ranks}
-        if row.name not in placed:
-            rows.append([metric, "–", "", "", ""])
-            continue
-        place, mine = placed[row.name]
-        places = f"{place}{'=' if mine.tied else ''} of {len(placed)}"
-        numbers = [f"{mine.mean_rank:.1f}", number(mine.typical)]
-        rows.append([metric, places, *numbers, standings[0].row])
-    title = f"{row.name} in {suite.name}{f', budget {budget}' if budget else ''}"
-    print_table(title, ("score", "place", "mean rank", "median", "leader"), rows)
-    states = _describe_states(lines, row.name)
-    if states:
-        out.print(f"problems {states}")
-
-
-def _describe_states(lines: list[Line], row: str) -> str:
-    """Problems on which a row is not done, by state."""
-    problems: dict[str, dict[str, None]] = {}
-    for line in lines:
-        if line.row == row and line.state != "done":
-            problems.setdefault(line.state, {})[line.problem] = None
-    words = {"doubted": "checks failed (†)"}
-    return "; ".join(f"{words.get(s, s)}: {', '.join(names)}" for s, names in problems.items())
-
-
 def _show(argv: list[str]) -> int:
     parser = _parser("show", "Writes the page of a suite: your rows next to all kept rows.")
     parser.add_argument("--to", type=Path, help="file to write (default: in the output folder)")
@@ -148,7 +115,9 @@ def _show(argv: list[str]) -> int:
 
     name = f"{budget}.html" if budget else "arena.html"
     path = given.to or inside(output_dir / GROUP, suite.name, "suite") / name
-    write(suite, budget, lines, [snapshot.study.rows[0] for snapshot in frozen], path)
+    rows = [snapshot.study.rows[0] for snapshot in frozen]
+    write(suite, budget, lines, rows, path)
+    print_board(suite, budget, lines, [row.name for row in rows])
     out.print(f"written  {path}")
     return 0
 

@@ -7,9 +7,11 @@ import os
 import statistics
 
 from components.metrics.names import COST_PREFIX
-from runner.arena.scores import Line, read_kept
-from runner.arena.standing.standings import Standing, rank_rows
-from runner.arena.suite import GROUP, Suite, kept_scores_file, load_suite
+from runner.arena.scores import Line, read_kept_lines
+from runner.arena.standing.boards import costs_by_tolerance
+from runner.arena.standing.solved import place_rows
+from runner.arena.standing.standings import rank_rows
+from runner.arena.suite import GROUP, Suite, load_suite
 from runner.disk import conf_folders
 from runner.terminal.tables import print_table
 
@@ -26,21 +28,23 @@ def list_suites() -> int:
 
 def _describe_suite(suite: Suite) -> list[str]:
     """A suite's line of the list; the last budget with kept scores decides who leads."""
-    path = kept_scores_file(suite.name)
     kept: dict[str, list[Line]] = {budget: [] for budget in suite.budgets or {"": {}}}
-    for line in read_kept(path) if path else []:
+    for line in read_kept_lines(suite):
         kept.setdefault(line.budget, []).append(line)
     times = {budget: time_of_row(suite, lines) for budget, lines in kept.items() if lines}
     told = ", ".join(f"{budget} {text}".strip() for budget, text in times.items() if text)
-    leader = _leader(suite, kept[[*times][-1]]) if times else None
+    leader = find_leader(suite, kept[[*times][-1]]) if times else None
     size = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
-    return [suite.name, suite.measures, size, leader.row if leader else "–", told or "–"]
+    return [suite.name, suite.measures, size, leader or "–", told or "–"]
 
 
-def _leader(suite: Suite, lines: list[Line]) -> Standing | None:
+def find_leader(suite: Suite, lines: list[Line]) -> str | None:
+    """The row in the first place: by problems solved, or by the ranks of the first score."""
+    for costs in costs_by_tolerance(suite, lines).values():
+        return place_rows(costs)[0].row
     table = suite.tables[0]
     standings = rank_rows(lines, str(table.metric), suite.direction(table), gold=suite.gold)
-    return standings[0] if standings else None
+    return standings[0].row if standings else None
 
 
 def time_of_row(suite: Suite, lines: list[Line]) -> str:

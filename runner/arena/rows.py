@@ -9,8 +9,8 @@ from pathlib import Path
 from runner.arena.frozen import refuse_frozen
 from runner.arena.lengths import find_length
 from runner.arena.norms import choose_norm, refuse_other_norm
-from runner.arena.scores import Line, read_kept, read_snapshot
-from runner.arena.suite import Suite, kept_scores_file
+from runner.arena.scores import Line, read_kept_lines, read_snapshot
+from runner.arena.suite import Suite
 from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
@@ -136,9 +136,8 @@ def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> list[Line]:
     """Lines of the user's rows, and the kept lines of the budget, with costs that count; a row of
     the user's takes precedence over a kept one of its name."""
     own = [line for snapshot in frozen for line in read_snapshot(suite, budget, snapshot)]
-    path = kept_scores_file(suite.name)
     names = {line.row for line in own}
-    kept = read_kept(path) if path else []
+    kept = read_kept_lines(suite)
     lines = [*own, *(k for k in kept if k.budget == budget and k.row not in names)]
     if suite.costs is None:
         return lines

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from components.metrics.names import COST_PREFIX
 from runner.arena.gold import load_gold
-from runner.arena.suite import Suite
+from runner.arena.suite import Suite, kept_scores_file
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
 from runner.record.checks import failed_checks
@@ -157,6 +157,17 @@ def read_kept(path: Path) -> list[Line]:
         raise ConfigError(
             f"{path}: cannot be read ({error}); put back the file that was there"
         ) from None
+
+
+def read_kept_lines(suite: Suite) -> list[Line]:
+    """Kept scores of a suite, and those of a suite that it extends if they have its first score."""
+    path = kept_scores_file(suite.name)
+    kept = read_kept(path) if path else []
+    shared = kept_scores_file(suite.extends) if suite.extends else None
+    first = suite.metrics[0]
+    inherited = read_kept(shared) if shared else []
+    measured = {(k.budget, k.row) for k in inherited if first in k.values}
+    return [*kept, *(k for k in inherited if (k.budget, k.row) in measured)]
 
 
 def _parse(header: Sequence[str], row: Sequence[str]) -> Line:

@@ -43,6 +43,7 @@ class Solve(StrictModel):
 class Suite(StudyDefinition):
     """The whole of ``conf/arena/<name>.yaml``."""
 
+    extends: str | None = None  # a suite with the first of its problems, and with its other keys
     measures: str  # in a few words, for the list of suites
     # name -> limits of a replicate: {gradients: 20000}; the first one that is reached ends it
     budgets: dict[str, dict[str, PositiveFloat]] = {}
@@ -145,7 +146,7 @@ class Suite(StudyDefinition):
         return StudyDefinition(**keys | nothing | changes)
 
 
-def load_suite(name: str) -> Suite:
+def load_suite(name: str, may_extend: bool = True) -> Suite:
     """The suite ``conf/arena/<name>.yaml``, the runner's or of ``--config-dir``.
 
     Raises:
@@ -156,11 +157,25 @@ def load_suite(name: str) -> Suite:
         raise ConfigError(f"arena {name}: no such suite{nearest(name, conf_folders.names(GROUP))}")
     try:
         with reading(path):
-            return Suite(**read_yaml(path))
+            keys = read_yaml(path)
+            if "extends" not in keys:
+                return Suite(**keys)
+            if not may_extend:
+                raise ConfigError(
+                    f"{path.name}: extends: another suite extends this one; leave it out"
+                )
+            return Suite(**_inherit(keys))
     except ValidationError as error:
         raise ConfigError(f"{path.name}: {describe_mistake(error, Suite)}") from None
     except TypeError:
         raise ConfigError(f"{path.name}: must hold keys and their values") from None
+
+
+def _inherit(keys: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a suite after those of the suite that it extends."""
+    base = load_suite(str(keys["extends"]), may_extend=False)
+    inherited = base.model_dump(exclude_unset=True)
+    return inherited | keys | {"problems": {**base.problems, **keys.get("problems", {})}}
 
 
 def kept_scores_file(name: str) -> Path | None:

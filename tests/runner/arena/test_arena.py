@@ -8,7 +8,14 @@ import yaml
 from support.runs.arena_suites import TOY, make_line, run_here, toy
 
 from runner.arena import command, figures, lengths, listing, rows
-from runner.arena.scores import find_state, read_kept, read_snapshot, to_csv, write_kept
+from runner.arena.scores import (
+    find_state,
+    read_kept,
+    read_kept_lines,
+    read_snapshot,
+    to_csv,
+    write_kept,
+)
 from runner.arena.suite import Suite, load_suite
 from runner.compose.overrides import explicit_keys
 from runner.errors import ConfigError
@@ -34,6 +41,25 @@ def test_a_suite_of_the_users_own_is_read(toy_suite):
     toy_suite.write_text(yaml.safe_dump(TOY | {"budgts": {}}))
     with pytest.raises(ConfigError, match="budgts: unknown key, did you mean budgets"):
         load_suite("toy")
+
+
+def test_an_extended_suite_has_the_problems_and_scores_of_both(toy_suite):
+    lines = [make_line("SGLD", "normal", 0.1), make_line("other", "normal", None)]
+    write_kept(lines, toy_suite.with_name("toy.csv.gz"))
+    more = {"name": "more", "extends": "toy", "problems": {"wide": ["dataset=gaussian"]}}
+    toy_suite.with_name("more.yaml").write_text(yaml.safe_dump(more))
+    suite = load_suite("more")
+    assert list(suite.problems) == [*TOY["problems"], "wide"]
+    assert suite.rows == toy().rows
+    write_kept([make_line("SGLD", "wide", 0.2)], toy_suite.with_name("more.csv.gz"))
+    # lines of a row without the score that decides are not inherited
+    assert [(k.row, k.problem) for k in read_kept_lines(suite)] == [
+        ("SGLD", "wide"),
+        ("SGLD", "normal"),
+    ]
+    toy_suite.with_name("most.yaml").write_text(yaml.safe_dump(more | {"extends": "more"}))
+    with pytest.raises(ConfigError, match=r"more\.yaml: extends: another suite extends this one"):
+        load_suite("most")
 
 
 @pytest.mark.parametrize(
