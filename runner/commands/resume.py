@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -17,8 +18,16 @@ from runner.record.record import find
 from runner.terminal.arguments import Parser, add_output_dir
 
 
-def read_run_config(file: Path) -> tuple[DictConfig, str, list[str]]:
-    """The config of a record, its experiment and its plug-ins.
+class RunConfig(NamedTuple):
+    """The stored config of a run."""
+
+    cfg: DictConfig
+    experiment: str
+    modules: list[str]  # plug-ins
+
+
+def read_run_config(file: Path) -> RunConfig:
+    """The config of a record.
 
     Raises:
         ConfigError: the file is damaged, with the line where it breaks.
@@ -29,9 +38,7 @@ def read_run_config(file: Path) -> tuple[DictConfig, str, list[str]]:
     return parse_run_config(text, file, hint)
 
 
-def parse_run_config(
-    text: str, file: Path, hint: str = "write it again"
-) -> tuple[DictConfig, str, list[str]]:
+def parse_run_config(text: str, file: Path, hint: str = "write it again") -> RunConfig:
     """``read_run_config`` of a text; ``file`` is its place, and ``hint`` the fix, for messages."""
     with reading(file, f"; {hint}"):
         check_text(text)
@@ -50,7 +57,7 @@ def parse_run_config(
         raise ConfigError(
             f"{display_path(file)}: hydra: no key of a record, which holds what a run computes alone; remove it"
         )
-    return cfg, cfg.pop("experiment"), [str(module) for module in plugins]
+    return RunConfig(cfg, cfg.pop("experiment"), [str(module) for module in plugins])
 
 
 def main(argv: list[str]) -> int:

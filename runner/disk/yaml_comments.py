@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,31 +43,14 @@ class _Reader:
             return "", -1
         return _comment(rest[start:]), column + start
 
-    def _comments_above(self, line: int, indent: int) -> list[str]:
-        """Comment lines directly above a key and as deep as it, without pragmas such as ``#
-        @package``."""
+    def _comments(self, lines: Iterable[int], column: int) -> list[str]:
+        """Comments that fill these lines, as far as they begin in a column."""
         comments: list[str] = []
-        for i in range(line - 1, -1, -1):
-            text = self.lines[i]
-            if text.strip().startswith("#") and len(text) - len(text.lstrip()) == indent:
-                if not _comment(text).startswith("@"):
-                    comments.insert(0, _comment(text))
-            else:
+        for line in lines:
+            text = self.lines[line]
+            if not text.strip().startswith("#") or len(text) - len(text.lstrip()) != column:
                 break
-        return comments
-
-    def _below(self, line: int, column: int) -> list[str]:
-        """Lines that go on with an inline comment, which stand under its sign."""
-        comments: list[str] = []
-        for text in self.lines[line + 1 :]:
-            if (
-                column > 0
-                and text.strip().startswith("#")
-                and len(text) - len(text.lstrip()) == column
-            ):
-                comments.append(_comment(text))
-            else:
-                break
+            comments.append(_comment(text))
         return comments
 
     def read(self, node: yaml.MappingNode, prefix: str) -> None:
@@ -79,8 +63,11 @@ class _Reader:
             )
             mark = key.end_mark if block else value.end_mark
             inline, column = self._inline(mark.line, mark.column)
-            words = [*self._comments_above(key.start_mark.line, key.start_mark.column), inline]
-            words += self._below(mark.line, column)
+            start = key.start_mark
+            above = self._comments(range(start.line - 1, -1, -1), start.column)[::-1]
+            below = self._comments(range(mark.line + 1, len(self.lines)), column)
+            # without pragmas such as ``# @package``
+            words = [*(w for w in above if not w.startswith("@")), inline, *below]
             self.keys.append(
                 YamlKey(path, self._to_text(value, block), " ".join(w for w in words if w), nested)
             )

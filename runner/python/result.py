@@ -230,7 +230,7 @@ class Result:
             >>> predictive.probs.shape, predictive.guess.tolist()
             (torch.Size([2, 1, 2]), [[1], [0]])
         """
-        from runner.python.export.questions import predict_labels
+        from runner.python.export.answers import predict_labels
 
         return predict_labels(self._restore, x, replicate, variant, self.experiment)
 

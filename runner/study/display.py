@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from runner.study.job_pool import STOPPED_EXIT_CODES, RunningProcess
+from runner.study.executor import RunningProcess
+from runner.study.job_pool import STOPPED_EXIT_CODES
 from runner.study.left_going import DetachedRun
 from runner.study.pricing.forecast import Forecast, read_progress, words
 from runner.study.snapshot import FrozenRun, Snapshot

@@ -55,13 +55,20 @@ def describe_mistake(error: ValidationError, kind: type[BaseModel]) -> str:
     where = ".".join(str(p) for p in first["loc"])
     message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
     if first["type"] == "extra_forbidden":
-        parts = (kind, *StrictModel.__subclasses__())
+        parts = (kind, *StrictModel.__subclasses__(), *FigureOfRows.__subclasses__())
         known = dict.fromkeys(key for part in parts for key in part.model_fields)
         message = f"unknown key{nearest(str(first['loc'][-1]), known)}"
     return f"{where}: {message}" if where else message
 
 
-class FigureSpec(StrictModel):
+class FigureOfRows(StrictModel):
+    """A figure of some rows of a study."""
+
+    name: FileName
+    rows: list[str] | None = None  # names of the rows shown (label, or label and preset); None: all
+
+
+class FigureSpec(FigureOfRows):
     """A curve of some metrics over a grid key, or of one over the columns of a table.
 
     The headings of the columns are then numbers.  A ``floor`` is a table with the same columns and
@@ -70,7 +77,6 @@ class FigureSpec(StrictModel):
     """
 
     kind: Literal["curve"] = "curve"
-    name: FileName
     x: str  # the grid key, or the table's name
     # with a table: name of another one, of which the curves bound those of ``x`` from below
     floor: str | None = None
@@ -78,10 +84,9 @@ class FigureSpec(StrictModel):
     against: str | None = None
     label: str = "training points $N$"  # of the horizontal axis
     metrics: list[str]
-    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
 
 
-class CostSpec(StrictModel):
+class CostSpec(FigureOfRows):
     """A metric against its cost: a curve for each row over its evaluations, and the Pareto front of
     final scores; a pair of panels for each value of the grid."""
 
@@ -102,7 +107,6 @@ class CostSpec(StrictModel):
     title: str | None = None  # None: the metric against the kind of cost
     label: str | None = None  # of the vertical axis; None: the metric
     cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
-    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
 
     @model_validator(mode="before")
     @classmethod
@@ -136,18 +140,16 @@ DrawnFigure = Annotated[
 ]
 
 
-class EvolutionSpec(StrictModel):
+class EvolutionSpec(FigureOfRows):
     """Metrics of the runs of one cell from evaluation to evaluation: a line for each replicate, or
     their mean in a band."""
 
-    name: FileName
     title: str
     metrics: list[str]
     # seconds of training, without the time of evaluations
     against: Literal["steps", "seconds"] = "steps"
     exact: dict[str, float] = {}  # metric -> its true value, where that is known
     cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
-    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
     # a line each, or their mean and where the central 90 % lie
     shows: Literal["replicates", "band"] = "replicates"
     words: dict[str, str] = {}  # metric -> how its axis is called
@@ -171,34 +173,29 @@ class EvolutionSpec(StrictModel):
         return self
 
 
-class SpreadSpec(StrictModel):
+class SpreadSpec(FigureOfRows):
     """Scores of every replicate that tables of the study lay out: a panel for each metric, in it a
     violin or a box for each row, side by side for each value of the grid key that is the table's
     columns."""
 
-    name: FileName
     title: str
     kind: Literal["violin", "box"] = "violin"
     metrics: list[str]  # each is in a table
-    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
     levels: dict[str, float] = {}  # metric -> a dashed line: 0.9 of the coverage of 90 % intervals
     words: dict[str, str] = {}  # metric -> how its axis is called
     label: str | None = None  # of the horizontal axis; None: the grid key's last word
 
 
-class RankSpec(StrictModel):
+class RankSpec(FigureOfRows):
     """Mean ranks of the rows of a table over its columns, or over the replicates of one or all of
     them, and which differ."""
 
-    name: FileName
     title: str
     table: str
     # blocks of the ranks: columns (other data, for example), replicates of one column, or of all
     blocks: Literal["columns", "replicates", "all"] = "columns"
     column: str | None = None  # column with the ranked replicates
     test: Literal["nemenyi", "wilcoxon"] = "wilcoxon"  # of pairs; the second is corrected by Holm
-    # names of the rows ranked (label, or label and preset); None: all
-    rows: list[str] | None = None
 
     @model_validator(mode="after")
     def _check_consistency(self) -> RankSpec:

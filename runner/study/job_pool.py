@@ -11,10 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from runner.disk.inside import inside
+from runner.study.executor import GRACE_SECONDS, Executor, log_file
 from runner.study.left_going import DetachedRun, take_run_lock
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
@@ -71,10 +70,6 @@ class GpuSlots:
             self.taken[name] -= 1
 
 
-POLL_INTERVAL_SECONDS = 0.2  # seconds between checks of the processes
-
-GRACE_SECONDS = 120.0  # seconds that stopped runs get to finish their step and write a checkpoint
-
 # Exit codes of a run that was asked to stop: by itself, by an early signal, by a second Ctrl-C.
 STOPPED_EXIT_CODES = (
     128 + signal.SIGTERM,
@@ -87,17 +82,6 @@ STOPPED_EXIT_CODES = (
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
-@dataclass
-class RunningProcess:
-    """A process, or a job of a cluster's engine, and what it runs."""
-
-    run: FrozenRun
-    process: Any  # Popen | DetachedRun | PollableJob
-    started: float
-    log: Path
-    gpu: dict[str, str] = field(default_factory=dict)  # the variable that assigns it its GPU
-
-
 def command(snapshot: Snapshot, run: FrozenRun, module: str = "runner.study.one_run") -> list[str]:
     """Command line of a module that runs one run of a study."""
     snapshot_file = str(location(snapshot.name, snapshot.output_dir))
@@ -105,62 +89,45 @@ def command(snapshot: Snapshot, run: FrozenRun, module: str = "runner.study.one_
     return [sys.executable, "-P", "-m", module, snapshot_file, run.name]
 
 
-class JobPool:
-    """Pool that starts runs, watches them, and forwards SIGINT and SIGTERM to them as SIGTERM.
+def run_variables(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
+    """Variables of the environment that the process of a run gets."""
+    threads = str(run.config.get("threads", 1))
+    return {**dict.fromkeys(THREAD_VARIABLES, threads), "RUNNER_STUDY": snapshot.name}
+
+
+@dataclass
+class JobPool(Executor):
+    """Pool that starts runs as processes, and forwards SIGINT and SIGTERM to them as SIGTERM.
 
     The runs then checkpoint and stop.
 
     Runs that are already going, of this study or started by hand, are not started again:
     they count towards the parallel jobs, and are waited for; of them, only the runs of a
-    study that is no longer alive get a signal.  ``stopped_by`` is the signal that ended the
-    pool, if one did.  ``drop_late`` takes runs out of those that wait.  A second Ctrl-C kills the processes immediately.
+    study that is no longer alive get a signal.  ``drop_late`` takes runs out of those that
+    wait.  A second Ctrl-C kills the processes immediately.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        jobs: int,
-        on_end: Callable[[FrozenRun, int, float, Path, bool], None],
-        on_poll: Callable[[list[RunningProcess]], None] = lambda going: None,
-        command: Callable[[Snapshot, FrozenRun], list[str]] = command,
-        per_gpu: int = 1,
-    ):
-        self.gpus = GpuSlots(per_gpu)
-        self.snapshot = snapshot
-        self.jobs = jobs
-        self.on_end = on_end
-        self.on_poll = on_poll
-        self.command = command
-        self.going: list[RunningProcess] = []
-        self.waiting: list[FrozenRun] = []
-        self.stopped_by: int | None = None
-        self.drop_late: Callable[[list[FrozenRun]], None] = lambda waiting: None
-        self._hard = False
+    poll_seconds = 0.2
+    jobs: int = 1
+    command: Callable[[Snapshot, FrozenRun], list[str]] = command
+    gpus: GpuSlots = field(default_factory=GpuSlots)
+    drop_late: Callable[[list[FrozenRun]], None] = lambda waiting: None
+    is_hard: bool = False  # after a second Ctrl-C
 
-    def _note(self, signum: int, _frame: Any) -> None:
-        self._hard = self.stopped_by is not None and signum == signal.SIGINT
-        self.stopped_by = self.stopped_by or signum
-
-    def _log(self, run: FrozenRun) -> Path:
-        logs = location(self.snapshot.name, self.snapshot.output_dir).parent / "logs"
-        return inside(logs, f"{run.signature}.log", "signature")
+    def note_signal(self, signum: int, _frame: Any) -> None:
+        """Handler of the signals that stop it."""
+        self.is_hard = self.stopped_by is not None and signum == signal.SIGINT
+        super().note_signal(signum, _frame)
 
     def _start(self, run: FrozenRun) -> None:
-        log = self._log(run)
+        log = log_file(self.snapshot, run)
         leftover = DetachedRun(self.snapshot, run)
         lock = None if leftover.going() else take_run_lock(self.snapshot, run)
         if lock is None:
-            self.going.append(RunningProcess(run, leftover, time.monotonic(), log))
+            self.add(run, leftover)
             return
         log.parent.mkdir(parents=True, exist_ok=True)
-        threads = str(run.config.get("threads", 1))
         gpu = self.gpus.take(run.config)
-        environment = {
-            **os.environ,
-            **dict.fromkeys(THREAD_VARIABLES, threads),
-            "RUNNER_STUDY": self.snapshot.name,
-            **gpu,
-        }
         with lock, log.open("ab") as file:
             # A session of its own: Ctrl-C reaches only this process, which then stops the others in
             # order.
@@ -169,39 +136,35 @@ class JobPool:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env={**os.environ, **run_variables(self.snapshot, run), **gpu},
                 start_new_session=True,
                 pass_fds=[lock.fileno()],
             )
             lock.write(f"{process.pid} {os.getpid()}")
-        self.going.append(RunningProcess(run, process, time.monotonic(), log, gpu))
+        self.add(run, process, gpu)
 
-    def _pop_next_run(self) -> FrozenRun | None:
-        """The first that waits and for whom there is a place, on a GPU where it wants one."""
-        for run in self.waiting if len(self.going) < self.jobs else []:
-            if self.gpus.free(run.config):
+    def start_waiting(self) -> None:
+        """Start the first that wait and for whom there is a place, on a GPU where they want one."""
+        self.drop_late(self.waiting)
+        for run in list(self.waiting):
+            if len(self.going) < self.jobs and self.gpus.free(run.config):
                 self.waiting.remove(run)
-                return run
-        return None
+                self._start(run)
 
-    def _reap(self) -> None:
+    def reap(self) -> None:
+        """Take out and report those that have ended."""
         for job in [g for g in self.going if g.process.poll() is not None]:
             self.going.remove(job)
             self.gpus.give(job.gpu)
-            if (
-                self.stopped_by is None
-                and isinstance(job.process, DetachedRun)
-                and not job.process.has_ended()
-            ):
+            is_detached = isinstance(job.process, DetachedRun)
+            if self.stopped_by is None and is_detached and not job.process.has_ended():
                 # it was stopped in between: this study continues it
                 self.waiting.append(job.run)
             else:
-                seconds = time.monotonic() - job.started
-                self.on_end(
-                    job.run, job.process.poll() or 0, seconds, job.log, self.stopped_by is not None
-                )
+                self.end(job, job.process.poll() or 0)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Stop those that have not ended, and wait for them."""
         self.going = [
             g
             for g in self.going
@@ -211,26 +174,9 @@ class JobPool:
         for job in self.going:
             job.process.terminate()
         while self.going:
-            if self._hard or time.monotonic() > deadline:
+            if self.is_hard or time.monotonic() > deadline:
                 for job in self.going:
                     job.process.kill()
-            self._reap()
+            self.reap()
             self.on_poll(self.going)
-            time.sleep(POLL_INTERVAL_SECONDS)
-
-    def go(self, runs: list[FrozenRun]) -> None:
-        """Runs them all, in order, ``jobs`` at a time, unless a signal stops it."""
-        before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
-        self.waiting = list(runs)
-        try:
-            while (self.waiting or self.going) and self.stopped_by is None:
-                self.drop_late(self.waiting)
-                while (run := self._pop_next_run()) is not None:
-                    self._start(run)
-                self.on_poll(self.going)
-                time.sleep(POLL_INTERVAL_SECONDS)
-                self._reap()
-        finally:
-            self._stop()
-            for s, handler in before.items():
-                signal.signal(s, handler)
+            time.sleep(self.poll_seconds)

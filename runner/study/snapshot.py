@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -182,14 +182,7 @@ def _read_choice(file: Path, _changed: int) -> dict[str, str]:
 
 def save(snapshot: Snapshot) -> None:
     """Writes snapshot.yaml."""
-    content = {
-        "name": snapshot.name,
-        "taken": snapshot.taken,
-        "git": snapshot.git,
-        "extra": snapshot.extra,
-        "study": snapshot.study.model_dump(),
-        "runs": [asdict(run) for run in snapshot.runs],
-    }
+    content = TypeAdapter(Snapshot).dump_python(snapshot, exclude={"output_dir"})
     path = location(snapshot.name, snapshot.output_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True))
@@ -207,12 +200,9 @@ def load(name: str, output_dir: Path) -> Snapshot | None:
     try:
         with reading(path, "; take a new one with --fresh"):
             content = read_yaml(path, MAX_SNAPSHOT_VALUES)
-        runs = TypeAdapter(list[FrozenRun]).validate_python(content["runs"])
-        study = StudyDefinition(**content["study"])
-        return Snapshot(
-            name, study, content["taken"], content["git"], content["extra"], runs, output_dir
-        )
-    except (TypeError, KeyError, ValidationError) as error:
+        placed = content | {"name": name, "output_dir": output_dir}
+        return TypeAdapter(Snapshot).validate_python(placed)
+    except (TypeError, ValidationError) as error:
         raise ConfigError(
             f"{path}: damaged ({str(error).splitlines()[0]}); take a new one with --fresh"
         ) from None

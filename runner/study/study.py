@@ -14,8 +14,9 @@ from runner.study.choice import refused_among, select_runs
 from runner.study.cluster.job_queue import JobQueue, submitted_jobs, words
 from runner.study.cluster.launcher import Launcher
 from runner.study.display import FAILED, StudyDisplay, describe_states, state, status
+from runner.study.executor import Executor
 from runner.study.find_snapshot import find_snapshot
-from runner.study.job_pool import JobPool
+from runner.study.job_pool import GpuSlots, JobPool
 from runner.study.left_going import runs_to_await
 from runner.study.pricing.budget import (
     BUDGET_HELP,
@@ -58,12 +59,18 @@ def launch(
     if forecast:
         out.print(f"ahead    {forecast.before()}")
     display = StudyDisplay(snapshot, len(runs), forecast)
-    executor: JobPool | JobQueue
+    executor: Executor
     if launcher.engine is None:
-        executor = JobPool(snapshot, jobs, display.report_end, display.poll, per_gpu=per_gpu)
-        executor.drop_late = deadline.drop_late
+        executor = JobPool(
+            snapshot,
+            display.report_end,
+            display.poll,
+            jobs=jobs,
+            gpus=GpuSlots(per_gpu),
+            drop_late=deadline.drop_late,
+        )
     else:
-        executor = JobQueue(snapshot, launcher, display.report_end, display.poll)
+        executor = JobQueue(snapshot, display.report_end, display.poll, launcher=launcher)
     if display.live:
         display.live.start()
     try:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from components.metrics.rank_uniformity import RankSummary, summarise, worst_p
 from runner.commands.sbc.fits import Row
@@ -85,13 +84,11 @@ def write_results(folder: Path, results: RankResults) -> list[Path]:
     from components.figures.labels import readable
     from components.figures.samples.calibration import calibration_figures
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("quantity", *RankSummary._fields, "verdict"))
-    for name, summary in results.summaries.items():
-        writer.writerow((name, *summary, summary.verdict))
+    rows = {name: [*one, one.verdict] for name, one in results.summaries.items()}
+    columns = [*RankSummary._fields, "verdict"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     paths = [folder / "scores.csv"]
-    write_text(paths[0], text.getvalue())
+    write_text(paths[0], table.to_csv(index_label="quantity"))
     rng = np.random.default_rng(SEED)
     figures = calibration_figures(results.ranks, results.draws, results.bins, rng)
     for name, figure in figures.items():

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser
-
-if TYPE_CHECKING:
-    from runner.commands.sbc.fits import Fitter
 
 FEWEST = 20  # data sets below which no test says anything
 INTERRUPTED = 130
@@ -81,17 +77,19 @@ def _check_arguments(arguments: Namespace) -> None:
 
 
 def _calibrate(arguments: Namespace) -> int:
-    from runner.commands.sbc.fits import ONCE, Fitter, RankSettings
-    from runner.commands.sbc.rank_record import FOLDER, name_folder, open_ranks, read_rows
+    from runner.commands.sbc.fits import ONCE, Fitter, RankSettings, fit_all
+    from runner.commands.sbc.rank_record import FOLDER, add_row, name_folder, open_ranks, read_rows
+    from runner.commands.sbc.rank_results import HEADER, RankResults, write_results
     from runner.compose.overrides import compose_words
     from runner.record.code import commit, identity, versions
+    from runner.terminal.printer import show_count
+    from runner.terminal.tables import print_table
 
     words = list(arguments.words)
     if arguments.config_dir is not None:
         words.append(f"--config-dir={arguments.config_dir}")
-    resolved = compose_words(words, ONCE)
     settings = RankSettings(arguments.draws, arguments.inputs)
-    fitter = Fitter(resolved, settings)
+    fitter = Fitter(compose_words(words, ONCE), settings)
     job = fitter.job
     for note in job.notes:
         print(f"note     {note}")
@@ -99,44 +97,24 @@ def _calibrate(arguments: Namespace) -> int:
     folder = Path(job.settings.output_dir) / FOLDER / name
     facts = {"words": words, "draws": settings.draws, "inputs": settings.inputs, "data": job.data}
     facts |= {"config": job.config, "code": identity(commit(), versions())}
-    is_done = read_rows(folder).keys() >= set(range(arguments.data_sets))
-    if not is_done or job.settings.fresh:
+    total = arguments.data_sets
+    if job.settings.fresh or not read_rows(folder).keys() >= set(range(total)):
         _ = fitter.template  # a config that cannot be calibrated ends here and leaves no folder
     try:
         with open_ranks(folder, facts, job.settings.fresh) as rows:
-            missing = [number for number in range(arguments.data_sets) if number not in rows]
-            _fit_missing(fitter, folder, words, missing, arguments)
+            missing = [number for number in range(total) if number not in rows]
+            if len(missing) < total:
+                print(f"{total - len(missing)} of {total} data sets are done already")
+            fits = fit_all(fitter, words, missing, arguments.jobs)
+            for n_done, row in enumerate(fits, total - len(missing) + 1):
+                add_row(folder, row)
+                show_count("data sets", n_done, total)
     except KeyboardInterrupt:
         kept = len(read_rows(folder))
         print(f"interrupted; {kept} data sets are kept, the same command goes on")
         return INTERRUPTED
-    return _conclude(folder, arguments)
-
-
-def _fit_missing(
-    fitter: Fitter, folder: Path, words: list[str], missing: list[int], arguments: Namespace
-) -> None:
-    from runner.commands.sbc.fits import fit_all
-    from runner.commands.sbc.rank_record import add_row
-    from runner.terminal.printer import show_count
-
-    total = arguments.data_sets
-    if len(missing) < total:
-        print(f"{total - len(missing)} of {total} data sets are done already")
-    if not missing:
-        return
-    for n_done, row in enumerate(fit_all(fitter, words, missing, arguments.jobs), 1):
-        add_row(folder, row)
-        show_count("data sets", total - len(missing) + n_done, total)
-
-
-def _conclude(folder: Path, arguments: Namespace) -> int:
-    from runner.commands.sbc.rank_record import read_rows
-    from runner.commands.sbc.rank_results import HEADER, RankResults, write_results
-    from runner.terminal.tables import print_table
-
-    rows = [row for number, row in read_rows(folder).items() if number < arguments.data_sets]
-    results = RankResults.of_rows(rows, arguments.draws, arguments.bins)
+    done = [row for number, row in read_rows(folder).items() if number < total]
+    results = RankResults.of_rows(done, arguments.draws, arguments.bins)
     if results.ranks:
         write_results(folder, results)
         print_table("", HEADER, results.cells())

@@ -6,33 +6,16 @@ import warnings
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from components.contracts.predictive import GaussianMixture, Predictive
-from components.contracts.problems import Rows
+from components.contracts.predictive import Predictive
 from components.problems.input_columns import InputColumns
-from components.problems.replicates.side_by_side import SupervisedReplicates
-from components.problems.supervised import Supervised
-from components.series.sequence import Sequence
-from components.topics.corpus import Corpus
 from runner.errors import ConfigError, RunnerWarning
-from runner.python.export import questions
-from runner.python.export.answer_frames import (
-    frame_of_clusters,
-    frame_of_forecast,
-    frame_of_predictive,
-    frame_of_topics,
-)
+from runner.python.export.answers import Answers, answers_of, predict_labels
 from runner.python.export.model_file import ModelFacts, read_model_file
-from runner.python.export.new_rows import (
-    is_frame,
-    read_documents,
-    read_rows,
-    to_documents,
-    to_inputs,
-)
-from runner.python.export.rebuild import rebuild
-from runner.python.export.restored import RestoredRun
+from runner.python.export.new_rows import is_frame, read_documents, read_rows
+from runner.python.export.restored import RestoredRun, rebuild
+from runner.python.export.series_answers import SeriesAnswers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,22 +39,20 @@ class FittedModel:
     facts: ModelFacts  # run, experiment, data, versions, …
     card: str  # Markdown
     run: RestoredRun
+    asked: Answers  # makes its predictions
 
     def __repr__(self) -> str:
         return f"<model {self.facts['experiment']}/{self.facts['run'][:8]}: {self.answers}>"
 
     @property
-    def answers(self) -> questions.Answers:
+    def answers(self) -> Literal["labels", "forecasts", "topics", "clusters"]:
         """Kind of predictions: labels, forecasts, topics or clusters.
 
         Example:
             >>> model.answers
             'labels'
         """
-        kind = questions.answers_of(self.run.problem, self.run.posterior)
-        if kind is None:
-            raise ConfigError(f"{self.path}: its posterior predicts nothing for new inputs")
-        return kind
+        return self.asked.kind
 
     @property
     def columns(self) -> InputColumns:
@@ -81,13 +62,7 @@ class FittedModel:
             >>> [column.name for column in model.columns.columns]
             ['x1', 'x2', 'x3']
         """
-        problem = self.run.problem
-        if isinstance(problem, Sequence):
-            names = [*problem.regressor_names, *problem.input_names]
-            return problem.columns or InputColumns.named(names)
-        if isinstance(problem, Corpus):
-            return InputColumns.named(list(problem.vocabulary))
-        return _columns(problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem)
+        return self.asked.columns
 
     def predictive(
         self, x: Any, *, replicate: int | None = None, variant: str | None = None
@@ -110,7 +85,7 @@ class FittedModel:
             >>> bool((model.predictive(x).probs == result.predict(x).probs).all())
             True
         """
-        return questions.predict_labels(self.run, x, replicate, variant, self.facts["experiment"])
+        return predict_labels(self.run, x, replicate, variant, self.facts["experiment"])
 
     def predict(
         self,
@@ -144,19 +119,20 @@ class FittedModel:
             >>> frame.columns.tolist(), frame["class"].tolist()
             (['class', 'p(0)', 'p(1)'], ['1', '0'])
         """
+        asked = self.asked
         is_file = isinstance(rows, str | PathLike)
         where = str(rows) if is_file else "the frame"
         if is_file:
-            is_text = self.answers == "topics" and Path(rows).suffix == ".txt"
-            rows = read_documents(Path(rows)) if is_text else read_rows(Path(rows), self.columns)
-        if self.answers == "forecasts":
-            out = frame_of_forecast(self.run, self.columns, rows, horizon, where)
+            is_text = asked.kind == "topics" and Path(rows).suffix == ".txt"
+            rows = read_documents(Path(rows)) if is_text else read_rows(Path(rows), asked.columns)
+        if isinstance(asked, SeriesAnswers):
+            out = asked.frame(rows, where, horizon)
         elif horizon is not None:
             raise ConfigError("predict: horizon is for series; this model predicts rows")
         elif rows is None:
             raise ConfigError("predict: no rows; give a frame, or a CSV or Parquet file")
         else:
-            out = self._predict_rows(rows, where, replicate, variant)
+            out = asked.frame(rows, where, replicate, variant)
             out = out.set_axis(rows.index) if not is_file and is_frame(rows) else out
         if missing := int(out.isna().any(axis=1).sum()):
             warnings.warn(
@@ -165,45 +141,6 @@ class FittedModel:
                 stacklevel=2,
             )
         return out
-
-    def _predict_rows(
-        self, rows: Any, where: str, replicate: int | None, variant: str | None
-    ) -> pd.DataFrame:
-        problem = self.run.problem
-        if isinstance(problem, Corpus):
-            documents = to_documents(rows, problem.vocabulary, where)
-            return frame_of_topics(questions.topic_proportions(self.run, documents))
-        if self.answers == "clusters":
-            return frame_of_clusters(
-                *questions.describe_rows(self.run, to_inputs(rows, self.columns, where))
-            )
-        split, _, _ = self.run.one(replicate, variant)
-        assert isinstance(split, Supervised)
-        # a large cell overflows in the dtype of the problem
-        x = to_inputs(rows, _columns(split), where).to(split.test.x).nan_to_num()
-        predictive = self.predictive(x, replicate=replicate, variant=variant)
-        return frame_of_predictive(
-            _in_units(predictive, split),
-            split.task_names,
-            split.classes if split.n_classes > 1 else [],
-        )
-
-
-def _columns(problem: Any) -> InputColumns:
-    """Columns of a problem; x1 … xD where the dataset named none."""
-    if problem.columns is not None:
-        columns: InputColumns = problem.columns
-        return columns
-    n = problem.train.x[0].numel() if isinstance(problem.train, Rows) else problem.n_inputs
-    return InputColumns.numbered(n)
-
-
-def _in_units(predictive: Predictive, problem: Supervised) -> Predictive:
-    """Real labels in their own units."""
-    if problem.y_mean is None or problem.y_std is None:
-        return predictive
-    assert isinstance(predictive, GaussianMixture)
-    return predictive.rescale(problem.y_mean, problem.y_std)
 
 
 def load_model(path: str | PathLike[str], *, device: str = "cpu") -> FittedModel:
@@ -231,4 +168,7 @@ def load_model(path: str | PathLike[str], *, device: str = "cpu") -> FittedModel
     """
     file = Path(path)
     stored = read_model_file(file)
-    return FittedModel(file, stored.facts, stored.card, rebuild(stored, file, device))
+    run = rebuild(stored, file, device)
+    if (asked := answers_of(run)) is None:
+        raise ConfigError(f"{file}: its posterior predicts nothing for new inputs")
+    return FittedModel(file, stored.facts, stored.card, run, asked)

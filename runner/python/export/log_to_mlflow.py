@@ -11,7 +11,7 @@ from pathlib import Path
 from runner.disk.secrets import mask_secrets
 from runner.errors import RunFailure
 from runner.python.export.load_model import load_model
-from runner.python.export.mlflow_signature import ARTIFACT, make_example, make_signature
+from runner.python.export.mlflow_rows import ARTIFACT, make_example, predict_rows
 from runner.record.code import installed_version
 from runner.tracking.mirror import Mirror
 from runner.tracking.store import one_at_a_time, remove_stray_folders
@@ -76,7 +76,7 @@ def _log(file: Path, run_id: str, requirements: list[str], register: str | None)
     """The address of the model, in the run's own experiment."""
     import mlflow
     from mlflow import MlflowClient
-    from mlflow.models import Model
+    from mlflow.models import Model, infer_signature
 
     client = MlflowClient()
     experiment = client.get_run(run_id).info.experiment_id
@@ -91,7 +91,7 @@ def _log(file: Path, run_id: str, requirements: list[str], register: str | None)
         model_id=logged.model_id,
         python_model=str(CODE),
         artifacts={ARTIFACT: str(file)},
-        signature=make_signature(model, example),
+        signature=infer_signature(example, predict_rows(model, example)),
         input_example=example,
         pip_requirements=[*requirements, f"mlflow=={installed_version('mlflow')}"],
         registered_model_name=register,

@@ -15,7 +15,7 @@ class FittedModelOfMlflow(PythonModel):  # type: ignore[misc]
     def load_context(self, context: PythonModelContext) -> None:
         """Load the fitted model; its file holds no code."""
         from runner.python.export.load_model import load_model
-        from runner.python.export.mlflow_signature import ARTIFACT
+        from runner.python.export.mlflow_rows import ARTIFACT
 
         self.model = load_model(context.artifacts[ARTIFACT])
 
@@ -25,12 +25,10 @@ class FittedModelOfMlflow(PythonModel):  # type: ignore[misc]
         model_input: pd.DataFrame,
         params: dict[str, Any] | None = None,
     ) -> pd.DataFrame:
-        """Predictions for rows; of a series without regressors, for ``horizon`` times ahead."""
-        from runner.python.export.mlflow_signature import HORIZON
+        """Predictions of ``predict_rows``."""
+        from runner.python.export.mlflow_rows import predict_rows
 
-        if self.model.answers == "forecasts" and HORIZON in model_input:
-            return self.model.predict(horizon=int(model_input[HORIZON].iloc[0]))
-        return self.model.predict(model_input)
+        return predict_rows(self.model, model_input)
 
 
 set_model(FittedModelOfMlflow())

@@ -1,5 +1,5 @@
-"""Trained state of a run: from its record, with the problem loaded again, or from a stored state
-and a given problem."""
+"""Trained state of a run: from its record, with the problem loaded again, or from a model's file
+without its data; nothing in the file is run."""
 
 from __future__ import annotations
 
@@ -12,39 +12,52 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.contracts.attackers import Attackable
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Problem
 from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.catalogue.plugins import refuse_unknown_modules
-from runner.commands.resume import read_run_config
-from runner.compose.config import Job, prepare
+from runner.commands.resume import RunConfig, parse_run_config, read_run_config
+from runner.compose.config import Job, build
 from runner.compose.hydra import patches as hydra_patches
+from runner.compose.resolve import resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
 from runner.execution.assembly import build_model, load_problem
 from runner.execution.rng import Streams
+from runner.python.export.described_problem import check_problem, unpack_problem
+from runner.python.export.model_file import ModelFile
 from runner.terminal import printer
 
+# errors of a file that somebody has edited
+DAMAGE = (
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RuntimeError,
+    MemoryError,
+    AssertionError,
+    RecursionError,
+)
 
-def rebuild_job(folder: Path, data_dir: str | None) -> Job:
-    """Job of a record's run, ready to be loaded again.
+
+def load_job(stored: RunConfig, whose: str, data: str | None = None) -> Job:
+    """Job of a stored config, ready to be loaded again; ``data`` as in ``build``.
 
     Users' code is imported only if the caller has already imported it.
 
     Raises:
-        ConfigError: its config is damaged, or names modules that are not imported, or its
-            data are missing.
+        ConfigError: the config is not valid, or names modules that are not imported, or its data
+            are missing.
     """
-    cfg, experiment, modules = read_run_config(folder / "config.yaml")
-    unknown = [module for module in modules if module not in sys.modules]
-    refuse_unknown_modules(unknown, f"the record {folder}", f"import {', '.join(unknown)} first,")
-    cfg.output_dir = str(folder.parent.parent)
-    if data_dir is not None:
-        cfg.data_dir = data_dir
+    unknown = [module for module in stored.modules if module not in sys.modules]
+    refuse_unknown_modules(unknown, whose, f"import {', '.join(unknown)} first,")
     with hydra_patches.within():
-        return prepare(cfg, experiment, None)
+        return build(resolve(stored.cfg, stored.experiment, None), data)
 
 
 @dataclass(frozen=True)
@@ -52,13 +65,16 @@ class RestoredRun:
     """A problem and the posterior of it that a run came to."""
 
     problem: Problem
-    model: object
     posterior: object
     rng: Streams
-    replicate: int  # index of the replicate, from 0; all of them where replicates are a dimension
-    step: int
-    metadata: dict[str, Any]  # of its checkpoint: skeleton, signature, …
+    metadata: dict[str, Any]  # of its checkpoint: replicate, step, skeleton, …
     tensors: dict[str, Tensor]  # of its checkpoint
+
+    @property
+    def replicate(self) -> int:
+        """Index of the replicate, from 0; of all of them where replicates are a dimension."""
+        replicate: int = self.metadata["replicate"]
+        return replicate
 
     def one(self, replicate: int | None, variant: str | None) -> tuple[Problem, object, Streams]:
         """The problem and posterior of a replicate and a variant, out of those that were learnt
@@ -106,49 +122,52 @@ def restore_record(folder: Path, facts: dict[str, Any], data_dir: str | None = N
         ConfigError: its data do not exist, or its config names modules that are not imported.
         RunFailure: there is no checkpoint that this version can read.
     """
+    hint = "run it with fresh=true to have one"
+    stored = read_run_config(folder / "config.yaml")
+    stored.cfg.output_dir = str(folder.parent.parent)
+    if data_dir is not None:
+        stored.cfg.data_dir = data_dir
     try:
         with printer.suppress_output():
-            return restore_run(rebuild_job(folder, data_dir), folder, facts)
-    except DataUnavailableError as error:
-        raise ConfigError(str(error)) from None
-    except NumericalError as error:
-        raise RunFailure(f"{folder}: {error}") from error
-
-
-def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> RestoredRun:
-    """Restore the newest checkpoint in a record's folder; its run.json has these facts.
-
-    Only checkpoints of the replicate that was computed last are kept.
-
-    Raises:
-        RunFailure: there is no checkpoint, or it is from other code or data.
-    """
-    hint = "run it with fresh=true to have one"
-    if job.data != facts["data"]:
-        raise RunFailure(
-            f"{folder}: was on the data {facts['data']}, and {job.data} is what is found now; give data_dir=… "
-            "with the files that it had"
-        )
-    metadata, tensors, complaints = checkpoint.load_newest(
-        folder / "checkpoints", facts["signature"]
-    ) or ({}, {}, [])
-    if not metadata:
-        reason = f"none is whole ({complaints[0]})" if complaints else "there is none"
-        if (source := facts.get("taken_over")) and not complaints:
-            reason += f", its replicates were taken over from run {source['run'][:12]}"
-        raise RunFailure(f"{folder}: no posterior without a checkpoint, and {reason}; {hint}")
-
-    def load(rng: Streams) -> Problem:
-        return load_problem(job, rng, job.settings.replicates if job.is_vectorised else 1)
-
-    try:
-        return restore_state(job, load, metadata, tensors)
-    except ConfigMismatchError as error:
+            job = load_job(stored, f"the record {folder}")
+            metadata, tensors = _load_checkpoint(job, folder, facts, hint)
+            at_once = job.settings.replicates if job.is_vectorised else 1
+            return restore_state(
+                job, lambda rng: load_problem(job, rng, at_once), metadata, tensors
+            )
+    except (ConfigMismatchError, DataUnavailableError) as error:
         raise ConfigError(str(error)) from None
     except StateMismatchError as error:
         raise RunFailure(
             f"{folder}: its checkpoint does not fit the state that the code of today has ({error}); {hint}"
         ) from error
+    except NumericalError as error:
+        raise RunFailure(f"{folder}: {error}") from error
+
+
+def _load_checkpoint(
+    job: Job, folder: Path, facts: dict[str, Any], hint: str
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The newest checkpoint in a record's folder; its run.json has these facts.
+
+    Only checkpoints of the replicate that was computed last are kept.
+
+    Raises:
+        RunFailure: there is no checkpoint, or it is from other data.
+    """
+    if job.data != facts["data"]:
+        raise RunFailure(
+            f"{folder}: was on the data {facts['data']}, and {job.data} is what is found now; give data_dir=… "
+            "with the files that it had"
+        )
+    newest = checkpoint.load_newest(folder / "checkpoints", facts["signature"])
+    metadata, tensors, complaints = newest or ({}, {}, [])
+    if not metadata:
+        reason = f"none is whole ({complaints[0]})" if complaints else "there is none"
+        if (source := facts.get("taken_over")) and not complaints:
+            reason += f", its replicates were taken over from run {source['run'][:12]}"
+        raise RunFailure(f"{folder}: no posterior without a checkpoint, and {reason}; {hint}")
+    return metadata, tensors
 
 
 class StateMismatchError(Exception):
@@ -185,6 +204,37 @@ def restore_state(
         rng.restore(streams, metadata["step"])
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise StateMismatchError(f"{error!r:.200}") from error
-    posterior = job.method.posterior(state)
-    place = metadata["replicate"], metadata["step"]
-    return RestoredRun(problem, model, posterior, rng, *place, metadata, tensors)
+    return RestoredRun(problem, job.method.posterior(state), rng, metadata, tensors)
+
+
+def rebuild(stored: ModelFile, file: Path, device: str = "cpu") -> RestoredRun:
+    """Posterior of a model's file.
+
+    Raises:
+        ConfigError: as ``load_model``.
+    """
+    hint = "write it again with runner export of this version"
+    try:
+        config = parse_run_config(stored.config, file / "config.yaml")
+        config.cfg.device = device
+        job = load_job(config, str(file), str(stored.facts["data"]))
+        on = torch.device(job.settings.device)
+        problem = check_problem(unpack_problem(stored.facts["problem"], stored.tensors, on))
+        facts = stored.facts
+        metadata = {key: facts[key] for key in ("replicate", "step", "skeleton")}
+
+        def give(_: Streams) -> Problem:
+            if job.attacker is not None and isinstance(problem, Attackable):
+                problem.attacker = job.attacker
+            return problem
+
+        return restore_state(job, give, metadata, stored.tensors)
+    except ConfigMismatchError as error:
+        raise ConfigError(f"{file}: {error}") from None
+    except StateMismatchError as error:
+        raise ConfigError(
+            f"{file}: its state does not fit this version ({error}), it was written by runner "
+            f"{stored.facts.get('runner')!r:.20}; {hint}"
+        ) from None
+    except DAMAGE as error:
+        raise ConfigError(f"{file}: damaged ({error!r:.200}); {hint}") from None

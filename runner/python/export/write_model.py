@@ -3,7 +3,6 @@ file's content, and must predict the same numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,28 +12,17 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture, Predictive, components_of
-from components.contracts.problems import Rows
-from components.contracts.sequences import FutureCovariates
-from components.problems.replicates.side_by_side import SupervisedReplicates
-from components.problems.replicates.variants import Variants
-from components.problems.supervised import Supervised
-from components.problems.unlabelled import Unlabelled
-from components.series.forecasting import Forecasting
-from components.series.sequence import Sequence
-from components.topics.corpus import Corpus
 from runner.commands.resume import read_run_config
 from runner.errors import ConfigError
-from runner.python.export import questions
+from runner.python.export.answers import answers_of
 from runner.python.export.card import write_card
 from runner.python.export.described_problem import pack_problem
 from runner.python.export.model_file import ModelFacts, ModelFile, nonfinite_names
-from runner.python.export.rebuild import rebuild
-from runner.python.export.restored import RestoredRun
+from runner.python.export.restored import RestoredRun, rebuild
+from runner.python.export.series_answers import SeriesAnswers
 from runner.record.code import installed_version
 from runner.report.compared_record import ComparedRecord
 
-PROBES = 32  # rows that the rebuilt model is compared at
-PROBED_TIMES = 5  # of a series where no horizon is known
 NAME = "bayes-runner"  # of the distribution
 # Packages that a prediction may need; a file pins the versions that it was written with.
 PACKAGES = (
@@ -71,9 +59,9 @@ def write_model(run: RestoredRun, record: Path, compared: ComparedRecord, path: 
         ConfigError: the posterior predicts nothing for new inputs, its model reads files, or the
             rebuilt model would predict other numbers.
     """
-    kind = questions.answers_of(run.problem, run.posterior)
+    answers = answers_of(run)
     experiment = compared.facts["experiment"]
-    if kind is None:
+    if answers is None:
         raise ConfigError(
             f"export: {experiment}: a {type(run.posterior).__name__} of a {run.problem.kind} problem predicts nothing for new "
             "rows; labels, forecasts, topics and clusters can be exported"
@@ -81,16 +69,15 @@ def write_model(run: RestoredRun, record: Path, compared: ComparedRecord, path: 
     if path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"export: {path}: no place for a file; name one in a folder that exists")
     config = _portable_config(record / "config.yaml")
-    probes = list(_answers(run))
+    probes = list(answers.probes())
+    expected = [_tensors(answers.ask(*probe)) for probe in probes]
     reason = ""
     for with_rows in (False, True):
-        stored = _content(run, config, compared, with_rows)
-        card = write_card(stored.facts, record, compared, kind)
-        stored = replace(stored, card=card)
+        stored = _content(run, config, compared, with_rows or isinstance(answers, SeriesAnswers))
+        stored = replace(stored, card=write_card(stored.facts, record, compared, answers))
         try:
-            rebuilt = rebuild(stored, path, str(run.rng.device))
-            pairs = zip(probes, _answers(rebuilt, run), strict=True)
-            if all(_equal(one, other) for one, other in pairs):
+            rebuilt = answers_of(rebuild(stored, path, str(run.rng.device)))
+            if rebuilt and _equal(expected, [_tensors(rebuilt.ask(*probe)) for probe in probes]):
                 stored.write(path)
                 return stored
             reason = "the rebuilt model predicts other numbers"
@@ -109,10 +96,9 @@ def _content(run: RestoredRun, config: str, compared: ComparedRecord, with_rows:
         "run": compared.facts["signature"],
         "experiment": compared.facts["experiment"],
         "data": compared.facts["data"],
-        "replicate": run.replicate,
-        "step": run.step,
-        "holds_training_rows": with_rows
-        or not isinstance(run.problem, Supervised | SupervisedReplicates | Unlabelled | Corpus),
+        "replicate": run.metadata["replicate"],
+        "step": run.metadata["step"],
+        "holds_training_rows": with_rows,
         "versions": compared.facts["versions"],
         "problem": described,
         "skeleton": run.metadata["skeleton"],
@@ -158,46 +144,10 @@ def _refuse_files(cfg: DictConfig) -> None:
                 )
 
 
-def _answers(run: RestoredRun, probed: RestoredRun | None = None) -> Iterator[Any]:
-    """Answers of a model at test rows of ``probed`` (None: its own)."""
-    source = run if probed is None else probed
-    problem = source.problem
-    kind = questions.answers_of(problem, source.posterior)
-    if kind == "labels":
-        for replicate, variant in _selections(source):
-            split = source.one(replicate, variant)[0]
-            assert isinstance(split, Supervised)
-            x = split.test.x[:PROBES].clone()
-            yield questions.predict_labels(run, x, replicate, variant, "export")
-    elif isinstance(problem, Forecasting) and kind == "forecasts":
-        yield questions.forecast(run, problem.future.shape[1], problem.beyond)
-    elif isinstance(problem, Sequence) and kind == "forecasts":
-        # the last regressors and inputs stand in for those of the times ahead
-        last = [
-            None if value is None else value[-PROBED_TIMES:].nan_to_num()
-            for value in (problem.regressors, problem.inputs)
-        ]
-        horizon = min(PROBED_TIMES, problem.observations.shape[1])
-        yield questions.forecast(run, horizon, FutureCovariates(*last))
-    elif isinstance(problem, Corpus):
-        yield questions.topic_proportions(run, problem.test.part(slice(0, PROBES), 1.0))
-    elif isinstance(problem, Unlabelled) and isinstance(problem.test, Rows):
-        yield questions.describe_rows(run, problem.test.x[:PROBES].flatten(1))
-
-
-def _selections(run: RestoredRun) -> Iterator[tuple[int | None, str | None]]:
-    """Replicates and variants that were trained side by side."""
-    posteriors = run.posterior if isinstance(run.posterior, tuple) else (run.posterior,)
-    for r, posterior in enumerate(posteriors):
-        replicate = r if isinstance(run.problem, SupervisedReplicates) else None
-        names = list(posterior.of) if isinstance(posterior, Variants) else [None]
-        yield from ((replicate, name) for name in names)
-
-
 def _equal(one: Any, other: Any) -> bool:
-    """True if two answers are equal to the last bit."""
+    """True if answers are equal to the last bit."""
     try:
-        assert_close(_tensors(one), _tensors(other), rtol=0, atol=0, equal_nan=True)
+        assert_close(one, other, rtol=0, atol=0, equal_nan=True)
     except AssertionError:
         return False
     return True

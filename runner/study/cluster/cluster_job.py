@@ -20,7 +20,8 @@ from typing import Any
 
 from runner.record import lease
 from runner.record.facts import read
-from runner.study.job_pool import GRACE_SECONDS, STOPPED_EXIT_CODES, THREAD_VARIABLES
+from runner.study.executor import GRACE_SECONDS, log_file
+from runner.study.job_pool import STOPPED_EXIT_CODES, run_variables
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 POLL_SECONDS = 0.2  # seconds between checks of the process
@@ -130,10 +131,7 @@ class ClusterJob:
 def create_cluster_job(snapshot: Snapshot, run: FrozenRun) -> ClusterJob:
     """The job of a run."""
     environment = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ENV_PREFIXES)}
-    environment |= {
-        **dict.fromkeys(THREAD_VARIABLES, str(run.config.get("threads", 1))),
-        "RUNNER_STUDY": snapshot.name,
-    }
+    environment |= run_variables(snapshot, run)
     file = location(snapshot.name, snapshot.output_dir)
-    log = file.parent / "logs" / f"{run.signature}.log"
-    return ClusterJob(str(file), run.name, str(snapshot.folder(run)), str(log), environment)
+    folder = str(snapshot.folder(run))
+    return ClusterJob(str(file), run.name, folder, str(log_file(snapshot, run)), environment)

@@ -9,11 +9,10 @@ again.
 from __future__ import annotations
 
 import json
-import signal
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,12 +21,11 @@ from runner.disk.plain_file import parse_json
 from runner.study.cluster.cluster_job import create_cluster_job
 from runner.study.cluster.launcher import Launcher, engine
 from runner.study.cluster.submitit_engine import ENDED
-from runner.study.job_pool import GRACE_SECONDS, RunningProcess
+from runner.study.executor import GRACE_SECONDS, Executor, RunningProcess
 from runner.study.left_going import DetachedRun
 from runner.study.snapshot import FrozenRun, Snapshot, location
 from runner.terminal.printer import out
 
-POLL_INTERVAL_SECONDS = 0.5  # seconds between checks of the jobs
 FINISHED_JOB_STATES = ENDED | {"UNKNOWN"}
 
 
@@ -83,29 +81,20 @@ def words(snapshot: Snapshot, run: FrozenRun, state: str, jobs: dict[str, dict[s
     return f"{'running' if job_state == 'RUNNING' or state == 'running' else 'queued'} ({name} {number})"
 
 
-class JobQueue:
+@dataclass
+class JobQueue(Executor):
     """Submits runs and waits for them; as ``JobPool`` for processes of this machine.
 
     Ctrl-C and SIGTERM end the waiting: jobs of a queue go on, and tasks of Ray are stopped after a
     checkpoint."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        launcher: Launcher,
-        on_end: Callable[[FrozenRun, int, float, Path, bool], None],
-        on_poll: Callable[[list[RunningProcess]], None] = lambda going: None,
-    ):
-        self.snapshot = snapshot
-        self.launcher = launcher
-        self.on_end = on_end
-        self.on_poll = on_poll
-        self.engine = engine(launcher, _folder(snapshot))
-        self.stopped_by: int | None = None
-        self.left = 0  # jobs that continue without this process
+    poll_seconds = 0.5
+    launcher: Launcher = field(kw_only=True)
+    left: int = 0  # jobs that continue without this process
 
-    def _note(self, signum: int, _frame: Any) -> None:
-        self.stopped_by = self.stopped_by or signum
+    @cached_property
+    def engine(self) -> Any:
+        return engine(self.launcher, _folder(self.snapshot))
 
     def _find_existing_job(self, run: FrozenRun, before: dict[str, Any]) -> PollableJob | None:
         """Job of a run that is in the queue, or its process that goes on elsewhere."""
@@ -116,8 +105,12 @@ class JobQueue:
         leftover = DetachedRun(self.snapshot, run)
         return leftover if leftover.going() else None
 
-    def _submit(self, runs: list[FrozenRun]) -> list[RunningProcess]:
+    def start_waiting(self) -> None:
         """All of them: found in the queue, going elsewhere, or submitted now."""
+        runs = self.waiting
+        if not runs:
+            return
+        self.waiting = []
         before = submitted_jobs(self.snapshot)
         jobs: dict[str, Any] = {run.signature: self._find_existing_job(run, before) for run in runs}
         new = {
@@ -129,38 +122,16 @@ class JobQueue:
             jobs.update(zip(new, self.engine.submit(list(new.values())), strict=True))
         entries = {key: {"engine": self.engine.name, "job": jobs[key].id} for key in new}
         write_text(_file(self.snapshot), json.dumps(before | entries, indent=1))
-        logs = _file(self.snapshot).parent / "logs"
-        return [
-            RunningProcess(
-                run, jobs[run.signature], time.monotonic(), logs / f"{run.signature}.log"
-            )
-            for run in runs
-        ]
+        for run in runs:
+            self.add(run, jobs[run.signature])
 
-    def go(self, runs: list[FrozenRun]) -> None:
-        """Runs them all, unless a signal stops the waiting."""
-        before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            going = self._submit(runs)
-            while going and self.stopped_by is None:
-                self.on_poll(going)
-                time.sleep(POLL_INTERVAL_SECONDS)
-                self._look(going)
-            self._stop(going)
-        finally:
-            for s, handler in before.items():
-                signal.signal(s, handler)
-
-    def _look(self, going: list[RunningProcess]) -> None:
-        for one in list(going):
-            code = one.process.poll()
-            if code is not None and self._has_ended(one):
-                going.remove(one)
-                self._end(one, code)
-
-    def _end(self, one: RunningProcess, code: int) -> None:
-        seconds = time.monotonic() - one.started
-        self.on_end(one.run, code, seconds, one.log, self.stopped_by is not None)
+    def reap(self) -> None:
+        """Take out and report those that have ended."""
+        for job in list(self.going):
+            code = job.process.poll()
+            if code is not None and self._has_ended(job):
+                self.going.remove(job)
+                self.end(job, code)
 
     def _has_ended(self, one: RunningProcess) -> bool:
         """True if a job that left no result has ended in the record too.
@@ -180,17 +151,18 @@ class JobQueue:
             file.write(f"{cause}\n")
         return True
 
-    def _stop(self, going: list[RunningProcess]) -> None:
+    def stop(self) -> None:
+        """Leave jobs of a queue, and stop others."""
         if self.engine.outlives:
-            self.left = len(going)
+            self.left = len(self.going)
             return
-        for one in going:
-            one.process.stop()
+        for job in self.going:
+            job.process.stop()
         deadline = time.monotonic() + GRACE_SECONDS
         while (
-            any(DetachedRun(self.snapshot, one.run).going() for one in going)
+            any(DetachedRun(self.snapshot, job.run).going() for job in self.going)
             and time.monotonic() < deadline
         ):
-            time.sleep(POLL_INTERVAL_SECONDS)
-        for one in going:
-            self._end(one, 128 + int(self.stopped_by or 0))
+            time.sleep(self.poll_seconds)
+        for job in self.going:
+            self.end(job, 128 + int(self.stopped_by or 0))

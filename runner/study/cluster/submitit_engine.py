@@ -11,7 +11,7 @@ from runner.disk.atomic import alive
 from runner.errors import ConfigError
 from runner.study.cluster import slurm_states
 from runner.study.cluster.cluster_job import ClusterJob
-from runner.study.job_pool import GRACE_SECONDS
+from runner.study.executor import GRACE_SECONDS
 
 GENERAL = {
     "timeout_min",

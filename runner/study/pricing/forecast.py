@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.study.job_pool import RunningProcess
+from runner.study.executor import RunningProcess
 from runner.study.pricing.study_records import StudyRecords
 from runner.study.snapshot import FrozenRun, Snapshot
 

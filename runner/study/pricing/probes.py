@@ -66,8 +66,7 @@ def measure_runs(
                 waiting.clear()
 
         snapshots.save(study)
-        pool = JobPool(study, jobs, end, command=start)
-        pool.drop_late = drop_late
+        pool = JobPool(study, end, jobs=jobs, command=start, drop_late=drop_late)
         pool.go(small)
     if pool.stopped_by is not None:
         raise RunFailure("interrupted while runs were probed; nothing was run")

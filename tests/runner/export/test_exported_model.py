@@ -70,12 +70,12 @@ def test_the_card_tells_data_scores_checks_threat_and_citation(fitted, model):
         assert text in model.card
 
 
-def test_scores_of_a_run_with_a_failed_check_are_marked(fitted, entries):
+def test_scores_of_a_run_with_a_failed_check_are_marked(fitted, entries, model):
     result = fitted[1]
     compared = compared_record.load(result.record)
     failed = {"about": "run", "check": "it has converged", "passed": False, "detail": "R̂ 1.2"}
     compared.facts["checks"] = {"0": [failed]}
-    card = write_card(json.loads(entries[MODEL]), result.record, compared, "labels")
+    card = write_card(json.loads(entries[MODEL]), result.record, compared, model.asked)
     assert f"| rmse | {result.scores['rmse'].mean:.4g}† |" in card
     assert "failed †" in card
 
@@ -188,7 +188,7 @@ def test_names_of_the_table(fitted, model):
 def test_rows_without_a_finite_prediction_are_counted(model, monkeypatch):
     predictive = model.predictive(np.zeros((2, 4)))
     predictive.mu[:, 1] = np.nan
-    monkeypatch.setattr(type(model), "predictive", lambda self, x, **_: predictive)
+    monkeypatch.setattr(type(model.asked), "ask", lambda *_: predictive)
     with pytest.warns(RunnerWarning, match="1 of 2 predictions are not finite"):
         frame = model.predict(pd.DataFrame(NEW))
     assert frame["mean"].isna().tolist() == [False, True]

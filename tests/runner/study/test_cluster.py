@@ -96,7 +96,7 @@ def queue(tmp_path, monkeypatch):
     """A study of two runs of three replicates, and a queue for them."""
     fake = FakeEngine()
     monkeypatch.setattr(job_queue, "engine", lambda launcher, folder: fake)
-    monkeypatch.setattr(job_queue, "POLL_INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr(JobQueue, "poll_seconds", 0.01)
     config = {"seed": 0, "replicates": 3, "threads": 1}
     runs = [replace(made_run(name, **config), signature=f"s{name}") for name in "ab"]
     frozen = replace(made_snapshot(tmp_path, *runs), name="two")
@@ -105,7 +105,7 @@ def queue(tmp_path, monkeypatch):
 
     def made():
         end = lambda run, code, *_: ended.append((run.name, code))  # noqa: E731
-        return JobQueue(frozen, Launcher("slurm"), end)
+        return JobQueue(frozen, end, launcher=Launcher("slurm"))
 
     return frozen, fake, made, ended
 
@@ -123,7 +123,7 @@ def test_runs_end_as_their_jobs_do(queue):
 def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
     frozen, fake, made, ended = queue
     going = made()
-    going.on_poll = lambda _: going._note(signal.SIGINT, None)
+    going.on_poll = lambda _: going.note_signal(signal.SIGINT, None)
     going.go(frozen.runs)
     assert (going.left, ended, len(fake.submitted)) == (2, [], 2)  # they go on without us
     state = job_queue.words(frozen, frozen.runs[0], "not started", job_queue.submitted_jobs(frozen))
@@ -142,7 +142,7 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
 def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
     frozen, _fake, made, _ended = queue
     going = made()
-    going.on_poll = lambda _: going._note(signal.SIGTERM, None)
+    going.on_poll = lambda _: going.note_signal(signal.SIGTERM, None)
     going.go(frozen.runs)
     monkeypatch.setattr(find_snapshot, "_has_changed", lambda *_: False)
     assert study.main(["study", "two", "--output-dir", str(frozen.output_dir), "--status"]) == 0
@@ -176,12 +176,13 @@ def test_a_lost_job_ends_when_the_lease_of_its_run_has(queue, monkeypatch):
     leases = iter([True, False])
     monkeypatch.setattr(FakeTicket, "explain_end", lambda self: "slurm 0 NODE_FAIL")
     going = made()
-    one = going._submit(frozen.runs[:1])
+    going.waiting = frozen.runs[:1]
+    going.start_waiting()
     monkeypatch.setattr(job_queue.DetachedRun, "going", lambda self: next(leases))
     fake.codes["0"] = 1
-    going._look(one)
+    going.reap()
     assert not ended
-    going._look(one)
+    going.reap()
     assert ended == [("a", 1)]
 
 

@@ -64,7 +64,7 @@ def test_runs_of_a_study_share_out_the_gpus(tmp_path, monkeypatch):
     def look(going):
         at_once.append(sum(job.run.config["device"] == "cuda" for job in going))
 
-    JobPool(frozen, 8, lambda *_: None, look, command).go(runs)
+    JobPool(frozen, lambda *_: None, look, jobs=8, command=command).go(runs)
     seen = [(frozen.folder(run) / "gpu").read_text() for run in runs]
     assert sorted(seen[:2]) == ["0", "1"]
     assert seen[2] in ("0", "1")

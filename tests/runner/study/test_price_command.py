@@ -202,7 +202,6 @@ def test_a_pool_leaves_out_what_is_taken_from_those_that_wait(tmp_path):
     ended = []
     pool = JobPool(
         made_snapshot(tmp_path, *runs),
-        1,
         lambda run, *_: ended.append(run.name),
         command=lambda *_: [sys.executable, "-c", ""],
     )

@@ -10,7 +10,7 @@ import yaml
 from support.runs.made_studies import made_run, made_snapshot
 
 from runner.record.usage import PHASES
-from runner.study.job_pool import RunningProcess
+from runner.study.executor import RunningProcess
 from runner.study.pricing.forecast import Forecast, makespan, read_progress, words
 from runner.study.pricing.study_records import StudyRecords, cost_key
 

@@ -59,7 +59,7 @@ def command(frozen: Snapshot, run: FrozenRun) -> list[str]:
 
 
 def pool(snapshot: Snapshot, jobs: int, on_end=lambda *ended: None) -> JobPool:
-    return JobPool(snapshot, jobs, on_end, command=command)
+    return JobPool(snapshot, on_end, jobs=jobs, command=command)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def killed(living):
 def stopped_at_once(snapshot: Snapshot, on_end=lambda *ended: None) -> None:
     going = pool(snapshot, 1, on_end)
     going.on_poll = lambda _: (
-        going._note(signal.SIGTERM, None) if going.stopped_by is None else None
+        going.note_signal(signal.SIGTERM, None) if going.stopped_by is None else None
     )
     going.go(snapshot.runs)
 

@@ -1,0 +1,204 @@
+"""Answers of a fitted model to new inputs, by the kind of its problem.
+
+Monte-Carlo draws of predictions come from the stream ``evaluation`` of the run's seed and
+replicate, a fresh generator for each chunk of rows: the same rows have the same answer in every
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.contracts.posteriors import Forecasts, HoldsTopics, Predicts, PredictsRows
+from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.problems import Batch, Counts, Rows
+from components.problems.input_columns import InputColumns
+from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.problems.replicates.variants import Variants
+from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
+from components.series.sequence import Sequence
+from components.topics.corpus import Corpus
+from components.topics.topic_scores import mean_proportions
+from runner.errors import ConfigError
+from runner.python.export.answer_frames import (
+    frame_of_clusters,
+    frame_of_predictive,
+    frame_of_topics,
+)
+from runner.python.export.new_rows import to_documents, to_inputs
+from runner.python.export.restored import RestoredRun
+from runner.python.export.series_answers import SeriesAnswers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PROBES = 32  # rows at which a rebuilt model is compared
+
+
+def predict_labels(
+    run: RestoredRun, x: Any, replicate: int | None, variant: str | None, experiment: str
+) -> Predictive:
+    """Posterior predictive of labels at x [B, D] in the units of ``problem.test.x``.
+
+    Raises:
+        ConfigError: it does not predict labels, x has another number of inputs, or no replicate
+            or variant is selected.
+    """
+    problem, posterior, rng = run.one(replicate, variant)
+    if not isinstance(problem, Supervised) or not isinstance(posterior, Predicts):
+        raise ConfigError(
+            f"predict: {experiment} is a {problem.kind} problem, which has no labels to predict; ask its posterior, "
+            f"a {type(posterior).__name__}"
+        )
+    like = problem.test.x
+    inputs = x if isinstance(x, Tensor) else torch.as_tensor(np.array(x))
+    if inputs.ndim != 2 or inputs.shape[1] != problem.n_inputs:
+        raise ConfigError(
+            f"predict: x is {tuple(inputs.shape)}, and {experiment} has rows of {problem.n_inputs}"
+        )
+    with torch.no_grad():
+        return problem.predictive_at(posterior, inputs if inputs is like else inputs.to(like), rng)
+
+
+def _columns(problem: Supervised | Unlabelled, train: Batch | Rows) -> InputColumns:
+    """Columns of a problem; x1 … xD where the dataset named none."""
+    return problem.columns or InputColumns.numbered(train.x[0].numel())
+
+
+@dataclass(frozen=True)
+class LabelAnswers:
+    """Labels of new rows."""
+
+    kind: ClassVar[Literal["labels"]] = "labels"
+    meaning: ClassVar[str] = "labels of new rows"
+    run: RestoredRun
+    problem: Supervised  # of the first of several replicates
+
+    @property
+    def columns(self) -> InputColumns:
+        return _columns(self.problem, self.problem.train)
+
+    def ask(self, x: Tensor, replicate: int | None, variant: str | None) -> Predictive:
+        return predict_labels(self.run, x, replicate, variant, "the model")
+
+    def frame(
+        self, rows: Any, where: str, replicate: int | None, variant: str | None
+    ) -> pd.DataFrame:
+        """Predictions in the units of the data."""
+        split, _, _ = self.run.one(replicate, variant)
+        assert isinstance(split, Supervised)
+        # a large cell overflows in the dtype of the problem
+        x = to_inputs(rows, _columns(split, split.train), where).to(split.test.x).nan_to_num()
+        predictive = self.ask(x, replicate, variant)
+        if split.y_mean is not None and split.y_std is not None:
+            assert isinstance(predictive, GaussianMixture)
+            predictive = predictive.rescale(split.y_mean, split.y_std)
+        classes = split.classes if split.n_classes > 1 else []
+        return frame_of_predictive(predictive, split.task_names, classes)
+
+    def probes(self) -> Iterator[tuple[Any, ...]]:
+        """Test rows of each replicate and variant that were trained side by side."""
+        posterior = self.run.posterior
+        for r, member in enumerate(posterior if isinstance(posterior, tuple) else (posterior,)):
+            replicate = r if isinstance(self.run.problem, SupervisedReplicates) else None
+            for variant in member.of if isinstance(member, Variants) else [None]:
+                split, _, _ = self.run.one(replicate, variant)
+                assert isinstance(split, Supervised)
+                yield split.test.x[:PROBES].clone(), replicate, variant
+
+
+@dataclass(frozen=True)
+class TopicAnswers:
+    """Topics of new documents."""
+
+    kind: ClassVar[Literal["topics"]] = "topics"
+    meaning: ClassVar[str] = "proportions of topics in new documents"
+    problem: Corpus
+    posterior: HoldsTopics
+
+    @property
+    def columns(self) -> InputColumns:
+        return InputColumns.named(list(self.problem.vocabulary))
+
+    def ask(self, documents: Counts) -> Tensor:
+        """E[π | words] of each document [B, K], in the topics of the posterior's last set."""
+        with torch.no_grad():
+            return mean_proportions(self.posterior, documents.to(self.problem.like.device))
+
+    def frame(self, rows: Any, where: str, *_selection: object) -> pd.DataFrame:
+        """A line for each document: the proportions of its topics."""
+        return frame_of_topics(self.ask(to_documents(rows, self.problem.vocabulary, where)))
+
+    def probes(self) -> Iterator[tuple[Any, ...]]:
+        """Test documents."""
+        yield (self.problem.test.part(slice(0, PROBES), 1.0),)
+
+
+@dataclass(frozen=True)
+class ClusterAnswers:
+    """Density and clusters of new rows without labels."""
+
+    kind: ClassVar[Literal["clusters"]] = "clusters"
+    meaning: ClassVar[str] = "clusters and densities of new rows"
+    problem: Unlabelled
+    posterior: PredictsRows[Rows]
+    like: Rows  # of the training set
+
+    @property
+    def columns(self) -> InputColumns:
+        return _columns(self.problem, self.like)
+
+    def ask(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """log p(x | training rows) [B] of rows x [B, D], and p(z = k | x) [B, K], None for a model
+        without clusters; in chunks of the problem."""
+        rows = x.to(self.like.x).reshape(len(x), *self.like.x.shape[1:])
+        parts = [Rows(part, 1.0) for part in torch.split(rows, self.problem.evaluation_chunk)]
+        with torch.no_grad():
+            density = torch.cat([self.posterior.log_predictive(part) for part in parts])
+            clusters = [self.posterior.clusters(part) for part in parts]
+        known = [part for part in clusters if part is not None]
+        return density, torch.cat(known) if known else None
+
+    def frame(self, rows: Any, where: str, *_selection: object) -> pd.DataFrame:
+        """A line for each row: cluster, probabilities and log density."""
+        return frame_of_clusters(*self.ask(to_inputs(rows, self.columns, where)))
+
+    def probes(self) -> Iterator[tuple[Any, ...]]:
+        """Test rows."""
+        if isinstance(self.problem.test, Rows):
+            yield (self.problem.test.x[:PROBES].flatten(1),)
+
+
+Answers = LabelAnswers | SeriesAnswers | TopicAnswers | ClusterAnswers
+
+
+def answers_of(run: RestoredRun) -> Answers | None:
+    """Answers of a posterior to new inputs; None: it has none."""
+    problem: object = run.problem
+    posterior: object = run.posterior
+    if isinstance(problem, SupervisedReplicates) and isinstance(posterior, tuple | list):
+        problem = problem.splits[0]
+        posterior = posterior[0]
+    if isinstance(posterior, Variants):
+        posterior = next(iter(posterior.of.values()), None)
+    if isinstance(problem, Supervised) and isinstance(posterior, Predicts):
+        return LabelAnswers(run, problem)
+    if isinstance(problem, Sequence) and isinstance(posterior, Forecasts):
+        return SeriesAnswers(run, problem, posterior)
+    if isinstance(problem, Corpus) and isinstance(posterior, HoldsTopics):
+        return TopicAnswers(problem, posterior)
+    train = problem.train if isinstance(problem, Unlabelled) else None
+    if isinstance(problem, Unlabelled) and isinstance(train, Rows):
+        return (
+            ClusterAnswers(problem, posterior, train)
+            if isinstance(posterior, PredictsRows)
+            else None
+        )
+    return None
