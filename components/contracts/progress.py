@@ -9,37 +9,47 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from itertools import count
 from typing import TypeVar
 
 # current part, finished parts, total number of parts
-Told = Callable[[str, int, int], None]
+ProgressFn = Callable[[str, int, int], None]
 T = TypeVar("T")
-
-
-def untold(what: str, done: int, of: int) -> None:
-    """Nobody listens."""
-
-
-@dataclass
-class Listener:
-    """A display, and whether some of several parts is under way: parts of it are no news."""
-
-    told: Told
-    busy: bool = False
-
-
-_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_listener: ContextVar[ProgressFn | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
-def listen(told: Told) -> Iterator[None]:
-    """Send the reports made inside this context to ``told``."""
-    token = _listener.set(Listener(told))
+def listen(on_part: ProgressFn | None) -> Iterator[None]:
+    """Send the reports made inside this context to ``on_part``; None: nowhere."""
+    before = _listener.get()
+    _listener.set(on_part)
     try:
         yield
     finally:
-        _listener.reset(token)
+        _listener.set(before)
+
+
+@contextmanager
+def count_parts(of: int) -> Iterator[Callable[[str], None]]:
+    """Reporter of parts, each before it begins, that are counted.
+
+    Inside one of several parts, nothing else is reported.
+    """
+    on_part = _listener.get()
+    numbers = count()
+
+    def begin(what: str) -> None:
+        if on_part is not None:
+            on_part(what, next(numbers), of)
+
+    with listen(on_part if of == 1 else None):
+        yield begin
+
+
+def report(what: str) -> None:
+    """Report a part that begins."""
+    with count_parts(1) as begin:
+        begin(what)
 
 
 def report_each(parts: Collection[T], name: Callable[[T], str]) -> Iterator[T]:
@@ -52,29 +62,7 @@ def report_each(parts: Collection[T], name: Callable[[T], str]) -> Iterator[T]:
     figure trace 0 2
     figure ranks 1 2
     """
-    listener = _listener.get()
-    if listener is None or listener.busy:
-        yield from parts
-        return
-    try:
-        for done, part in enumerate(parts):
-            listener.told(name(part), done, len(parts))
-            listener.busy = len(parts) > 1
+    with count_parts(len(parts)) as begin:
+        for part in parts:
+            begin(name(part))
             yield part
-            listener.busy = False
-    finally:
-        listener.busy = False
-
-
-@dataclass
-class Progress:
-    """Counts the parts of one evaluation."""
-
-    told: Told
-    of: int
-    done: int = 0
-
-    def begins(self, what: str) -> None:
-        """The next part begins."""
-        self.told(what, self.done, self.of)
-        self.done += 1

@@ -13,7 +13,7 @@ from components.attackers.input_space import input_space
 from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.predictive import Categorical
-from components.contracts.progress import Told, listen, untold
+from components.contracts.progress import report
 from components.contracts.roles import Problem, TabulatingProblem
 from components.contracts.streams import Rng
 from components.evaluation.assessment import (
@@ -74,7 +74,6 @@ def assess(
     rng: Rng,
     figures: bool,
     made_by: PosteriorProvenance | None = None,
-    told: Told = untold,
 ) -> Assessment:
     """Scores, tables and, if requested, figures of a posterior.
 
@@ -86,9 +85,8 @@ def assess(
     tabulations: dict[str, Tabulating] = {}
     if figures and isinstance(problem, TabulatingProblem):
         tabulations = {"tables of the data": partial(problem.tables, posterior, rng)}
-    told("scores", 0, 1)
-    with listen(told):
-        scores = problem.score(posterior, rng)
+    report("scores")
+    scores = problem.score(posterior, rng)
     plain = Assessment(scores, drawings=drawings, tabulations=tabulations)
     if isinstance(attacker, Injection) and threat is not None:
         assert isinstance(problem, Sequence), "check_pairs lets no injection meet another problem"
@@ -102,7 +100,6 @@ def assess(
             threat=threat,
             rng=rng,
             figures=figures,
-            told=told,
         ).after(plain)
     if not isinstance(attacker, Evasion) or threat is None:
         return plain
@@ -110,7 +107,7 @@ def assess(
         "check_pairs lets no evasion attacker meet another problem"
     )
     assert isinstance(posterior, Predicts), "so do the problem's scores"
-    return assess_security(problem, posterior, attacker, threat, rng, figures, told).after(plain)
+    return assess_security(problem, posterior, attacker, threat, rng, figures).after(plain)
 
 
 def assess_security(
@@ -120,7 +117,6 @@ def assess_security(
     threat: Threat,
     rng: Rng,
     figures: bool = True,
-    told: Told = untold,
 ) -> Assessment:
     """The security evaluation of a classifier.
 
@@ -138,7 +134,7 @@ def assess_security(
         ConfigMismatchError: as in ``security_curve``.
     """
     attacker = attacker.with_problem(problem, rng)
-    curve = security_curve(problem, posterior, attacker, threat, rng, told)
+    curve = security_curve(problem, posterior, attacker, threat, rng)
     rows = curve.rows.assign(nlpp=-curve.rows["log_likelihood"], checks_passed=float(curve.verdict))
     columns = BY_SIZE | {f"robust_{c}": c for c in rows if str(c).startswith("accuracy/")}
     scores: dict[str, Tensor | float] = {}

@@ -14,11 +14,10 @@ from runner.arena.suite import Suite
 from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
-from runner.study.find_snapshot import watch_composing
 from runner.study.plan import plan
 from runner.study.snapshot import Snapshot
 from runner.study.table_specs import PROBLEM_KEY, Row
-from runner.terminal.printer import announce, out, show_count
+from runner.terminal.printer import announce, count_each, out
 
 ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is named by the first
 
@@ -56,10 +55,8 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     """
     refuse_frozen(suite, row)
     limits = suite.budgets.get(budget, {})
-    planned = list(plan(suite.to_study([row]), []))
     lengths: dict[str, list[str]] = {}
-    for i, one in enumerate(planned, 1):
-        show_count("measuring", i, len(planned))
+    for one in count_each("measuring", plan(suite.to_study([row]), [])):
         problem = one.cell[PROBLEM_KEY]
         norm = choose_norm(suite, problem, one.overrides)
         lengths[problem] = norm + find_length(suite, limits, [*one.overrides, *norm])
@@ -67,7 +64,7 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
     name = snapshot_name(suite, budget, row.name)
     study = suite.to_study([measured])
-    snapshot = snapshots.take(study, name, [], output_dir, modules, watch_composing)
+    snapshot = snapshots.take(study, name, [], output_dir, modules)
     runs = [refuse_other_norm(suite, str(run.cell[PROBLEM_KEY]), run) for run in snapshot.runs]
     snapshot = replace(snapshot, runs=runs)
     for run in snapshot.runs:
@@ -114,7 +111,7 @@ def prepare_row(
     snapshot = None if fresh else snapshots.load(name, output_dir)
     if snapshot is None:
         snapshot = freeze(suite, budget, row, output_dir, list(modules))
-        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(snapshot.runs)} runs")
+        out.print(f"frozen   {snapshot.file}: {len(snapshot.runs)} runs")
     elif snapshot.study.rows[0].overrides != row.overrides:
         before = " ".join(snapshot.study.rows[0].overrides)
         raise ConfigError(

@@ -49,7 +49,7 @@ def compute_again(
     cell: PackedCell, snapshot: Snapshot, plugins: Path | None
 ) -> tuple[Scores | None, str]:
     """Scores of a cell computed by a child process, None if it could not; its last line."""
-    path = snapshots.location(snapshot.name, snapshot.output_dir)
+    path = snapshot.file
     command = [sys.executable, "-P", "-m", "runner.study.one_run", str(path), cell.run.name]
     paths = [str(path) for path in (code.ROOT, plugins) if path is not None]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

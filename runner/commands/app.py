@@ -68,9 +68,7 @@ def attempt(
         resolved = resolve(cfg, experiment, explicit)
         # its config, and so its identity, stay as they were when it began
         if device is not None:
-            settings = type(resolved.settings)(
-                **{**resolved.settings.model_dump(), "device": device}
-            )
+            settings = resolved.settings.model_copy(update={"device": device})
             resolved = replace(resolved, settings=settings)
         finished_run = find_finished_run(resolved) if ENV_VARIABLE not in os.environ else None
         if finished_run is not None:

@@ -62,10 +62,9 @@ class Rehearsal:
 
     def restore(self, folder: Path) -> None:
         """Go on from the newest checkpoint."""
-        newest = checkpoint.load_newest(folder, "rehearsal")
-        assert newest is not None, "no checkpoint was written"
-        facts, tensors, complaints = newest
+        facts, tensors, complaints = checkpoint.load_newest(folder, "rehearsal")
         assert complaints == [], "; ".join(complaints)
+        assert facts, "no checkpoint was written"
         self.state, streams = checkpoint.restore(facts, tensors, self.state)
         self.rng.restore(streams)
         self.step = facts["step"]

@@ -70,7 +70,11 @@ def orphans(folder: Path, inside: bool = True, name: str = "") -> Iterator[Path]
     """
     for path in _hidden(folder, inside):
         match = re.fullmatch(r"\.(.+)\.(\d+)(-journal)?", path.name)
-        if match and (not name or match[1] == name) and has_no_owner(int(match[2])):
+        if match is None or name not in ("", match[1]):
+            continue
+        process = int(match[2])
+        # a file with our own number is left over too: this process has written nothing yet
+        if process == os.getpid() or not alive(process):
             yield path
 
 
@@ -91,14 +95,6 @@ def remove_orphans(folder: Path) -> None:
     """Removes ``orphans``."""
     for path in orphans(folder):
         path.unlink(missing_ok=True)
-
-
-def has_no_owner(process: int) -> bool:
-    """True if a file written by the process with that number has no owner any more.
-
-    A file with our own number is left over too: ours has written nothing at this point.
-    """
-    return process == os.getpid() or not alive(process)
 
 
 def alive(process: int) -> bool:

@@ -173,24 +173,16 @@ def check_values(values: object) -> None:
     while pending:
         value, depth = pending.pop()
         count += 1
-        inner = _nested_values(value)
+        inner: list[object] = []
+        if isinstance(value, Mapping):
+            inner = list(value.values())
+        elif isinstance(value, list | tuple):  # one of numbers or words has none
+            inner = [one for one in value if isinstance(one, Mapping | list | tuple)]
         if count + len(pending) > MAX_VALUES:
             raise YamlLimitError(_too_many(MAX_VALUES))
         if inner and depth > DEEPEST:
             raise YamlLimitError(_too_deep())
         pending.extend((one, depth + 1) for one in inner)
-
-
-def _nested_values(value: object) -> list[object]:
-    """Values of a dict, or nested containers of a list; empty for anything else.
-
-    A list of numbers or words has none.
-    """
-    if isinstance(value, Mapping):
-        return list(value.values())
-    if isinstance(value, list | tuple):
-        return [one for one in value if isinstance(one, Mapping | list | tuple)]
-    return []
 
 
 def check_words(words: Iterable[str]) -> None:

@@ -111,20 +111,6 @@ def _checksum(sidecar: Facts) -> str:
     return hashlib.sha256(json.dumps(sidecar, sort_keys=True).encode()).hexdigest()
 
 
-def _facts(sidecar: Path) -> Facts:
-    """Content of a sidecar, after verifying that it is unchanged since it was written.
-
-    Raises:
-        ValueError, KeyError, TypeError: it has changed.
-    """
-    facts: Facts = parse_json(sidecar.read_bytes())
-    if facts.pop("sidecar_sha256", None) != _checksum(facts):
-        raise ValueError("its checksum is not the one written with it")
-    if sidecar.stem != _stem(facts):
-        raise ValueError("it says another step than its name")
-    return facts
-
-
 def _stem(facts: Facts) -> str:
     return f"r{facts['replicate']:04d}-s{facts['step']:09d}"
 
@@ -133,7 +119,11 @@ def _read(sidecar: Path) -> tuple[Facts, dict[str, Tensor]]:
     """The facts, the blocks that they refer to among them, and all tensors."""
     file = sidecar
     try:
-        facts = _facts(sidecar)
+        facts: Facts = parse_json(sidecar.read_bytes())
+        if facts.pop("sidecar_sha256", None) != _checksum(facts):
+            raise ValueError("its checksum is not the one written with it")
+        if sidecar.stem != _stem(facts):
+            raise ValueError("it says another step than its name")
         file = sidecar.with_suffix(".safetensors")
         if hashlib.sha256(file.read_bytes()).hexdigest() != facts["sha256"]:
             raise ValueError("its checksum is not the one written with it")
@@ -161,9 +151,9 @@ def _read(sidecar: Path) -> tuple[Facts, dict[str, Tensor]]:
         raise CorruptCheckpointError(f"{file.name}: damaged ({error})") from None
 
 
-def load_newest(folder: Path, signature: str) -> tuple[Facts, dict[str, Tensor], list[str]] | None:
+def load_newest(folder: Path, signature: str) -> tuple[Facts, dict[str, Tensor], list[str]]:
     """The newest checkpoint that is whole: (facts, tensors, complaints about newer ones that are
-    not)."""
+    not); no facts if there is none."""
     complaints: list[str] = []
     for sidecar in sorted(folder.glob("r*.json"), reverse=True):
         try:
@@ -173,7 +163,7 @@ def load_newest(folder: Path, signature: str) -> tuple[Facts, dict[str, Tensor],
             continue
         if facts["signature"] == signature:
             return facts, tensors, complaints
-    return ({}, {}, complaints) if complaints else None
+    return {}, {}, complaints
 
 
 def restore(

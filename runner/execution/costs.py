@@ -83,8 +83,13 @@ class CostMeter:
         R = self.replicates
         total = Counter(self.state())
         total.update(self.made.counts())
-        shares = {f"{COST_PREFIX}{kind}": _share(n, R) for kind, n in total.items()}
-        return {name: [n] * R for name, n in shares.items()} if R > 1 else shares
+        if R == 1:
+            return {f"{COST_PREFIX}{kind}": n for kind, n in total.items()}
+        # the R-th part of each count: an integer where it is one
+        return {
+            f"{COST_PREFIX}{kind}": [n // R if isinstance(n, int) and n % R == 0 else n / R] * R
+            for kind, n in total.items()
+        }
 
     def is_spent(self, step: int) -> bool:
         """True if a limit is reached after this step, which ``ended`` then keeps."""
@@ -98,9 +103,3 @@ class CostMeter:
             return False
         self.ended = {"kind": kind, "limit": self.limits[kind], "step": step}
         return True
-
-
-def _share(n: float, replicates: int) -> float:
-    """The R-th part of a count: an integer where it is one."""
-    is_whole = isinstance(n, int) and n % replicates == 0
-    return n // replicates if is_whole else n / replicates

@@ -62,12 +62,8 @@ class RunContext:
         if self.record.facts.get("data_state") != job.data_state:
             self.record.save(data_state=job.data_state)
 
-    def start_work(self) -> None:
-        """Note that a replicate is set up: the record is kept, and MLflow is told of it."""
-        self.is_removable = False
-        self._begin_handover()
-
-    def _begin_handover(self) -> None:
+    def begin_handover(self) -> None:
+        """Tell MLflow of the run, once."""
         if self.handover and self.is_handover_due:
             self.is_handover_due = False
             self.handover.begin()
@@ -75,14 +71,6 @@ class RunContext:
                 printer.out.print(
                     f"MLflow   {trouble}: the run is recorded all the same", style="yellow"
                 )
-
-    def show_progress(self, total: int, replicate: int) -> Live:
-        """The display of the whole run, which each replicate starts again."""
-        if self.live is None:
-            self.live = Live(total, self.loops)
-        else:
-            self.live.restart(replicate)
-        return self.live
 
     def close_display(self) -> None:
         """Stop the display, if there is one."""

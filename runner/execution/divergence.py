@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +21,6 @@ from runner.record.checks import combine_checks
 MONITORED_METRICS = ("elbo", "objective", "loss", "log_likelihood", "log_joint")
 
 SCALES = "check the scales of the data and of the model's prior"
-
-
-@contextmanager
-def add_step_to_errors(step: int, replicate: int) -> Iterator[None]:
-    """Context that adds the step and the replicate to numerical errors raised inside it."""
-    try:
-        yield
-    except NumericalError as error:
-        raise add_error_location(error, step, replicate) from error
 
 
 def add_error_location(
@@ -53,8 +42,8 @@ def explain_divergence(error: NumericalError, folder: Path | None) -> str:
     return f"diverged: {error}{'; the last good checkpoint is kept' if saved else ''}"
 
 
-def check_finite(info: Scores, inference: Inference, step: int) -> None:
-    """Raises NumericalError, with what would help, when a watched value is not finite.
+def check_finite(info: Scores, inference: Inference, step: int, replicate: int) -> None:
+    """Raises NumericalError, with its step and what would help, when a watched value is not finite.
 
     What is not finite at the first step is so where the method starts, which no rate has a part
     in."""
@@ -64,9 +53,9 @@ def check_finite(info: Scores, inference: Inference, step: int) -> None:
             continue
         finite = all(map(math.isfinite, value)) if isinstance(value, list) else math.isfinite(value)
         if not finite:
-            raise NumericalError(
-                f"{name} is {value}", _lower_rates(inference) if step > 1 else SCALES
-            )
+            mend = _lower_rates(inference) if step > 1 else SCALES
+            error = NumericalError(f"{name} is {value}", mend)
+            raise add_error_location(error, step, replicate)
 
 
 def check_scores(facts: dict[str, Any], inference: Inference) -> None:

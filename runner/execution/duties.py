@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
-from components.errors import NumericalError
 from runner.compose.settings import EVALUATIONS
 from runner.execution import checkpoint
 from runner.execution.course import Course
-from runner.execution.divergence import add_error_location, add_step_to_errors, check_finite
+from runner.execution.divergence import check_finite
 from runner.execution.loop import Step, StepCallback
 from runner.execution.scores import plain
 from runner.execution.signals import RunInterruptedError
@@ -45,10 +44,7 @@ def record_information(course: Course) -> StepCallback:
             course.live.advance(step.number)
             return
         metrics = plain(step.info)
-        try:  # no context manager here either
-            check_finite(metrics, inference, step.number)
-        except NumericalError as error:
-            raise add_error_location(error, step.number, replicate) from error
+        check_finite(metrics, inference, step.number, replicate)
         step.looked_at = True
         course.record.line(step.number, replicate, course.seconds, "train", metrics)
         course.live.update(step.number, replicate, metrics)
@@ -107,18 +103,6 @@ def regular_checkpoint_rule(course: Course) -> Callable[[Step], bool]:
     return lambda step: step.last or not step.number % every
 
 
-def checkpoint_rule(course: Course) -> Callable[[Step], bool]:
-    """Rule for the steps that leave a checkpoint in this run.
-
-    True also after a signal, or if the run was given up.  It is evaluated after every step,
-    so all that it needs is bound in advance.
-    """
-    keeps = regular_checkpoint_rule(course)
-    received = course.received
-    watch = course.watch
-    return lambda step: keeps(step) or bool(received) or watch.given_up is not None
-
-
 @contextmanager
 def save_checkpoints(course: Course, kept: Callable[[Step], bool]) -> Iterator[StepCallback]:
     """Keep the state that the next step needs.
@@ -147,8 +131,7 @@ def save_checkpoints(course: Course, kept: Callable[[Step], bool]) -> Iterator[S
         if not kept(step):
             return
         if not step.looked_at:
-            with add_step_to_errors(step.number, replicate):
-                check_finite(plain(step.info), job.inference, step.number)
+            check_finite(plain(step.info), job.inference, step.number, replicate)
         facts = {
             "step": step.number,
             "replicate": replicate,
@@ -224,11 +207,18 @@ def profile(on: bool, record: Record) -> Iterator[list[StepCallback]]:
 @contextmanager
 def duties(course: Course) -> Iterator[list[StepCallback]]:
     """The list, in its order."""
-    keeps = checkpoint_rule(course)
+    keeps = regular_checkpoint_rule(course)
+    received = course.received
+    watch = course.watch
     settings = course.job.settings
+
+    def is_kept(step: Step) -> bool:
+        """True also after a signal, or if the run was given up; evaluated after every step."""
+        return keeps(step) or bool(received) or watch.given_up is not None
+
     with (
         profile(settings.debug == "profile", course.record) as profiling,
-        save_checkpoints(course, keeps) as save,
+        save_checkpoints(course, is_kept) as save,
     ):
         yield [
             record_information(course),

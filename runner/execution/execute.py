@@ -83,7 +83,9 @@ class Run(RunContext):
         ending: Facts = {"state": "failed"}
         try:
             for number in range(self.loops):
-                if self._is_missing(number) and self.alone in (None, number):
+                is_written = record.facts.get("unwritten") != number
+                is_done = str(number) in record.facts["finished"] and is_written
+                if not is_done and self.alone in (None, number):
                     replicate = Replicate(self, number, received)
                     replicate.compute()
                     self._keep(replicate, before + time.monotonic() - began)
@@ -103,11 +105,6 @@ class Run(RunContext):
             self._end(ending, before + time.monotonic() - began)
         result: dict[str, list[float]] = record.facts["result"]
         return result
-
-    def _is_missing(self, replicate: int) -> bool:
-        """True if the scores or the files of a replicate are not written."""
-        facts = self.record.facts
-        return str(replicate) not in facts["finished"] or facts.get("unwritten") == replicate
 
     def _keep(self, replicate: Replicate, seconds: float) -> None:
         """Save scores and checks to disk before any figure is drawn.
@@ -174,7 +171,7 @@ class Run(RunContext):
             if ending.pop("refused", False):
                 self.record.remove()
                 return
-            self._begin_handover()
+            self.begin_handover()
             self.record.sync()
             self.record.save(**ending, ended=now(), seconds=seconds, usage=self.usage.facts())
             if self.handover:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.contracts.checks import CHECKED_STEP_INFO
 from components.contracts.posteriors import WritesFiles
-from components.contracts.progress import listen
+from components.contracts.progress import listen, report
 from components.contracts.roles import variant_info_names
 from components.errors import NumericalError
 from components.models.networks.flat_network import FlatNetwork
@@ -22,6 +22,7 @@ from runner.execution.duties import duties
 from runner.execution.loop import steps, train
 from runner.execution.scores import Scores, plain
 from runner.execution.screen import show_run as console
+from runner.execution.screen.progress import Live
 from runner.execution.storage.artefacts import (
     draw_training_curve,
     skip_artefact_on_error,
@@ -64,10 +65,15 @@ class Replicate(Course):
     def compute(self) -> None:
         """Train, score and check the replicate, from its newest checkpoint if it has one."""
         state = self._set_up()
-        self.run.start_work()
+        self.run.is_removable = False
+        self.run.begin_handover()
         state, start = self._resume(state)
         self._show_facts()
-        self.live = self.run.show_progress(self.total, self.rng.replicate)
+        if self.run.live is None:
+            self.run.live = Live(self.total, self.run.loops)
+        else:
+            self.run.live.restart(self.rng.replicate)
+        self.live = self.run.live
         inference = self.job.method
         with (
             self.usage.phase("training"),
@@ -107,8 +113,7 @@ class Replicate(Course):
         """
         folder = self.record.folder / "checkpoints"
         number = self.rng.replicate
-        newest = checkpoint.load_newest(folder, self.job.signature)
-        facts, tensors, complaints = newest or ({}, {}, [])
+        facts, tensors, complaints = checkpoint.load_newest(folder, self.job.signature)
         step = facts["step"] if facts and facts["replicate"] == number else 0
         if complaints:
             used = (
@@ -194,7 +199,11 @@ class Replicate(Course):
         inference = self.job.method
         with self.usage.phase("final"), self.meter.making():
             self.posterior = inference.posterior(state)
-        with self._phase("final"), self.received.interrupt_immediately(last):
+        with (
+            self._phase("final"),
+            self.received.interrupt_immediately(last),
+            listen(self.live.evaluating),
+        ):
             from components.evaluation.assess import assess  # only the evaluation needs it
             from components.evaluation.replayed import PosteriorProvenance
             from components.evaluation.run_checks import run_checks
@@ -207,10 +216,9 @@ class Replicate(Course):
                 self.rng,
                 figures=self.rng.replicate == 0,
                 made_by=PosteriorProvenance(self.model, inference),
-                told=self.live.evaluating,
             )
             scores = plain(self.assessment.scores)
-            self.live.evaluating("checks of the run", 0, 1)
+            report("checks of the run")
             self.run_checks = run_checks(
                 self.problem,
                 self.posterior,

@@ -57,11 +57,6 @@ def to_csv(frame: pd.DataFrame) -> bytes:
     return escape_table(frame).to_csv(index=False).encode()
 
 
-def _to_json(frame: pd.DataFrame) -> bytes:
-    """A list of objects; NaN is null."""
-    return (json.dumps(_to_rows(frame), indent=1, ensure_ascii=False) + "\n").encode()
-
-
 def _to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     rows = frame.astype(object).to_dict("records")
     return [{str(key): _finite(value) for key, value in row.items()} for row in rows]
@@ -74,7 +69,10 @@ def _finite(value: Any) -> Any:
 WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     ".parquet": to_parquet,
     ".csv": to_csv,
-    ".json": _to_json,
+    # a list of objects; NaN is null
+    ".json": lambda frame: (
+        json.dumps(_to_rows(frame), indent=1, ensure_ascii=False) + "\n"
+    ).encode(),
 }
 
 

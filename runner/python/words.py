@@ -30,7 +30,10 @@ def words_of(keys: Mapping[str, object]) -> list[str]:
         ConfigError: a value that no YAML holds, or more of them than a file may hold.
     """
     refuse_too_large(keys)
-    return [f"{key}={to_override(value, key)}" for key, value in flat(keys, chosen_names(keys))]
+    named = {role: keys.get(role) for role in CHOSEN}
+    names = {r: one.get("name") if isinstance(one, Mapping) else one for r, one in named.items()}
+    chosen = {role: name for role, name in names.items() if isinstance(name, str)}
+    return [f"{key}={to_override(value, key)}" for key, value in flat(keys, chosen)]
 
 
 def refuse_too_large(keys: Mapping[str, object]) -> None:
@@ -44,16 +47,6 @@ def refuse_too_large(keys: Mapping[str, object]) -> None:
             check_values(value)
         except YamlLimitError as error:
             raise ConfigError(f"{key}: {error}") from None
-
-
-def chosen_names(keys: Mapping[str, object]) -> dict[str, str]:
-    """The component of each role that the keywords name."""
-    named = {role: keys.get(role) for role in CHOSEN}
-    names = {
-        role: value.get("name") if isinstance(value, Mapping) else value
-        for role, value in named.items()
-    }
-    return {role: name for role, name in names.items() if isinstance(name, str)}
 
 
 def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
@@ -117,7 +110,12 @@ def to_override(value: object, key: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | PathLike):
-        return _quote(str(fspath(value)))
+        text = str(fspath(value))
+        if _PLAIN_WORD_PATTERN.fullmatch(text):
+            return text
+        # a backslash counts only before a quote
+        escaped = re.sub(r"(\\+)(?='|$)", r"\1\1", text).replace("'", "\\'")
+        return f"'{escaped}'"
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, Real):
@@ -129,11 +127,3 @@ def to_override(value: object, key: str) -> str:
     raise ConfigError(
         f"{key}: {type(value).__name__} is nothing that a config holds; give numbers, words, lists or dicts"
     )
-
-
-def _quote(text: str) -> str:
-    if _PLAIN_WORD_PATTERN.fullmatch(text):
-        return text
-    # a backslash counts only before a quote
-    escaped = re.sub(r"(\\+)(?='|$)", r"\1\1", text).replace("'", "\\'")
-    return f"'{escaped}'"

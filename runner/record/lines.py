@@ -7,6 +7,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any
@@ -17,6 +18,7 @@ from runner.record.facts import NAME as FACTS
 from runner.record.facts import skip_unreadable
 
 NAME = "metrics.jsonl"
+TAIL_BYTES = 65536  # in which the last line is looked for
 KeyTypes = Mapping[str, type | tuple[type, ...]]
 REQUIRED_KEY_TYPES: KeyTypes = {
     "step": int,
@@ -51,6 +53,15 @@ def read_lines(
         return []
     lines = (_parse_line(text, key_types) for text in content.split(b"\n"))
     return [line for line in lines if line is not None]
+
+
+def newest_line(folder: Path) -> Line | None:
+    """The last whole line of a run that may be going; None: there is none."""
+    with suppress(OSError), (folder / NAME).open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+        lines = map(_parse_line, reversed(file.read().split(b"\n")))
+        return next((line for line in lines if line is not None), None)
+    return None
 
 
 def traces(folder: Path) -> bool:

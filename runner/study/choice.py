@@ -122,8 +122,11 @@ def parse_choice(text: str, run_facts: list[Facts]) -> dict[str, set[str]]:
             raise _unknown_key(text, pair, keys)
         for words in values.split("|"):
             for value in [words.strip()] if words.strip() in known else words.split(","):
+                if value.strip() not in known and PAIR_PATTERN.match(value):
+                    raise _unknown_key(text, value, keys)
                 if value.strip() not in known:
-                    raise _unknown_value(text, value.strip(), known, keys)
+                    near = nearest(value.strip(), known)
+                    raise ConfigError(f"--only {text}: no run has {value.strip()}{near}; {GRAMMAR}")
                 chosen.setdefault(key, set()).add(value.strip())
     return chosen
 
@@ -137,10 +140,3 @@ def _unknown_key(text: str, piece: str, keys: list[str]) -> ConfigError:
         )
     near = nearest(key.strip(), keys)
     return ConfigError(f"--only {text}: no such key{near}; keys: {', '.join(keys)}; {GRAMMAR}")
-
-
-def _unknown_value(text: str, word: str, known: list[str], keys: list[str]) -> ConfigError:
-    if PAIR_PATTERN.match(word):
-        return _unknown_key(text, word, keys)
-    near = nearest(word, known)
-    return ConfigError(f"--only {text}: no run has {word}{near}; {GRAMMAR}")

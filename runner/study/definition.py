@@ -131,7 +131,11 @@ def _find_problems(study: StudyDefinition) -> Iterator[str]:
     """Messages about what is wrong in a study."""
     names = [row.name for row in study.rows]
     for row in study.rows:
-        yield from _find_in_row(study, row)
+        grid = study.grid if row.grid is None else row.grid
+        for key, values in row.cells.items():
+            for value in values:
+                if value not in grid.get(key, []):
+                    yield f"row {row.name}: cells has {key}={value}, which is not in its grid"
         if names.count(row.name) > 1:
             yield f"rows: {row.name} occurs twice"
     for key, name in (("reference", study.reference), ("gold", study.gold)):
@@ -146,14 +150,6 @@ def _find_problems(study: StudyDefinition) -> Iterator[str]:
     for ranks in study.ranks:
         yield from _find_in_ranks(study, ranks)
     yield from _find_in_figures(study, names)
-
-
-def _find_in_row(study: StudyDefinition, row: Row) -> Iterator[str]:
-    grid = study.grid if row.grid is None else row.grid
-    for key, values in row.cells.items():
-        for value in values:
-            if value not in grid.get(key, []):
-                yield f"row {row.name}: cells has {key}={value}, which is not in its grid"
 
 
 def _find_in_figures(study: StudyDefinition, names: list[str]) -> Iterator[str]:

@@ -14,10 +14,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from runner.record.lines import newest_line
 from runner.study.executor import RunningProcess
 from runner.study.job_pool import STOPPED_EXIT_CODES
 from runner.study.left_going import DetachedRun
-from runner.study.pricing.forecast import Forecast, read_progress, words
+from runner.study.pricing.forecast import Forecast, words
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 from runner.terminal.typed_values import format_typed
@@ -38,30 +39,16 @@ def state(snapshot: Snapshot, run: FrozenRun) -> str:
     return "crashed" if recorded in ("running", "pending") else recorded
 
 
-def _end_state(recorded: str, code: int) -> str:
-    """State of a run that ended.
-
-    A process that ended badly without a line in the record crashed, or was refused before it
-    began: it failed.
-    """
-    # a signal came during its last writes
-    late = recorded == "done" and code > 128
-    ends = (*FAILED, "interrupted", "running")
-    return recorded if code == 0 or late or recorded in ends else "failed"
-
-
 def _column(run: FrozenRun) -> str:
     """Heading of the column with a run's state: its cell."""
     return " ".join(f"{k.split('.')[-1]}={format_typed(v)}" for k, v in run.cell.items())
 
 
-Words = Callable[[FrozenRun, str], str]  # of a run and its state: its description
-
-
 def describe_states(
-    snapshot: Snapshot, runs: list[FrozenRun], words: Words
+    snapshot: Snapshot, runs: list[FrozenRun], words: Callable[[FrozenRun, str], str]
 ) -> list[dict[str, str]]:
-    """States of a study's runs, a line each: what machines read; ``words`` as in ``status``."""
+    """States of a study's runs, a line each: what machines read; ``words`` describes a run and its
+    state where a queue has the run."""
     return [
         {
             "row": run.row,
@@ -74,9 +61,8 @@ def describe_states(
     ]
 
 
-def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words) -> Table:
-    """States of a study's runs: one line per row, one column per cell; ``words`` adds to a state
-    where a queue has the run."""
+def status(snapshot: Snapshot, runs: list[FrozenRun], lines: list[dict[str, str]]) -> Table:
+    """States of a study's runs, from a line of each: one line per row, one column per cell."""
     in_order = sorted(
         runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()]
     )
@@ -85,12 +71,9 @@ def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words) -> Table:
     table.add_column("")
     for cell in cells:
         table.add_column(cell)
-    by = {(run.row, _column(run)): run for run in runs}
+    states = {(line["row"], line["cell"]): line["state"] for line in lines}
     for row in dict.fromkeys(run.row for run in runs):
-        texts = (
-            words(by[row, cell], state(snapshot, by[row, cell])) if (row, cell) in by else ""
-            for cell in cells
-        )
+        texts = (states.get((row, cell), "") for cell in cells)
         table.add_row(
             row, *(Text(s, "green" if s == "done" else "red" if s in FAILED else "") for s in texts)
         )
@@ -99,20 +82,15 @@ def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words) -> Table:
 
 def _progress(snapshot: Snapshot, going: RunningProcess) -> str:
     """The last step that a run has written down, or what its last evaluation is at."""
-    progress = read_progress(snapshot.folder(going.run))
-    if progress is None:
+    line = newest_line(snapshot.folder(going.run))
+    if line is None:
         return "starting"
-    text = (
-        f"replicate {progress.replicate + 1}/{going.run.config['replicates']}, step {progress.step}"
-    )
-    if progress.step != going.run.config.get("steps"):
+    config = going.run.config
+    text = f"replicate {line['replicate'] + 1}/{config['replicates']}, step {line['step']}"
+    if line["step"] != config.get("steps"):
         return text
-    lines = going.log.read_text(errors="replace").splitlines() if going.log.is_file() else []
-    return (
-        f"{text}, {lines[-1]}"
-        if lines and lines[-1].startswith("evaluating")
-        else f"{text}, evaluating"
-    )
+    printed = last_line(going.log)
+    return f"{text}, {printed if printed.startswith('evaluating') else 'evaluating'}"
 
 
 def _reason(code: int, log: Path) -> str:
@@ -181,7 +159,12 @@ class StudyDisplay:
             self.counts["interrupted"] += 1
             out.print(f"interrupted  {run.name}  ({seconds:.0f} s)")
             return
-        now = _end_state(now, code)
+        # a signal came during its last writes
+        is_late = now == "done" and code > 128
+        # a process that ended badly without a line in the record crashed, or was refused before it
+        # began
+        if code and not is_late and now not in (*FAILED, "interrupted", "running"):
+            now = "failed"
         self.counts[now] += 1
         self.progress.advance(self.task)
         if self.forecast:

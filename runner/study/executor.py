@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from runner.disk.inside import inside
-from runner.study.snapshot import FrozenRun, Snapshot, location
+from runner.study.snapshot import FrozenRun, Snapshot
 
 GRACE_SECONDS = 120.0  # seconds that stopped runs get to finish their step and write a checkpoint
 
@@ -30,8 +30,7 @@ class RunningProcess:
 
 def log_file(snapshot: Snapshot, run: FrozenRun) -> Path:
     """File with the output of a run's process."""
-    logs = location(snapshot.name, snapshot.output_dir).parent / "logs"
-    return inside(logs, f"{run.signature}.log", "signature")
+    return inside(snapshot.file.parent / "logs", f"{run.signature}.log", "signature")
 
 
 OnEnd = Callable[[FrozenRun, int, float, Path, bool], None]

@@ -11,11 +11,12 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from runner.study.executor import GRACE_SECONDS, Executor, log_file
 from runner.study.left_going import DetachedRun, take_run_lock
-from runner.study.snapshot import FrozenRun, Snapshot, location
+from runner.study.snapshot import FrozenRun, Snapshot
 
 VISIBLE_GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
@@ -30,20 +31,17 @@ def visible() -> list[str]:
     return [str(number) for number in range(torch.cuda.device_count())]
 
 
+@dataclass
 class GpuSlots:
     """Places for runs; a run with device=cuda takes one, a run that names its GPU (cuda:1) or needs
     none takes none."""
 
-    def __init__(self, per_gpu: int = 1, names: list[str] | None = None):
-        self.per_gpu = per_gpu
-        self._names = names
-        self.taken: Counter[str] = Counter()
+    per_gpu: int = 1
+    taken: Counter[str] = field(default_factory=Counter)
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
-        if self._names is None:
-            self._names = visible()
-        return self._names
+        return visible()
 
     def _wants_gpu(self, config: dict[str, Any]) -> bool:
         return config.get("device") == "cuda" and bool(self.names)
@@ -84,9 +82,8 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 def command(snapshot: Snapshot, run: FrozenRun, module: str = "runner.study.one_run") -> list[str]:
     """Command line of a module that runs one run of a study."""
-    snapshot_file = str(location(snapshot.name, snapshot.output_dir))
     # -P: no module of the current folder is imported in place of another.
-    return [sys.executable, "-P", "-m", module, snapshot_file, run.name]
+    return [sys.executable, "-P", "-m", module, str(snapshot.file), run.name]
 
 
 def run_variables(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:

@@ -12,6 +12,7 @@ import os
 import signal
 from collections.abc import Container
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -19,14 +20,12 @@ from runner.disk.atomic import alive
 from runner.disk.inside import inside
 from runner.disk.lock import is_locked, try_lock
 from runner.record import lease
-from runner.study.snapshot import FrozenRun, Snapshot, location
+from runner.study.snapshot import FrozenRun, Snapshot
 
 
 def lock_file(snapshot: Snapshot, run: FrozenRun) -> Path:
     """The lock that a run of a study holds while it is going."""
-    return inside(
-        location(snapshot.name, snapshot.output_dir).parent / "going", run.signature, "signature"
-    )
+    return inside(snapshot.file.parent / "going", run.signature, "signature")
 
 
 def take_run_lock(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
@@ -39,13 +38,16 @@ def take_run_lock(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
     return file
 
 
+@dataclass(frozen=True)
 class DetachedRun:
     """A run that goes on without us, to be waited for as one waits for a process of one's own."""
 
-    def __init__(self, snapshot: Snapshot, run: FrozenRun):
-        self.snapshot = snapshot
-        self.run = run
-        self.lock = lock_file(snapshot, run)
+    snapshot: Snapshot
+    run: FrozenRun
+
+    @property
+    def lock(self) -> Path:
+        return lock_file(self.snapshot, self.run)
 
     def going(self) -> bool:
         return is_locked(self.lock) or lease.is_leased(self.snapshot.folder(self.run) / lease.NAME)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,7 @@ class PlannedRun:
         return " ".join([self.row, *(f"{k.split('.')[-1]}={v}" for k, v in self.cell.items())])
 
 
-def plan(study: StudyDefinition, extra: list[str]) -> Iterator[PlannedRun]:
+def plan(study: StudyDefinition, extra: list[str]) -> list[PlannedRun]:
     """Every run of a study, column by column, so that a whole column is there before the next
     begins; ``extra`` are overrides of this launch, which have the last word."""
     runs = []
@@ -41,4 +40,4 @@ def plan(study: StudyDefinition, extra: list[str]) -> Iterator[PlannedRun]:
             common = [*experiment, *replicates, *study.overrides]
             overrides = [*common, *problem, *row.overrides, *cells, *cell_overrides, *extra]
             runs.append((position, PlannedRun(row.name, cell, overrides)))
-    yield from (run for _, run in sorted(runs, key=lambda r: r[0]))
+    return [run for _, run in sorted(runs, key=lambda r: r[0])]

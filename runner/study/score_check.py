@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from components.metrics.names import PREFIXES, base_name, score_names
 from runner.errors import ConfigError, nearest
-from runner.study.definition import StudyDefinition
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import DISTANCES, Row
 
@@ -31,7 +30,13 @@ def refuse_unknown_scores(snapshot: Snapshot) -> None:
             return
         scores[run.row] |= frozenset() if run.refused else _scores_of(run)
     study = snapshot.study
-    for item, metrics, rows in _shown_items(study):
+    shown: list[tuple[str, Iterable[str], list[Row]]] = []  # name, metrics, and rows that have them
+    for table in study.tables:
+        rows = [row for row in study.rows if table.rows is None or row.name in table.rows]
+        shown.append((f"table {table.name}", table.metrics, rows))
+    for figure in [*study.figures, *study.evolutions, *study.spreads]:
+        shown.append((f"figure {figure.name}", figure.metrics, study.rows_of_figure(figure)))
+    for item, metrics, rows in shown:
         composed = [scores[row.name] for row in rows if scores.get(row.name)]
         names = frozenset().union(*composed)
         for metric in metrics if composed else ():
@@ -41,18 +46,6 @@ def refuse_unknown_scores(snapshot: Snapshot) -> None:
                 raise ConfigError(
                     f"study {snapshot.name}: {item}: no run gives {metric}{nearest(metric, names)}"
                 )
-
-
-def _shown_items(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], list[Row]]]:
-    """Items that a report shows: name, metrics, and the rows that have them."""
-    for table in study.tables:
-        yield (
-            f"table {table.name}",
-            table.metrics,
-            [r for r in study.rows if table.rows is None or r.name in table.rows],
-        )
-    for figure in [*study.figures, *study.evolutions, *study.spreads]:
-        yield f"figure {figure.name}", figure.metrics, study.rows_of_figure(figure)
 
 
 def _scores_of(run: FrozenRun) -> frozenset[str]:

@@ -8,7 +8,6 @@ signature: later changes of the YAML do not affect a study in progress.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -32,6 +31,7 @@ from runner.record.facts import read_facts_or_warn
 from runner.record.machine import now
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun, plan
+from runner.terminal.printer import count_each
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,11 @@ class Snapshot:
     def plugins(self) -> list[str]:
         """Modules that its runs import, sorted."""
         return sorted({name for run in self.runs for name in run.config.get("plugins") or []})
+
+    @property
+    def file(self) -> Path:
+        """File of the snapshot, in the study's folder."""
+        return location(self.name, self.output_dir)
 
     def folder(self, run: FrozenRun) -> Path:
         """Folder of a run's record."""
@@ -148,7 +153,6 @@ def take(
     extra: list[str],
     output_dir: Path,
     plugins: list[str],
-    watch: Callable[[list[PlannedRun]], Any] = lambda runs: runs,
 ) -> Snapshot:
     """Composes every run; ``plugins`` are the modules that the user named.
 
@@ -157,8 +161,10 @@ def take(
     """
     from runner.record.code import commit
 
-    planned_runs = list(plan(study, extra))
-    runs = [_freeze_run(planned, study, output_dir, plugins) for planned in watch(planned_runs)]
+    runs = [
+        _freeze_run(planned, study, output_dir, plugins)
+        for planned in count_each("composing", plan(study, extra))
+    ]
     if all(run.refused for run in runs):
         raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
@@ -183,9 +189,10 @@ def _read_choice(file: Path, _changed: int) -> dict[str, str]:
 def save(snapshot: Snapshot) -> None:
     """Writes snapshot.yaml."""
     content = TypeAdapter(Snapshot).dump_python(snapshot, exclude={"output_dir"})
-    path = location(snapshot.name, snapshot.output_dir)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True))
+    snapshot.file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(
+        snapshot.file, yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+    )
 
 
 def load(name: str, output_dir: Path) -> Snapshot | None:

@@ -4,6 +4,7 @@ parallel, until done."""
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 from collections import Counter
 from pathlib import Path
@@ -18,14 +19,7 @@ from runner.study.executor import Executor
 from runner.study.find_snapshot import find_snapshot
 from runner.study.job_pool import GpuSlots, JobPool
 from runner.study.left_going import runs_to_await
-from runner.study.pricing.budget import (
-    BUDGET_HELP,
-    Deadline,
-    TimeBudget,
-    parse_budget,
-    report_late,
-    spend,
-)
+from runner.study.pricing.budget import BUDGET_HELP, TimeBudget, parse_budget
 from runner.study.pricing.forecast import Forecast
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.study_arguments import (
@@ -48,13 +42,10 @@ def launch(
     jobs: int,
     launcher: Launcher = HERE,
     per_gpu: int = 1,
-    deadline: Deadline | None = None,
+    budget: TimeBudget | None = None,
 ) -> int:
-    """Runs what is given, here or as jobs of a cluster's engine; the exit code of the command.
-
-    ``deadline``: runs that would end after it are not started.
-    """
-    deadline = deadline or Deadline()
+    """Runs what is given, here or as jobs of a cluster's engine; the exit code of the command."""
+    budget = budget or TimeBudget()
     forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
     if forecast:
         out.print(f"ahead    {forecast.before()}")
@@ -67,7 +58,7 @@ def launch(
             display.poll,
             jobs=jobs,
             gpus=GpuSlots(per_gpu),
-            drop_late=deadline.drop_late,
+            drop_late=budget.drop_late,
         )
     else:
         executor = JobQueue(snapshot, display.report_end, display.poll, launcher=launcher)
@@ -80,7 +71,7 @@ def launch(
             display.live.stop()
     counts = ", ".join(f"{n} {name}" for name, n in display.counts.items())
     out.print(f"study {snapshot.name}: {counts or 'nothing was run'}")
-    report_late(deadline)
+    budget.report_late()
     if isinstance(executor, JobQueue) and executor.left:
         engine = launcher.engine
         out.print(f"{executor.left} continue in the queue of {engine}; --status shows them")
@@ -131,24 +122,6 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
     return arguments, launcher
 
 
-def _show_status(snapshot: Snapshot, runs: list[FrozenRun], as_json: bool) -> None:
-    """Show the state of runs, and of those that cannot be composed."""
-    jobs = submitted_jobs(snapshot)
-    visible_runs = [run for run in snapshot.runs if run.refused or run in runs]
-
-    def state_in_words(run: FrozenRun, state: str) -> str:
-        return words(snapshot, run, state, jobs)
-
-    if out.is_terminal and not as_json:
-        out.print(status(snapshot, visible_runs, state_in_words))
-        return
-    lines = describe_states(snapshot, visible_runs, state_in_words)
-    if as_json:
-        print_json(lines)
-    else:
-        print_table("", (), [[str(word) for word in line.values()] for line in lines])
-
-
 def main(argv: list[str]) -> int:
     """Runs a study (``study``), or the failed runs of one (``rerun --failed``)."""
     arguments, launcher = _parse(argv)
@@ -165,9 +138,20 @@ def main(argv: list[str]) -> int:
     snapshot = find_snapshot(arguments, output_dir, arguments.status)
     runs = select_runs(snapshot, arguments.only)
     if arguments.status:
-        _show_status(snapshot, runs, arguments.json)
+        jobs = submitted_jobs(snapshot)
+        visible_runs = [run for run in snapshot.runs if run.refused or run in runs]
+
+        lines = describe_states(
+            snapshot, visible_runs, lambda run, state: words(snapshot, run, state, jobs)
+        )
+        if arguments.json:
+            print_json(lines)
+        elif out.is_terminal:
+            out.print(status(snapshot, visible_runs, lines))
+        else:
+            print_table("", (), [list(line.values()) for line in lines])
         return 0
-    budget = arguments.budget and TimeBudget(arguments.budget, arguments.probe_seconds, rest)
+    budget = TimeBudget(arguments.budget or math.inf, arguments.probe_seconds, rest)
     code = run_remaining(
         snapshot,
         runs,
@@ -187,16 +171,6 @@ def main(argv: list[str]) -> int:
             style="red",
         )
     return code or int(refused > 0)
-
-
-def _report_others(going: int, diverged: int, again: str) -> None:
-    """Numbers of runs that go on from before, and of those that ``again`` tries again."""
-    if going:
-        out.print(
-            f"         {going} still going from before: they count among these, and are waited for"
-        )
-    if diverged:
-        out.print(f"         {diverged} diverged before: {again} tries them again")
 
 
 def run_remaining(
@@ -227,11 +201,15 @@ def run_remaining(
     where = f"as jobs of {launcher.engine}" if launcher.engine else f"{jobs} at a time"
     told = ", ".join(f"{n} {name}" for name, n in counts.items())
     out.print(f"study    {snapshot.name}: {told}; running {len(remaining)}, {where}")
-    diverged = 0 if failed else counts["diverged"]
-    _report_others(len(before), diverged, again or f"runner rerun --failed {snapshot.name}")
-    deadline = None
-    if budget is not None:
-        remaining, deadline = spend(budget, snapshot, remaining, jobs)
+    if before:
+        out.print(
+            f"         {len(before)} still going from before: they count among these, and are waited for"
+        )
+    if counts["diverged"] and not failed:
+        again = again or f"runner rerun --failed {snapshot.name}"
+        out.print(f"         {counts['diverged']} diverged before: {again} tries them again")
+    budget = budget or TimeBudget()
+    remaining = budget.choose(snapshot, remaining, jobs)
     if not before and not remaining:
         return 0
-    return launch(snapshot, [*before, *remaining], jobs, launcher, per_gpu, deadline)
+    return launch(snapshot, [*before, *remaining], jobs, launcher, per_gpu, budget)

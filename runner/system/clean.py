@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -110,36 +110,27 @@ def unfinished_files(output_dir: Path) -> Iterator[Leftover]:
             for name in folders
             if not is_run_folder(folder / name) and name != MLFLOW_ARTEFACT_FOLDER
         ]
-        yield from (
-            Leftover("orphans", path, None)
-            for path in orphans(folder, inside=False)
-            if not path.is_symlink()
-        )
+        for path in orphans(folder, inside=False):
+            if not path.is_symlink():
+                yield Leftover("orphans", path, None)
 
 
 def remove(litter: Leftover) -> bool:
     """Removes it, unless its run has begun to go in the meantime, or this user may not."""
-    with skip_unreadable(litter.run or litter.path):
-        return _remove(litter)
-    return False
-
-
-def _remove(litter: Leftover) -> bool:
-    if not litter.path.exists():
-        return False
-    if litter.run is None:
-        litter.path.unlink()
-        return True
-    try:
-        lease = take_lease(litter.run, litter.run.name)
-    except ConfigError:
-        return False
-    with closing(lease):
+    with skip_unreadable(litter.run or litter.path), ExitStack() as stack:
+        if not litter.path.exists():
+            return False
+        if litter.run is not None:
+            try:
+                stack.enter_context(closing(take_lease(litter.run, litter.run.name)))
+            except ConfigError:
+                return False
         if litter.path.is_dir():
             shutil.rmtree(litter.path)
         else:
             litter.path.unlink()
-    return True
+        return True
+    return False
 
 
 def format_megabytes(size: int) -> str:
@@ -180,7 +171,8 @@ def _confirm() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _create_parser() -> Parser:
+def main(argv: list[str]) -> int:
+    """Lists, asks and removes."""
     parser = Parser(
         prog="runner clean",
         description="Removes "
@@ -193,12 +185,7 @@ def _create_parser() -> Parser:
     parser.add_argument("--yes", action="store_true", help="remove without asking")
     parser.add_argument("--dry-run", action="store_true", help="list only")
     add_output_dir(parser, must_exist=True)
-    return parser
-
-
-def main(argv: list[str]) -> int:
-    """Lists, asks and removes."""
-    arguments = _create_parser().parse_args(argv[1:])
+    arguments = parser.parse_args(argv[1:])
     if wrong := [kind for kind in arguments.kind if kind not in KINDS]:
         raise ConfigError(f"clean: {wrong[0]} is none of {', '.join(KINDS)}")
     output_dir = Path(arguments.output_dir)

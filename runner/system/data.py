@@ -48,16 +48,6 @@ def default_data_dir() -> Path:
     return Path(os.environ.get("RUNNER_DATA_DIR", "data"))
 
 
-def _select_files(names: list[str]) -> list[DataFile]:
-    dataset_names = {f.dataset for f in files.catalogue()}
-    for name in names:
-        if name not in dataset_names | {"all"}:
-            raise ConfigError(
-                f"{name}: no data set with files{nearest(name, dataset_names | {'all'})}"
-            )
-    return [f for f in files.catalogue() if not names or "all" in names or f.dataset in names]
-
-
 def _list(chosen: list[DataFile], data_dir: Path, verifies: bool) -> int:
     """Shows where files are, and whether they are genuine or where they are from."""
     lines = []
@@ -133,7 +123,12 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"runner data fetch: name what to download: {names}, or all")
     if arguments.action != "fetch" and arguments.data_dir != default_data_dir():
         existing_folder(arguments.data_dir)
-    chosen = _select_files(arguments.dataset)
+    known = {f.dataset for f in files.catalogue()} | {"all"}
+    for name in arguments.dataset:
+        if name not in known:
+            raise ConfigError(f"{name}: no data set with files{nearest(name, known)}")
+    wanted = arguments.dataset or ["all"]
+    chosen = [f for f in files.catalogue() if "all" in wanted or f.dataset in wanted]
     if arguments.action == "fetch":
         return _fetch(chosen, arguments.data_dir)
     return _list(chosen, arguments.data_dir, verifies=arguments.action == "verify")

@@ -40,7 +40,7 @@ from runner.tracking.store import database_file, tracking_uri
 COLOURS: dict[Level, str] = {"ok": "32", "absent": "36", "warning": "33", "problem": "1;31"}
 
 
-def outputs(output_dir: Path, free: int | None = None) -> Findings:
+def outputs(output_dir: Path) -> Findings:
     """That records can be written, and how much room there is."""
     folder = output_dir
     while not folder.exists() and folder != folder.parent:
@@ -49,7 +49,7 @@ def outputs(output_dir: Path, free: int | None = None) -> Findings:
         mend = "make it writable, or set output_dir=… to a folder that is"
         yield Finding("problem", "outputs", f"{output_dir} cannot be written", mend)
         return
-    free = shutil.disk_usage(folder).free if free is None else free
+    free = shutil.disk_usage(folder).free
     detail = f"{output_dir}, {free / GIB:.1f} GiB free" + (
         "" if output_dir.exists() else "; will be made"
     )
@@ -78,10 +78,19 @@ def store(output_dir: Path) -> Findings:
     origin = "MLFLOW_TRACKING_URI " if os.environ.get("MLFLOW_TRACKING_URI") else ""
     later = "runs are recorded on disk all the same; `runner sync` pushes them when it answers"
     try:
-        if (file := database_file(uri)) is not None:
-            yield _sqlite(file, f"{origin}{masked_uri}")
+        file = database_file(uri)
+        if file is not None and file.exists():
+            n_runs, problem, fix = check_schema(file)
+            found = problem or f"{n_runs} run{'' if n_runs == 1 else 's'}"
+            level: Level = "problem" if problem else "ok"
+            sign = ":" if problem else ","
+            yield Finding(level, "mlflow", f"{origin}{masked_uri}{sign} {found}", fix)
+        elif file is not None:
+            yield Finding("ok", "mlflow", f"{origin}{masked_uri}, will be made by the first run")
         elif uri.startswith(("http://", "https://")):
-            with urllib.request.urlopen(_health(uri), timeout=5) as answer:
+            # its health endpoint requires no authentication
+            health = re.sub(r"://[^/]*@", "://", uri).rstrip("/") + "/health"
+            with urllib.request.urlopen(health, timeout=5) as answer:
                 yield Finding("ok", "mlflow", f"{origin}{masked_uri} answers ({answer.status})")
         else:
             client = importlib.import_module("mlflow").MlflowClient(tracking_uri=uri)
@@ -95,20 +104,6 @@ def store(output_dir: Path) -> Findings:
         # finding.
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         yield Finding("warning", "mlflow", f"{origin}{masked_uri}: {mask_secrets(reason)}", later)
-
-
-def _health(uri: str) -> str:
-    """Health endpoint of a server; it requires no authentication."""
-    return re.sub(r"://[^/]*@", "://", uri).rstrip("/") + "/health"
-
-
-def _sqlite(file: Path, name: str) -> Finding:
-    if not file.exists():
-        return Finding("ok", "mlflow", f"{name}, will be made by the first run")
-    n_runs, problem, fix = check_schema(file)
-    if problem:
-        return Finding("problem", "mlflow", f"{name}: {problem}", fix)
-    return Finding("ok", "mlflow", f"{name}, {n_runs} run{'' if n_runs == 1 else 's'}")
 
 
 def data(data_dir: Path) -> Findings:

@@ -11,9 +11,9 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from components.memory import GIB, free_memory
 
@@ -40,67 +40,50 @@ Findings = Iterator[Finding]
 # ------------------------------------------------------------------------------------------------------
 def python() -> Findings:
     detail = f"{platform.python_version()} ({sys.executable})"
-    if sys.version_info[:2] < OLDEST_PYTHON:
-        yield Finding(
-            "problem", "python", detail, "use Python {}.{} or newer".format(*OLDEST_PYTHON)
-        )
-    else:
-        yield Finding("ok", "python", detail)
+    is_old = sys.version_info[:2] < OLDEST_PYTHON
+    mend = "use Python {}.{} or newer".format(*OLDEST_PYTHON) if is_old else ""
+    yield Finding("problem" if is_old else "ok", "python", detail, mend)
 
 
-def packages(requirements: list[str] | None = None) -> Findings:
+def packages() -> Findings:
     """Every package that the project requires, in the version that it requires."""
     from packaging.requirements import Requirement
 
-    if requirements is None:
-        try:
-            requirements = importlib.metadata.requires(PROJECT) or []
-        except importlib.metadata.PackageNotFoundError:
-            yield Finding(
-                "problem",
-                "packages",
-                f"{PROJECT} is not installed",
-                "pip install -e . in its folder",
-            )
-            return
+    try:
+        requirements = importlib.metadata.requires(PROJECT) or []
+    except importlib.metadata.PackageNotFoundError:
+        mend = "pip install -e . in its folder"
+        yield Finding("problem", "packages", f"{PROJECT} is not installed", mend)
+        return
     fine = []
     for requirement in map(Requirement, requirements):
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
         name = requirement.name
-        specifier = str(requirement.specifier)
+        mend = f"pip install '{requirement}'"
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            yield Finding("problem", name, "not installed", f"pip install '{requirement}'")
+            yield Finding("problem", name, "not installed", mend)
             continue
-        if not requirement.specifier.contains(version, prereleases=True):
-            yield Finding(
-                "warning",
-                name,
-                f"{version}, tested with {specifier}",
-                f"pip install '{requirement}'",
-            )
-        else:
+        if requirement.specifier.contains(version, prereleases=True):
             fine.append(f"{name} {version}")
+        else:
+            found = f"{version}, tested with {requirement.specifier}"
+            yield Finding("warning", name, found, mend)
     yield Finding("ok", "packages", ", ".join(fine) or "none")
 
 
-def torch_and_gpu(
-    load: Callable[[], Any] | None = None, has_driver: bool | None = None
-) -> Findings:
+def torch_and_gpu() -> Findings:
     """That torch can be imported, and whether it sees a GPU."""
     try:
-        torch = load() if load else importlib.import_module("torch")
+        torch = importlib.import_module("torch")
     except (ImportError, OSError) as error:
         yield Finding("problem", "torch", str(error).splitlines()[0], "pip install torch==2.13.0")
         return
     built = vars(torch.version).get("cuda")
-    yield Finding(
-        "ok",
-        "torch",
-        f"{torch.__version__}, {f'built for CUDA {built}' if built else 'built for CPU'}",
-    )
+    target = f"CUDA {built}" if built else "CPU"
+    yield Finding("ok", "torch", f"{torch.__version__}, built for {target}")
     if torch.cuda.is_available():
         for i in range(torch.cuda.device_count()):
             facts = torch.cuda.get_device_properties(i)
@@ -108,7 +91,7 @@ def torch_and_gpu(
                 "ok", f"gpu {i}", f"{facts.name}, {facts.total_memory / GIB:.0f} GiB, CUDA {built}"
             )
         return
-    driver = shutil.which("nvidia-smi") is not None if has_driver is None else has_driver
+    driver = shutil.which("nvidia-smi") is not None
     if driver and not built:
         mend = "install a CUDA build of torch for device=cuda (see pytorch.org)"
         yield Finding("warning", "gpu", "a driver is here, but this torch is built for CPU", mend)
@@ -121,16 +104,10 @@ def torch_and_gpu(
 
 # ---- the machine
 # ------------------------------------------------------------------------------------------------------
-def available_cores() -> int:
-    """Cores that this process may use; all there are where the system does not say."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def threads(cpus: int | None = None, load: float | None = None) -> Findings:
+def threads() -> Findings:
     """Cores that may be used, what keeps them busy, and the threads that a job will take."""
-    cpus = cpus or available_cores()
+    is_told = sys.platform == "linux"
+    cpus = len(os.sched_getaffinity(0)) if is_told else os.cpu_count() or 1
     value = os.environ.get("OMP_NUM_THREADS")
     if value is None:
         yield Finding(
@@ -150,7 +127,7 @@ def threads(cpus: int | None = None, load: float | None = None) -> Findings:
         yield Finding(
             "ok", "threads", f"{cpus} cores; OMP_NUM_THREADS={value}, unless threads=… is given"
         )
-    load = os.getloadavg()[0] if load is None else load
+    load = os.getloadavg()[0]
     if load > 1.5 * cpus:
         yield Finding(
             "warning",
@@ -160,15 +137,11 @@ def threads(cpus: int | None = None, load: float | None = None) -> Findings:
         )
 
 
-def memory(available: int | None = None) -> Findings:
-    available = free_memory() if available is None else available
+def memory() -> Findings:
+    available = free_memory()
     if available is None:
         yield Finding("ok", "memory", "unknown on this system")
         return
     detail = f"{available / GIB:.1f} GiB available"
-    if available < 2 * GIB:
-        yield Finding(
-            "warning", "memory", detail, "close other programs, or run fewer jobs at once"
-        )
-    else:
-        yield Finding("ok", "memory", detail)
+    mend = "close other programs, or run fewer jobs at once" if available < 2 * GIB else ""
+    yield Finding("warning" if mend else "ok", "memory", detail, mend)

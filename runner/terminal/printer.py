@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.panel import Panel
@@ -67,6 +67,7 @@ out = PlainConsole(width=None if is_terminal(sys.stdout) else WIDEST)
 err = PlainConsole(stderr=True, soft_wrap=True)
 
 
+T = TypeVar("T")
 WIDE = 8  # columns that are readable side by side
 
 
@@ -106,6 +107,13 @@ def show_count(label: str, done: int, total: int) -> None:
     """On a terminal: a line with a count, over the line of the last one."""
     if out.is_terminal:
         out.print(f"{label} {done}/{total}", end="\n" if done == total else "\r")
+
+
+def count_each(label: str, parts: Sequence[T]) -> Iterator[T]:
+    """Parts, with ``show_count`` of each."""
+    for i, part in enumerate(parts, 1):
+        show_count(label, i, len(parts))
+        yield part
 
 
 def headline(title: str) -> None:

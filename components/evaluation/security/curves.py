@@ -5,6 +5,7 @@ the checks of ``security_checks`` run with every curve and their verdict is part
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from components.contracts.checks import Check
 from components.contracts.costs.queries import Queries, counting_queries
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
-from components.contracts.progress import Progress, Told, untold
+from components.contracts.progress import count_parts
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
 from components.errors import ConfigMismatchError
@@ -80,7 +81,6 @@ def security_curve(
     attacker: Evasion,
     threat: Threat,
     rng: Rng,
-    told: Told = untold,
 ) -> SecurityCurve:
     """Attacks the test set at every ε of the threat, and at 0; predictions use the draws of the
     clean evaluation.
@@ -121,7 +121,10 @@ def security_curve(
         assert isinstance(predictive, Categorical)
         return predictive
 
-    with torch.no_grad():
+    sizes = sorted({0.0, *threat.sizes})
+    members_of = len(attacker.members_by_label) if isinstance(attacker, WorstCase) else 1
+    n_parts = len(sizes) * members_of * len(test.x.split(problem.evaluation_chunk))
+    with torch.no_grad(), count_parts(n_parts + 1) as begin:
         clean = predict(test.x)
         check_logits(clean)
         standing = right = correct_predictions(clean, y)
@@ -133,11 +136,6 @@ def security_curve(
         certificate: Certificate | None = None
         queries = Queries()
         try:
-            sizes = sorted({0.0, *threat.sizes})
-            members_of = len(attacker.members_by_label) if isinstance(attacker, WorstCase) else 1
-            progress = Progress(
-                told, len(sizes) * members_of * len(test.x.split(problem.evaluation_chunk))
-            )
             for eps in sizes:
                 with counting_queries(queries if eps > 0 else Queries()):
                     attacked, members = _attack_test_set(
@@ -148,7 +146,7 @@ def security_curve(
                         rng=rng,
                         eps=eps,
                         fresh=fresh,
-                        progress=progress,
+                        begin=begin,
                     )
                 noisy = space.perturb_at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
@@ -175,7 +173,7 @@ def security_curve(
                 rows.append(row)
                 extremes.append((float(attacked.min()), float(attacked.max())))
             table = pd.DataFrame(rows)
-            told("checks of the attack", progress.of, progress.of)
+            begin("checks of the attack")
             checks += curve_checks(attacker, table, accuracy(clean, y), extremes, problem)
             checks += check_certificates(contradictions, int((y >= 0).sum()))
             eps = half_accuracy_eps(table)
@@ -212,7 +210,7 @@ def _attack_test_set(
     rng: Rng,
     eps: float,
     fresh: Tensor,
-    progress: Progress,
+    begin: Callable[[str], None],
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """x' of the test set [B, D] and, of each member of an attack, the x' that it finds itself.
 
@@ -226,7 +224,7 @@ def _attack_test_set(
         rng.attack.set_state(fresh)
         parts = []
         for part, label in zip(x.split(size), y.split(size), strict=True):
-            progress.begins(f"{attack.name}, ε = {eps:g}")
+            begin(f"{attack.name}, ε = {eps:g}")
             # copies: an attack may change its inputs in place
             parts.append(attack.perturb(seen, part.clone(), label.clone(), rng, eps))
         return torch.cat(parts)

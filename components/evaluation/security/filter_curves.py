@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.attackers import Injection
 from components.contracts.checks import check_same_shape
 from components.contracts.posteriors import FilteredStates
-from components.contracts.progress import Progress, Told, untold
+from components.contracts.progress import count_parts
 from components.contracts.streams import Rng
 from components.evaluation.assessment import (
     Assessment,
@@ -68,7 +68,6 @@ def assess_filter(
     threat: Threat,
     rng: Rng,
     figures: bool,
-    told: Told = untold,
 ) -> Assessment:
     """Errors under attack at every budget and at 0, with checks of their credibility.
 
@@ -92,24 +91,25 @@ def assess_filter(
     shift: Tensor | None = None
     rows: list[SpoofingResult] = []
     budgets = sorted({0.0, *threat.sizes})
-    progress = Progress(told, len(budgets))
-    for eps in budgets:
-        progress.begins(f"{attacker.name}, ε = {eps:g}")
-        start = shift if rows and rows[-1].eps > 0 else None
-        shift = attacker.shift(simulated, rng, eps, start)
-        signs = references["random signs"].shift(simulated, rng, eps, None)
-        errors = _errors(run, shift, attacker)
-        rows.append(SpoofingResult(eps, shift, *errors, random=_errors(run, signs, attacker)[2]))
+    with count_parts(len(budgets) + 1) as begin:
+        for eps in budgets:
+            begin(f"{attacker.name}, ε = {eps:g}")
+            start = shift if rows and rows[-1].eps > 0 else None
+            shift = attacker.shift(simulated, rng, eps, start)
+            signs = references["random signs"].shift(simulated, rng, eps, None)
+            errors = _errors(run, shift, attacker)
+            random = _errors(run, signs, attacker)[2]
+            rows.append(SpoofingResult(eps, shift, *errors, random=random))
+        begin("checks of the attack")
+        struck = attacker.struck(simulated, rng)
+        checks = budget_checks(attacker, rows, struck, run, posterior)
+        if (telling := double_error_budget(rows)) is not None:
+            judges = {
+                name: _errors(run, reference.shift(simulated, rng, telling.eps, None), attacker)[2]
+                for name, reference in references.items()
+            }
+            checks += reference_checks(attacker, telling, judges, simulated, struck)
     budget, doubled = doubling_budget(budgets, torch.stack([row.error for row in rows]))
-    told("checks of the attack", progress.of, progress.of)
-    struck = attacker.struck(simulated, rng)
-    checks = budget_checks(attacker, rows, struck, run, posterior)
-    if (telling := double_error_budget(rows)) is not None:
-        judges = {
-            name: _errors(run, reference.shift(simulated, rng, telling.eps, None), attacker)[2]
-            for name, reference in references.items()
-        }
-        checks += reference_checks(attacker, telling, judges, simulated, struck)
     passed = all(check.passed is not False for check in checks)
     scores = _scores(rows, attacker) | {
         "doubling_budget": budget,

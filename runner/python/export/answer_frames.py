@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -16,9 +16,6 @@ from components.contracts.predictive import (
     top_class,
 )
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)  # of the quantiles
 
 
@@ -29,22 +26,19 @@ def frame_of_predictive(
     tasks each column is named ``task: column``.
 
     Cells are empty (NaN, or None for a class) where a prediction is not finite."""
-    import pandas as pd
-
     n_tasks = components_of(predictive).shape[2]
     names = [str(name) for name in tasks] or [f"y{t + 1}" for t in range(n_tasks)]
     columns: dict[str, object] = {}
     missing = ~is_finite(predictive)  # [B, T]
-    for name, value in _columns(predictive, classes).items():
-        for t in range(n_tasks):
+    values = _columns(predictive, classes)
+    for t in range(n_tasks):
+        for name, value in values.items():
             key = name if n_tasks == 1 else f"{names[t]}: {name}"
             if name == "class":
                 columns[key] = [classes[k] if k >= 0 else None for k in value[:, t].tolist()]
             else:
                 columns[key] = value[:, t].masked_fill(missing[:, t], torch.nan).tolist()
-    keys = list(columns)
-    by_task = [key for t in range(n_tasks) for key in keys[t::n_tasks]]
-    return pd.DataFrame({key: columns[key] for key in by_task})
+    return pd.DataFrame(columns)
 
 
 def _columns(predictive: Predictive, classes: Sequence[str]) -> dict[str, Tensor]:
@@ -59,8 +53,6 @@ def _columns(predictive: Predictive, classes: Sequence[str]) -> dict[str, Tensor
 
 def frame_of_clusters(log_density: Tensor, clusters: Tensor | None) -> pd.DataFrame:
     """A line for each row: the cluster, counted from 1, its probabilities and log p(x)."""
-    import pandas as pd
-
     out: dict[str, object] = {}
     if clusters is not None:
         numbers = [k or None for k in (top_class(clusters) + 1).tolist()]
@@ -71,7 +63,5 @@ def frame_of_clusters(log_density: Tensor, clusters: Tensor | None) -> pd.DataFr
 
 def frame_of_topics(proportions: Tensor) -> pd.DataFrame:
     """A line for each document: the proportions of its topics."""
-    import pandas as pd
-
     names = [f"topic {k + 1}" for k in range(proportions.shape[1])]
     return pd.DataFrame(proportions.cpu().tolist(), columns=names)

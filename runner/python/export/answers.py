@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -35,9 +36,6 @@ from runner.python.export.answer_frames import (
 from runner.python.export.new_rows import to_documents, to_inputs
 from runner.python.export.restored import RestoredRun
 from runner.python.export.series_answers import SeriesAnswers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PROBES = 32  # rows at which a rebuilt model is compared
 

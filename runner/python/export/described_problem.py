@@ -6,56 +6,41 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from components.contracts.problems import Batch, Counts, Rows, Words
 from components.contracts.roles import Problem
+from components.contracts.sequences import FutureCovariates
+from components.problems.input_columns import InputColumn, InputColumns, TimeColumn
+from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
+from components.series.forecasting import Classes, Forecasting
+from components.series.sequence import Sequence
+from components.topics.corpus import Corpus
 from runner.python.export.stand_in_rows import describe_noise, describe_rows, generate
 
-# Classes that a file may name, and their modules; a subclass is stored as the nearest of them.
-CLASSES = {
-    "Supervised": "components.problems.supervised",
-    "SupervisedReplicates": "components.problems.replicates.side_by_side",
-    "Unlabelled": "components.problems.unlabelled",
-    "Corpus": "components.topics.corpus",
-    "Sequence": "components.series.sequence",
-    "Forecasting": "components.series.forecasting",
-    "Batch": "components.contracts.problems",
-    "Rows": "components.contracts.problems",
-    "Words": "components.contracts.problems",
-    "Counts": "components.contracts.problems",
-    "InputColumns": "components.problems.input_columns",
-    "InputColumn": "components.problems.input_columns",
-    "TimeColumn": "components.problems.input_columns",
-    "FutureCovariates": "components.contracts.sequences",
-    "LinearGaussianSystem": "components.contracts.sequences",
-    "Classes": "components.series.forecasting",
+PROBLEMS = (Supervised, SupervisedReplicates, Unlabelled, Corpus, Sequence, Forecasting)
+# Classes that a file may name, by their names; a subclass is stored as the nearest of them.
+CLASSES: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        *PROBLEMS,
+        *(Batch, Rows, Words, Counts),
+        *(InputColumns, InputColumn, TimeColumn, FutureCovariates, Classes),
+    )
 }
 # Fields of results and figures, which no prediction needs.
 LEFT_OUT = {"figures", "attacker", "truth", "evidence", "test_classes", "budget", "clean", "rng"}
 LEFT_OUT |= {"states", "means", "redraw", "suspect", "about", "scoring"}
-PROBLEMS = list(CLASSES)[:6]
 # Fields that are sizes.  A model has weights of each class and of each symbol.
 LEARNED_SIZES = ("n_classes", "n_symbols", "vocabulary")
 SIZES = (*LEARNED_SIZES, "batch_size", "evaluation_chunk", "replicates")
 MAX_SIZE = 2**31
 SCALARS = (type(None), bool, int, float, str)
-
-
-@cache
-def _class(name: str) -> type[Any]:
-    """Class of a name in ``CLASSES``.
-
-    Raises:
-        ValueError: the name is not among them."""
-    if name not in CLASSES:
-        raise ValueError(f"no problem has a part {name!r}")
-    cls: type[Any] = getattr(import_module(CLASSES[name]), name)
-    return cls
 
 
 def pack_problem(
@@ -108,7 +93,7 @@ def _fields(value: object) -> tuple[str, list[str]] | None:
     """Name of the stored class of a value, and the fields that it is made from; None: of no such
     class."""
     for cls in type(value).__mro__:
-        if cls.__name__ in CLASSES and cls.__module__ == CLASSES[cls.__name__]:
+        if CLASSES.get(cls.__name__) is cls:
             if dataclasses.is_dataclass(cls):
                 return cls.__name__, [field.name for field in dataclasses.fields(cls) if field.init]
             return cls.__name__, list(vars(cls)["_fields"])
@@ -126,7 +111,9 @@ def unpack_problem(packed: Any, tensors: Mapping[str, Tensor], device: torch.dev
     if isinstance(packed, list):
         return [unpack_problem(part, tensors, device) for part in packed]
     if "class" in packed:
-        cls = _class(packed["class"])
+        if (name := packed["class"]) not in CLASSES:
+            raise ValueError(f"no problem has a part {name!r}")
+        cls = CLASSES[name]
         fields = {
             name: unpack_problem(part, tensors, device) for name, part in packed["fields"].items()
         }
@@ -182,6 +169,6 @@ def check_problem(problem: object) -> Problem:
 
     Raises:
         ValueError: it is another part."""
-    if not isinstance(problem, tuple(_class(name) for name in PROBLEMS)):
+    if not isinstance(problem, PROBLEMS):
         raise ValueError(f"a {type(problem).__name__} is no problem")
-    return problem  # type: ignore[return-value]
+    return problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from pathlib import Path
 
 from runner.catalogue import plugins
@@ -58,10 +57,6 @@ def main(argv: list[str]) -> int:
     plugins.import_plugins(arguments.plugin, "--plugin")
     folder = find(arguments.run, Path(arguments.output_dir))
 
-    return _export(folder, arguments)
-
-
-def _export(folder: Path, arguments: Namespace) -> int:
     from runner.python.export.restored import restore_record
     from runner.python.export.write_model import write_model
     from runner.report.compared_record import load

@@ -6,19 +6,18 @@ import warnings
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 from components.contracts.predictive import Predictive
 from components.problems.input_columns import InputColumns
 from runner.errors import ConfigError, RunnerWarning
 from runner.python.export.answers import Answers, answers_of, predict_labels
 from runner.python.export.model_file import ModelFacts, read_model_file
-from runner.python.export.new_rows import is_frame, read_documents, read_rows
+from runner.python.export.new_rows import read_documents, read_rows
 from runner.python.export.restored import RestoredRun, rebuild
 from runner.python.export.series_answers import SeriesAnswers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,9 @@ class FittedModel:
             raise ConfigError("predict: no rows; give a frame, or a CSV or Parquet file")
         else:
             out = asked.frame(rows, where, replicate, variant)
-            out = out.set_axis(rows.index) if not is_file and is_frame(rows) else out
+            out = (
+                out.set_axis(rows.index) if not is_file and isinstance(rows, pd.DataFrame) else out
+            )
         if missing := int(out.isna().any(axis=1).sum()):
             warnings.warn(
                 f"{missing:,} of {len(out):,} predictions are not finite; their cells are empty",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from components.problems.date_columns import EPOCH
 from components.problems.input_columns import InputColumn
@@ -11,9 +13,6 @@ from runner.python.export.load_model import FittedModel
 from runner.python.export.new_rows import TEXT
 from runner.python.export.series_answers import SeriesAnswers
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 ARTIFACT = "model"  # name of the model in its run, and of its file
 HORIZON = "horizon"  # column of a series without regressors: times ahead, in one row
 EXAMPLE_HORIZON = 3
@@ -21,8 +20,6 @@ EXAMPLE_HORIZON = 3
 
 def make_example(model: FittedModel) -> pd.DataFrame:
     """A row of zeros and first texts: no row of the data."""
-    import pandas as pd
-
     asked = model.asked
     names = [column.name for column in model.columns.columns]
     if isinstance(asked, TopicAnswers):

@@ -161,19 +161,14 @@ def _decode(parts: dict[str, bytes], path: Path) -> ModelFile:
         raise ConfigError(f"{path}: {MODEL} is damaged ({key}: {first['msg']}); {hint}") from None
     except (SafetensorError, UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{path}: damaged ({error}); {hint}") from None
-    _check_finite(tensors, facts, path)
+    if forged := set(nonfinite_names(tensors)).difference(facts["nonfinite"]):
+        raise ConfigError(
+            f"{path}: {min(forged)} in {WEIGHTS} holds numbers that are not finite, unlike the model that was exported; "
+            f"{hint}"
+        )
     return ModelFile(facts, tensors, config, plain(card), requirements)
 
 
 def nonfinite_names(tensors: Mapping[str, Tensor]) -> list[str]:
     """Names of the tensors with NaN or infinities, such as gaps of data and leaves of trees."""
     return [name for name, value in tensors.items() if not bool(value.isfinite().all())]
-
-
-def _check_finite(tensors: Mapping[str, Tensor], facts: ModelFacts, path: Path) -> None:
-    """Raises ConfigError: a tensor is not finite that was finite when the model was exported."""
-    if forged := set(nonfinite_names(tensors)).difference(facts["nonfinite"]):
-        raise ConfigError(
-            f"{path}: {min(forged)} in {WEIGHTS} holds numbers that are not finite, unlike the model that was exported; "
-            "write it again with runner export"
-        )

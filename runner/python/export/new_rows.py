@@ -4,14 +4,15 @@ on."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -26,20 +27,8 @@ from components.topics.corpus import count_words
 from components.topics.counted_corpus import to_word_counts
 from runner.errors import ConfigError, RunnerWarning, nearest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pandas as pd
-
 TEXT = "text"  # column of documents
 MOST_NAMED = 8  # columns that a message names
-
-
-def is_frame(rows: object) -> bool:
-    """True for a frame of pandas."""
-    import pandas as pd
-
-    return isinstance(rows, pd.DataFrame)
 
 
 @contextmanager
@@ -56,8 +45,6 @@ def read_documents(file: Path) -> pd.DataFrame:
     Raises:
         ConfigError: there is no such file, or it is no text.
     """
-    import pandas as pd
-
     with _reading():
         return pd.DataFrame({TEXT: decode(file, None)[0].splitlines()})
 
@@ -68,8 +55,6 @@ def read_rows(file: Path, columns: InputColumns) -> pd.DataFrame:
     Raises:
         ConfigError: there is no such file, or it is no table.
     """
-    import pandas as pd
-
     with _reading():
         if file.suffix.lower() in (".parquet", ".pq"):
             try:
@@ -109,11 +94,16 @@ def to_inputs(rows: Any, columns: InputColumns, where: str) -> Tensor:
 
 def _to_frame(rows: Any, columns: InputColumns, where: str) -> pd.DataFrame:
     """Raises ConfigError: a column is missing or there twice, or rows are no numbers [B, D]."""
-    import pandas as pd
-
     names = [column.name for column in columns.columns]
     if isinstance(rows, pd.DataFrame):
-        _check_columns(rows, names, where)
+        given = [str(name) for name in rows.columns]
+        if missing := [name for name in names if name not in given]:
+            hint = nearest(missing[0], given)
+            raise ConfigError(
+                f"predict: {where} lacks {_list(missing)}{hint}; the model reads {_list(names)}"
+            )
+        if twice := [name for name in names if given.count(name) > 1]:
+            raise ConfigError(f"predict: {where} has two columns {twice[0]!r}; rename one")
         return rows
     if texts := [column for column in columns.columns if column.levels or column.date_format]:
         raise ConfigError(
@@ -134,9 +124,7 @@ def check_times(rows: Any, time: TimeColumn | None, expected: list[str], where: 
     Raises:
         ConfigError: a date is not the expected one.
     """
-    import pandas as pd
-
-    if time is None or not expected or not is_frame(rows):
+    if time is None or not expected or not isinstance(rows, pd.DataFrame):
         return
     dates = rows.get(time.name)
     if dates is None and isinstance(rows.index, pd.DatetimeIndex | pd.PeriodIndex):
@@ -153,19 +141,6 @@ def check_times(rows: Any, time: TimeColumn | None, expected: list[str], where: 
         )
 
 
-def _check_columns(rows: pd.DataFrame, names: Sequence[str], where: str) -> None:
-    """Raises ConfigError: a column is missing, or there twice."""
-    given = [str(name) for name in rows.columns]
-    missing = [name for name in names if name not in given]
-    if missing:
-        hint = nearest(missing[0], given)
-        raise ConfigError(
-            f"predict: {where} lacks {_list(missing)}{hint}; the model reads {_list(names)}"
-        )
-    if twice := [name for name in names if given.count(name) > 1]:
-        raise ConfigError(f"predict: {where} has two columns {twice[0]!r}; rename one")
-
-
 def _list(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
@@ -175,8 +150,6 @@ def _encode(cells: pd.Series[Any], column: InputColumn, columns: InputColumns, w
     """Inputs [B, k] of a column; gaps are filled as those of the training rows were.
 
     Raises ConfigError: a cell is missing that is not filled, or has another type."""
-    import pandas as pd
-
     if column == InputColumn(column.name) and pd.api.types.is_numeric_dtype(cells.dtype):
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isfinite(values).all():
@@ -223,8 +196,6 @@ def to_documents(rows: Any, vocabulary: Sequence[str], where: str) -> Counts:
     Raises:
         ConfigError: there is no such column, or a count is negative or no whole number.
     """
-    import pandas as pd
-
     if isinstance(rows, pd.DataFrame) and TEXT in rows and TEXT not in vocabulary:
         texts = ["" if text is None or text != text else str(text) for text in rows[TEXT]]
         return to_word_counts([tokens_of(text) for text in texts], vocabulary)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import pandas as pd
 import torch
 
 from components.contracts.capabilities import CategoricalSeries
@@ -21,9 +22,6 @@ from runner.errors import ConfigError
 from runner.python.export.answer_frames import frame_of_predictive
 from runner.python.export.new_rows import check_times, to_inputs
 from runner.python.export.restored import RestoredRun
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_AHEAD = 10_000  # times of a forecast
 PROBED_TIMES = 5  # where no horizon is known

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from torch import Tensor
 from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture, Predictive, components_of
 from runner.commands.resume import read_run_config
+from runner.compose.parts import all_parts, known_keys
 from runner.errors import ConfigError
 from runner.python.export.answers import answers_of
 from runner.python.export.card import write_card
@@ -77,9 +78,12 @@ def write_model(run: RestoredRun, record: Path, compared: ComparedRecord, path: 
         stored = replace(stored, card=write_card(stored.facts, record, compared, answers))
         try:
             rebuilt = answers_of(rebuild(stored, path, str(run.rng.device)))
-            if rebuilt and _equal(expected, [_tensors(rebuilt.ask(*probe)) for probe in probes]):
-                stored.write(path)
-                return stored
+            assert rebuilt is not None
+            again = [_tensors(rebuilt.ask(*probe)) for probe in probes]
+            assert_close(expected, again, rtol=0, atol=0, equal_nan=True)
+            stored.write(path)
+            return stored
+        except AssertionError:
             reason = "the rebuilt model predicts other numbers"
         except ConfigError as error:
             reason = str(error)
@@ -104,13 +108,9 @@ def _content(run: RestoredRun, config: str, compared: ComparedRecord, with_rows:
         "skeleton": run.metadata["skeleton"],
         "nonfinite": nonfinite_names(tensors),
     }
-    return ModelFile(facts, tensors, config, "", pinned_requirements())
-
-
-def pinned_requirements() -> str:
-    """Requirements of a prediction, with the versions that are installed."""
     pins = {name: installed_version(name) for name in (NAME, *PACKAGES)}
-    return "".join(f"{name}=={pin.split('+')[0]}\n" for name, pin in pins.items() if pin)
+    lines = (f"{name}=={pin.split('+')[0]}\n" for name, pin in pins.items() if pin)
+    return ModelFile(facts, tensors, config, "", "".join(lines))
 
 
 def _portable_config(file: Path) -> str:
@@ -120,18 +120,6 @@ def _portable_config(file: Path) -> str:
         ConfigError: its model reads a file.
     """
     cfg, experiment, _ = read_run_config(file)
-    _refuse_files(cfg)
-    if isinstance(path := OmegaConf.select(cfg, "dataset.path"), str):
-        cfg.dataset.path = Path(path).name
-    fixed = {"data_dir": "data", "output_dir": "outputs", "paper_tables": []}
-    for key, value in {**fixed, "tracking": False, "offline": True}.items():
-        cfg[key] = value
-    return OmegaConf.to_yaml(OmegaConf.merge({"experiment": experiment}, cfg))
-
-
-def _refuse_files(cfg: DictConfig) -> None:
-    from runner.compose.parts import all_parts, known_keys
-
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     for role in ("model", "inference", "attacker"):
         values = config.get(role)
@@ -142,15 +130,12 @@ def _refuse_files(cfg: DictConfig) -> None:
                     f"export: {where}.{key}={part[key]}: the model reads this file when it is built, and an exported model "
                     "reads none; export its weights by their own tools"
                 )
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """True if answers are equal to the last bit."""
-    try:
-        assert_close(one, other, rtol=0, atol=0, equal_nan=True)
-    except AssertionError:
-        return False
-    return True
+    if isinstance(path := OmegaConf.select(cfg, "dataset.path"), str):
+        cfg.dataset.path = Path(path).name
+    fixed = {"data_dir": "data", "output_dir": "outputs", "paper_tables": []}
+    for key, value in {**fixed, "tracking": False, "offline": True}.items():
+        cfg[key] = value
+    return OmegaConf.to_yaml(OmegaConf.merge({"experiment": experiment}, cfg))
 
 
 def _tensors(answer: Predictive | Tensor | tuple[Tensor | None, ...]) -> list[Tensor]:

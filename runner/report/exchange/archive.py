@@ -77,7 +77,7 @@ def pack(snapshot: Snapshot, path: Path, checkpoints: bool = False) -> dict[str,
     manifest = {"format": FORMAT, "study": snapshot.name, "checkpoints": checkpoints}
     digests: dict[str, str] = {}
     with replace_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        location = snapshots.location(snapshot.name, snapshot.output_dir)
+        location = snapshot.file
         parts = (
             [(f"studies/{snapshot.name}/snapshot.yaml", location)],
             _list_records(snapshot, records, checkpoints),

@@ -21,7 +21,7 @@ def expect_protocols(
     """
     tables = {table.name: table for table in study.tables}
     rows = {row.name: row for row in study.rows}
-    planned = list(plan(study, []))
+    planned = plan(study, [])
     configs: dict[str, dict[str, object] | None] = {}  # by name of the run
     expected: ExpectedProtocols = {}
     for place in places:

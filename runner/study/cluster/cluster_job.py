@@ -22,7 +22,7 @@ from runner.record import lease
 from runner.record.facts import read
 from runner.study.executor import GRACE_SECONDS, log_file
 from runner.study.job_pool import STOPPED_EXIT_CODES, run_variables
-from runner.study.snapshot import FrozenRun, Snapshot, location
+from runner.study.snapshot import FrozenRun, Snapshot
 
 POLL_SECONDS = 0.2  # seconds between checks of the process
 # seconds that a job killed from outside waits for the engine to kill or requeue it: more than
@@ -132,6 +132,7 @@ def create_cluster_job(snapshot: Snapshot, run: FrozenRun) -> ClusterJob:
     """The job of a run."""
     environment = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ENV_PREFIXES)}
     environment |= run_variables(snapshot, run)
-    file = location(snapshot.name, snapshot.output_dir)
     folder = str(snapshot.folder(run))
-    return ClusterJob(str(file), run.name, folder, str(log_file(snapshot, run)), environment)
+    return ClusterJob(
+        str(snapshot.file), run.name, folder, str(log_file(snapshot, run)), environment
+    )

@@ -18,12 +18,12 @@ from typing import Any, Protocol
 
 from runner.disk.atomic import write_text
 from runner.disk.plain_file import parse_json
-from runner.study.cluster.cluster_job import create_cluster_job
+from runner.study.cluster.cluster_job import ClusterJob, create_cluster_job
 from runner.study.cluster.launcher import Launcher, engine
 from runner.study.cluster.submitit_engine import ENDED
 from runner.study.executor import GRACE_SECONDS, Executor, RunningProcess
 from runner.study.left_going import DetachedRun
-from runner.study.snapshot import FrozenRun, Snapshot, location
+from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 
 FINISHED_JOB_STATES = ENDED | {"UNKNOWN"}
@@ -40,7 +40,7 @@ class PollableJob(Protocol):
 
 
 def _file(snapshot: Snapshot) -> Path:
-    return location(snapshot.name, snapshot.output_dir).parent / "jobs.json"
+    return snapshot.file.parent / "jobs.json"
 
 
 def submitted_jobs(snapshot: Snapshot) -> dict[str, dict[str, str]]:
@@ -49,10 +49,6 @@ def submitted_jobs(snapshot: Snapshot) -> dict[str, dict[str, str]]:
         content = parse_json(_file(snapshot).read_text())
         return content if isinstance(content, dict) else {}
     return {}
-
-
-def _folder(snapshot: Snapshot) -> Path:
-    return location(snapshot.name, snapshot.output_dir).parent / "submitit"
 
 
 @cache
@@ -68,7 +64,11 @@ def find_queued_job(
     entry = jobs.get(run.signature)
     if entry is None or entry.get("engine") not in ("slurm", "slurm_local"):
         return None
-    state = _known_engine(entry["engine"], _folder(snapshot)).find_job(entry["job"]).state()
+    state = (
+        _known_engine(entry["engine"], snapshot.file.parent / "submitit")
+        .find_job(entry["job"])
+        .state()
+    )
     return None if state in FINISHED_JOB_STATES else (entry["engine"], entry["job"], state)
 
 
@@ -94,16 +94,7 @@ class JobQueue(Executor):
 
     @cached_property
     def engine(self) -> Any:
-        return engine(self.launcher, _folder(self.snapshot))
-
-    def _find_existing_job(self, run: FrozenRun, before: dict[str, Any]) -> PollableJob | None:
-        """Job of a run that is in the queue, or its process that goes on elsewhere."""
-        queued = find_queued_job(self.snapshot, run, before)
-        if queued is not None and queued[0] == self.engine.name:
-            job: PollableJob = self.engine.find_job(queued[1])
-            return job
-        leftover = DetachedRun(self.snapshot, run)
-        return leftover if leftover.going() else None
+        return engine(self.launcher, self.snapshot.file.parent / "submitit")
 
     def start_waiting(self) -> None:
         """All of them: found in the queue, going elsewhere, or submitted now."""
@@ -112,12 +103,17 @@ class JobQueue(Executor):
             return
         self.waiting = []
         before = submitted_jobs(self.snapshot)
-        jobs: dict[str, Any] = {run.signature: self._find_existing_job(run, before) for run in runs}
-        new = {
-            run.signature: create_cluster_job(self.snapshot, run)
-            for run in runs
-            if jobs[run.signature] is None
-        }
+        jobs: dict[str, Any] = {}
+        new: dict[str, ClusterJob] = {}
+        for run in runs:
+            queued = find_queued_job(self.snapshot, run, before)
+            leftover = DetachedRun(self.snapshot, run)
+            if queued is not None and queued[0] == self.engine.name:
+                jobs[run.signature] = self.engine.find_job(queued[1])
+            elif leftover.going():
+                jobs[run.signature] = leftover
+            else:
+                new[run.signature] = create_cluster_job(self.snapshot, run)
         if new:
             jobs.update(zip(new, self.engine.submit(list(new.values())), strict=True))
         entries = {key: {"engine": self.engine.name, "job": jobs[key].id} for key in new}

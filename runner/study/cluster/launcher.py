@@ -11,7 +11,6 @@ would compose each job again and reports nothing before the last has ended.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,9 +86,6 @@ def engine(launcher: Launcher, folder: Path) -> Any:
     from runner.study.cluster.ray_engine import RayEngine
     from runner.study.cluster.submitit_engine import SubmititEngine
 
-    factories: dict[str, Callable[[], Any]] = {
-        "slurm": lambda: SubmititEngine("slurm", launcher.keys, folder),
-        "slurm_local": lambda: SubmititEngine("local", launcher.keys, folder),
-        "ray": lambda: RayEngine(launcher.keys),
-    }
-    return factories[str(launcher.engine)]()
+    if launcher.engine == "ray":
+        return RayEngine(launcher.keys)
+    return SubmititEngine(str(launcher.engine), launcher.keys, folder)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from dataclasses import dataclass
 from typing import Any
 
 from runner.errors import ConfigError
@@ -15,13 +16,17 @@ from runner.study.cluster.cluster_job import ClusterJob
 PATIENCE = 10.0  # seconds to reach a cluster
 
 
+@dataclass
 class RayTask:
     """A task, as one waits for a process."""
 
-    def __init__(self, ref: Any):
-        self.ref = ref
-        self.id = ref.hex()[:12]
-        self.cause = ""  # of an end without a result
+    ref: Any
+    cause: str = ""  # of an end without a result
+
+    @property
+    def id(self) -> str:
+        number: str = self.ref.hex()[:12]
+        return number
 
     def state(self) -> str:
         import ray

@@ -6,6 +6,7 @@ never began immediately.  A job that a controller which answers does not know ha
 
 from __future__ import annotations
 
+import math
 import subprocess
 import time
 
@@ -48,7 +49,7 @@ class SlurmStates:
         self._states: dict[str, str] = {}
         self._waiting: set[str] = set()  # jobs that have not ended
         self._is_silent = False
-        self._added = self._asked = float("-inf")
+        self._added = self._asked = -math.inf
 
     def state(self, job: str) -> str:
         """State of a job; ``PENDING`` before Slurm has answered."""
@@ -58,16 +59,13 @@ class SlurmStates:
             self._added = now
             if job not in self._states:
                 self._states[job] = "PENDING"
-                self._asked = float("-inf")
+                self._asked = -math.inf
         interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, (now - self._added) / 10))
         if job in self._waiting and now - self._asked > interval:
-            self._update()
+            self._states |= self._ask(self._waiting)
+            self._waiting = {one for one in self._waiting if self._states[one] not in ENDED}
+            self._asked = time.monotonic()
         return self._states[job]
-
-    def _update(self) -> None:
-        self._states |= self._ask(self._waiting)
-        self._waiting = {job for job in self._waiting if self._states[job] not in ENDED}
-        self._asked = time.monotonic()
 
     def _ask(self, jobs: set[str]) -> dict[str, str]:
         """States of ``jobs``, and of others of their arrays; empty without an answer."""

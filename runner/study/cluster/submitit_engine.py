@@ -4,6 +4,7 @@ place."""
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,20 @@ RESULT_SECONDS = 5.0
 SIGNAL_MARGIN = 0.7  # of signal_delay_s, that the process of a run gets to stop
 
 
+@dataclass
 class QueuedJob:
     """A job that was submitted, as one waits for a process.
 
     ``states`` are Slurm's; None: a process of this machine in Slurm's place.
     """
 
-    def __init__(self, job: Any, states: slurm_states.SlurmStates | None):
-        self.job = job
-        self.states = states
-        self.id = str(job.job_id)
-        self.seen_ended: float | None = None  # first look that found it ended without a result
+    job: Any
+    states: slurm_states.SlurmStates | None
+    seen_ended: float | None = None  # first look that found it ended without a result
+
+    @property
+    def id(self) -> str:
+        return str(self.job.job_id)
 
     def state(self) -> str:
         """In the engine's words: PENDING, RUNNING, …"""
@@ -76,17 +80,20 @@ class QueuedJob:
         """Jobs of a queue go on without us."""
 
 
+@dataclass
 class SubmititEngine:
-    """Submitit engine; ``kind`` is slurm or local; ``keys`` are the preset's."""
+    """Submitit engine; ``name`` is slurm or slurm_local; ``keys`` are the preset's."""
 
     outlives = True  # its jobs go on when the study's command ends
 
-    def __init__(self, kind: str, keys: dict[str, Any], folder: Path):
-        self.kind = kind
-        self.keys = keys
-        self.folder = folder
-        self.name = {"slurm": "slurm", "local": "slurm_local"}[kind]
-        self.states = slurm_states.SlurmStates() if kind == "slurm" else None
+    name: str
+    keys: dict[str, Any]
+    folder: Path
+
+    def __post_init__(self) -> None:
+        is_slurm = self.name == "slurm"
+        self.kind = "slurm" if is_slurm else "local"
+        self.states = slurm_states.SlurmStates() if is_slurm else None
 
     def submit(self, jobs: list[ClusterJob]) -> list[QueuedJob]:
         """One array of them all.

@@ -18,7 +18,12 @@ from runner.errors import ConfigError
 from runner.study.definition import StudyDefinition
 from runner.study.pricing.forecast import makespan
 from runner.study.pricing.price import Price
-from runner.study.pricing.price_list import describe_seconds, price_runs, show_search
+from runner.study.pricing.price_list import (
+    describe_seconds,
+    group_by_row,
+    price_runs,
+    show_search,
+)
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 
@@ -58,111 +63,92 @@ class AffordableRows:
     left_out: dict[str, str] = field(default_factory=dict)  # row -> why
 
 
-def _by_importance(study: StudyDefinition) -> list[str]:
-    """Names of rows, the most important first, ties in their order."""
-    return [row.name for row in sorted(study.rows, key=lambda row: -row.importance)]
+def sort_by_importance(study: StudyDefinition, runs: Sequence[FrozenRun]) -> list[FrozenRun]:
+    """Runs of the most important row first, ties in the order of the study."""
+    rows = sorted(study.rows, key=lambda row: -row.importance)
+    places = {row.name: place for place, row in enumerate(rows)}
+    return sorted(runs, key=lambda run: places[run.row])
 
 
 def choose_rows(
-    study: StudyDefinition,
-    runs: Sequence[FrozenRun],
-    prices: Mapping[str, Price],
-    jobs: int,
-    budget: float,
+    runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int, seconds: float
 ) -> AffordableRows:
-    """Rows that fit into a budget of seconds, and their runs, the most important first."""
+    """Rows that fit into so many seconds; ``runs`` of the most important row come first."""
 
-    def members(names: Sequence[str]) -> list[FrozenRun]:
-        return [run for name in names for run in runs if run.row == name]
+    def total(members: Sequence[FrozenRun]) -> float:
+        return makespan([], [prices[run.signature].wall(run.config) for run in members], jobs)
 
-    def total(names: Sequence[str]) -> float:
-        seconds = [prices[run.signature].wall(run.config) for run in members(names)]
-        return makespan([], seconds, jobs)
-
-    taken: list[str] = []
+    taken: list[FrozenRun] = []
     left_out: dict[str, str] = {}
-    for name in _by_importance(study):
-        row = members([name])
+    for name, row in group_by_row(runs).items():
         errors = [error for run in row if (error := prices[run.signature].error)]
         if errors:
             left_out[name] = f"no price: {errors[0]}"
-        elif row and total([*taken, name]) > budget:
-            left_out[name] = f"about {describe_seconds(total([name]))}"
-        elif row:
-            taken.append(name)
-    return AffordableRows(members(taken), total(taken), left_out)
-
-
-@dataclass(frozen=True)
-class TimeBudget:
-    """Time that a study may take, and how prices are found."""
-
-    seconds: float
-    probe_seconds: float | None  # None: from records alone
-    rest: str  # command that runs what is left out
+        elif total([*taken, *row]) > seconds:
+            left_out[name] = f"about {describe_seconds(total(row))}"
+        else:
+            taken += row
+    return AffordableRows(taken, total(taken), left_out)
 
 
 @dataclass
-class Deadline:
-    """End of a budget: runs that wait and would end too late are not started."""
+class TimeBudget:
+    """Time that a study may take; runs that wait and would end too late are not started."""
 
-    ends: float = math.inf  # of the monotonic clock
-    seconds: Mapping[str, float] = field(default_factory=dict)  # expected, of a run by signature
+    seconds: float = math.inf
+    probe_seconds: float | None = None  # of a probe; None: prices are from records alone
     rest: str = ""  # command that runs what is left out
+    ends: float = math.inf  # of the monotonic clock
+    expected: Mapping[str, float] = field(default_factory=dict)  # seconds of a run by signature
     dropped: list[FrozenRun] = field(default_factory=list)
+
+    def choose(self, snapshot: Snapshot, runs: list[FrozenRun], jobs: int) -> list[FrozenRun]:
+        """Runs that the budget pays for; prints what is left out and how to run it.
+
+        Probes are paid for, too.
+        """
+        if not runs or self.seconds == math.inf:
+            return runs
+        began = time.monotonic()
+        seconds = self.probe_seconds
+        if seconds is not None:
+            seconds = min(seconds, max(SHORT_PROBE, PROBE_SHARE * self.seconds * jobs / len(runs)))
+        runs = sort_by_importance(snapshot.study, runs)
+        prices = price_runs(snapshot, runs, jobs, seconds, began + PROBES_END * self.seconds)
+        spent = time.monotonic() - began
+        show_search(prices, spent)
+        remaining = self.seconds - spent
+        choice = choose_rows(runs, prices, jobs, remaining)
+        rows = len({run.row for run in choice.runs})
+        fits = (
+            f"rows that fit: {rows}, runs: {len(choice.runs)}, "
+            f"about {describe_seconds(choice.seconds)} with {jobs} at a time"
+            if rows
+            else "no row fits"
+        )
+        left = describe_seconds(remaining) if remaining > 0.0 else "nothing"
+        out.print(f"budget   {describe_seconds(self.seconds)}, {left} left: {fits}")
+        for name, why in choice.left_out.items():
+            out.print(f"left out {name}: {why}")
+        if choice.left_out:
+            out.print(f"the rest {self.rest}")
+        self.ends = began + OVERRUN * self.seconds
+        self.expected = {r.signature: prices[r.signature].wall(r.config) for r in choice.runs}
+        return choice.runs
 
     def drop_late(self, waiting: list[FrozenRun]) -> None:
         """Take out of ``waiting`` the runs that would end after the budget."""
         now = time.monotonic()
         for run in list(waiting):
-            if now + self.seconds.get(run.signature, 0.0) > self.ends:
+            if now + self.expected.get(run.signature, 0.0) > self.ends:
                 waiting.remove(run)
                 self.dropped.append(run)
 
-
-def spend(
-    budget: TimeBudget, snapshot: Snapshot, runs: list[FrozenRun], jobs: int
-) -> tuple[list[FrozenRun], Deadline]:
-    """Runs that a budget pays for, and its end; says what is left out and how to run it.
-
-    Probes are paid for, too.
-    """
-    if not runs:
-        return [], Deadline()
-    began = time.monotonic()
-    seconds = budget.probe_seconds
-    if seconds is not None:
-        seconds = min(seconds, max(SHORT_PROBE, PROBE_SHARE * budget.seconds * jobs / len(runs)))
-    places = {name: place for place, name in enumerate(_by_importance(snapshot.study))}
-    runs = sorted(runs, key=lambda run: places[run.row])
-    prices = price_runs(snapshot, runs, jobs, seconds, began + PROBES_END * budget.seconds)
-    spent = time.monotonic() - began
-    show_search(prices, spent)
-    remaining = budget.seconds - spent
-    choice = choose_rows(snapshot.study, runs, prices, jobs, remaining)
-    rows = len({run.row for run in choice.runs})
-    fits = (
-        f"rows that fit: {rows}, runs: {len(choice.runs)}, "
-        f"about {describe_seconds(choice.seconds)} with {jobs} at a time"
-        if rows
-        else "no row fits"
-    )
-    left = describe_seconds(remaining) if remaining > 0.0 else "nothing"
-    out.print(f"budget   {describe_seconds(budget.seconds)}, {left} left: {fits}")
-    for name, why in choice.left_out.items():
-        out.print(f"left out {name}: {why}")
-    if choice.left_out:
-        out.print(f"the rest {budget.rest}")
-    ends = began + OVERRUN * budget.seconds
-    expected = {run.signature: prices[run.signature].wall(run.config) for run in choice.runs}
-    return choice.runs, Deadline(ends, expected, budget.rest)
-
-
-def report_late(deadline: Deadline) -> None:
-    """Name runs that were not started, as others took longer than expected."""
-    late = deadline.dropped
-    if late:
-        names = "; ".join(run.name for run in late[:SHOWN])
-        more = f"; {len(late) - SHOWN} more" if len(late) > SHOWN else ""
-        out.print(f"left out as no time was left: {names}{more}")
-        out.print(f"the rest {deadline.rest}")
+    def report_late(self) -> None:
+        """Name runs that were not started, as others took longer than expected."""
+        late = self.dropped
+        if late:
+            names = "; ".join(run.name for run in late[:SHOWN])
+            more = f"; {len(late) - SHOWN} more" if len(late) > SHOWN else ""
+            out.print(f"left out as no time was left: {names}{more}")
+            out.print(f"the rest {self.rest}")

@@ -10,37 +10,11 @@ import heapq
 import statistics
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
+from runner.record.lines import newest_line
 from runner.study.executor import RunningProcess
 from runner.study.pricing.study_records import StudyRecords
 from runner.study.snapshot import FrozenRun, Snapshot
-
-
-@dataclass(frozen=True)
-class LastRecordedLine:
-    """The last line that a run has written down."""
-
-    replicate: int
-    step: int
-    seconds: float  # of this replicate
-
-
-def read_progress(folder: Path) -> LastRecordedLine | None:
-    """How far a run has come; None: it has not said."""
-    path = folder / "metrics.jsonl"
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 65536))
-            last = file.read().decode(errors="ignore").strip().splitlines()[-1]
-        fields = {
-            key: float(last.split(f'"{key}": ', 1)[1].split(",", 1)[0])
-            for key in ("replicate", "step", "time")
-        }
-        return LastRecordedLine(int(fields["replicate"]), int(fields["step"]), fields["time"])
-    except (OSError, IndexError, ValueError):
-        return None
 
 
 class Forecast:
@@ -78,15 +52,15 @@ class Forecast:
         config = going.run.config
         total = self.records.seconds(going.run) or 0.0
         remaining = max(0.0, total - (time.monotonic() - going.started))
-        progress = read_progress(self.snapshot.folder(going.run))
+        progress = newest_line(self.snapshot.folder(going.run))
         steps = config.get("steps")
-        if progress is None or not steps or not 0 < progress.step <= steps:
+        if progress is None or not steps or not 0 < progress["step"] <= steps:
             return (remaining, total) if total else None
         is_one_pass = (self.snapshot.facts(going.run) or {}).get("vectorised")
         passes = 1 if is_one_pass else config.get("replicates", 1)
         # without the last evaluation, which records include
-        each = progress.seconds * steps / progress.step
-        left = each * (passes - progress.replicate) - progress.seconds
+        each = progress["time"] * steps / progress["step"]
+        left = each * (passes - progress["replicate"]) - progress["time"]
         return max(left, remaining), max(each * passes, total)
 
     def remaining_seconds(self, going: Iterable[RunningProcess]) -> float | None:

@@ -120,14 +120,6 @@ def extrapolate(points: Sequence[tuple[float, float]], x: float, growth: float =
     return y if u == v or y - before <= growth * y else y + (y - before) / (v - u) * (x - v)
 
 
-def extrapolate_training(points: Sequence[tuple[float, float]], x: float) -> float:
-    """The line of the seconds of a training, which begins at or above zero."""
-    v, y = points[-1]
-    in_proportion = y * x / v
-    is_growing = y > points[0][1]
-    return min(extrapolate(points, x), in_proportion) if is_growing else in_proportion
-
-
 def price_run(config: Mapping[str, Any], runs: Sequence[MeasuredRun], **facts: Any) -> Price:
     """Price of a run by an equal one, or by its miniatures, the smallest first; ``facts``: more of
     the price.  What the first took beyond the lines of the others comes once in a process."""
@@ -138,7 +130,13 @@ def price_run(config: Mapping[str, Any], runs: Sequence[MeasuredRun], **facts: A
         is_training = phase == "training"
         chosen = runs[1:] or runs if is_training else runs[-2:]
         points = [(run.units(run.config), run.each(phase)) for run in chosen]
-        return extrapolate_training(points, x) if is_training else extrapolate(points, x, GROWTH)
+        if not is_training:
+            return extrapolate(points, x, GROWTH)
+        last_size, seconds = points[-1]
+        in_proportion = seconds * x / last_size
+        is_growing = seconds > points[0][1]
+        # the line of a training begins at or above zero
+        return min(extrapolate(points, x), in_proportion) if is_growing else in_proportion
 
     passes = 1 if last.facts.get("vectorised") else int(config["replicates"])
     cold = sum(max(0.0, first.each(p) - at(p, first.units(first.config))) for p in BY_PASS)

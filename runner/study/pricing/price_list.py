@@ -50,12 +50,18 @@ def price_runs(
     return known
 
 
-def list_rows(runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int) -> list[Line]:
-    """A line for each row of a study, in its order, and one for all."""
+def group_by_row(runs: Sequence[FrozenRun]) -> dict[str, list[FrozenRun]]:
+    """Runs of each row of a study."""
     rows: dict[str, list[FrozenRun]] = {}
     for run in runs:
         rows.setdefault(run.row, []).append(run)
-    lines = [_sum_prices(name, members, prices, jobs) for name, members in rows.items()]
+    return rows
+
+
+def list_rows(runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int) -> list[Line]:
+    """A line for each row of a study, in its order, and one for all."""
+    rows = group_by_row(runs).items()
+    lines = [_sum_prices(name, members, prices, jobs) for name, members in rows]
     return [*lines, _sum_prices("all", runs, prices, jobs) | {"note": "", "error": ""}]
 
 

@@ -5,6 +5,7 @@ from support.small.small_problems import classes, real, train
 
 from components.attackers.attacked import Attacked
 from components.contracts.attackers import Evasion
+from components.contracts.progress import listen
 from components.evaluation.assess import assess, assess_security
 from components.evaluation.security.curves import security_curve
 from components.evaluation.security.threat import build_threat
@@ -144,11 +145,12 @@ def test_real_labels_are_refused():
 def test_every_part_of_a_curve_is_told_before_it_begins(victim):
     problem, posterior, rng = victim
     said = []
-    security_curve(problem, posterior, FGSM, THREAT, rng, lambda *part: said.append(part))
+    with listen(lambda *part: said.append(part)):
+        security_curve(problem, posterior, FGSM, THREAT, rng)
     chunks = -(-len(problem.test.x) // 64)
     assert chunks > 1
     assert [done for _, done, _ in said] == [*range(4 * chunks), 4 * chunks]
-    assert {of for _, _, of in said} == {4 * chunks}
+    assert {of for _, _, of in said} == {4 * chunks + 1}
     assert [what for what, _, _ in said[::chunks]] == [
         "fgsm, ε = 0", "fgsm, ε = 0.05", "fgsm, ε = 0.1", "fgsm, ε = 0.25", "checks of the attack",
     ]  # fmt: skip

@@ -143,7 +143,7 @@ def test_a_sidecar_that_was_changed_falls_back_to_the_one_before(tmp_path, chang
 
 def test_other_signature_is_not_resumed(tmp_path):
     _save(tmp_path, {"x": torch.ones(1)}, signature="another")
-    assert checkpoint.load_newest(tmp_path, "abc") is None
+    assert checkpoint.load_newest(tmp_path, "abc") == ({}, {}, [])
 
 
 def test_sidecar_is_json_and_nothing_is_pickled(tmp_path):

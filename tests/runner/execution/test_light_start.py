@@ -21,7 +21,7 @@ HEAVY = ["mlflow", "matplotlib", "pandas", "scipy.stats", "sklearn", "xarray", "
          "joblib", "h5py", "jinja2", "pooch"]  # fmt: skip
 FIRST_STEPS = """
 import json, sys
-from runner import app
+from runner.commands import app
 from runner.compose.overrides import compose
 from runner.execution import replicate
 

@@ -27,7 +27,8 @@ time.sleep(0.3)
 
 
 def test_the_gpu_with_the_fewest_runs_is_taken():
-    gpus = GpuSlots(2, ["3", "5"])
+    gpus = GpuSlots(2)
+    gpus.names = ["3", "5"]
     taken = [gpus.take(CUDA) for _ in range(4)]
     assert [name for one in taken for name in one.values()] == ["3", "5", "3", "5"]
     assert not gpus.free(CUDA)

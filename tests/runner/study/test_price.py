@@ -10,7 +10,7 @@ from support.runs.made_studies import CONFIG, made_definition, made_run
 
 from runner.errors import ConfigError
 from runner.record.usage import PHASES
-from runner.study.pricing.budget import Deadline, choose_rows, parse_budget
+from runner.study.pricing.budget import TimeBudget, choose_rows, parse_budget, sort_by_importance
 from runner.study.pricing.miniature import shrink_steps
 from runner.study.pricing.price import MeasuredRun, Price, count, extrapolate, price_run
 from runner.study.pricing.price_list import list_rows, to_cells
@@ -143,17 +143,17 @@ def test_budget_takes_important_rows_first(seconds, jobs, budget, taken, left_ou
     values = dict(zip("abcd", map(float, seconds.split()), strict=True))
     runs = [made_run(row, row) for row in values]
     prices = {row: Price(cpu=s) if s else Price(error="bad") for row, s in values.items()}
-    choice = choose_rows(STUDY, runs, prices, jobs, budget)
+    choice = choose_rows(sort_by_importance(STUDY, runs), prices, jobs, budget)
     assert "".join(run.row for run in choice.runs) == taken
     assert list(choice.left_out.items()) == list(left_out.items())
 
 
 def test_runs_that_would_end_after_the_budget_are_not_started():
     a, b = (made_run(row, row) for row in "ab")
-    deadline = Deadline(time.monotonic() + 100.0, {"a": 50.0, "b": 150.0}, "again")
+    budget = TimeBudget(ends=time.monotonic() + 100.0, expected={"a": 50.0, "b": 150.0})
     waiting = [a, b]
-    deadline.drop_late(waiting)
-    assert (waiting, deadline.dropped) == ([a], [b])
+    budget.drop_late(waiting)
+    assert (waiting, budget.dropped) == ([a], [b])
 
 
 @pytest.mark.parametrize(

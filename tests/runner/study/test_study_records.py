@@ -9,9 +9,10 @@ import pytest
 import yaml
 from support.runs.made_studies import made_run, made_snapshot
 
+from runner.record.lines import newest_line
 from runner.record.usage import PHASES
 from runner.study.executor import RunningProcess
-from runner.study.pricing.forecast import Forecast, makespan, read_progress, words
+from runner.study.pricing.forecast import Forecast, makespan, words
 from runner.study.pricing.study_records import StudyRecords, cost_key
 
 USAGE = dict.fromkeys(PHASES, 0.0) | {
@@ -149,6 +150,6 @@ def test_durations_have_a_readable_unit():
 
 
 def test_half_a_line_is_no_progress(tmp_path):
-    assert read_progress(tmp_path) is None
+    assert newest_line(tmp_path) is None
     (tmp_path / "metrics.jsonl").write_text('{"step": 4, "repl')
-    assert read_progress(tmp_path) is None
+    assert newest_line(tmp_path) is None

@@ -28,13 +28,14 @@ def test_python_too_old_is_a_problem(monkeypatch):
     assert only(machine.python()).mend == "use Python 99.0 or newer"
 
 
-def test_packages_missing_and_of_another_version():
+def test_packages_missing_and_of_another_version(monkeypatch):
+    assert "problem" not in levels(machine.packages()).values(), "of the project itself"
     words = ["pydantic>=2", "rich>=1000", "no-such-package", "ray; extra == 'ray'"]
-    findings = {one.what: one for one in machine.packages(words)}
+    monkeypatch.setattr(machine.importlib.metadata, "requires", lambda _: words)
+    findings = {one.what: one for one in machine.packages()}
     expected = {"packages": "ok", "rich": "warning", "no-such-package": "problem"}
     assert levels(findings.values()) == expected
     assert findings["no-such-package"].mend == "pip install 'no-such-package'"
-    assert "problem" not in levels(machine.packages()).values(), "of the project itself"
 
 
 def fake_torch(cuda: str | None, available: bool) -> SimpleNamespace:
@@ -57,18 +58,21 @@ def fake_torch(cuda: str | None, available: bool) -> SimpleNamespace:
         ("12.8", False, False, "ok", "none found"),
     ],
 )
-def test_gpu(cuda, available, driver, level, words):
-    _, gpu = machine.torch_and_gpu(lambda: fake_torch(cuda, available), driver)
+def test_gpu(cuda, available, driver, level, words, monkeypatch):
+    monkeypatch.setattr(machine.importlib, "import_module", lambda _: fake_torch(cuda, available))
+    monkeypatch.setattr(machine.shutil, "which", lambda _: "nvidia-smi" if driver else None)
+    _, gpu = machine.torch_and_gpu()
     assert gpu.level == level
     assert words in gpu.found
     assert bool(gpu.mend) == (level != "ok")
 
 
-def test_a_torch_that_cannot_be_imported_is_a_problem():
-    def broken():
+def test_a_torch_that_cannot_be_imported_is_a_problem(monkeypatch):
+    def broken(_):
         raise OSError("libtorch.so: cannot open shared object file\nmore")
 
-    finding = only(machine.torch_and_gpu(broken))
+    monkeypatch.setattr(machine.importlib, "import_module", broken)
+    finding = only(machine.torch_and_gpu())
     assert (finding.level, finding.found) == (
         "problem",
         "libtorch.so: cannot open shared object file",
@@ -82,20 +86,28 @@ def test_threads(given, level, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if given is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", given)
-    assert levels(machine.threads(cpus=4, load=0.5)) == {"threads": level}
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: range(4))
+    monkeypatch.setattr(machine.os, "getloadavg", lambda: (0.5, 0.5, 0.5))
+    assert levels(machine.threads()) == {"threads": level}
 
 
 def test_a_busy_machine_and_little_memory_are_warned_of(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert levels(machine.threads(cpus=2, load=9.0)) == {"threads": "ok", "load": "warning"}
-    assert only(machine.memory(available=machine.GIB)).level == "warning"
-    assert only(machine.memory(available=8 * machine.GIB)).level == "ok"
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: range(2))
+    monkeypatch.setattr(machine.os, "getloadavg", lambda: (9.0, 9.0, 9.0))
+    assert levels(machine.threads()) == {"threads": "ok", "load": "warning"}
+    for gib, level in ((1, "warning"), (8, "ok")):
+        monkeypatch.setattr(machine, "free_memory", lambda gib=gib: gib * machine.GIB)
+        assert only(machine.memory()).level == level
 
 
 def test_outputs(tmp_path, monkeypatch):
     assert "will be made" in only(doctor.outputs(tmp_path / "new" / "outputs")).found
     for free, level in ((10 * machine.GIB, "ok"), (machine.GIB // 2, "warning"), (1000, "problem")):
-        assert only(doctor.outputs(tmp_path, free)).level == level
+        with monkeypatch.context() as disk:
+            usage = SimpleNamespace(free=free)
+            disk.setattr(doctor.shutil, "disk_usage", lambda _, usage=usage: usage)
+            assert only(doctor.outputs(tmp_path)).level == level
     (tmp_path / "file").write_text("")
     assert only(doctor.outputs(tmp_path / "file" / "outputs")).level == "problem"
     monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)

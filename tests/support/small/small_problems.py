@@ -114,9 +114,8 @@ def resumed(
     checkpoint.save_checkpoint(folder, checkpoint.snapshot(state, rng.state(), facts))
     rng = Streams(0)
     fresh = inference.init(model.build(problem, rng), problem, rng)
-    found = checkpoint.load_newest(folder, "s")
-    assert found is not None
-    state, streams = checkpoint.restore(found[0], found[1], fresh)
+    facts, tensors, _ = checkpoint.load_newest(folder, "s")
+    state, streams = checkpoint.restore(facts, tensors, fresh)
     rng.restore(streams)
     return advance(inference, state, problem, rng, stop, steps)[0], rng
 
