@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from components.figures.style import BLUE, ORANGE, Figure, legend_above, new_figure
-
-WIDE = 30.0  # largest over smallest loss from which the axis is logarithmic
+from components.series.figures.spread import draw_boxes, logarithmic
 
 
 def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str) -> Figure:
@@ -21,19 +18,10 @@ def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str)
     if losses.shape[1] == 1:
         ax.plot(places, losses[:, 0], "o-", color=BLUE, lw=1)
     else:
-        looks: dict[str, Any] = {
-            "medianprops": {"color": "black"},
-            "flierprops": {"marker": ".", "markersize": 3},
-        }
         values = [row.numpy() for row in finite_losses]
-        boxes = ax.boxplot(
-            values, positions=places, widths=0.6, patch_artist=True, manage_ticks=False, **looks
-        )
-        for patch in boxes["boxes"]:
-            patch.set(facecolor=BLUE, alpha=0.5)
+        draw_boxes(ax, values, places, [{"facecolor": BLUE}] * len(places))
     ax.axvline(chosen, color=ORANGE, ls="--", lw=1.8, label=f"chosen: β = {betas[chosen]:g}")
-    every = torch.cat(finite_losses)
-    if len(every) and every.min() > 0 and every.max() > WIDE * every.min():
+    if logarithmic(losses.numpy(), levelled=False):
         ax.set_yscale("log")
     ax.set_xticks(places, [f"{beta:g}" for beta in betas], rotation=35 if len(betas) > 6 else 0)
     ax.set(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from components.contracts.posteriors import StructuralPosterior
-from components.figures.style import BLUE, GREY, SKY, Figure, legend_below, new_figure
+from components.figures.style import BLUE, GREY, Figure, legend_below, new_figure
+from components.series.figures.bands import draw_band
 from components.series.figures.time_axis import axis_times, label_times
 
 
@@ -24,16 +25,7 @@ def components(posterior: StructuralPosterior) -> dict[str, Figure]:
     axes[0].plot(t, total, color=BLUE, lw=1.2, label="sum of the parts")
     axes[0].set_ylabel("series")
     for axis, part in zip(axes[1:], parts, strict=True):
-        axis.fill_between(
-            t,
-            part.lower.cpu(),
-            part.upper.cpu(),
-            color=SKY,
-            alpha=0.5,
-            lw=0,
-            label="95 % band",
-        )
-        axis.plot(t, part.mean.cpu(), color=BLUE, lw=1.2)
+        draw_band(axis, t, (part.mean, part.lower, part.upper))
         axis.set_ylabel(part.name)
     legend_below(figure, axes[:2])
     label_times(axes[-1], dates)

@@ -10,6 +10,7 @@ from torch import Tensor
 from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
 from components.figures.style import PALETTE, Figure, legend_above, new_figure
+from components.series.figures.spread import draw_boxes
 from components.series.scores import filtering
 
 WINDOWS = 25  # stretches of time over which coverage is averaged
@@ -57,14 +58,11 @@ def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     if len(rmse) < FEWEST_IN_BOX:
         for j in range(len(names)):
             right.plot([j + 1] * len(rmse), rmse[:, j], "o", color=PALETTE[j], alpha=0.8)
-        right.set_xticks(range(1, len(names) + 1), labels)
-        right.set_xlim(0.5, len(names) + 0.5)
     else:
-        boxes = right.boxplot(rmse, tick_labels=labels, patch_artist=True, widths=0.55)
-        for j, patch in enumerate(boxes["boxes"]):
-            patch.set(facecolor=PALETTE[j], alpha=0.5)
-        for line in boxes["medians"]:
-            line.set(color="black", lw=1.2)
+        colours = [{"facecolor": PALETTE[j]} for j in range(len(names))]
+        draw_boxes(right, list(rmse.T.numpy()), range(1, len(names) + 1), colours)
+    right.set_xticks(range(1, len(names) + 1), labels)
+    right.set_xlim(0.5, len(names) + 0.5)
     right.tick_params(axis="x", labelsize=8 if len(names) <= 4 else 6.5)
     right.set(
         title=f"{len(nmse)} replicate{'s' * (len(nmse) > 1)}",

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, Predictive
-from components.figures.style import BLACK, BLUE, GREY, SKY, Figure, legend_above, new_figure
+from components.figures.style import BLACK, GREY, SKY, Figure, legend_above, new_figure
+from components.series.figures.bands import draw_band
 from components.series.figures.time_axis import axis_times, label_times
 
 TAIL = 3  # length of the seen part drawn, in lengths of the forecast
@@ -34,9 +35,8 @@ def forecast(
             axis.scatter(t, torch.full((h,), float(c)), s=200 * probs[:, c], color=SKY, label=name)
         axis.set(ylabel="class", yticks=range(probs.shape[1]))
     else:
-        lower, upper = (found.quantile(level)[:, 0].cpu() for level in (0.025, 0.975))
-        axis.fill_between(t, lower, upper, color=SKY, alpha=0.5, lw=0, label="95 % band")
-        axis.plot(t, found.mean[:, 0].cpu(), color=BLUE, lw=1.3, label="forecast")
+        lower, upper = (found.quantile(level)[:, 0] for level in (0.025, 0.975))
+        draw_band(axis, t, (found.mean[:, 0], lower, upper), "forecast")
         axis.set_ylabel(label)
     axis.plot(axis_times(dates, begin, n), seen[begin:].cpu(), ".", ms=4, color=GREY, label="seen")
     axis.plot(t, future.cpu(), ".", ms=5, color=BLACK, label="what followed")

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import torch
 
-from components.contracts.posteriors import FilteredStates, SmoothedSignal, SmoothedStates
+from components.contracts.posteriors import SmoothedSignal, SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import BLUE, GREY, RED, SKY, Figure, legend_above, new_figure
+from components.figures.style import GREY, RED, Figure, legend_above, new_figure
+from components.series.figures.bands import draw_band, drawn_states
+from components.series.figures.outliers import REPLICATE
 from components.series.figures.time_axis import axis_times, label_times
 
-REPLICATE = 0  # the replicate drawn
 # limits of the vertical axis, in ranges of the inliers: outliers are marks at its edge
 ROOM = 1.5
 
@@ -22,19 +23,15 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     What an attacker changed, or a rule of the data's own suspects, has another colour; beyond the
     axis it is an arrow. Of a filter, or where the noise of the observations is not known, mean and
     band of the state."""
+    label, (mean, lower, upper) = drawn_states(found)
     if isinstance(found, SmoothedSignal) and found.signal is not None:
-        mean, lower, upper = (v[REPLICATE, :, 0].cpu() for v in found.signal)
-    else:
-        mean, lower, upper = (
-            v[REPLICATE, :, 0].cpu() for v in (found.mean, found.lower, found.upper)
-        )
-    kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
+        mean, lower, upper = (v[REPLICATE].cpu() for v in found.signal)
+    mean, lower, upper = (v[:, 0] for v in (mean, lower, upper))
     t = axis_times(problem.dates, 0, len(mean))
     y = problem.observations[REPLICATE, : len(t), 0].cpu()
     truth = None if problem.means is None else problem.means[0, : len(t), 0].cpu()
     figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)
-    axis.fill_between(t, lower, upper, color=SKY, alpha=0.5, lw=0, label="90 % band")
-    axis.plot(t, mean, color=BLUE, lw=1.3, label=f"{kind} mean")
+    draw_band(axis, t, (mean, lower, upper), label, 90)
     is_outlier = problem.is_corrupted[REPLICATE, : len(t)].cpu()
     if problem.suspect is not None:
         is_outlier = is_outlier | problem.suspect[: len(t)].cpu()

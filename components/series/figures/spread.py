@@ -3,7 +3,7 @@ D.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -106,17 +106,7 @@ def _one(
     ax: Axes, kind: Kind, values: np.ndarray, place: float, log: bool, look: Mapping[str, Any]
 ) -> None:
     if kind == "box":
-        boxes = ax.boxplot(
-            [values],
-            positions=[place],
-            widths=0.7,
-            patch_artist=True,
-            manage_ticks=False,
-            flierprops={"marker": ".", "markersize": 3, "markeredgecolor": look["facecolor"]},
-            medianprops={"color": BLACK, "lw": 1.2},
-        )
-        for patch in boxes["boxes"]:
-            patch.set(alpha=0.55, **look)
+        draw_boxes(ax, [values], [place], [look])
         return
     shape = np.log10(values) if log else values  # where the axis is logarithmic, so is the density
     grid = np.linspace(shape.min(), shape.max(), POINTS)
@@ -127,6 +117,26 @@ def _one(
         ax.fill_betweenx(y, place - half, place + half, alpha=0.55, lw=0.5, edgecolor=BLACK, **look)
     ax.vlines(place, low, high, color=BLACK, lw=2.5)
     ax.plot([place], [median], "o", ms=3.5, color="white", mec=BLACK, mew=0.8, zorder=3)
+
+
+def draw_boxes(
+    ax: Axes,
+    values: Sequence[np.ndarray],
+    places: Sequence[float],
+    looks: Sequence[Mapping[str, Any]],
+) -> None:
+    """A box for each sample, with colour and hatch; whiskers at 1.5 inter-quartile ranges."""
+    boxes = ax.boxplot(
+        values,
+        positions=places,
+        widths=0.6,
+        patch_artist=True,
+        manage_ticks=False,
+        flierprops={"marker": ".", "markersize": 3},
+        medianprops={"color": BLACK, "lw": 1.2},
+    )
+    for patch, look in zip(boxes["boxes"], looks, strict=True):
+        patch.set(alpha=0.55, **look)
 
 
 def _density(values: np.ndarray, grid: np.ndarray) -> np.ndarray:

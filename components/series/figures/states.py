@@ -3,11 +3,10 @@ observed."""
 
 from __future__ import annotations
 
-import torch
-
-from components.contracts.posteriors import FilteredStates, SmoothedStates
+from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import BLUE, RED, SKY, Figure, colour_of, legend_above, new_figure
+from components.figures.style import RED, Figure, colour_of, legend_above, new_figure
+from components.series.figures.bands import draw_band, draw_ticks, drawn_states
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
 
@@ -18,19 +17,15 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
 
     A missing observation is a tick on the axis, a corrupted one has another colour."""
     times = found.mean.shape[1]
-    kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
     t = axis_times(problem.dates, 0, times)
-    mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
+    label, (mean, lower, upper) = drawn_states(found)
     y = problem.observations[REPLICATE, :times].cpu()
     hit = problem.is_corrupted[REPLICATE, :times].cpu()
     missing = y.isnan().any(-1)
     dx = mean.shape[1]
     figure, axes = new_figure(dx + 1, 1, width=9.0, height=2.4, sharex=True)
     for j, (name, axis) in enumerate(zip(problem.state_labels, axes, strict=False)):
-        axis.fill_between(
-            t, lower[:, j], upper[:, j], color=SKY, alpha=0.5, lw=0, label="90 % band"
-        )
-        axis.plot(t, mean[:, j], color=BLUE, lw=1.2, label=f"{kind} mean")
+        draw_band(axis, t, (mean[:, j], lower[:, j], upper[:, j]), label, 90)
         if problem.states is not None:
             truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times, j].cpu()
             axis.plot(t, truth, color="black", lw=0.9, ls="--", label="true state")
@@ -49,14 +44,7 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
             label="corrupted" if j == 0 else None,
         )
     if missing.any():
-        below.plot(
-            t[missing.numpy()],
-            torch.full((int(missing.sum()),), 0.02),
-            "|",
-            ms=8,
-            color=RED,
-            transform=below.get_xaxis_transform(),
-        )
+        draw_ticks(below, t, missing)
         below.set_title(f"{int(missing.sum())} observations are missing (ticks)", fontsize=9)
     if hit.any():
         legend_above(below)

@@ -12,9 +12,10 @@ from components.contracts.posteriors import Forecasts, SmoothedStates
 from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.figures.style import BLACK, BLUE, SKY, Figure, legend_above, new_figure
+from components.figures.style import BLACK, Figure, legend_above, new_figure
 from components.posteriors.draws import Draws, evenly_spaced
 from components.registry import register
+from components.series.figures.bands import draw_band
 from components.series.forecast_data.dlm_sim import DlmSim
 from components.series.forecasting import Forecasting
 from components.series.models.gp_ssm import GPStateSpace
@@ -70,10 +71,9 @@ class KnownTransition(Forecasting):
         if found is None:
             return figures
         learnt = found[0]
-        lower, upper = (learnt.quantile(level)[:, 0].cpu() for level in (0.05, 0.95))
+        lower, upper = (learnt.quantile(level)[:, 0] for level in (0.05, 0.95))
         figure, (axis,) = new_figure(1, 1)
-        axis.fill_between(x, lower, upper, color=SKY, alpha=0.5, lw=0, label="90 % band")
-        axis.plot(x, learnt.mean[:, 0].cpu(), color=BLUE, label="posterior mean")
+        draw_band(axis, x, (learnt.mean[:, 0], lower, upper), "posterior mean", 90)
         axis.plot(x, self.f(x), "--", color=BLACK, label="truth")
         axis.set(xlabel="x", ylabel="f(x)")
         legend_above(axis)

@@ -23,7 +23,7 @@ from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.structural import Design
 from components.errors import ConfigMismatchError
 from components.maths.particles.order_statistics import quantiles
-from components.maths.time_varying import TimeVaryingSystem, filter_system
+from components.maths.time_varying import FilteredSystem, TimeVaryingSystem, filter_system
 from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
 from components.series.sequence import Sequence
 from components.series.structural.ahead import forecast_moments
@@ -75,19 +75,15 @@ class StructuralDraws(Draws):
     # sd of a wide prior of β about a point estimate, in joint forecasts [p]; None: β as drawn
     coefficient_sd: Tensor | None = None
 
-    # ---- forecasts
-    # ---------------------------------------------------------------------------------------------------
     def _forecast_parameters(self) -> tuple[Tensor, Tensor | None]:
         """θ [S, P] of at most 500 draws, evenly spaced, and their λ [S, T]; where chains are before
         one is kept."""
         if not self.n_draws:
             return (self.start if self.current is None else self.current), None
-        lam = (
-            None
-            if self.precisions is None
-            else evenly_spaced(self.precisions.flatten(0, 1), FORECASTS)
-        )
-        return evenly_spaced(self.flat, FORECASTS), lam
+        theta = evenly_spaced(self.flat, FORECASTS)
+        if self.precisions is None:
+            return theta, None
+        return theta, evenly_spaced(self.precisions.flatten(0, 1), FORECASTS)
 
     def joint_forecast(
         self, series: Series, horizon: int, generator: torch.Generator
@@ -182,28 +178,23 @@ class StructuralDraws(Draws):
 
     def log_likelihood(self, series: Series) -> Tensor:
         """log p(y_1:T | θ) of at most 500 draws [S]; of Student's t given the precisions too."""
-        theta, lam = self._forecast_parameters()
-        design = self.of.design(series)
-        system = self.of.system(theta, design)
-        noise = system.noise if lam is None else system.noise / lam
-        with torch.no_grad():
-            return filter_system(
-                system._replace(noise=noise), design.y, design.seen.tolist()
-            ).log_density
+        return self._filter(series, *self._forecast_parameters()).log_density
 
     def beforehand(self, series: Series) -> tuple[Tensor, Tensor]:
         """E[y_t | y_<t, θ] and Var[y_t | y_<t, θ] of every draw and time [S, T]; of Student's t
         given the precisions too."""
-        design = self.of.design(series)
-        system = self.of.system(self.flat, design)
-        noise = (
-            system.noise
-            if self.precisions is None
-            else system.noise / self.precisions.flatten(0, 1)
-        )
-        with torch.no_grad():
-            moments = filter_system(system._replace(noise=noise), design.y, design.seen.tolist())
+        lam = None if self.precisions is None else self.precisions.flatten(0, 1)
+        moments = self._filter(series, self.flat, lam)
         return moments.mean, moments.variance
+
+    @torch.no_grad()
+    def _filter(self, series: Series, theta: Tensor, lam: Tensor | None) -> FilteredSystem:
+        """The Kalman filter given θ [S, P] and λ [S, T]."""
+        design = self.of.design(series)
+        system = self.of.system(theta, design)
+        if lam is not None:
+            system = system._replace(noise=system.noise / lam)
+        return filter_system(system, design.y, design.seen.tolist())
 
     def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:
         """Effect of inputs u_T … u_{T+H−1} on y_{T+1} … y_{T+H}, for at most 500 draws.
@@ -257,8 +248,6 @@ class StructuralDraws(Draws):
                 "wear_in, wear_out and interactions out of model.blocks, or set dataset.budget.total=null"
             )
 
-    # ---- what the blocks say
-    # -----------------------------------------------------------------------------------------
     @property
     def labels(self) -> list[str]:
         return list(self.of.structure.labels)

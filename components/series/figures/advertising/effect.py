@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import ForecastMoments
-from components.figures.style import BLACK, BLUE, SKY, Figure, legend_above, new_figure
+from components.figures.style import BLACK, Figure, legend_above, new_figure
+from components.series.figures.bands import draw_band
 from components.series.figures.time_axis import axis_times, label_times
 
 TAIL = 3  # length of the seen part drawn, in lengths of the part that follows
@@ -38,12 +39,11 @@ def effect(
         (axes[2], until, future.nan_to_num(0.0).cumsum(0), -1, "cumulative effect"),
     ):
         law = without.sums(weights)
-        low, mean, high = (
-            (observed + sign * value[:, 0]).cpu()
-            for value in (law.quantile(0.025), law.mean, law.quantile(0.975))
+        mean, lower, upper = (
+            observed + sign * value[:, 0]
+            for value in (law.mean, law.quantile(0.025), law.quantile(0.975))
         )
-        axis.fill_between(t, low, high, color=SKY, alpha=0.5, lw=0, label="95 % band")
-        axis.plot(t, mean, color=BLUE, lw=1.3, ls="--", label="mean")
+        draw_band(axis, t, (mean, lower, upper), "mean", ls="--")
         axis.axvline(began, color="0.35", lw=0.8)
         axis.set_ylabel(title)
     axes[0].plot(

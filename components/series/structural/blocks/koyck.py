@@ -8,7 +8,6 @@ from torch import Tensor
 from components.contracts.structural import Covariates, Facts, Terms
 from components.registry import register
 from components.series.structural.blocks.advertising import AdvertisingBlock
-from components.series.structural.blocks.selection import select_columns
 
 
 @register("block", "koyck")
@@ -35,6 +34,4 @@ class KoyckBlock(AdvertisingBlock):
             past = torch.cat([(beside.y - facts.centre).unsqueeze(1), flows(beside)], 1)
             return torch.cat([torch.full_like(past[:1], torch.nan), past[:-1]])  # [n, 1 + c]
 
-        return Terms.regression_terms(
-            "koyck", select_columns(self.prior(), facts, names, before, lag=0), facts.like
-        )
+        return Terms.regression_terms("koyck", self.select(facts, names, before, lag=0), facts.like)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from pydantic import PositiveFloat
 
@@ -12,7 +10,6 @@ from components.errors import ConfigMismatchError
 from components.registry import register
 from components.series.structural.blocks.advertising import AdvertisingBlock
 from components.series.structural.blocks.rows import NoiseBlock, constant
-from components.series.structural.blocks.selection import select_columns
 
 
 @register("block", "nerlove_arrow")
@@ -53,7 +50,6 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
                 f"{facts.where}.vidale_wolfe: κ times the largest spend must be below 1, it is "
                 f"{taken:.3g}; lower κ"
             )
-        columns = select_columns(self.prior(), facts, names, flows, fades=(0, 0))
         one = torch.ones(1).to(like)
         stays = Dynamics(
             names=("goodwill_kept",),
@@ -73,5 +69,5 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
             sd=self.initial_sd * facts.scale * one,
             scales=(facts.noise("goodwill_sd", self.guess, self.df, self.upper, (0,)),),
             transitions=(stays,),
-            regressors=replace(columns, limits=limits),
+            regressors=self.select(facts, names, flows, fades=(0, 0), limits=limits),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.contracts.structural import Facts, Terms
 from components.registry import register
 from components.series.structural.blocks.rows import standardise_columns
-from components.series.structural.blocks.selection import SelectionBlock, select_columns
+from components.series.structural.blocks.selection import SelectionBlock
 
 
 @register("block", "regression")
@@ -31,7 +31,7 @@ class RegressionBlock(SelectionBlock):
         places = facts.column_indices("columns", self.columns, facts.x_names, "regressor")
         names = [facts.x_names[j] for j in places]
         rows, units = standardise_columns(facts, places, self.standardise)
-        regressors = select_columns(self.prior(), facts, names, rows)
+        regressors = self.select(facts, names, rows)
         return Terms.regression_terms(
             "regression", regressors, facts.like, dict(zip(names, units, strict=True))
         )

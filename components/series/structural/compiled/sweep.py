@@ -363,7 +363,7 @@ def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work:
         return
     set_motion(model, chain, work.motion)
     if len(drawn.columns.u) > 0:
-        whiten(work.Xy, model.system, work.motion, work.white)
+        whiten(work.Xy, model.system, work.motion, work.states, work.white)
         draw_columns(
             work.white, slab, chain.sigma[0], drawn.columns, chain.gamma, chain.beta, work.slab
         )

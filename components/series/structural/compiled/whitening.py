@@ -18,6 +18,7 @@ import numpy as np
 from components.maths.compiled.loops import Array
 from components.series.structural.compiled.memory import clear, clear_rows, copy_rows
 from components.series.structural.compiled.simulation_smoother import (
+    StateWork,
     System,
     SystemMotion,
     init_covariance,
@@ -33,14 +34,10 @@ from components.series.structural.compiled.spike_slab import (
 
 
 class WhiteWork(NamedTuple):
-    """Memory of a filter of q columns."""
+    """Memory of a filter of q columns, besides that of one draw of the states."""
 
     A: Array  # means of states, a column of each series [d, q]
     moved: Array  # [d, q]
-    P: Array  # [d, d]
-    GP: Array  # [d, d]
-    M: Array  # [d]
-    GM: Array  # [d]
     left: Array  # V of one time [q]
     white: Array  # V/√f [n, q], 0 at times that are not seen
     gram: Array  # [q, q]
@@ -52,22 +49,20 @@ def white_work(system: System, q: int) -> WhiteWork:
     return WhiteWork(
         A=np.empty((d, q)),
         moved=np.empty((d, q)),
-        P=np.empty((d, d)),
-        GP=np.empty((d, d)),
-        M=np.empty(d),
-        GM=np.empty(d),
         left=np.empty(q),
         white=np.empty((n, q)),
         gram=np.empty((q, q)),
     )
 
 
-def whiten_observation(row: Array, t: int, system: System, noise: float, work: WhiteWork) -> float:
+def whiten_observation(
+    row: Array, t: int, system: System, noise: float, states: StateWork, work: WhiteWork
+) -> float:
     """V/√f of one time, and A given it; 1/f."""
     A = work.A
     left = work.left
     q = len(row)
-    f = predict_variance(system, t, noise, work.P, work.M)
+    f = predict_variance(system, t, noise, states.P, states.M)
     width = math.sqrt(f)
     clear(left)
     for i in system.used:
@@ -78,7 +73,7 @@ def whiten_observation(row: Array, t: int, system: System, noise: float, work: W
         left[c] = row[c] - left[c]
         work.white[t, c] = left[c] / width
     for i in range(len(A)):
-        gain = work.M[i] / f
+        gain = states.M[i] / f
         for c in range(q):
             A[i, c] += gain * left[c]
     return 1 / f
@@ -99,23 +94,25 @@ def move_columns(system: System, values: Array, work: WhiteWork) -> None:
     copy_rows(moved, A)
 
 
-def whiten(Y: Array, system: System, motion: SystemMotion, work: WhiteWork) -> None:
-    """V/√f of columns Y [n, q]."""
+def whiten(
+    Y: Array, system: System, motion: SystemMotion, states: StateWork, work: WhiteWork
+) -> None:
+    """V/√f of columns Y [n, q]; the memory of a draw of the states is overwritten."""
     n, q = Y.shape
     clear_rows(work.A)
     for i in range(len(work.A)):
         work.A[i, q - 1] = system.mean[i]
-    init_covariance(system.sd, work.P)
+    init_covariance(system.sd, states.P)
     for t in range(n):
         if system.seen[t]:
-            weight = whiten_observation(Y[t], t, system, motion.noise[t], work)
+            weight = whiten_observation(Y[t], t, system, motion.noise[t], states, work)
         else:
             weight = 0.0
-            clear(work.M)
+            clear(states.M)
             clear(work.white[t])
         if t < n - 1:
             move_columns(system, motion.values, work)
-            predict_covariance(system, motion, weight, work.P, work.M, work.GM, work.GP)
+            predict_covariance(system, motion, weight, states.P, states.M, states.moved, states.GP)
 
 
 def multiply_columns(white: Array, unit: float, gram: Array) -> None:

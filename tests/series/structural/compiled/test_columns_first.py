@@ -10,7 +10,11 @@ from support.runs.configured import component, double, draw_normal
 from support.series.structural_series import block, joint, model, problem
 
 from components.maths.compiled.loops import compiled
-from components.series.structural.compiled.simulation_smoother import SystemMotion, kept_values
+from components.series.structural.compiled.simulation_smoother import (
+    SystemMotion,
+    kept_values,
+    state_work,
+)
 from components.series.structural.compiled.spike_slab import SlabRandomNumbers, slab_work
 from components.series.structural.compiled.whitening import draw_columns, white_work, whiten
 from runner.execution.rng import Streams
@@ -40,7 +44,9 @@ def setup():
     values = kept_values(known, sweeps.structure.transition(theta[:, 3:4]))[0]
     work = white_work(known, 5)
     Y = torch.cat([X[0], y.view(-1, 1)], 1).numpy()
-    whiten(Y, known, SystemMotion(values, scale, np.full(len(y), THETA[0])), work)
+    whiten(
+        Y, known, SystemMotion(values, scale, np.full(len(y), THETA[0])), state_work(known), work
+    )
     return sweeps, work, system, X
 
 
