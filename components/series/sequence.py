@@ -165,6 +165,14 @@ class Sequence(KnowsTruth):
             return f"{name}, in units of {float(scale):.3g} {name_of_unit}"
         return f"{name}, {unit}"
 
+    def check_one_number(self, choice: str) -> None:
+        """Raises ConfigMismatchError for a component of one number at a time where there are
+        several."""
+        if self.observations.shape[2] != 1:
+            raise ConfigMismatchError(
+                f"{choice}: takes one number at a time, dataset={self.name} observes several"
+            )
+
     def check_single(self, choice: str) -> None:
         """Raises ConfigMismatchError for a component (``model=dlm``) of one series of one number
         where there are several."""

@@ -182,21 +182,3 @@ def check_gaps(table: TextTable, name: str, gaps: GapRule) -> None:
             f"{table.where(cells.index(None))}: {name} is missing{more}; set dataset.gaps=impute or drop, fill it, or "
             "name the column in dataset.exclude"
         )
-
-
-def parse_real_labels(table: TextTable, name: str) -> Array:
-    """Labels of one task [N], NaN where a cell is missing.
-
-    Raises:
-        ConfigMismatchError: a cell is no number."""
-    labels = np.full(table.n_rows, np.nan)
-    for row, cell in enumerate(table.column(name, "targets")):
-        if cell is not None:
-            value = table.number(cell)
-            if value is None:
-                raise ConfigMismatchError(
-                    f"{table.where(row)}: {name} is {cell!r}, no number; repair it, add it to dataset.missing, or set "
-                    f"dataset.labels to binary or classes{table.hint(cell)}"
-                )
-            labels[row] = value
-    return labels

@@ -23,7 +23,6 @@ from components.datasets.own.columns import (
     EncodedColumn,
     check_gaps,
     encode,
-    parse_real_labels,
 )
 from components.datasets.own.gaps import GapRule, apply_gap_rule
 from components.datasets.own.input_units import Bounds, ImageShape, convert_inputs, describe_columns
@@ -41,6 +40,8 @@ from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
+
+LABEL_ADVICE = "add it to dataset.missing, or set dataset.labels to binary or classes"
 
 Indices = NDArray[np.int64]
 MOST_CLASSES: dict[Target, float] = {"real": 0, "binary": 2, "classes": np.inf}  # by labels
@@ -317,7 +318,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         classes: list[str] = []
         if self.labels == "real":
             y = torch.from_numpy(
-                np.stack([parse_real_labels(table, name) for name in self.targets], 1)
+                np.stack([table.numbers(name, "targets", LABEL_ADVICE) for name in self.targets], 1)
             )
             mask = ~y.isnan()
         else:

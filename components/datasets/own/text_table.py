@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from components.datasets.own.file_rows import DELIMITERS, decode, read_rows
 from components.datasets.own.missing_words import find_cells
 from components.datasets.own.number_marks import (
@@ -66,6 +69,23 @@ class TextTable:
         if text.lower() in TRUE_OR_FALSE:
             return TRUE_OR_FALSE[text.lower()]
         return parse_number(text, self.decimal, self.grouped)
+
+    def numbers(self, name: str, key: str, advice: str) -> NDArray[np.float64]:
+        """A column of numbers [N], NaN where a cell is missing.
+
+        Raises:
+            ConfigMismatchError: there is no such column, or a cell is no number; ``advice`` names
+                other remedies than to repair it."""
+        out = np.full(self.n_rows, np.nan)
+        for row, cell in enumerate(self.column(name, key)):
+            if cell is not None:
+                value = self.number(cell)
+                if value is None:
+                    raise ConfigMismatchError(
+                        f"{self.where(row)}: {name} is {cell!r}, no number; repair it, {advice}{self.hint(cell)}"
+                    )
+                out[row] = value
+        return out
 
     def hint(self, text: str) -> str:
         """Advice on a text that is not a number, where its marks explain it; starts with a ";"."""

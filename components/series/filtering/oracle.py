@@ -16,6 +16,7 @@ from components.maths.cholesky import LOG_2PI, half_log_det
 from components.registry import register
 from components.series.filtering.generalised_particle_filter import FilterState, start
 from components.series.filtering.particle_filter import AdaptiveFilter
+from components.series.models.linear_gaussian_ssm import BorrowedDynamics
 from components.series.sequence import Sequence
 
 NoiseDensityFn = Callable[[Tensor], Tensor]  # log density of y − h(x) [R, N, dy] -> [R, N]
@@ -37,24 +38,15 @@ def gaussian_mixture(weights: Tensor, covariances: Tensor) -> NoiseDensityFn:
     return log_density
 
 
-class TrueNoiseModel:
+class TrueNoiseModel(BorrowedDynamics):
     """``StateSpace``: a model with the law of the corrupted noise in place of its Gaussian one."""
 
     def __init__(self, model: StateSpace, log_density: NoiseDensityFn):
-        self._model = model
+        self.dynamics = model
         self._log_density = log_density
 
-    def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        return self._model.init(shape, generator)
-
-    def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        return self._model.transition(x, t, generator)
-
-    def observation_mean(self, x: Tensor, t: int) -> Tensor:
-        return self._model.observation_mean(x, t)
-
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
-        return self._log_density(y.unsqueeze(-2) - self._model.observation_mean(x, t))
+        return self._log_density(y.unsqueeze(-2) - self.observation_mean(x, t))
 
 
 @register("inference", "oracle")

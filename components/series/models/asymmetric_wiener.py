@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 from components.registry import register
-from components.series.models.linear_gaussian_ssm import LinearDynamics, LinearGaussianModule
+from components.series.models.linear_gaussian_ssm import BorrowedDynamics, LinearGaussianModule
 from components.series.models.power_integral import log_power_integral
 from components.series.sequence import Sequence
 
@@ -28,7 +28,7 @@ def log_split_normal(z: Tensor, below: float, above: float) -> Tensor:
     return torch.where(z <= 0, short, long) - 0.5 * LOG_2PI
 
 
-class AsymmetricModule(LinearDynamics, nn.Module):
+class AsymmetricModule(BorrowedDynamics, nn.Module):
     """``StateSpace`` with linear Gaussian dynamics and the product of split normals as observation
     density."""
 

@@ -16,7 +16,7 @@ from components.registry import register
 from components.series.models.families import UnknownParameterModel
 from components.series.models.lgssm import NoiseScales, rescale_system
 from components.series.models.linear_gaussian_ssm import (
-    LinearDynamics,
+    BorrowedDynamics,
     LinearGaussianModule,
     factor,
     linear_gaussian_system,
@@ -26,7 +26,7 @@ from components.series.models.unknown import UnknownParameters
 from components.series.sequence import Sequence
 
 
-class ContaminatedModule(LinearDynamics, nn.Module):
+class ContaminatedModule(BorrowedDynamics, nn.Module):
     """``StateSpace`` with linear Gaussian dynamics and mixture-of-Gaussians observation noise.
 
     Covariances are shared by all replicates, or [C, R, dy, dy] for each.

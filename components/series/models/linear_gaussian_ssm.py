@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -150,13 +151,10 @@ class LinearGaussianModule(nn.Module):
         return 0.5 * (1 - power) * (dy * LOG_2PI + self.log_det) - 0.5 * dy * math.log(power)
 
 
-class LinearDynamics:
-    """Linear Gaussian dynamics of a module with another observation noise.
+class BorrowedDynamics:
+    """The dynamics and the observation mean of the model ``dynamics``, seen through another noise."""
 
-    ``dynamics`` defines them.
-    """
-
-    dynamics: LinearGaussianModule
+    dynamics: Any
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         return self.dynamics.init(shape, generator)

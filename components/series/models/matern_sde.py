@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.errors import ConfigMismatchError, NumericalError
+from components.errors import NumericalError
 from components.registry import register
 from components.series.maths.matern_state_space import Smoothness, matern_matrices
 from components.series.models.affine_module import AffineModule
@@ -65,11 +65,7 @@ class MaternSDE(LinearGaussianModel):
     step: PositiveFloat
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
-        observed = problem.observations.shape[2]
-        if observed != 1:
-            raise ConfigMismatchError(
-                f"model={self.name}: the process has one coordinate, dataset={problem.name} observes {observed}"
-            )
+        problem.check_one_number(f"model={self.name}")
         mean, variance = self.moments(problem)
         matrices = matern_matrices(
             self.smoothness, self.lengthscale, variance, self.noise_variance, self.step

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 from components.maths.particles.draws import standard_normal
 from components.registry import register
@@ -134,10 +133,7 @@ class NonlinearGrowth(AdditiveGaussianModel, UnknownParameterModel):
     unknown: GrowthPriors
 
     def build(self, problem: Sequence, rng: Rng) -> GrowthModule:
-        if problem.observations.shape[2] != 1:
-            raise ConfigMismatchError(
-                f"model={self.name}: sees one number at a time, dataset={problem.name} observes several"
-            )
+        problem.check_one_number(f"model={self.name}")
         sd = {
             "state_sd": self.state_sd,
             "observation_sd": self.observation_sd,

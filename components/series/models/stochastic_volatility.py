@@ -139,10 +139,7 @@ class StochasticVolatility(UnknownParameterModel):
         return self.requires.simulated if None in self._values().values() else frozenset()
 
     def build(self, problem: Sequence, rng: Rng) -> VolatilityModule:
-        if problem.observations.shape[2] != 1:
-            raise ConfigMismatchError(
-                f"model={self.name}: a return is one number, dataset={problem.name} observes several"
-            )
+        problem.check_one_number(f"model={self.name}")
         system = problem.system
         values = {name: v for name, v in self._values().items() if v is not None}
         if len(values) < 3:

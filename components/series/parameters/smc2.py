@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -29,6 +30,8 @@ from components.series.filtering.particle_filter import FilterBasedMethod
 from components.series.parameters.passes import min_ess, passing, repeat_observations
 from components.series.posteriors.filtered import Filtering, LearnedSeries
 from components.series.sequence import Sequence
+
+SETS = ("theta", "log_z", "ess", "x", "log_wx")  # fields of the state with a row for each set
 
 
 @dataclass(kw_only=True)
@@ -160,8 +163,9 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
 
     def _run_new_filters(
         self, state: SMC2State, theta: Tensor, replicates: Tensor, t: int, rng: Rng
-    ) -> FilterState:
-        """New filters over y_1:t for θ [K·M, P], the M sets of each of K replicates."""
+    ) -> dict[str, Any]:
+        """θ [K·M, P], the M sets of each of K replicates, and new filters over y_1:t, by the fields
+        of the state."""
         some = replace(state.problem, observations=state.problem.observations[replicates])
         (last,) = deque(
             passing(
@@ -173,7 +177,13 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
             ),
             maxlen=1,
         )
-        return last
+        return {
+            "theta": theta,
+            "log_z": self.rate * last.filtered.log_normaliser,
+            "ess": min_ess(last).to(state.ess),
+            "x": last.particles,
+            "log_wx": last.log_w,
+        }
 
     def _rejuvenate(
         self, state: SMC2State, replicates: Tensor, t: int, rng: Rng
@@ -189,41 +199,31 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
         off = theta - (w.unsqueeze(1) @ theta)
         L = factor((w.unsqueeze(2) * off).mT @ off, self.regularisation)  # of Cov_W(θ)  # [K, P, P]
         parents = rows.flatten()[ancestors("systematic", w, rng.noise)]  # [K·M]
-        theta = state.theta[parents]
-        log_z = state.log_z[parents]
-        ess = state.ess[parents]
-        x = state.x[parents]
-        log_wx = state.log_wx[parents]
+        sets = {name: vars(state)[name][parents] for name in SETS}
         shares = []
         for _ in range(self.moves):
+            theta = sets["theta"]
             z = standard_normal((len(replicates), m, P), rng.noise, theta)
             proposed = theta + self.step_size / P**0.5 * (z @ L.mT).flatten(0, 1)
             try:
                 new = self._run_new_filters(state, proposed, replicates, t, rng)
             except NumericalError:  # rejected by all: the replicate concerned is not known
-                shares.append(log_z.new_zeros(()))
+                shares.append(theta.new_zeros(()))
                 continue
-            new_z = self.rate * new.filtered.log_normaliser
-            before = state.model.log_prior(theta) + log_z
-            after = state.model.log_prior(proposed) + new_z
+            before = state.model.log_prior(theta) + sets["log_z"]
+            after = state.model.log_prior(proposed) + new["log_z"]
             accept, alpha = metropolis_hastings(before, after, 0.0, t, rng.noise)
             shares.append(alpha.mean())
-            theta = torch.where(accept[:, None], proposed, theta)
-            log_z = torch.where(accept, new_z, log_z)
-            ess = torch.where(accept, min_ess(new).to(ess), ess)
-            x = torch.where(accept[:, None, None], new.particles, x)
-            log_wx = torch.where(accept[:, None], new.log_w, log_wx)
+            sets = {
+                name: torch.where(accept.view(-1, *[1] * (old.dim() - 1)), new[name], old)
+                for name, old in sets.items()
+            }
         indices = rows.flatten()
-        moved = replace(
-            state,
-            theta=state.theta.index_copy(0, indices, theta),
-            log_z=state.log_z.index_copy(0, indices, log_z),
-            ess=state.ess.index_copy(0, indices, ess),
-            x=state.x.index_copy(0, indices, x),
-            log_wx=state.log_wx.index_copy(0, indices, log_wx),
-            log_w=state.log_w.index_fill(0, replicates, -math.log(m)),
-        )
-        return moved, torch.stack(shares).mean()
+        moved = {
+            name: vars(state)[name].index_copy(0, indices, value) for name, value in sets.items()
+        }
+        log_w = state.log_w.index_fill(0, replicates, -math.log(m))
+        return replace(state, **moved, log_w=log_w), torch.stack(shares).mean()
 
     def _double_particles(self, state: SMC2State, t: int, rng: Rng) -> SMC2State:
         """Every filter replaced by one with twice the particles, the weights by Ẑ^{2N}/Ẑ^N; section
@@ -231,19 +231,10 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
         state = replace(state, particles=2 * state.particles)
         everyone = torch.arange(len(state.log_w), device=state.theta.device)
         new = self._run_new_filters(state, state.theta, everyone, t, rng)
-        log_z = self.rate * new.filtered.log_normaliser
-        log_w = state.log_w + (log_z - state.log_z).view_as(state.log_w)
+        log_w = state.log_w + (new["log_z"] - state.log_z).view_as(state.log_w)
         total = torch.logsumexp(log_w, 1)
         state.filtered.log_normaliser += total
-        new_ess = min_ess(new).to(state.ess)
-        return replace(
-            state,
-            log_w=log_w - total.unsqueeze(1),
-            log_z=log_z,
-            ess=new_ess,
-            x=new.particles,
-            log_wx=new.log_w,
-        )
+        return replace(state, **new, log_w=log_w - total.unsqueeze(1))
 
     def posterior(self, state: SMC2State) -> LearnedSeries:
         r = len(state.log_w)

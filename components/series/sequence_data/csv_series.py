@@ -240,18 +240,10 @@ class CsvSeries(OwnFile[Sequence]):
         """
         if twice := [name for name in names if names.count(name) > 1]:
             raise ConfigMismatchError(f"dataset.{key}: names {twice[0]} twice; leave one out")
-        out = torch.full((table.n_rows, len(names)), math.nan, dtype=torch.float64)
-        for j, name in enumerate(names):
-            for row, cell in enumerate(table.column(name, key)):
-                if cell is None:
-                    continue
-                value = table.number(cell)
-                if value is None:
-                    raise ConfigMismatchError(
-                        f"{table.where(row)}: {name} is {cell!r}, no number; mend it, or add it to dataset.missing"
-                        f"{table.hint(cell)}"
-                    )
-                out[row, j] = value
-            if len(present_values := out[~out[:, j].isnan(), j]):
+        columns = []
+        for name in names:
+            column = torch.from_numpy(table.numbers(name, key, "or add it to dataset.missing"))
+            if len(present_values := column[~column.isnan()]):
                 check_squares(present_values.unsqueeze(1), [f"{name} of dataset.{key}"])
-        return out
+            columns.append(column)
+        return torch.stack(columns, 1) if columns else torch.empty(table.n_rows, 0).double()

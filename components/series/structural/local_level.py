@@ -10,7 +10,6 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
-from components.errors import ConfigMismatchError
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
@@ -118,8 +117,5 @@ class LocalLevel(Model[Sequence, LocalLevelConditionals]):
     level_scale: PositiveFloat
 
     def build(self, problem: Sequence, rng: Rng) -> LocalLevelConditionals:
-        if problem.observations.shape[2] != 1:
-            raise ConfigMismatchError(
-                f"model={self.name}: a level is one number, dataset={problem.name} observes several"
-            )
+        problem.check_one_number(f"model={self.name}")
         return LocalLevelConditionals(self)
