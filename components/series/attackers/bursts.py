@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor
 
+from components.contracts.attackers import Contamination
+from components.contracts.roles import ZeroToOne
+from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_uniform
 
-def min_mean_run_length(probability: float) -> float:
-    """The shortest mean length of runs in which a share of the times can lie: between two runs lies
-    a time at least."""
-    return 1.0 if probability <= 0.5 or probability == 1 else probability / (1 - probability)
 
+class BurstContamination(Contamination):
+    """Contamination of a share of the times, independently or in runs of a mean length."""
 
-def check_run_length(probability: float, run_length: float | None) -> None:
-    """Refuses runs so short that they cannot hold their share of the times.
+    knowledge = "black box"
+    probability: ZeroToOne
+    run_length: Annotated[float, Field(ge=1)] | None
 
-    Raises:
-        ValueError: naming the key and the shortest length.
-    """
-    least = min_mean_run_length(probability)
-    if run_length is not None and run_length < least:
-        raise ValueError(
-            f"run_length={run_length:g}: runs of a mean length below {least:g} cannot hold {probability:g} of the times"
-        )
+    @model_validator(mode="after")
+    def _check_run_length(self) -> BurstContamination:
+        """Refuses runs so short that they cannot hold their share of the times: between two runs
+        lies a time at least."""
+        p = self.probability
+        least = 1.0 if p <= 0.5 or p == 1 else p / (1 - p)
+        if self.run_length is not None and self.run_length < least:
+            raise ValueError(
+                f"run_length={self.run_length:g}: runs of a mean length below {least:g} cannot hold {p:g} of the times"
+            )
+        return self
+
+    def draw_bursts(self, y: Tensor, rng: Rng) -> Tensor:
+        """Times [R, T] bool of observations [R, T, dy] at which something is wrong."""
+        u = standard_uniform(y.shape[:2], rng.attack, y)
+        return bursts(u, self.probability, self.run_length)
 
 
 def bursts(u: Tensor, probability: float, run_length: float | None) -> Tensor:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
 
-from pydantic import Field, model_validator
 from torch import Tensor
 
-from components.contracts.attackers import Contamination
-from components.contracts.roles import ZeroToOne
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
-from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
-from components.series.attackers.bursts import bursts, check_run_length
+from components.series.attackers.bursts import BurstContamination
 
 
 @register("attacker", "missing")
-class Missing(Contamination):
+class Missing(BurstContamination):
     """Removes observations with a given probability, independently or in runs.
 
     y'_t = NaN where b_t = 1, in all coordinates, and y_t elsewhere; b_t ~ Bernoulli(p_c)
@@ -30,20 +25,11 @@ class Missing(Contamination):
     """
 
     offers = {"noise_law"}
-    knowledge = "black box"
-    probability: ZeroToOne
-    run_length: Annotated[float, Field(ge=1)] | None
-
-    @model_validator(mode="after")
-    def _check_burst_length(self) -> Missing:
-        check_run_length(self.probability, self.run_length)
-        return self
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
         """A copy of the observations [R, T, dy] with NaN in the place of those lost."""
         y = clean.y
-        u = standard_uniform(y.shape[:2], rng.attack, y)  # [R, T]
-        is_missing = bursts(u, self.probability, self.run_length)
+        is_missing = self.draw_bursts(y, rng)
         return y.masked_fill(is_missing.unsqueeze(-1), math.nan)
 
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:

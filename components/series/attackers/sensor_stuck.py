@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Annotated
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 
-from components.contracts.attackers import Contamination
-from components.contracts.roles import ZeroToOne
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
-from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
-from components.series.attackers.bursts import bursts, check_run_length
+from components.series.attackers.bursts import BurstContamination
 
 
 @register("attacker", "sensor_stuck")
-class SensorStuck(Contamination):
+class SensorStuck(BurstContamination):
     """Repeats the sensor's last value for geometric times that add up to a share of all times.
 
     y'_t = y_s where b_t = 1, s < t the last time with b_s = 0 and an observation, and y_t
@@ -31,21 +28,13 @@ class SensorStuck(Contamination):
     Source: Balaban et al. (2009), of frozen sensors.
     """
 
-    knowledge = "black box"
-    probability: ZeroToOne
     run_length: Annotated[float, Field(ge=1)]
-
-    @model_validator(mode="after")
-    def _check_burst_length(self) -> SensorStuck:
-        check_run_length(self.probability, self.run_length)
-        return self
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
         """A copy of the observations [R, T, dy] with the last value in the place of those when it
         is stuck."""
         y = clean.y
-        u = standard_uniform(y.shape[:2], rng.attack, y)  # [R, T]
-        stuck = bursts(u, self.probability, self.run_length)
+        stuck = self.draw_bursts(y, rng)  # [R, T]
         is_observed = ~y.isnan().any(-1)
         times = torch.arange(y.shape[1], device=y.device).expand_as(stuck)
         last = torch.where(is_observed & ~stuck, times, -1).cummax(1).values  # [R, T]

@@ -31,37 +31,25 @@ def judge(
 
     Source: Gallego (2021), section 1.2.4, "a discrete set of s investment strategies".
     """
-    means = {name: law.mean(u) for name, u in offered.items()}
-    sds = {name: law.sd(u) for name, u in offered.items()}
-    broken = {name: spends.broken(u) for name, u in offered.items()}
-    for name, sd in sds.items():
-        if broken[name] is None and risk is not None and sd > risk * (1 + SLACK):
-            broken[name] = "risk"
-    admissible = [name for name in offered if broken[name] is None]
-    beaten = dict(
-        zip(
-            admissible,
-            find_dominators(
-                [means[name] for name in admissible], [sds[name] for name in admissible]
-            ),
-            strict=True,
-        )
-    )
-
-    def verdict(name: str) -> str:
-        if broken[name] is not None:
-            return f"breaks {broken[name]}"
-        by = beaten[name]
-        return "kept" if by is None else f"beaten by {admissible[by]}"
-
-    return [Choice(name, u, means[name], sds[name], verdict(name)) for name, u in offered.items()]
+    moments = {name: (law.mean(u), law.sd(u)) for name, u in offered.items()}
+    verdicts = {}
+    for name, u in offered.items():
+        broken = spends.broken(u)
+        if broken is None and risk is not None and moments[name][1] > risk * (1 + SLACK):
+            broken = "risk"
+        verdicts[name] = "kept" if broken is None else f"breaks {broken}"
+    admissible = [name for name in offered if verdicts[name] == "kept"]
+    dominators = find_dominators([moments[name] for name in admissible])
+    for name, by in zip(admissible, dominators, strict=True):
+        if by is not None:
+            verdicts[name] = f"beaten by {admissible[by]}"
+    return [Choice(name, u, *moments[name], verdicts[name]) for name, u in offered.items()]
 
 
-def find_dominators(means: list[float], sds: list[float]) -> list[int | None]:
-    """For each which other beats it, the one of most mean; None: none does.  Differences of
+def find_dominators(moments: list[tuple[float, float]]) -> list[int | None]:
+    """For each mean and standard deviation which other beats it, the one of most mean; None: none does.  Differences of
     rounding do not count."""
-    mean = np.array(means)
-    sd = np.array(sds)
+    mean, sd = np.array(moments).reshape(-1, 2).T
     out: list[int | None] = []
     for i in range(len(mean)):
         close = SLACK * sd[i]

@@ -58,24 +58,19 @@ class Spends:
 
     def check(self) -> None:
         """Raises ConfigMismatchError, naming the constraint: nothing satisfies all of them."""
-        n = len(self.lower)
-        m = len(self.b)
         if (crossed := np.flatnonzero(self.lower > self.upper)).size:
             j = crossed[0]
             raise ConfigMismatchError(
                 f"dataset.budget: at least {self.lower[j]:g} and at most {self.upper[j]:g} of one spend in one week"
             )
-        if not len(self.b) or m == 1:
-            rest = replace(self, A=np.zeros((0, n)), b=np.zeros(0), names=[])
-        else:
-            rest = replace(self, A=self.A[1:], b=self.b[1:], names=self.names[1:])
+        rest = replace(self, A=self.A[1:], b=self.b[1:], names=self.names[1:])
         conflict = rest._violated_constraint()
         if conflict is not None:
             raise ConfigMismatchError(
                 f"dataset.budget.{conflict}: nothing satisfies it beside the other constraints; loosen one of them"
             )
         least = linprog(
-            np.ones(n),
+            np.ones(len(self.lower)),
             A_ub=rest.A,
             b_ub=rest.b,
             bounds=self._bounds,

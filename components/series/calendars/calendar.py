@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from components.errors import ConfigMismatchError
 from components.problems.input_columns import TimeColumn
 from components.series.calendars.equal_steps import (
@@ -144,12 +146,13 @@ def _check_order(times: pd.DatetimeIndex, texts: list[str], where: list[str], co
         ConfigMismatchError: a date occurs twice, or one precedes the last.
     """
     clocks = f"; {CLOCK_CHANGE_HINT}" if (times != times.normalize()).any() else ""
-    for k in range(1, len(times)):
-        if times[k] == times[k - 1]:
-            raise ConfigMismatchError(
-                f"{where[k]} {texts[k]} is there twice; keep one of the lines{clocks}"
-            )
-        if times[k] < times[k - 1]:
-            raise ConfigMismatchError(
-                f"{where[k]} {texts[k]} comes after {texts[k - 1]}; sort the lines by {column}{clocks}"
-            )
+    if not (bad := np.flatnonzero(times[1:] <= times[:-1])).size:
+        return
+    k = int(bad[0]) + 1
+    if times[k] == times[k - 1]:
+        raise ConfigMismatchError(
+            f"{where[k]} {texts[k]} is there twice; keep one of the lines{clocks}"
+        )
+    raise ConfigMismatchError(
+        f"{where[k]} {texts[k]} comes after {texts[k - 1]}; sort the lines by {column}{clocks}"
+    )

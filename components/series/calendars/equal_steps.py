@@ -39,14 +39,11 @@ class EqualSteps(NamedTuple):
         return bool((np.diff(self.counts) != self.step).any())
 
     def __str__(self) -> str:
-        sizes = {"days": DAY, "hours": HOUR, "minutes": 60_000_000}
-        unit, number = (
-            (self.unit, f"{self.step}")
-            if self.unit != "seconds"
-            else ("seconds", f"{self.step / 1e6:g}")
-        )
-        if self.unit == "seconds":
-            for name, size in sizes.items():
+        unit = self.unit
+        number = f"{self.step}"
+        if unit == "seconds":
+            number = f"{self.step / 1e6:g}"
+            for name, size in (("days", DAY), ("hours", HOUR), ("minutes", HOUR // 60)):
                 if self.step % size == 0:
                     unit = name
                     number = f"{self.step // size}"
@@ -79,7 +76,9 @@ def _find_month_steps(times: pd.DatetimeIndex) -> EqualSteps | None:
         return None
 
     def later(count: int) -> pd.Timestamp:
-        first = _timestamp(0) + _months_later(count - 12 * 1970)
+        import pandas as pd
+
+        first = pd.Timestamp(count // 12, count % 12 + 1, 1)
         return first.replace(day=min(anchor, first.days_in_month)) + clock[0]
 
     return EqualSteps(
@@ -116,9 +115,3 @@ def _timestamp(microseconds: int) -> pd.Timestamp:
     import pandas as pd
 
     return pd.Timestamp(microseconds, unit="us")
-
-
-def _months_later(count: int) -> pd.DateOffset:
-    import pandas as pd
-
-    return pd.DateOffset(months=count)

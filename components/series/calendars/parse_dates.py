@@ -38,11 +38,11 @@ def to_iso(
             f"{where[row]} {texts[row]} has {'an' if in_utc[row] else 'no'} offset from UTC, {texts[0]} is otherwise; "
             "give all times one, or none"
         )
-    return shorten_dates(list(times)), {"dates": "in UTC"}
+    return shorten_dates(times), {"dates": "in UTC"}
 
 
-def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Timestamp]:
-    """Parse dates by a format.
+def _parse(texts: list[str], where: list[str], date_format: str) -> pd.DatetimeIndex:
+    """Parse dates by a format; in UTC where they have an offset.
 
     Raises:
         ConfigMismatchError: the format is invalid, or a date does not have it.
@@ -54,27 +54,25 @@ def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Time
         raise ConfigMismatchError(
             f"{key}: no year in it; write %Y for the year, %m for the month and %d for the day"
         )
-    times: list[pd.Timestamp] = []
-    for text, location in zip(texts, where, strict=True):
-        try:
-            time = pd.to_datetime(text, format=date_format, errors="coerce")
-        except ValueError as error:
-            why = str(error).splitlines()[0].rstrip(".")
-            raise ConfigMismatchError(
-                f"{key}: {why}; write %Y for the year, %m for the month, %d for the day"
-            ) from None
-        if not isinstance(time, pd.Timestamp):  # NaT
-            raise ConfigMismatchError(
-                f"{location} {text!r} does not have the form {key}; mend it, or change the key"
-            )
-        times.append(time if time.tzinfo is None else time.tz_convert(None))
-    return times
+    try:
+        times = pd.to_datetime(texts, format=date_format, errors="coerce", utc=True)
+    except ValueError as error:
+        why = str(error).splitlines()[0].rstrip(".")
+        raise ConfigMismatchError(
+            f"{key}: {why}; write %Y for the year, %m for the month, %d for the day"
+        ) from None
+    if times.hasnans:
+        row = int(times.isna().argmax())
+        raise ConfigMismatchError(
+            f"{where[row]} {texts[row]!r} does not have the form {key}; repair it, or change the key"
+        )
+    return times.tz_localize(None)
 
 
-def shorten_dates(times: list[pd.Timestamp]) -> list[str]:
+def shorten_dates(times: pd.DatetimeIndex) -> list[str]:
     """Times in ISO 8601, without the time of day if every one is midnight, else without seconds if
     all are 0."""
-    if all(time == time.normalize() for time in times):
-        return [time.strftime("%Y-%m-%d") for time in times]
-    whole_minutes = all(time == time.floor("min") for time in times)
-    return [time.isoformat(timespec="minutes" if whole_minutes else "auto") for time in times]
+    if (times == times.normalize()).all():
+        return times.strftime("%Y-%m-%d").tolist()
+    is_minutes = (times == times.floor("min")).all()
+    return [time.isoformat(timespec="minutes" if is_minutes else "auto") for time in times]

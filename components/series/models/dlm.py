@@ -9,15 +9,13 @@ import torch
 from pydantic import NonNegativeFloat
 from torch import Tensor, nn
 
-from components.contracts.capabilities import CategoricalSeries
 from components.contracts.predictive import GaussianMixture
-from components.contracts.requirements import Requirements
-from components.contracts.roles import AtLeastTwo, Model
+from components.contracts.roles import AtLeastTwo
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
-from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI, half_log_det
 from components.registry import register
+from components.series.models.families import NumberSeriesModel
 from components.series.models.linear_filter import (
     LinearSystem,
     StateMoments,
@@ -221,7 +219,7 @@ class DynamicLinear(UnknownParameters, nn.Module):
 
 
 @register("model", "dlm")
-class Dlm(Model[Sequence, DynamicLinear]):
+class Dlm(NumberSeriesModel[DynamicLinear]):
     """Dynamic linear model: a trend and a season with unknown variances.
 
         x_t = F z_t + a + N(0, σ²_obs),   z_t = G z_{t−1} + c + N(0, diag σ²),
@@ -241,15 +239,6 @@ class Dlm(Model[Sequence, DynamicLinear]):
     Source: Gallego (2021), appendix 2.B.1; West and Harrison (1997).
     """
 
-    requires = Requirements(
-        kinds={"sequence"},
-        refused_traits={
-            "several_numbers": "takes one number at a time",
-            "class_series": "is for numbers",
-        },
-    )
-    offers = {"log_joint", "forecasts_series", "warm_start"}
-
     trend: Trend
     period: AtLeastTwo | None
     initial_sd: NonNegativeFloat
@@ -259,10 +248,6 @@ class Dlm(Model[Sequence, DynamicLinear]):
     def build(self, problem: Sequence, rng: Rng) -> DynamicLinear:
         y = problem.observations
         problem.check_single(f"model={self.name}")
-        if isinstance(problem.system, CategoricalSeries):
-            raise ConfigMismatchError(
-                f"model={self.name}: for numbers, those of dataset={problem.name} are classes; use model=hmm"
-            )
         noises = dict.fromkeys(NOISES[self.trend], 1)
         if self.period is not None:
             noises["seasonal_sd"] = self.period

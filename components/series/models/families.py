@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Set
 
 from components.contracts.capabilities import StateSpace
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
+from components.contracts.roles.model import M
 from components.series.models.unknown import Priors
 from components.series.sequence import Sequence
 
@@ -18,6 +20,19 @@ class UnknownParameterModel(Model[Sequence, StateSpace]):
 
     def capabilities(self) -> Set[str]:
         return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
+
+
+class NumberSeriesModel(Model[Sequence, M]):
+    """Model of one series of numbers, its log joint given."""
+
+    requires = Requirements(
+        kinds={"sequence"},
+        refused_traits={
+            "several_numbers": "takes one number at a time",
+            "class_series": "is for numbers",
+        },
+    )
+    offers = {"log_joint", "forecasts_series", "warm_start"}
 
 
 class AdditiveGaussianModel(Model[Sequence, StateSpace]):

@@ -10,14 +10,13 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel
 from components.registry import register
+from components.series.models.families import NumberSeriesModel
 from components.series.models.unknown import Law, PositivePrior, Priors, UnknownParameters
 from components.series.sequence import Sequence
 
@@ -165,7 +164,7 @@ class GPStateSpace(UnknownParameters, nn.Module):
 
 
 @register("model", "gp_ssm")
-class GPSSM(Model[Sequence, GPStateSpace]):
+class GPSSM(NumberSeriesModel[GPStateSpace]):
     """Gaussian-process state-space model: an unknown transition of a hidden state.
 
         x_0 ~ N(0, s_0²),   x_t = f(x_{t−1}) + N(0, q),   y_t = x_t + N(0, r),   t = 1 … T
@@ -187,15 +186,6 @@ class GPSSM(Model[Sequence, GPStateSpace]):
     Source: Frigola et al. (2013); Turner et al. (2010); Boustati (2021), section
     2.1.2.2.
     """
-
-    requires = Requirements(
-        kinds={"sequence"},
-        refused_traits={
-            "several_numbers": "takes one number at a time",
-            "class_series": "is for numbers",
-        },
-    )
-    offers = {"log_joint", "forecasts_series", "warm_start"}
 
     kernel: Shape
     offset_sd: NonNegativeFloat

@@ -8,6 +8,7 @@ from itertools import accumulate
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from components.contracts.structural import (
     Dynamics,
@@ -20,30 +21,26 @@ from components.contracts.structural import (
 from components.errors import ConfigMismatchError
 
 
-def place_scales(blocks: list[Terms], noise: Scale) -> tuple[Scale, ...]:
+def place_scales(blocks: list[Terms], firsts: list[int], noise: Scale) -> tuple[Scale, ...]:
     """The noise's scale, then each block's with its states counted through."""
-    scales = [noise]
-    d = 0
-    for terms in blocks:
-        for scale in terms.scales:
-            scales.append(replace(scale, states=tuple(d + j for j in scale.states)))
-        d += len(terms.states)
-    return tuple(scales)
+    return noise, *(
+        replace(scale, states=tuple(first + j for j in scale.states))
+        for first, terms in zip(firsts, blocks, strict=True)
+        for scale in terms.scales
+    )
 
 
-def place_dynamics(blocks: list[Terms], like: Tensor) -> tuple[Dynamics, ...]:
+def place_dynamics(blocks: list[Terms], firsts: list[int], width: int) -> tuple[Dynamics, ...]:
     """Each block's own dynamics, with rows and states counted through."""
-    width = sum(len(terms.states) for terms in blocks)
-    dynamics = []
-    d = 0
-    for terms in blocks:
-        n_states = len(terms.states)
-        for moves in terms.transitions:
-            placed = like.new_zeros(moves.count, width)
-            placed[:, d : d + n_states] = moves.terms
-            dynamics.append(replace(moves, row=d + moves.row, terms=placed))
-        d += n_states
-    return tuple(dynamics)
+    return tuple(
+        replace(
+            moves,
+            row=first + moves.row,
+            terms=pad(moves.terms, (first, width - first - len(terms.states))),
+        )
+        for first, terms in zip(firsts, blocks, strict=True)
+        for moves in terms.transitions
+    )
 
 
 def place_columns(
@@ -72,32 +69,6 @@ def place_columns(
     return fades, column_block, lag
 
 
-def check_unique(names: list[str], where: str) -> tuple[str, ...]:
-    """The names.
-
-    Raises:
-        ConfigMismatchError: two blocks have a parameter of one name."""
-    if twice := [name for name, n in Counter(names).items() if n > 1]:
-        raise ConfigMismatchError(
-            f"{where}: two blocks have a parameter {twice[0]}; leave one of them out"
-        )
-    return tuple(names)
-
-
-def name_parameters(
-    scales: tuple[Scale, ...],
-    dynamics: tuple[Dynamics, ...],
-    column_names: tuple[str, ...],
-    errors: Errors,
-) -> list[str]:
-    """Names of σ, φ, β and ν, in the order of θ."""
-    names = [scale.name for scale in scales]
-    for moves in dynamics:
-        names += moves.names
-    names += column_names
-    return names + (["nu"] if errors.is_nu_sampled else [])
-
-
 def block_diagonal(parts: list[Tensor], like: Tensor) -> Tensor:
     return torch.block_diag(*parts) if parts else like.new_zeros(0, 0)
 
@@ -108,13 +79,20 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
     Raises:
         ConfigMismatchError: two blocks have a parameter of one name."""
     like = facts.like
-    scales = place_scales(blocks, noise)
-    dynamics = place_dynamics(blocks, like)
+    *firsts, width = accumulate((len(terms.states) for terms in blocks), initial=0)
+    scales = place_scales(blocks, firsts, noise)
+    dynamics = place_dynamics(blocks, firsts, width)
     fades, column_block, lag = place_columns(blocks, facts)
     state_block = [b for b, terms in enumerate(blocks) for _ in terms.states]
     regressors = [terms.regressors for terms in blocks if terms.regressors is not None]
     column_names = tuple(name for columns in regressors for name in columns.names)
-    names = name_parameters(scales, dynamics, column_names, errors)
+    names = [scale.name for scale in scales]
+    names += [name for moves in dynamics for name in moves.names]
+    names += [*column_names, *["nu"] * errors.is_nu_sampled]
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
+        raise ConfigMismatchError(
+            f"{facts.where}: two blocks have a parameter {twice[0]}; leave one of them out"
+        )
     inclusion = [columns.inclusion for columns in regressors] or [like.new_zeros(0)]
     return Structure(
         G=block_diagonal([terms.G for terms in blocks if terms.states], like),
@@ -134,6 +112,6 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
         labels=tuple(terms.label for terms in blocks),
         state_block=torch.tensor(state_block, dtype=torch.long, device=like.device),
         column_block=torch.tensor(column_block, dtype=torch.long, device=like.device),
-        names=check_unique(names, facts.where),
+        names=tuple(names),
         units={name: unit for terms in blocks for name, unit in terms.units.items()},
     )

@@ -72,7 +72,7 @@ def test_a_stuck_sensor_repeats_its_last_value():
 def test_a_stuck_sensor_repeats_what_was_seen_and_leaves_what_is_missing(monkeypatch):
     y = double([[[1.0], [float("nan")], [3.0], [float("nan")], [5.0], [6.0]]])
     stuck = torch.tensor([[False, False, True, True, True, False]])
-    where = "components.series.attackers.sensor_stuck.bursts"
+    where = "components.series.attackers.bursts.bursts"
     monkeypatch.setattr(where, lambda *_: stuck)
     _, rng = load("wiener_velocity", n_steps=2)
     out = component("attacker", "sensor_stuck").corrupt(Clean(y), rng)[0, :, 0]

@@ -144,8 +144,8 @@ def test_the_frontier_rises_and_nothing_on_it_is_beaten():
     assert np.all(np.diff(means) > 0)
     assert np.all(np.diff(sds) > 0)
     assert np.all(np.diff(np.diff(means) / np.diff(sds)) < 1e-6)  # concave
-    assert find_dominators(means, sds) == [None] * 6
-    assert find_dominators([*means, means[2]], [*sds, sds[2] + 0.001])[-1] == 2
+    assert find_dominators([*zip(means, sds, strict=True)]) == [None] * 6
+    assert find_dominators([*zip(means, sds, strict=True), (means[2], sds[2] + 0.001)])[-1] == 2
     for p in plans:
         assert within.broken(p.u) is None
         rng = np.random.default_rng(0)
