@@ -32,10 +32,13 @@ TRAITS: dict[str, tuple[str, str]] = {
 class DataFacts(NamedTuple):
     """Facts of a dataset, as it is configured or as its class declares them."""
 
+    dataset: str
     kind: str
     target: str | None  # None: no labels, or not known before the data are loaded
     values: str | None
     domain: str
+    traits: Set[str] = frozenset()
+    has_all_traits: bool = False  # True: it has no trait but these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +54,8 @@ class Requirements:
     targets: Set[str] | None = None
     # unlabelled problems: kinds of rows that it has a likelihood for; None: all of them
     values: Set[str] | None = None
-    # supervised problems: inputs that it can read
-    domains: Set[Domain] = frozenset({"continuous", "binary"})
+    # supervised problems: inputs that it can read; None: all of them
+    domains: Set[Domain] | None = None
     # entries of the dataset's ``simulates``, in the default configuration
     simulated: Set[str] = frozenset()
     # traits of a dataset that it cannot take, and why: "has one output"
@@ -84,24 +87,38 @@ class Requirements:
             if isinstance(value, set):
                 object.__setattr__(self, name, frozenset(value))
 
-    def find_unmet(self, data: DataFacts) -> str:
-        """The first field that a dataset does not meet; "" if it meets all of them."""
-        if data.kind not in self.kinds:
-            return "kinds"
-        if data.kind == "supervised" and data.domain not in self.domains:
-            return "domains"
-        if self.targets is not None and data.target not in {None, *self.targets}:
-            return "targets"
-        if self.values is not None and data.values not in {None, *self.values}:
-            return "values"
-        return ""
-
     def capabilities_for(self, kind: str, offered: Set[str]) -> Set[str]:
         """Capabilities for a problem of a kind, of a model that offers these."""
         instead = self.alternatives_by_kind.get(kind)
         if instead is not None and self.capabilities | instead <= offered:
             return self.capabilities | instead
         return self.capabilities | self.capabilities_by_kind.get(kind, frozenset())
+
+
+def misfit(data: DataFacts, needs: Requirements) -> str:
+    """Reason why a component cannot use a dataset, in words that follow its name; "" if it can."""
+    if needs.kinds and data.kind not in needs.kinds:
+        return f" does not fit dataset={data.dataset} ({kind_with_article(data.kind)} problem)"
+    domain = data.domain if data.kind == "supervised" else None
+    for noun, given, allowed in (
+        ("inputs", domain, needs.domains),
+        ("labels", data.target, needs.targets),
+        ("values", data.values, needs.values),
+    ):
+        if allowed is not None and given not in {None, *allowed}:
+            words = " or ".join(sorted(allowed))
+            return f" needs {words} {noun}, those of dataset={data.dataset} are {given}"
+    refused = needs.refused_traits.keys() & data.traits
+    lacking = needs.required_traits.keys() - data.traits if data.has_all_traits else ()
+    for trait in sorted({*refused, *lacking}):
+        why = needs.refused_traits.get(trait) or needs.required_traits[trait]
+        return f": {why}, and dataset={data.dataset} has {TRAITS[trait][trait in lacking]}"
+    return ""
+
+
+def kind_with_article(kind: str) -> str:
+    """A kind of problem with its article."""
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 def inherit_requirements(cls: type) -> Requirements:

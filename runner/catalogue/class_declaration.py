@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import DataFacts, Requirements
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,13 @@ class ClassDeclaration:
         """Kinds of problems that it poses or is for."""
         kind = self.facts.get("kind")
         return frozenset({kind}) if kind else self.requires.kinds
+
+    def data_facts(self, name: str) -> DataFacts:
+        """Facts of a dataset, as its class declares them."""
+        kind, target, values, domain = map(
+            self.facts.get, ("kind", "label_kind", "values", "domain")
+        )
+        return DataFacts(name, kind or "", target, values, domain or "")
 
     @property
     def pairing_words(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from components import registry
+from components.contracts.attackers import Evasion
 from components.contracts.roles import Component, Dataset
 from components.evaluation.security.threat import Grid
 from runner.catalogue.class_declaration import ClassDeclaration
@@ -33,8 +34,8 @@ FACTS = (
     "own_file",
 )
 # fields of ``requires`` that decide what fits
-NEEDS = ("kinds", "targets", "values", "domains", "simulated", "capabilities", "capabilities_by_kind",
-         "alternatives_by_kind")  # fmt: skip
+NEEDS = ("kinds", "targets", "values", "domains", "refused_traits", "required_traits", "simulated",
+         "capabilities", "capabilities_by_kind", "alternatives_by_kind")  # fmt: skip
 _TYPE_WORDS = {
     int: "integer",
     float: "number",
@@ -124,6 +125,8 @@ def describe_class(cls: type[BaseModel]) -> ClassDeclaration:
             name: _to_lists(getattr(cls, name)) for name in ("inherited_keys", "imports", "reads")
         }
         needs = {name: _to_lists(getattr(cls.requires, name)) for name in NEEDS}
+        if issubclass(cls, Evasion) and cls.domain is not None:
+            needs["domains"] = [cls.domain]
         for key in sorted(cls.threat_keys):
             eps = Grid.model_fields[key]
             fields[key] = words(eps.annotation, eps.metadata)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
-from components.contracts.requirements import DataFacts
+from components.contracts.requirements import misfit
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import catalogue, declaration
 
@@ -33,15 +33,9 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     if gradient and model:
         return gradient.requires.capabilities <= as_set(model.facts.get("offers"))
     if dataset and model:
-        facts = dataset.facts
-        data = DataFacts(
-            facts.get("kind") or "",
-            facts.get("label_kind"),
-            facts.get("values"),
-            facts.get("domain", ""),
-        )
-        simulated = as_set(facts.get("simulates"))
-        return not model.requires.find_unmet(data) and model.requires.simulated <= simulated
+        simulated = as_set(dataset.facts.get("simulates"))
+        is_misfit = misfit(dataset.data_facts(""), model.requires)
+        return not is_misfit and model.requires.simulated <= simulated
     first, second = parts.values()
     shared = first.kinds & second.kinds
     if model and inference:

@@ -15,21 +15,14 @@ from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.roles import Dataset, Inference, Model
 from components.evaluation.decision import DecisionKeys
 from components.evaluation.security.threat import Threat, build_threat
-from components.metrics.names import score_names
-from components.registry import CHOSEN
 from runner.compose.data_state import data_state
 from runner.compose.devices import check_device
 from runner.compose.draws_kept import check_draws
-from runner.compose.fit.composition import Composition, Parts
+from runner.compose.fit.composition import Composition
 from runner.compose.fit.incompatible import IncompatibleError
 from runner.compose.fit.mends import add_suggested_fixes
-from runner.compose.fit.pairs import check_side_by_side
-from runner.compose.named_files import refuse_untrusted
-from runner.compose.objectives import check_objective
-from runner.compose.parts import component_defaults
 from runner.compose.resolve import ResolvedConfig, resolve
-from runner.compose.settings import Settings, Values, sign
-from runner.compose.smoke import shorten_for_smoke
+from runner.compose.settings import Settings, sign
 from runner.compose.validation import validate_model
 from runner.errors import ConfigError
 
@@ -99,12 +92,11 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
     settings = resolved.settings
     config = resolved.config
     check_device(settings.device, settings.dtype)
-    composition = RunComposition(resolved)
+    composition = Composition(resolved)
     try:
-        parts = composition.parts
         if data is None:
-            _check_data_keys(settings, parts["dataset"])
-        composition.check(composition.values, parts)
+            _check_data_keys(settings, composition.build("dataset", composition.values))
+        parts = composition.check(composition.values)
     except IncompatibleError as error:
         raise add_suggested_fixes(error, composition) from None
     dataset: Dataset = parts["dataset"]
@@ -114,25 +106,18 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
         data = dataset.identity(Path(settings.data_dir), settings.offline)
         data = data if settings.validation is None else f"{data}-validation"
         state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
+    attacker = parts["attacker"]
+    has_threat = isinstance(attacker, Evasion | Injection)
+    threat = build_threat(attacker, config["attacker"]["eps"]) if has_threat else None
     identity = {
         "notes": [*resolved.notes, *check_draws(dict(parts["inference"]), settings)],
         "data": data,
         "signature": sign(config, data),
-        "threat": _threat(config, parts),
+        "threat": threat,
         "decision": decision,
         "data_state": state,
     }
     return Job(**vars(resolved) | parts | identity)
-
-
-def _threat(values: Values, parts: Parts) -> Threat | None:
-    """Norm and sizes that a run's attacker is evaluated at; None: it has no such attacker."""
-    attacker = parts["attacker"]
-    return (
-        build_threat(attacker, values["attacker"]["eps"])
-        if isinstance(attacker, Evasion | Injection)
-        else None
-    )
 
 
 def _decision(settings: Settings, dataset: Dataset) -> DecisionKeys | None:
@@ -183,52 +168,3 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
         raise ConfigError(
             f"keep_predictions: keeps means and sds of real labels, and {chosen} has none; leave it out"
         )
-
-
-class RunComposition(Composition):
-    """Components of a run, checked with its run-level keys."""
-
-    def __init__(self, resolved: ResolvedConfig):
-        values = {role: resolved.config.get(role) for role in CHOSEN}
-        super().__init__(values, given=_keys_given(resolved))
-        self.settings = resolved.settings
-        self.explicit = resolved.explicit
-
-    def check(self, values: Values, parts: Parts) -> None:
-        """Refuse components that do not fit each other or the run-level keys.
-
-        Raises:
-            ConfigError: naming the key; an ``IncompatibleError`` where another component would do.
-        """
-        settings = self.settings
-        dataset: Dataset = parts["dataset"]
-        inference: Inference = parts["inference"]
-        attacked = _threat(values, parts) is not None
-        check_objective(settings, score_names(dataset.poses(), attacked, dataset.target_kind()))
-        super().check(values, parts)
-        if settings.side_by_side or inference.variants():
-            check_side_by_side(settings.side_by_side, dataset, inference, parts["attacker"])
-        check_draws(dict(inference), settings)
-
-    def adjust(self, values: Values) -> Values:
-        """The mappings of a smoke run, if it is one; code of others is refused."""
-        settings = self.settings
-        for role in CHOSEN:
-            if values.get(role) is not None:
-                refuse_untrusted(role, values[role], settings.plugins)
-        if not settings.smoke:
-            return values
-        config = shorten_for_smoke({"steps": settings.steps} | values, set(self.explicit))
-        return {role: config[role] for role in values}
-
-
-def _keys_given(resolved: ResolvedConfig) -> dict[str, Values]:
-    """By role, keys that the user or the experiment has set: those that are not a component's own
-    defaults."""
-    given = {}
-    for role, values in resolved.given.items():
-        defaults = component_defaults(role, values["name"]) if "name" in values else {}
-        given[role] = {
-            key: value for key, value in values.items() if defaults.get(key, ...) != value
-        }
-    return given

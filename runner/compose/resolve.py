@@ -77,9 +77,31 @@ def _normalise_numbers(config: Values) -> Values:
     return result
 
 
-def _expand_role(role: str, values: Values, explicit: set[str], notes: list[str]) -> Values:
-    """A role's mapping in full.  Where the user took another component than the experiment's own,
-    what the experiment had set for its own and the other does not know is left out, and said so."""
+def fill_in(config: Values, settings: Settings, smoke_keys: set[str] | None) -> Values:
+    """A config with its components in full, and the checksums of the files that they name.
+
+    Args:
+        config: the config; the mappings of its components may lack the keys of parts.
+        settings: its run-level keys.
+        smoke_keys: keys that the user has set, if it is the config of a smoke run.
+
+    Raises:
+        ConfigError: a component does not exist, or names code or a file that is refused.
+    """
+    config = config | {role: expand_component(role, own, role) for role, own in _chosen(config)}
+    refuse_large(config)
+    if smoke_keys is not None:
+        config = shorten_for_smoke({"steps": settings.steps} | config, smoke_keys)
+    config = json.loads(json.dumps(config))
+    for role, values in _chosen(config):
+        refuse_untrusted(role, values, settings.plugins)
+        note_checksums(role, values)
+    return config
+
+
+def _drop_foreign_keys(role: str, values: Values, explicit: set[str], notes: list[str]) -> Values:
+    """A role's mapping without unknown keys that the experiment has set for its own component, if
+    the user chose another; a note names them."""
     if role in explicit:
         keys = known_keys(role, values, role).keys
         foreign = [k for k in values if k not in keys and f"{role}.{k}" not in explicit]
@@ -88,8 +110,8 @@ def _expand_role(role: str, values: Values, explicit: set[str], notes: list[str]
             notes.append(
                 f"{role}={values['name']} has no {', '.join(foreign)}: the experiment's own values are left out"
             )
-            values = {k: v for k, v in values.items() if k not in foreign}
-    return expand_component(role, values, role)
+        return {k: v for k, v in values.items() if k not in foreign}
+    return values
 
 
 def refuse_unknown_defaults(
@@ -141,15 +163,9 @@ def resolve(
     notes: list[str] = []
     given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}
     for role, values in _chosen(config):
-        config[role] = _expand_role(role, values, keys, notes)
-    refuse_large(config)
+        config[role] = _drop_foreign_keys(role, values, keys, notes)
     _refuse_missing(config)
-    if is_smoke:
-        config = shorten_for_smoke(config, keys)
-    config = json.loads(json.dumps(config))
-    for role, values in _chosen(config):
-        refuse_untrusted(role, values, settings.plugins)
-        note_checksums(role, values)
+    config = fill_in(config, settings, keys if is_smoke else None)
     return ResolvedConfig(
         settings=settings,
         config=config,

@@ -18,7 +18,7 @@ from components.contracts.plugins.declared import is_foreign
 from components.registry import REQUIRED
 from runner.catalogue.class_description import nested_roles
 from runner.compose.build import build_component
-from runner.compose.fit.pairs import check_model, check_pairs
+from runner.compose.fit.pairs import check_data, check_labels, check_pairs
 from runner.compose.parts import component_defaults, expand_component
 from runner.errors import ConfigError
 
@@ -59,6 +59,7 @@ class PartnerSearch:
     asked: Mapping[str, Keys] = field(default_factory=dict)
     _built: dict[tuple[str, str, Keys], Any] = field(default_factory=dict)
     _data_fits: dict[tuple[object, object], bool] = field(default_factory=dict)
+    _expanded: dict[tuple[str, str, Keys], Any] = field(default_factory=dict)
 
     def small_keys(self, role: str, name: str) -> list[str]:
         """Keys that make a component small.
@@ -103,36 +104,43 @@ class PartnerSearch:
     def fits(self, dataset: str, model: str, inference: str, attacker: str | None) -> bool:
         """True if the components make a run."""
         choice = list(zip(REQUIRED, (dataset, model, inference), strict=True))
-        parts = [(role, name, self.required_keys(role, choice)) for role, name in choice]
-        if not self._fits_data(*parts[:2]):
+        data, *parts = ((role, name, self.required_keys(role, choice)) for role, name in choice)
+        parts += [] if attacker is None else [("attacker", attacker, ())]
+        if not all(self._fits_data(data, part) for part in parts):
             return False
         try:
-            data, built, method = (self._build(*part) for part in parts)
-            attack = None if attacker is None else self._build("attacker", attacker, ())
-            check_pairs(data, built, method, attack)
+            dataset_, model_, method, *attackers = (self._build(*part) for part in (data, *parts))
+            check_pairs(dataset_, model_, method, next(iter(attackers), None))
         except ConfigError:
             return False
         return True
 
-    def _build(self, role: str, name: str, keys: Keys) -> Any:
-        """A small component, built from its YAML."""
-        if (role, name, keys) not in self._built:
+    def _expand(self, role: str, name: str, keys: Keys) -> Any:
+        """Full mapping of a small component, from its YAML."""
+        if (role, name, keys) not in self._expanded:
             values = component_defaults(role, name)
             for pair in [*self.small_keys(role, name), *keys]:
                 key, _, value = pair.partition("=")
                 values[key] = yaml.safe_load(value)
-            expanded = expand_component(role, values, role)
+            self._expanded[role, name, keys] = expand_component(role, values, role)
+        return self._expanded[role, name, keys]
+
+    def _build(self, role: str, name: str, keys: Keys) -> Any:
+        """A small component."""
+        if (role, name, keys) not in self._built:
+            expanded = self._expand(role, name, keys)
             self._built[role, name, keys] = build_component(role, expanded, role)
         return self._built[role, name, keys]
 
-    def _fits_data(self, dataset: tuple[str, str, Keys], model: tuple[str, str, Keys]) -> bool:
-        """True if a model can read what a dataset holds."""
-        if (dataset, model) not in self._data_fits:
-            self._data_fits[dataset, model] = False
+    def _fits_data(self, dataset: tuple[str, str, Keys], part: tuple[str, str, Keys]) -> bool:
+        """True if a component can use what a dataset holds."""
+        if (dataset, part) not in self._data_fits:
+            self._data_fits[dataset, part] = False
             with contextlib.suppress(ConfigError):
-                check_model(self._build(*dataset), self._build(*model))
-                self._data_fits[dataset, model] = True
-        return self._data_fits[dataset, model]
+                check_data(self._build(*dataset), part[0], self._expand(*part))
+                check_labels(self._build(*dataset), self._build(*part), part[0])
+                self._data_fits[dataset, part] = True
+        return self._data_fits[dataset, part]
 
     def find_run(self, kind: str, **fixed: str) -> SmallRun:
         """The first run on a problem of a kind with the components named.

@@ -90,7 +90,7 @@ REFUSED = [
             ("joint_cv", "vae", "global_latent"),
         )
     ),
-    ([*DVAE, "dataset.binarised=none"], "model=dvae has no likelihood for the real values"),
+    ([*DVAE, "dataset.binarised=none"], "model=dvae needs binary values"),
     ([*DVAE, "model.layers=3"], "model.layers=3"),
     (
         [*DENSITY, "inference.gradient=rodeo", "inference.n_samples=2"],

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from components.contracts.requirements import Requirements, inherit_requirements
+
+if TYPE_CHECKING:
+    from components.contracts.problems import Target
 
 # Types of keys that are numbers in an interval.
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
@@ -62,6 +65,17 @@ class Component(BaseModel):
         for name, value in list(vars(cls).items()):
             if isinstance(value, set) and name[0] != "_":  # not those of pydantic
                 setattr(cls, name, frozenset(value))
+
+    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
+        """A setting that is incompatible with a kind of labels, if there is one.
+
+        Args:
+            target: kind of labels, which the class can use.
+
+        Returns:
+            The key with its value, and the key with a compatible value; None: all keys fit.
+        """
+        return None
 
     @classmethod
     def yaml_keys(cls) -> Set[str]:

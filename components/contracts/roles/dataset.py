@@ -88,7 +88,14 @@ class Dataset(Component, Generic[P]):
 
     def data_facts(self) -> DataFacts:
         """Facts of its data that a model may require, as this data set is configured."""
-        return DataFacts(self.poses(), self.target_kind(), self.holds(), self.domain)
+        return DataFacts(
+            self.name,
+            self.poses(),
+            self.target_kind(),
+            self.holds(),
+            self.domain,
+            self.data_traits(),
+        )
 
     def data_traits(self) -> Set[str]:
         """Traits of its data, as this data set is configured."""

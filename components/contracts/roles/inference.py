@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic
 from typing_extensions import TypeVar
 
 from components.contracts.checks import Bias, Check, Scores, Trace
-from components.contracts.problems import Kind, Target
+from components.contracts.problems import Kind
 from components.contracts.roles.component import Component, Info
 from components.contracts.roles.problem import Problem
 from components.contracts.streams import Rng
@@ -95,17 +95,6 @@ class Inference(Component, Generic[M, P, B, S]):
     def variational_capabilities(self) -> Set[str]:
         """``makes`` of this method as it is configured."""
         return self.makes
-
-    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        """A setting that is incompatible with a kind of labels, if there is one.
-
-        Args:
-            target: kind of labels.
-
-        Returns:
-            The key with its value, and the key with a compatible value; None: all keys fit.
-        """
-        return None
 
     def asked_by_keys(self) -> dict[str, str]:
         """Further capabilities that the model must offer because of keys of this method.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic
 
 from typing_extensions import TypeVar
 
-from components.contracts.problems import Target
+from components.contracts.requirements import Requirements
 from components.contracts.roles.component import Component
 from components.contracts.streams import Rng
 
@@ -56,6 +56,7 @@ class Model(Component, Generic[P, M]):
         tensor([-0.0000, -0.5000])
     """
 
+    requires = Requirements(domains={"continuous", "binary"})
     differentiable: ClassVar[bool] = True  # in its inputs: used by gradient attacks
     # names of the capabilities that every built model has, in snake case
     offers: ClassVar[Set[str]]
@@ -68,17 +69,6 @@ class Model(Component, Generic[P, M]):
         They are ``offers``, and the names in ``offers_where`` that its keys activate.
         """
         return self.offers
-
-    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        """A setting that is incompatible with a kind of labels, if there is one.
-
-        Args:
-            target: kind of labels, for which the class has a likelihood.
-
-        Returns:
-            The key with its value, and the key with a compatible value; None: all keys fit.
-        """
-        return None
 
     def assumptions(self) -> Set[str]:
         """Required entries of the dataset's ``simulates``, as configured."""

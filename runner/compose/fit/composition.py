@@ -1,85 +1,79 @@
-"""The components of a run as one whole, in which some can be exchanged to see whether the others
-would take them."""
+"""The components of a run, checked together; some can be exchanged to see whether the others would
+take them."""
 
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
+from components.contracts.attackers import Evasion, Injection
+from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.compose.build import build_component
-from runner.compose.fit.attacker_pairs import check_nested_attackers
-from runner.compose.fit.pairs import check_pairs
-from runner.compose.named_files import note_checksums
-from runner.compose.parts import all_parts, component_defaults, expand_component, known_keys
+from runner.compose.draws_kept import check_draws
+from runner.compose.fit.pairs import check_data, check_pairs, check_side_by_side
+from runner.compose.objectives import check_objective
+from runner.compose.parts import all_parts, component_defaults, known_keys
+from runner.compose.resolve import ResolvedConfig, fill_in
 from runner.compose.settings import Values
 from runner.errors import ConfigError
 
 Parts = dict[str, Any]  # the component of each role, or None
-NOT_GIVEN: Mapping[str, Values] = MappingProxyType({})
 
 
 class Composition:
-    """Components, built once, and the checks of all of them together.
+    """Components of a config, each built once.
 
     Args:
-        values: the full mapping of each role, or None.
-        parts: components that are already built, by their roles.
-        given: by role, keys that were set, which apply to any component that takes its place.
+        resolved: the config in full.
     """
 
-    def __init__(
-        self, values: Values, parts: Parts | None = None, given: Mapping[str, Values] = NOT_GIVEN
-    ):
-        self.values = values
-        self.built = dict(parts or {})
-        self.given = given
+    def __init__(self, resolved: ResolvedConfig):
+        self.resolved = resolved
+        self.values: Values = {role: resolved.config.get(role) for role in CHOSEN}
+        self._built: Parts = {}  # by role and mapping
 
-    def check(self, values: Values, parts: Parts) -> None:
-        """Refuse components that do not fit each other.
+    def build(self, role: str, values: Values) -> Any:
+        """The component of a role, checked against the data before it is built.
 
         Raises:
-            ConfigError: naming the key.
+            ConfigError: it refuses its keys, or cannot use the data.
         """
-        check_pairs(**parts)
+        own = values[role]
+        key = json.dumps([role, own, values["dataset"]], sort_keys=True)
+        if key not in self._built:
+            if own is not None and role != "dataset":
+                check_data(self.build("dataset", values), role, own)
+            self._built[key] = None if own is None else build_component(role, own, role)
+        return self._built[key]
 
-    def adjust(self, values: Values) -> Values:
-        """The mappings as a mode of the run (smoke) changes them."""
-        return values
-
-    @property
-    def parts(self) -> Parts:
-        """The component of each role.
+    def check(self, values: Values) -> Parts:
+        """Components that fit each other and the run-level keys.
 
         Raises:
-            ConfigError: one refuses its keys."""
-        for role in CHOSEN:
-            self._part(role)
-        return self.built
-
-    @property
-    def kind(self) -> str:
-        """The kind of problem that its dataset loads, also where another part refuses its keys."""
-        kind: str = self._part("dataset").poses()
-        return kind
-
-    def _part(self, role: str) -> Any:
-        if role not in self.built:
-            values = self.values.get(role)
-            if values is not None:
-                check_nested_attackers(role, values, self.values["dataset"]["name"])
-            self.built[role] = None if values is None else build_component(role, values, role)
-        return self.built[role]
+            ConfigError: naming the key; an ``IncompatibleError`` where another component would do.
+        """
+        settings = self.resolved.settings
+        parts = {role: self.build(role, values) for role in CHOSEN}
+        dataset, attacker, inference = (
+            parts[role] for role in ("dataset", "attacker", "inference")
+        )
+        is_attacked = isinstance(attacker, Evasion | Injection)
+        check_objective(settings, score_names(dataset.poses(), is_attacked, dataset.target_kind()))
+        check_pairs(**parts)
+        if settings.side_by_side or inference.variants():
+            check_side_by_side(settings.side_by_side, dataset, inference, attacker)
+        check_draws(dict(inference), settings)
+        return parts
 
     def component_name_at(self, where: str) -> str | None:
         """The name of the component that a key holds; None: it holds none."""
-        holder: Any = self.values
-        for key in where.split("."):
-            holder = holder[int(key)] if isinstance(holder, list) else (holder or {}).get(key)
-        name: str | None = holder["name"] if isinstance(holder, dict) else holder
+        holder, key = _find(self.values, where)
+        value = holder[key] if holder else None
+        name: str | None = value["name"] if isinstance(value, dict) else value
         return name
 
     def is_valid_with(self, changes: Mapping[str, Any]) -> bool:
@@ -90,61 +84,53 @@ class Composition:
         A component put in place of a role has its own defaults and those of the keys given that it
         knows.
         """
+        settings = self.resolved.settings
+        smoke_keys = set(self.resolved.explicit) if settings.smoke else None
+        values = copy.deepcopy(self.values)
         try:
-            values = self._replace_parts(changes)
-            same = {
-                role: part
-                for role, part in self.built.items()
-                if values.get(role) is self.values.get(role)
-            }
-            self.check(values, Composition(values, same).parts)
+            for where, value in changes.items():
+                holder, key = _find(values, where)
+                is_role = where in CHOSEN and value is not None
+                holder[key] = self._replacement_values(where, value) if is_role else value
+            values = fill_in(values, settings, smoke_keys)
+            for role in CHOSEN:
+                if role in changes and values[role] is not None:
+                    _refuse_open_keys(role, values[role])
+            self.check(values)
         except (ConfigError, ValueError):
             return False
         return True
 
-    def _replace_parts(self, changes: Mapping[str, Any]) -> Values:
-        values = dict(self.values)
-        for where, value in changes.items():
-            role, *keys = where.split(".")
-            if not keys:
-                values[role] = value and self._replacement_values(role, value)
-                continue
-            values[role] = copy.deepcopy(values[role])
-            holder: Any = values
-            key: str | int = role
-            for word in keys:
-                holder = holder[key]
-                key = int(word) if isinstance(holder, list) else word
-            holder[key] = value
-            values[role] = expand_component(role, values[role], role)
-        adjusted = self.adjust(values)
-        # A mapping that nothing changed stays the same object, so that its component is not built
-        # again.
-        return {
-            k: self.values[k] if k in self.values and v == self.values[k] else v
-            for k, v in adjusted.items()
-        }
-
     def _replacement_values(self, role: str, name: str) -> Values:
-        """Full mapping of a component in the place of a role's own.
-
-        Raises:
-            ConfigError: the component cannot be configured by its name only.
-        """
+        """Mapping of a component in the place of a role's own: its defaults, and what the user or
+        the experiment has set that are not the defaults of another."""
         keys = known_keys(role, {"name": name}, role).keys
-        own_keys = {key: value for key, value in self.given.get(role, {}).items() if key in keys}
-        values = component_defaults(role, name) | own_keys | {"name": name}
-        out = expand_component(role, values, role)
-        for where, _, part in all_parts(role, out):
-            for key, value in part.items():
-                if _is_to_be_given(key, value):
-                    raise ConfigError(f"{where}.{key}: has to be given")
-        note_checksums(role, out)
-        return out
+        given = self.resolved.given.get(role, {})
+        others = component_defaults(role, given["name"]) if "name" in given else {}
+        own_keys = {k: v for k, v in given.items() if k in keys and others.get(k, ...) != v}
+        return component_defaults(role, name) | own_keys | {"name": name}
 
 
-def _is_to_be_given(key: str, value: Any) -> bool:
-    """True if a key needs user input: a value, a file, or an existing folder."""
-    if value == "???" or (key == "path" and value is None):
-        return True
-    return key == "folder" and not Path(str(value)).is_dir()
+def _find(values: Values, where: str) -> tuple[Any, Any]:
+    """The mapping or list with the last word of a dotted key, and that word as it takes it."""
+    holder: Any = None
+    node: Any = values
+    key: Any = None
+    for word in where.split("."):
+        holder = node
+        key = int(word) if isinstance(node, list) else word
+        node = (holder or {}).get(key) if not isinstance(holder, list) else holder[key]
+    return holder, key
+
+
+def _refuse_open_keys(role: str, values: Values) -> None:
+    """Refuse a component that needs user input: a value, a file, or an existing folder.
+
+    Raises:
+        ConfigError: naming the key.
+    """
+    for where, _, part in all_parts(role, values):
+        for key, value in part.items():
+            is_file_open = key == "path" and value is None
+            if is_file_open or value == "???" or (key == "folder" and not Path(value).is_dir()):
+                raise ConfigError(f"{where}.{key}: has to be given")

@@ -41,8 +41,3 @@ def prefix_key_path(path: str, **keys: str) -> Iterator[None]:
 def _nest(keys: tuple[str, ...], by_role: Mapping[str, str]) -> list[str]:
     """Keys of a part in the place of those of the run; keys without a part are left out."""
     return [by_role.get(key, key) for key in keys if key in by_role or "." in key]
-
-
-def kind_with_article(kind: str) -> str:
-    """A kind of problem with its article."""
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

@@ -10,6 +10,7 @@ import re
 import yaml
 
 from components import registry
+from components.contracts.requirements import misfit
 from runner.catalogue.declarations import declaration
 from runner.compose.fit.composition import Composition
 from runner.compose.fit.incompatible import SETTINGS, IncompatibleError
@@ -33,18 +34,15 @@ def add_suggested_fixes(error: IncompatibleError, whole: Composition) -> UnfitEr
     If no name that the error is about works, the message suggests another component, or an
     experiment.
     """
-    text = _try_settings(whole, error.fix)
-    text += "".join(_try_names(whole, key) for key in error.keys)
-    return UnfitError(f"{error.problem}{text or _suggest_alternatives(error, whole)}")
-
-
-def _try_settings(whole: Composition, fix: str) -> str:
-    """Settings that work; those that name no value are not tried."""
-    words = re.split(SETTINGS, fix) if "=" in fix else []
+    words = re.split(SETTINGS, error.fix) if error.fix else []
+    # those that name no value are not tried
     changes = {
         key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in words)
     }
-    return f"; set {fix}" if fix and (not changes or whole.is_valid_with(changes)) else ""
+    is_fixed = bool(error.fix) and ("=" not in error.fix or whole.is_valid_with(changes))
+    text = f"; set {error.fix}" if is_fixed else ""
+    text += "".join(_try_names(whole, key) for key in error.keys)
+    return UnfitError(f"{error.problem}{text or _suggest_alternatives(error, whole)}")
 
 
 def _try_names(whole: Composition, key: str) -> str:
@@ -54,8 +52,9 @@ def _try_names(whole: Composition, key: str) -> str:
         held = all_parts(role, whole.values[role])
         role = next(inner for path, inner, _ in held if path == key)
     names = [name for name in registry.names(role) if name != whole.component_name_at(key)]
-    if role not in ("dataset", "gradient", "block"):
-        names = [name for name in names if whole.kind in declaration(role, name).kinds]
+    if role != "dataset":  # most do not fit the data, which their classes decide
+        data = whole.build("dataset", whole.values).data_facts()
+        names = [name for name in names if not misfit(data, declaration(role, name).requires)]
     names = [name for name in names if whole.is_valid_with({key: name})]
     return f"; {LEADS.get(key, f'{key} that would fit')}: {', '.join(names)}" if names else ""
 

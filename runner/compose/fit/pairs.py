@@ -1,19 +1,46 @@
-"""Which parts fit each other, from the facts of their classes and their configuration: refused
-before any data are read."""
+"""Checks that the components of a run fit each other as they are configured, before any data are
+read."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Set
+
+from components import registry
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
-from components.contracts.roles import Component, Dataset, Inference, Model
+from components.contracts.requirements import kind_with_article, misfit
+from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
+from components.datasets.own.own_file import OwnFile
+from runner.catalogue.declarations import declaration
 from runner.compose.build import nested_components
-from runner.compose.fit.attacker_pairs import check_attacker
-from runner.compose.fit.incompatible import (
-    IncompatibleError,
-    kind_with_article,
-    prefix_key_path,
-)
-from runner.compose.fit.method_needs import check_gradients, check_needs
-from runner.compose.fit.traits import check_traits
+from runner.compose.fit.incompatible import SETTINGS, IncompatibleError, prefix_key_path
+from runner.compose.parts import all_parts
+from runner.compose.settings import Values
+
+
+def check_data(dataset: Dataset, role: str, values: Values) -> None:
+    """Refuse a component, or one inside it, that cannot use a dataset; neither is built yet.
+
+    Args:
+        dataset: the dataset, which declares all its traits if it is one of ours.
+        role: role of the component.
+        values: its full mapping.
+
+    Raises:
+        IncompatibleError: naming the key that holds it.
+    """
+    is_ours = registry.file("dataset", dataset.name) is not None
+    data = dataset.data_facts()._replace(
+        has_all_traits=is_ours and not isinstance(dataset, OwnFile)
+    )
+    for path, inner, part in all_parts(role, values):
+        needs = declaration(inner, part["name"]).requires
+        if why := misfit(data, needs):
+            settings = [
+                f"dataset.{dataset.traits_where[trait]}"
+                for trait in needs.required_traits.keys() & dataset.traits_where.keys()
+            ]
+            raise IncompatibleError(f"{path}={part['name']}{why}", path, fix=" ".join(settings))
 
 
 def check_pairs(
@@ -25,63 +52,168 @@ def check_pairs(
     Raises:
         IncompatibleError: naming the pair.
     """
-    check_model(dataset, model)
+    check_labels(dataset, model, "model")
     # first: the requirements of an estimator are also requirements of the method that holds it
-    check_gradients(inference, "inference", model)
+    _check_gradients(inference, "inference", model)
     if unknown := model.assumptions() - dataset.simulates:
         raise IncompatibleError(
             f"model={model.name} assumes {', '.join(sorted(unknown))} of what made the data, "
             f"which dataset={dataset.name} is not",
             "model",
         )
-    check_needs(dataset, model, inference)
-    check_traits(dataset, inference, "inference")
-    check_scored(dataset, model)
-    if attacker is not None:
-        check_attacker(attacker, "attacker", dataset, model)
-        offered = attacker.offers if isinstance(attacker, Contamination) else frozenset()
-        if lacking := ", ".join(sorted(model.requires.attacker_capabilities - offered)):
+    check_labels(dataset, inference, "inference")
+    _check_capabilities(dataset, model, inference)
+    for capability, (setting, mend) in sorted(dataset.asked_by_keys().items()):
+        if capability not in model.capabilities():
             raise IncompatibleError(
-                f"model={model.name} needs {lacking} of whoever attacks, which attacker={attacker.name} lacks",
-                "attacker",
+                f"{setting} needs {capability}, which model={model.name} lacks", "model", fix=mend
             )
-    if isinstance(attacker, Injection):
-        _check_injection(attacker, inference)
-    if isinstance(attacker, Evasion):
-        _check_predicts(inference, dataset, f"attacker={attacker.name} changes what is predicted")
-    check_nested_components(inference, "inference", dataset, model)
     if attacker is not None:
-        check_nested_components(attacker, "attacker", dataset, model)
-    if dataset.poses() == "game" and attacker is None:
-        raise IncompatibleError(
-            f"attacker: dataset={dataset.name} is a game and needs an adversary",
-            "attacker",
-        )
+        _check_attacked(attacker, dataset, model, inference)
+    _check_nested_components(inference, "inference", dataset, model)
     has_own_attacker = any(
         isinstance(part, Attacker) for _, part in nested_components(inference, "inference")
     )
-    if inference.requires.attacker and attacker is None and not has_own_attacker:
+    if attacker is None and dataset.poses() == "game":
+        raise IncompatibleError(
+            f"attacker: dataset={dataset.name} is a game and needs an adversary", "attacker"
+        )
+    if attacker is None and inference.requires.attacker and not has_own_attacker:
         raise IncompatibleError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…",
             "attacker",
         )
 
 
-def _check_injection(attacker: Injection, inference: Inference) -> None:
-    """Refuses a method that is no filter, or whose states have no gradient, by which every attack
-    is judged.
+def check_labels(dataset: Dataset, component: Component, where: str) -> None:
+    """Refuse a setting of a component, or of a model inside it, that is for other labels.
 
     Raises:
-        IncompatibleError: naming the method."""
-    if not {"filtered_states"} <= inference.provides:
+        IncompatibleError: naming the key.
+    """
+    target = dataset.target_kind()
+    if target is not None and (setting := component.labels_misfit(target)):
         raise IncompatibleError(
-            f"attacker={attacker.name} leads a filter astray, which inference={inference.name} is not",
-            "inference",
+            f"{where}.{setting[0]}: needs other labels than the {target} ones of dataset={dataset.name}",
+            *([where] if isinstance(component, Model) else []),
+            fix=f"{where}.{setting[1]}",
         )
-    if not inference.differentiable:
+    for path, part in nested_components(component, where):
+        if isinstance(part, Model) and isinstance(component, Model):
+            check_labels(dataset, part, path)
+
+
+def _check_capabilities(dataset: Dataset, model: Model, inference: Inference) -> None:
+    """Refuses a method that requires capabilities that the model lacks, both as configured.
+
+    Raises:
+        IncompatibleError: naming the capabilities and, where a key asks for them, the key.
+    """
+    offered = model.capabilities()
+    lacks = (
+        inference.requires.capabilities - offered
+        or inference.required_capabilities(dataset.poses(), offered) - offered
+    )
+    if not lacks:
+        return
+    suffix = " as configured" if lacks & model.offers_where.keys() else ""
+    lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{suffix}"
+    fix = _settings_that_offer(model, lacks)
+    key_by_need = inference.asked_by_keys()
+    if not lacks <= key_by_need.keys():
+        raise IncompatibleError(f"inference={inference.name} needs {lacked}", "inference", fix=fix)
+    values = dict(inference)
+    keys = sorted({key_by_need[capability] for capability in lacks})
+    words = [
+        values[key].name if isinstance(values[key], Component) else values[key] for key in keys
+    ]
+    subject = " and ".join(f"inference.{key}={word}" for key, word in zip(keys, words, strict=True))
+    raise IncompatibleError(
+        f"{subject} need{'s' if len(keys) == 1 else ''} {lacked}", "model", fix=fix
+    )
+
+
+def _settings_that_offer(model: Model, lacks: Set[str]) -> str:
+    """Settings of a model that would offer all that is lacking; empty if there are none."""
+    if not lacks <= model.offers_where.keys():
+        return ""
+    settings = {f"model.{model.offers_where[capability]}" for capability in lacks}
+    # a setting of several keys may hold those of another
+    words = {word for setting in settings for word in re.split(SETTINGS, setting)}
+    return " ".join(sorted(words))
+
+
+def _check_gradients(inference: Inference, where: str, model: Model) -> None:
+    """Refuses estimators of gradients, of a method and of those inside it, that ask more than the
+    model offers, or than the module that the method makes of it.
+
+    Raises:
+        IncompatibleError: naming the key that holds one."""
+    made = inference.variational_capabilities()
+    for path, part in nested_components(inference, where):
+        if isinstance(part, Inference):
+            _check_gradients(part, path, model)
+        elif isinstance(part, Gradient):
+            lacks = part.requires.capabilities - (made or model.capabilities())
+            if lacks:
+                subject = (
+                    f"the q(θ) of inference={inference.name}" if made else f"model={model.name}"
+                )
+                raise IncompatibleError(
+                    f"{path}={part.name} needs {', '.join(sorted(lacks))}, which {subject} lacks",
+                    path,
+                    *([] if made else ["model"]),
+                )
+
+
+def _check_attacked(
+    attacker: Attacker, dataset: Dataset, model: Model, inference: Inference
+) -> None:
+    """Refuse a run's attacker that cannot attack its model and method.
+
+    Raises:
+        IncompatibleError: naming what cannot be attacked.
+    """
+    choice = f"attacker={attacker.name}"
+    method = f"inference={inference.name}"
+    _check_attacker(attacker, "attacker", dataset, model)
+    offered = attacker.offers if isinstance(attacker, Contamination) else frozenset()
+    if lacking := ", ".join(sorted(model.requires.attacker_capabilities - offered)):
         raise IncompatibleError(
-            f"attacker={attacker.name} is judged by the gradient of a filter, and inference={inference.name} has none",
-            "inference",
+            f"model={model.name} needs {lacking} of whoever attacks, which {choice} lacks",
+            "attacker",
+        )
+    if isinstance(attacker, Injection):
+        # every attack is judged by the gradient of the states
+        if "filtered_states" not in inference.provides:
+            raise IncompatibleError(
+                f"{choice} leads a filter astray, which {method} is not", "inference"
+            )
+        if not inference.differentiable:
+            raise IncompatibleError(
+                f"{choice} is judged by the gradient of a filter, and {method} has none",
+                "inference",
+            )
+    if isinstance(attacker, Evasion):
+        _check_predicts(inference, dataset, f"{choice} changes what is predicted")
+    _check_nested_components(attacker, "attacker", dataset, model)
+
+
+def _check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Model) -> None:
+    """Refuses an attacker, chosen by the key ``where``, that cannot attack a model.
+
+    Raises:
+        IncompatibleError: naming the key.
+    """
+    if attacker.follows_gradient and not model.differentiable:
+        raise IncompatibleError(
+            f"{where}={attacker.name} follows a gradient, and model={model.name} has none", where
+        )
+    is_binary = dataset.target_kind() == "binary"
+    if is_binary and isinstance(attacker, Evasion) and attacker.follows() == "dlr":
+        raise IncompatibleError(
+            f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two",
+            fix=f"{where}.criterion=margin",
         )
 
 
@@ -90,12 +222,10 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
 
     Raises:
         IncompatibleError: naming the method."""
-    if "predicts" not in inference.provides | inference.provides_by_kind.get(
-        dataset.poses(), frozenset()
-    ):
+    by_kind = inference.provides_by_kind.get(dataset.poses(), frozenset())
+    if "predicts" not in inference.provides | by_kind:
         raise IncompatibleError(
-            f"{why}, and inference={inference.name} predicts nothing",
-            "inference",
+            f"{why}, and inference={inference.name} predicts nothing", "inference"
         )
 
 
@@ -131,57 +261,7 @@ def check_side_by_side(
         )
 
 
-def check_model(dataset: Dataset, model: Model) -> None:
-    """Refuses a model that cannot read what a dataset holds, or holds one that cannot.
-
-    Raises:
-        IncompatibleError: naming what it cannot read.
-    """
-    kind = dataset.poses()
-    target = dataset.target_kind()
-    domains = " or ".join(sorted(model.requires.domains))
-    refusals = {
-        "kinds": f"model={model.name} does not fit dataset={dataset.name} "
-        f"({kind_with_article(kind)} problem)",
-        "domains": f"model={model.name} reads inputs that are {domains}, those of "
-        f"dataset={dataset.name} are {dataset.domain}",
-        "targets": f"model={model.name} has no likelihood for the {target} labels of "
-        f"dataset={dataset.name}",
-        "values": f"model={model.name} has no likelihood for the {dataset.holds()} values of "
-        f"dataset={dataset.name}",
-    }
-    if unmet := model.requires.find_unmet(dataset.data_facts()):
-        raise IncompatibleError(refusals[unmet], "model")
-    check_traits(dataset, model, "model")
-    if target is not None and (misfit := model.labels_misfit(target)):
-        setting, mend = misfit
-        raise IncompatibleError(
-            f"model.{setting}: the {target} labels of dataset={dataset.name} have none",
-            "model",
-            fix=f"model.{mend}",
-        )
-    for path, part in nested_components(model, "model"):
-        if isinstance(part, Model):
-            with prefix_key_path(path, model=path):
-                check_model(dataset, part)
-
-
-def check_scored(dataset: Dataset, model: Model) -> None:
-    """Refuses a model that lacks what keys of the data set ask to score it by.
-
-    Raises:
-        IncompatibleError: naming the key."""
-    requests = dataset.asked_by_keys()
-    for capability in sorted(requests.keys() - model.capabilities()):
-        setting, mend = requests[capability]
-        raise IncompatibleError(
-            f"{setting} needs {capability}, which model={model.name} lacks",
-            "model",
-            fix=mend,
-        )
-
-
-def check_nested_components(
+def _check_nested_components(
     component: Component, where: str, dataset: Dataset, model: Model
 ) -> None:
     """Refuse components inside a component that do not fit.
@@ -198,11 +278,12 @@ def check_nested_components(
     victim = models[0][1] if models else model
     for path, part in parts:
         if isinstance(part, Attacker):
-            check_attacker(part, path, dataset, victim)
+            _check_attacker(part, path, dataset, victim)
         if isinstance(part, Inference) and isinstance(component, Inference) and not models:
             with prefix_key_path(path, inference=path):
-                check_needs(dataset, model, part)
-        check_nested_components(part, path, dataset, victim)
+                check_labels(dataset, part, "inference")
+                _check_capabilities(dataset, model, part)
+        _check_nested_components(part, path, dataset, victim)
     for (path, inner_model), (by, method) in zip(models, methods, strict=False):
         with prefix_key_path(path, model=path, inference=by):
             check_pairs(dataset, inner_model, method, None)

@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 import torch
+from support.runs.checked_pairs import check_pairs
 from support.runs.configured import load_problem
-from support.runs.offered_pairs import check_pairs
 from support.runs.real_files import FOLDER, find_or_skip
 from support.small.small_problems import component
 
@@ -57,7 +57,7 @@ def test_gradient_attacks_on_words_are_refused_in_one_line():
         component("inference", "map"),
     )
     with pytest.raises(
-        ConfigError, match="attacks continuous inputs, those of dataset=spambase are binary"
+        ConfigError, match="needs continuous inputs, those of dataset=spambase are binary"
     ) as refusal:
         check_pairs(*parts, component("attacker", "fgsm"))
     assert "\n" not in str(refusal.value)

@@ -59,7 +59,7 @@ def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
         (["inference=adversarial_training", "inference.training_attacker={name: pgd, eps: [0.3,0.2]}"],
          "inference.training_attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.3, 0.2]"),
         (["attacker=worst_case", "attacker.members=[gaussian_contamination]"],
-         "attacker.members.0=gaussian_contamination cannot attack a supervised problem (dataset=digits); "
+         "attacker.members.0=gaussian_contamination does not fit dataset=digits (a supervised problem); "
          "attacker.members.0 that would fit: "),
     ],
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 import torch
+from support.runs.checked_pairs import check_pairs
 from support.runs.configured import component, composed
 from support.small.small_problems import train
 from support.small.unlabelled_problems import log_evidence, real_rows
@@ -19,7 +20,6 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Dataset, Model
 from runner.catalogue.class_description import nested_roles
 from runner.compose.build import nested_components
-from runner.compose.fit.pairs import check_pairs
 from runner.errors import ConfigError
 
 vi = partial(composed, "inference", "vi")
@@ -86,10 +86,13 @@ VAE_DIGITS, DGP = "+experiment=vae_digits", "+experiment=cv_dgp"
         ),
         (
             [VAE_DIGITS, "inference=sgld"],
-            "has no use for an unlabelled problem; inference that fits: fixed, hmc_dlgm, "
+            "inference=sgld does not fit dataset=images (an unlabelled problem); inference that fits: fixed, hmc_dlgm, "
             "iwae, sivi, uivi, vcd_dlgm, vi, vis",
         ),
-        ([VAE_DIGITS, "attacker=fgsm"], "attacker=fgsm cannot attack an unlabelled problem"),
+        (
+            [VAE_DIGITS, "attacker=fgsm"],
+            "attacker=fgsm does not fit dataset=images (an unlabelled problem)",
+        ),
         (
             [DGP, "model=smdgp"],
             "inference.gradient=reparam needs pathwise, which model=smdgp lacks",
@@ -100,7 +103,7 @@ VAE_DIGITS, DGP = "+experiment=vae_digits", "+experiment=cv_dgp"
         ),
         (
             [DGP, "dataset=titanic", "dataset.batch_size=10"],
-            "model=dgp has no likelihood for the binary labels",
+            "model=dgp needs real labels, those of dataset=titanic are binary",
         ),
         (
             [DGP, "model=logistic_regression", "dataset=titanic"],
@@ -128,10 +131,11 @@ class WithoutNoise(Model):
     offers: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
 
 
-def test_pairs_that_do_not_fit_are_refused_with_the_names_that_do():
+def test_pairs_that_do_not_fit_are_refused():
     images, vae = component("dataset", "images"), component("model", "vae")
     with pytest.raises(
-        ConfigError, match="model=vae has no likelihood for the count values of dataset=counts"
+        ConfigError,
+        match="model=vae needs binary or real values, those of dataset=counts are count",
     ):
         check_pairs(OfCounts(name="counts"), vae, vi(), None)
     with pytest.raises(

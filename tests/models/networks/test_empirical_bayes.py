@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
+from support.runs.checked_pairs import check_pairs
 from support.runs.configured import generator, normal
-from support.runs.offered_pairs import check_pairs
 from support.small.small_problems import component, real
 from torch.distributions import Normal
 from torch.testing import assert_close

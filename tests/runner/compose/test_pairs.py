@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.offered_pairs import check_pairs
+from support.runs.checked_pairs import check_pairs
 from support.small.small_problems import component, real, train
 from torch import nn
 
@@ -57,13 +57,11 @@ def test_a_bound_alone_is_enough_for_dsvi_unless_keys_ask_for_more():
     assert "rmse" in problem.score(dsvi.posterior(state), rng)
     with pytest.raises(
         ConfigError,
-        match=r"^inference.noise_warmup=5 needs noise_parameters, which model=bare lacks; ",
-    ) as error:
+        match=r"^inference.noise_warmup=5 needs noise_parameters, which model=bare lacks",
+    ):
         check_pairs(
             TOY, BARE, component("inference", "dsvi", noise_warmup=5, natural_layers="none"), None
         )
-    assert "smdgp" in str(error.value)
-    assert "\n" not in str(error.value)
     both = r"^inference.natural_layers=all and inference.noise_warmup=5 need noise_parameters, variational_layers,"
     with pytest.raises(ConfigError, match=both):
         check_pairs(
@@ -74,7 +72,7 @@ def test_a_bound_alone_is_enough_for_dsvi_unless_keys_ask_for_more():
 def test_a_bound_alone_is_enough_for_lbfgs_unless_it_restarts():
     check_pairs(TOY, BARE, component("inference", "lbfgs", restarts=1), None)
     with pytest.raises(
-        ConfigError, match=r"^inference.restarts=3 needs hyperparameters, which model=bare lacks; "
+        ConfigError, match=r"^inference.restarts=3 needs hyperparameters, which model=bare lacks"
     ):
         check_pairs(TOY, BARE, component("inference", "lbfgs", restarts=3), None)
 
@@ -119,6 +117,5 @@ def test_an_oracle_needs_an_attacker_whose_law_is_known():
     with pytest.raises(ConfigError) as error:
         check_pairs(*filtered, Corrupts(name="doubled"))
     assert str(error.value) == (
-        "model=contaminated_ssm needs noise_law of whoever attacks, which attacker=doubled lacks; attackers that fit: "
-        "gaussian_contamination, missing"
+        "model=contaminated_ssm needs noise_law of whoever attacks, which attacker=doubled lacks"
     )

@@ -6,8 +6,8 @@ import itertools
 import pandas as pd
 import pytest
 import torch
+from support.runs.checked_pairs import check_pairs
 from support.runs.configured import component, composed, normal
-from support.runs.offered_pairs import check_pairs
 from support.small.small_bernoulli import binary_rows, every_z, small_dvae
 from support.small.small_problems import advance, assert_same_state, real, resumed, tensors, train
 from torch import Tensor
