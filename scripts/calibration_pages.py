@@ -20,8 +20,7 @@ import pandas as pd
 
 from components.figures.labels import readable
 from components.figures.samples.calibration import calibration_figures
-from runner.commands.sbc.rank_record import FACTS, read_rows
-from runner.commands.sbc.rank_results import HEADER, SEED, RankResults
+from runner.commands.sbc.rank_record import FACTS, HEADER, SEED, RankResults, read_rows
 from runner.disk.atomic import write_bytes, write_text
 from runner.disk.yaml_limits import read_yaml
 from scripts.pages import render

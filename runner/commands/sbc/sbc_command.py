@@ -78,8 +78,16 @@ def _check_arguments(arguments: Namespace) -> None:
 
 def _calibrate(arguments: Namespace) -> int:
     from runner.commands.sbc.fits import ONCE, Fitter, RankSettings, fit_all
-    from runner.commands.sbc.rank_record import FOLDER, add_row, name_folder, open_ranks, read_rows
-    from runner.commands.sbc.rank_results import HEADER, RankResults, write_results
+    from runner.commands.sbc.rank_record import (
+        FOLDER,
+        HEADER,
+        RankResults,
+        add_row,
+        name_folder,
+        open_ranks,
+        read_rows,
+        write_results,
+    )
     from runner.compose.overrides import compose_words
     from runner.record.code import commit, identity, versions
     from runner.terminal.printer import show_count

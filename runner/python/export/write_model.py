@@ -14,15 +14,21 @@ from torch.testing import assert_close
 from components.contracts.predictive import GaussianMixture, Predictive, components_of
 from runner.commands.resume import read_run_config
 from runner.compose.parts import all_parts, known_keys
+from runner.disk.plain_file import read_plain
+from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError
-from runner.python.export.answers import answers_of
-from runner.python.export.card import write_card
+from runner.python.export.answers import Answers, TopicAnswers, answers_of
 from runner.python.export.described_problem import pack_problem
 from runner.python.export.model_file import ModelFacts, ModelFile, nonfinite_names
 from runner.python.export.restored import RestoredRun, rebuild
 from runner.python.export.series_answers import SeriesAnswers
+from runner.record.checks import combine_checks, verdict
 from runner.record.code import installed_version
+from runner.record.facts import CHOSEN_ROLES
 from runner.report.compared_record import ComparedRecord
+from runner.report.comparison import results_table, scores_table
+from runner.report.pages import render
+from runner.report.scores.cells import FAILED_CHECK_MARK
 
 NAME = "bayes-runner"  # of the distribution
 # Packages that a prediction may need; a file pins the versions that it was written with.
@@ -146,3 +152,28 @@ def _tensors(answer: Predictive | Tensor | tuple[Tensor | None, ...]) -> list[Te
     if isinstance(answer, tuple):
         return [part for part in answer if part is not None]
     return [components_of(answer)]
+
+
+TEMPLATE = Path(__file__).with_name("card.md.j2")
+
+
+def write_card(facts: ModelFacts, record: Path, compared: ComparedRecord, answers: Answers) -> str:
+    """The card of a model from its facts and the record of its run."""
+    path = record / "references.bib"
+    citation = read_plain(path).decode("utf-8", "replace").strip() if path.is_file() else ""
+    named = None if isinstance(answers, TopicAnswers) else answers.problem.columns
+    values = {
+        "facts": facts,
+        "answers": answers,
+        "config": read_yaml(record / "config.yaml"),
+        "roles": CHOSEN_ROLES,
+        "run": compared.facts,
+        "scores": results_table(scores_table({"run": compared}))["run"].items(),
+        "step": compared.step,
+        "checks": combine_checks(compared.facts),
+        "verdict": verdict(compared.facts),
+        "mark": FAILED_CHECK_MARK,
+        "columns": named.columns if named else (),
+        "citation": citation.replace("```", "'''"),
+    }
+    return render(TEMPLATE, values)

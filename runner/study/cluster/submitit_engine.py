@@ -1,8 +1,15 @@
 """Jobs of a study through submitit: an array of Slurm, or processes of this machine in its
-place."""
+place.
+
+States of Slurm's jobs are those that ``squeue`` prints, with and without accounting.  The controller
+forgets a job some minutes (``MinJobAge``) after its end, an element of an array that never began
+immediately.  A job that a controller which answers does not know has therefore ended.
+"""
 
 from __future__ import annotations
 
+import math
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +17,89 @@ from typing import Any
 
 from runner.disk.atomic import alive
 from runner.errors import ConfigError
-from runner.study.cluster import slurm_states
 from runner.study.cluster.cluster_job import ClusterJob
 from runner.study.executor import GRACE_SECONDS
+from runner.terminal.printer import out
+
+FORGOTTEN = "FORGOTTEN"  # ended, and squeue no longer says how
+CAUSES = {
+    "CANCELLED": "cancelled, by scancel or an administrator",
+    "TIMEOUT": "its time was up (hydra.launcher.timeout_min), and it was not put back into the queue",
+    "OUT_OF_MEMORY": "out of memory (hydra.launcher.mem_gb)",
+    "NODE_FAIL": "its node failed, and Slurm did not put it back into the queue",
+    "PREEMPTED": "preempted, and not put back into the queue: PreemptMode=REQUEUE of the partition",
+    "DEADLINE": "its deadline has passed",
+    "BOOT_FAIL": "its node did not boot",
+    "FAILED": "its process failed, as submitit's log of it says",
+    "COMPLETED": "it ended without a result",
+    FORGOTTEN: "it is no longer in Slurm's queue: cancelled, or ended some time ago",
+}
+SLURM_ENDED = set(CAUSES)
+SQUEUE_FORMAT = "%i|%T"
+INVALID = "Invalid job id"  # squeue's answer where the one job that it is asked for is forgotten
+SECONDS_OF_ONE_CALL = 60
+SHORTEST_INTERVAL, LONGEST_INTERVAL = 2.0, 30.0  # seconds between calls
+
+
+def describe_end(state: str) -> str:
+    """Cause of a job's end, in words."""
+    return f"{state}: {CAUSES[state]}" if state in CAUSES else state
+
+
+class SlurmStates:
+    """States of all jobs of a study, by one call for all of them.
+
+    Calls are 2 s apart at first and then a tenth of the time since the last job was added, at most
+    30 s.  A controller that does not answer leaves the last states, and is reported once,
+    until it has answered again.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[str, str] = {}
+        self._waiting: set[str] = set()  # jobs that have not ended
+        self._is_silent = False
+        self._added = self._asked = -math.inf
+
+    def state(self, job: str) -> str:
+        """State of a job; ``PENDING`` before Slurm has answered."""
+        now = time.monotonic()
+        if job not in self._waiting and self._states.get(job) not in SLURM_ENDED:
+            self._waiting.add(job)
+            self._added = now
+            if job not in self._states:
+                self._states[job] = "PENDING"
+                self._asked = -math.inf
+        interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, (now - self._added) / 10))
+        if job in self._waiting and now - self._asked > interval:
+            self._states |= self._ask(self._waiting)
+            self._waiting = {one for one in self._waiting if self._states[one] not in SLURM_ENDED}
+            self._asked = time.monotonic()
+        return self._states[job]
+
+    def _ask(self, jobs: set[str]) -> dict[str, str]:
+        """States of ``jobs``, and of others of their arrays; empty without an answer."""
+        numbers = ",".join(sorted({job.partition("_")[0] for job in jobs}))
+        command = ["squeue", "--array", "--states=all", "--noheader", f"--jobs={numbers}"]
+        try:
+            done = _call([*command, f"--format={SQUEUE_FORMAT}"])
+        except (OSError, subprocess.TimeoutExpired):
+            return self._report_silence("squeue is not on the PATH, or is too slow")
+        if done.returncode != 0 and INVALID not in done.stderr:
+            return self._report_silence((done.stderr.strip().splitlines() or ["no message"])[-1])
+        self._is_silent = False
+        rows = (line.partition("|") for line in done.stdout.splitlines())
+        return dict.fromkeys(jobs, FORGOTTEN) | {job: state for job, _, state in rows}
+
+    def _report_silence(self, message: str) -> dict[str, str]:
+        if not self._is_silent:
+            out.print(f"note     Slurm does not answer: {message}; its jobs go on", style="yellow")
+        self._is_silent = True
+        return {}
+
+
+def _call(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_OF_ONE_CALL)
+
 
 GENERAL = {
     "timeout_min",
@@ -23,7 +110,7 @@ GENERAL = {
     "nodes",
     "stderr_to_stdout",
 }
-ENDED = slurm_states.ENDED | {"FINISHED", "INTERRUPTED"}
+ENDED = SLURM_ENDED | {"FINISHED", "INTERRUPTED"}
 RESULT_SECONDS = 5.0
 SIGNAL_MARGIN = 0.7  # of signal_delay_s, that the process of a run gets to stop
 
@@ -36,7 +123,7 @@ class QueuedJob:
     """
 
     job: Any
-    states: slurm_states.SlurmStates | None
+    states: SlurmStates | None
     seen_ended: float | None = None  # first look that found it ended without a result
 
     @property
@@ -74,7 +161,7 @@ class QueuedJob:
         state = self.state()
         if self.states is None or state == "FINISHED":
             return ""
-        return f"slurm {self.id} {slurm_states.explain_end(state)}"
+        return f"slurm {self.id} {describe_end(state)}"
 
     def stop(self) -> None:
         """Jobs of a queue go on without us."""
@@ -93,7 +180,7 @@ class SubmititEngine:
     def __post_init__(self) -> None:
         is_slurm = self.name == "slurm"
         self.kind = "slurm" if is_slurm else "local"
-        self.states = slurm_states.SlurmStates() if is_slurm else None
+        self.states = SlurmStates() if is_slurm else None
 
     def submit(self, jobs: list[ClusterJob]) -> list[QueuedJob]:
         """One array of them all.

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from runner.commands.sbc import fits
-from runner.commands.sbc.rank_record import FACTS, RANKS, open_ranks
-from runner.commands.sbc.rank_results import RankResults
+from runner.commands.sbc.rank_record import FACTS, RANKS, RankResults, open_ranks
 from runner.commands.sbc.sbc_command import main
 from runner.errors import ConfigError
 

@@ -13,9 +13,9 @@ from support.runs.exported_families import HOUSES, NAMES, TRAIN, fit
 
 from runner import ConfigError, RunnerWarning, load_model
 from runner.commands import cli
-from runner.python.export.card import write_card
 from runner.python.export.model_file import LIMITS, MODEL, WEIGHTS
 from runner.python.export.new_rows import to_documents
+from runner.python.export.write_model import write_card
 from runner.report import compared_record
 
 NEW = {"area": [50.5, 90.0], "kind": ["hut", "flat"], "sea": [True, False]}

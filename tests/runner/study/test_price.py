@@ -11,10 +11,9 @@ from support.runs.made_studies import CONFIG, made_definition, made_run
 from runner.errors import ConfigError
 from runner.record.usage import PHASES
 from runner.study.pricing.budget import TimeBudget, choose_rows, parse_budget, sort_by_importance
-from runner.study.pricing.miniature import shrink_steps
 from runner.study.pricing.price import MeasuredRun, Price, count, extrapolate, price_run
 from runner.study.pricing.price_list import list_rows, to_cells
-from runner.study.pricing.probe import next_size
+from runner.study.pricing.probe import next_size, shrink_steps
 
 
 @pytest.fixture(autouse=True)

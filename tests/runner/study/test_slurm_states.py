@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from runner.study.cluster import slurm_states
-from runner.study.cluster.slurm_states import CAUSES, ENDED, SlurmStates
-from runner.study.cluster.submitit_engine import QueuedJob
+from runner.study.cluster import submitit_engine
+from runner.study.cluster.submitit_engine import CAUSES, ENDED, QueuedJob, SlurmStates
 
 # squeue --array --states=all --noheader --format='%i|%T', of Slurm 22.05
 ARRAY = """1_2|PENDING
@@ -25,9 +24,9 @@ class Squeue:
     def __init__(self, monkeypatch, answer):
         self.answer = answer
         self.calls = 0
-        monkeypatch.setattr(slurm_states, "_call", self)
-        monkeypatch.setattr(slurm_states, "SHORTEST_INTERVAL", -1.0)
-        monkeypatch.setattr(slurm_states, "LONGEST_INTERVAL", -1.0)
+        monkeypatch.setattr(submitit_engine, "_call", self)
+        monkeypatch.setattr(submitit_engine, "SHORTEST_INTERVAL", -1.0)
+        monkeypatch.setattr(submitit_engine, "LONGEST_INTERVAL", -1.0)
 
     def __call__(self, command):
         self.calls += 1
@@ -69,8 +68,8 @@ def test_a_silent_controller_is_reported_once_and_ends_no_job(monkeypatch, capsy
 
 def test_one_call_answers_for_an_array(monkeypatch):
     squeue = Squeue(monkeypatch, (ARRAY, "", 0))
-    monkeypatch.setattr(slurm_states, "SHORTEST_INTERVAL", 60.0)
-    monkeypatch.setattr(slurm_states, "LONGEST_INTERVAL", 60.0)
+    monkeypatch.setattr(submitit_engine, "SHORTEST_INTERVAL", 60.0)
+    monkeypatch.setattr(submitit_engine, "LONGEST_INTERVAL", 60.0)
     states = SlurmStates()
     for _ in range(3):
         assert [states.state(f"1_{i}") for i in (0, 1, 2)] == ["RUNNING", "CANCELLED", "PENDING"]
