@@ -19,7 +19,7 @@ from runner.terminal.arguments import Parser, add_json, add_output_dir
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import out
 from runner.terminal.streams import is_terminal
-from runner.terminal.tables import print_json, print_table
+from runner.terminal.tables import print_json, print_table, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,12 +58,7 @@ def to_csv(frame: pd.DataFrame) -> bytes:
 
 
 def _to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = frame.astype(object).to_dict("records")
-    return [{str(key): _finite(value) for key, value in row.items()} for row in rows]
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return [to_json(row) for row in frame.astype(object).to_dict("records")]
 
 
 WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {

@@ -22,7 +22,7 @@ class RunningProcess:
     """A process, or a job of a cluster's engine, and what it runs."""
 
     run: FrozenRun
-    process: Any  # Popen | DetachedRun | PollableJob
+    process: Any  # Popen | DetachedRun | QueuedJob | RayTask
     started: float
     log: Path
     gpu: dict[str, str] = field(default_factory=dict)  # the variable that assigns it its GPU
@@ -51,6 +51,7 @@ class Executor(ABC):
     waiting: list[FrozenRun] = field(default_factory=list)
     going: list[RunningProcess] = field(default_factory=list)
     stopped_by: int | None = None
+    left: int = 0  # jobs that continue without this process
 
     @abstractmethod
     def start_waiting(self) -> None:

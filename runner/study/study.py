@@ -7,6 +7,7 @@ import argparse
 import math
 import shlex
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 from runner.errors import ConfigError
@@ -62,17 +63,12 @@ def launch(
         )
     else:
         executor = JobQueue(snapshot, display.report_end, display.poll, launcher=launcher)
-    if display.live:
-        display.live.start()
-    try:
+    with display.live or nullcontext():
         executor.go(runs)
-    finally:
-        if display.live:
-            display.live.stop()
     counts = ", ".join(f"{n} {name}" for name, n in display.counts.items())
     out.print(f"study {snapshot.name}: {counts or 'nothing was run'}")
     budget.report_late()
-    if isinstance(executor, JobQueue) and executor.left:
+    if executor.left:
         engine = launcher.engine
         out.print(f"{executor.left} continue in the queue of {engine}; --status shows them")
         return 128 + int(executor.stopped_by or 0)

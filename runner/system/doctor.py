@@ -10,10 +10,11 @@ import os
 import re
 import shutil
 import sqlite3
-import sys
 import urllib.request
 from dataclasses import asdict
 from pathlib import Path
+
+from rich.text import Text
 
 from components.errors import DamagedFileError
 from components.memory import GIB
@@ -32,12 +33,12 @@ from runner.system.machine import (
     torch_and_gpu,
 )
 from runner.terminal.arguments import Parser, add_json, add_output_dir, existing_folder
+from runner.terminal.printer import out
 from runner.terminal.tables import print_json
 from runner.tracking.schema import check_schema
 from runner.tracking.store import database_file, tracking_uri
 
-# escape sequences of a terminal
-COLOURS: dict[Level, str] = {"ok": "32", "absent": "36", "warning": "33", "problem": "1;31"}
+COLOURS: dict[Level, str] = {"ok": "green", "absent": "cyan", "warning": "yellow", "problem": "red"}
 
 
 def outputs(output_dir: Path) -> Findings:
@@ -142,18 +143,15 @@ def check_all(output_dir: Path, data_dir: Path) -> Findings:
 def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
     """Prints each finding as it is made, and counts them by level."""
     counts = dict.fromkeys(COLOURS, 0)
-    is_terminal = sys.stdout.isatty()
     for finding in findings:
         counts[finding.level] += 1
         if as_json:
             print_json([asdict(finding)])
             continue
-        level = f"{finding.level:<8}"
-        if is_terminal:
-            level = f"\033[{COLOURS[finding.level]}m{level}\033[0m"
-        print(f"{level} {finding.what}: {finding.found}", flush=True)
+        level = Text(f"{finding.level:<8}", COLOURS[finding.level])
+        out.print(level, f"{finding.what}: {finding.found}", soft_wrap=True)
         if finding.mend:
-            print(f"         → {finding.mend}", flush=True)
+            out.print(f"         → {finding.mend}", soft_wrap=True)
     return counts
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runner.terminal.plain import plain_cell
 from runner.terminal.streams import is_terminal
@@ -75,12 +75,13 @@ def print_json(rows: Iterable[Mapping[str, object]]) -> None:
     Values with no JSON form (a path, a time) are text, NaN is null.
     """
     for row in rows:
-        print(json.dumps(_plain(row), ensure_ascii=False, default=str))
+        print(json.dumps(to_json(row), ensure_ascii=False, default=str))
 
 
-def _plain(value: object) -> object:
+def to_json(value: Any) -> Any:
+    """A value with the keys of its mappings as text, and null for numbers that are not finite."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [to_json(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -123,7 +123,7 @@ def test_a_flow_needs_another_gradient_than_that_of_factors():
 def first_run(study: str) -> list[str]:
     """Overrides of the first run of a study, with one replicate in smoke form."""
     short = ["replicates=1", "smoke=true", "tracking=false", "offline=true"]
-    overrides = next(plan(load_study(study), short)).overrides
+    overrides = plan(load_study(study), short)[0].overrides
     has_experiment = any("experiment=" in override for override in overrides)
     return overrides if has_experiment else [*overrides, "steps=20"]
 

@@ -44,11 +44,14 @@ class Live:
             self.task = self.progress.add_task("training", total=total, metrics="")
             self.progress.start()
 
+    def _name(self, replicate: int) -> str:
+        return f"replicate {replicate + 1}/{self.replicates}" if self.replicates > 1 else ""
+
     def update(self, step: int, replicate: int, info: Scores) -> None:
         """Show a step's values next to the progress bar, if there is a bar."""
         if self.progress is None:
             return
-        name = f"replicate {replicate + 1}/{self.replicates}" if self.replicates > 1 else "training"
+        name = self._name(replicate) or "training"
         metrics = "  ".join(f"{k} {printer.number(v)}" for k, v in means(info).items())
         self.progress.update(self.task, description=name, metrics=metrics, completed=step)
 
@@ -66,16 +69,14 @@ class Live:
             self.progress.reset(
                 self.task,
                 total=self.total,
-                description=f"replicate {replicate + 1}/{self.replicates}",
+                description=self._name(replicate),
                 metrics="",
             )
 
     def show_evaluation(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
         """One line per evaluation, also when not on a terminal: of several posteriors the first
         score of each."""
-        replicate_text = (
-            f"replicate {replicate + 1}/{self.replicates}  " if self.replicates > 1 else ""
-        )
+        name = self._name(replicate)
         first = next(iter(scores), "").partition("/")[0]
         headline = {k: v for k, v in scores.items() if "/" not in k} or {
             k: v for k, v in scores.items() if k.partition("/")[0] == first
@@ -84,7 +85,7 @@ class Live:
         now = time.monotonic()
         self.printed = now
         printer.out.print(
-            f"{replicate_text}step {step}/{self.total}  {score_text}  ({now - self.started:.1f} s)"
+            f"{name}{'  ' * bool(name)}step {step}/{self.total}  {score_text}  ({now - self.started:.1f} s)"
         )
 
     def evaluating(self, what: str, done: int, of: int) -> None:

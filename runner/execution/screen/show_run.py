@@ -85,9 +85,9 @@ def show_result(
     result = without_costs(result)
     n = max(map(len, result.values()), default=0)
     repetitions = f"{n} replicates: mean ± SE" if n > 1 else "one replicate"
-    headline = [name for name in result if "/" not in name]
-    pairs = [name.split("/", 1) for name in result if "/" in name]
-    parts = list(dict.fromkeys(part for _, part in pairs))
+    pairs = [name.partition("/")[::2] for name in result]
+    headline = [name for name, part in pairs if not part]
+    parts = list(dict.fromkeys(part for _, part in pairs if part))
     names = list(dict.fromkeys([*headline, *(name for name, _ in pairs)]))
     choice_text = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
     out.print(Text.assemble("\n", (job.data, "bold"), choice_text))
@@ -119,10 +119,11 @@ def _score_rows(
     title: str, cells: Mapping[str, str], names: list[str], parts: list[str], suffix: str = ""
 ) -> list[list[str]]:
     """A row of the whole, then one for each part: a title, and a cell for each metric."""
-    rows = [[title, *(cells.get(name, "") for name in names)]]
-    for part in parts:
-        rows.append([part + suffix, *(cells.get(f"{name}/{part}", "") for name in names)])
-    return rows
+    keys = {part: f"/{part}" if part else "" for part in ["", *parts]}
+    return [
+        [part + suffix if part else title, *(cells.get(name + key, "") for name in names)]
+        for part, key in keys.items()
+    ]
 
 
 def _to_table(cells: list[list[str]], section: int = 0) -> Table:

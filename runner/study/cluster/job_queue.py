@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from runner.disk.atomic import write_text
 from runner.disk.plain_file import parse_json
@@ -27,16 +27,6 @@ from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 
 FINISHED_JOB_STATES = ENDED | {"UNKNOWN"}
-
-
-class PollableJob(Protocol):
-    """A job that was submitted, or a run that goes on elsewhere."""
-
-    def poll(self) -> int | None: ...
-
-    def explain_end(self) -> str: ...
-
-    def stop(self) -> None: ...
 
 
 def _file(snapshot: Snapshot) -> Path:
@@ -90,7 +80,6 @@ class JobQueue(Executor):
 
     poll_seconds = 0.5
     launcher: Launcher = field(kw_only=True)
-    left: int = 0  # jobs that continue without this process
 
     @cached_property
     def engine(self) -> Any:

@@ -113,7 +113,7 @@ def test_warm_up_is_rehearsed_until_it_takes_its_share(first, reached, warm_up, 
 def find_words(*row):
     """Overrides of a row as planned on the first problem, and those for its length."""
     suite = toy()
-    run = next(plan(suite.to_study([rows.make_row(list(row), "mine")]), []))
+    run = plan(suite.to_study([rows.make_row(list(row), "mine")]), [])[0]
     return run.overrides, lengths.find_length(suite, suite.budgets["small"], run.overrides)
 
 
