@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -262,6 +263,21 @@ class Held:
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Predictive at x [B, D]; the generator is not used."""
         return self.posterior.predict(x, torch.Generator(x.device).manual_seed(0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawsByNumber:
+    """Posterior predictive by ``n_predict`` draws, new ones at each prediction."""
+
+    n_predict: int
+
+    @abstractmethod
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """p(y|x) at x [B, D], a mixture of so many."""
+
+    def some(self, n: int, generator: torch.Generator | None) -> Predicts:
+        """n draws behind each prediction: new ones, or always the same without a generator."""
+        return hold(replace(self, n_predict=n), generator)
 
 
 def hold(posterior: Predicts, generator: torch.Generator | None) -> Predicts:

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Elbo, Network
 from components.contracts.capabilities.networks import CastableNetwork
-from components.contracts.posteriors import Predicts
+from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
-from components.posteriors.draws import Draws, hold
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from components.posteriors.draws import Draws, DrawsByNumber
 
 
 @dataclass(frozen=True)
-class DropoutPosterior:
+class DropoutPosterior(DrawsByNumber):
     """The networks that dropout leaves: each mask of hidden units is one posterior draw."""
 
     network: Network
-    n_predict: int
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Mixture over S stochastic passes at x [B, D]; differentiable in x."""
         return self.network.output_predictive(self.network(x, generator, self.n_predict))
-
-    def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n masks of every row behind each prediction: new ones, or always the same without a
-        generator."""
-        return hold(replace(self, n_predict=n), generator)
 
     def in_format(self, dtype: torch.dtype) -> DropoutPosterior | None:
         """A copy in another floating-point format; None: the network has none."""
@@ -44,25 +34,19 @@ class DropoutPosterior:
 
 
 @dataclass(frozen=True)
-class VariationalPosterior:
+class VariationalPosterior(DrawsByNumber):
     """q(f) of a variational model; ``module`` is what figures read ARD weights and inducing inputs
     from."""
 
     module: Elbo
-    n_predict: int
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """p(y*|x*) as a mixture over ``n_predict`` samples, x [B, D]."""
         return self.module.sample_predictive(x, self.n_predict, generator)
 
-    def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n samples of f behind each prediction: new ones, or always the same without a
-        generator."""
-        return hold(replace(self, n_predict=n), generator)
-
 
 @dataclass(frozen=True)
-class BoundedPosterior(VariationalPosterior):
+class BoundedPosterior(VariationalPosterior, Analyses):
     """q(f) of a variational model with its bound on the training evidence as a score."""
 
     elbo: float  # nats
@@ -71,12 +55,9 @@ class BoundedPosterior(VariationalPosterior):
         """Minus the bound."""
         return {"nelbo": -self.elbo}
 
-    def figures(self) -> dict[str, Figure]:
-        return {}
-
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianPosterior(Draws):
+class GaussianPosterior(Draws, Analyses):
     """q(θ) = N(m, Σ) over unconstrained θ, and draws of it, which predict and are scored as any
     others."""
 
@@ -90,12 +71,9 @@ class GaussianPosterior(Draws):
         """Minus the bound."""
         return {} if self.elbo is None else {"nelbo": -self.elbo}
 
-    def figures(self) -> dict[str, Figure]:
-        return {}
-
 
 @dataclass(frozen=True, kw_only=True)
-class RefinedPosterior(Draws):
+class RefinedPosterior(Draws, Analyses):
     """Draws of a fitted guide, or of one that a sampler has refined, which predict and are scored
     as any others."""
 
@@ -106,6 +84,3 @@ class RefinedPosterior(Draws):
     def scores(self) -> dict[str, Tensor | float]:
         """Minus the bound, or the objective if it is not a bound."""
         return {"nelbo": -self.objective} if self.bounds else {"objective": self.objective}
-
-    def figures(self) -> dict[str, Figure]:
-        return {}

@@ -214,7 +214,7 @@ def test_networks_are_known_by_what_they_say():
 
 
 @pytest.mark.parametrize(
-    "posterior", [PointEstimate(Net(1.0)), VariationalPosterior(Net(1.0), 5), object()]
+    "posterior", [PointEstimate(Net(1.0)), VariationalPosterior(Net(1.0), n_predict=5), object()]
 )
 def test_what_has_no_draws_says_so(posterior):
     with pytest.raises(ConfigMismatchError, match="no draws of parameters; a sampler keeps them"):

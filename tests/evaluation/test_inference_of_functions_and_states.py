@@ -44,7 +44,7 @@ def test_leave_one_out_of_an_exact_gaussian_process():
     Rasmussen and Williams (2006), eqs. (5.10) to (5.12)."""
     data = problem(n=40, keep=0.6)
     gp = built("cgp", data, lengthscale=2.0, variance=1.0, noise_variance=1.0)
-    tree = inference_groups(data, VariationalPosterior(gp, 5), Streams(0))
+    tree = inference_groups(data, VariationalPosterior(gp, n_predict=5), Streams(0))
     K, noise, r = (part.detach()[0] for part in gp._system(gp.labels))
     P = torch.linalg.inv(K + torch.diag(noise + gp.jitter))
     alpha, v = P @ r, 1 / P.diagonal()

@@ -165,7 +165,9 @@ class Analyses(Protocol):
     # numbers, or [R] where replicates are a dimension
     def scores(self) -> Mapping[str, Tensor | float]: ...
 
-    def figures(self) -> dict[str, Figure]: ...
+    def figures(self) -> dict[str, Figure]:
+        """Figures by name; none for a class that inherits this."""
+        return {}
 
 
 @runtime_checkable

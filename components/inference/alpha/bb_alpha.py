@@ -9,15 +9,14 @@ from torch import Tensor
 
 from components.contracts.problems import Batch
 from components.contracts.roles import AboveZeroToOne
-from components.inference.alpha.divergence_vi import DivergenceVI
 from components.inference.alpha.power_mean import log_power_mean
-from components.inference.variational.mean_field_vi import MeanField
+from components.inference.variational.mean_field import MeanField, MeanFieldMethod
 from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
 
 @register("inference", "bb_alpha")
-class BlackBoxAlpha(DivergenceVI):
+class BlackBoxAlpha(MeanFieldMethod):
     """Black-box α: a mean-field Gaussian over a network's weights by local α-divergences with one
     factor tied over all rows.
 
@@ -69,8 +68,8 @@ class BlackBoxAlpha(DivergenceVI):
         objective = tilted - renyi + network.hyperprior()
         return {"objective": objective, "log_likelihood": batch.scale * ell.mean(0).sum()}
 
-    def objective(
-        self, q: MeanField, batch: Batch, generator: torch.Generator
+    def terms(
+        self, q: MeanField, t: int, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
         """L and the mean log likelihood of all rows, each []."""
         if self.draws_from == "cavity":
@@ -78,8 +77,8 @@ class BlackBoxAlpha(DivergenceVI):
         network = q.network
         theta = q.draw(self.n_samples, generator)  # [K, P]
         # log f̃ without the terms that cancel [K]
-        factor = -self.exponents(q, theta) / (batch.scale * len(batch.x))
+        factor = -q.exponents(theta) / (batch.scale * len(batch.x))
         ell = network.log_prob(network.outputs(theta, batch.x), batch)  # [K, B]
         tilted = batch.scale * log_power_mean(ell - factor[:, None], self.alpha).sum()
-        objective = self.log_scales(q) + tilted + network.hyperprior()
+        objective = q.log_scales + tilted + network.hyperprior()
         return {"objective": objective, "log_likelihood": batch.scale * ell.mean(0).sum()}

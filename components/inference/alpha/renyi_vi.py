@@ -7,14 +7,13 @@ from pydantic import NonNegativeFloat
 from torch import Tensor
 
 from components.contracts.problems import Batch
-from components.inference.alpha.divergence_vi import DivergenceVI
 from components.inference.alpha.power_mean import log_power_mean
-from components.inference.variational.mean_field_vi import MeanField
+from components.inference.variational.mean_field import MeanField, MeanFieldMethod
 from components.registry import register
 
 
 @register("inference", "renyi_vi")
-class RenyiVI(DivergenceVI):
+class RenyiVI(MeanFieldMethod):
     """Rényi variational inference: a mean-field Gaussian that ascends the Rényi bound.
 
         L_α(φ) = (1 − α)⁻¹ log K⁻¹ Σ_k exp (1 − α) w_k,   θ_k ~ q
@@ -32,13 +31,13 @@ class RenyiVI(DivergenceVI):
 
     alpha: NonNegativeFloat
 
-    def objective(
-        self, q: MeanField, batch: Batch, generator: torch.Generator
+    def terms(
+        self, q: MeanField, t: int, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
         """L_α and the mean log likelihood of all rows, each []."""
         network = q.network
         theta = q.draw(self.n_samples, generator)  # [K, P]
-        log_ratio = self.exponents(q, theta) + self.log_scales(q)  # log p(θ) − log q(θ) [K]
+        log_ratio = q.exponents(theta) + q.log_scales  # log p(θ) − log q(θ) [K]
         # [K]
         log_likelihood = batch.scale * network.log_prob(network.outputs(theta, batch.x), batch).sum(
             1

@@ -5,20 +5,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import WeightSpace
-from components.contracts.posteriors import Predicts
+from components.contracts.posteriors import Analyses, Predicts
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.draws import hold
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NUMBERS = 2**23  # numbers of the Jacobians held in memory together
 
@@ -73,7 +69,7 @@ def gauss_newton(network: WeightSpace, whole: Batch, m: int, diagonal: bool) -> 
 
 
 @dataclass(frozen=True)
-class LinearisedPosterior:
+class LinearisedPosterior(Analyses):
     """q(θ) = N(θ̂, H⁻¹) and f(x) + J(x) (θ − θ̂) of a network: real labels are predicted in closed
     form, classes by draws."""
 
@@ -117,9 +113,6 @@ class LinearisedPosterior:
     def scores(self) -> dict[str, Tensor | float]:
         """Laplace's approximation of the evidence of the training rows."""
         return {"log_evidence": self.log_evidence}
-
-    def figures(self) -> dict[str, Figure]:
-        return {}
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from components.contracts.posteriors import Predicts
+from components.contracts.posteriors import Analyses, Predicts
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.inference.gaussian_weights.linearised import LinearisedPosterior
 from components.posteriors.draws import hold
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def distinct(fits: Sequence[LinearisedPosterior]) -> list[LinearisedPosterior]:
@@ -41,7 +37,7 @@ def distance(fit: LinearisedPosterior, other: LinearisedPosterior) -> float:
 
 
 @dataclass(frozen=True)
-class SeveralModes:
+class SeveralModes(Analyses):
     """q(θ) = Σ_k w_k N(θ̂_k, H_k⁻¹), and what the networks linearised at each θ̂_k predict.
 
     A prediction is a mixture of S components of equal weight, to which each mode contributes in
@@ -95,6 +91,3 @@ class SeveralModes:
             "modes": float(len(self.fits)),
             "largest_weight": float(self.weights[0]),
         }
-
-    def figures(self) -> dict[str, Figure]:
-        return {}

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import LogJoint, Penalised, ThetaPredictive
 from components.contracts.checks import Check
-from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -29,7 +28,7 @@ from components.inference.log_joint import value_and_gradient
 from components.inference.point.descent import descend, frozen
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Optimizer
-from components.posteriors.draws import hold
+from components.posteriors.draws import DrawsByNumber
 from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -77,19 +76,14 @@ class SwagGaussian:
 
 
 @dataclass(frozen=True)
-class SwagPosterior(SwagGaussian):
+class SwagPosterior(SwagGaussian, DrawsByNumber):
     """The Gaussian over flat θ, from which every prediction draws anew."""
 
     model: ThetaPredictive
-    n_predict: int
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Mixture over S networks drawn from the Gaussian, at x [B, D]; differentiable in x."""
         return self.model.predictive(self.draw(self.n_predict, generator), x)
-
-    def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n networks behind each prediction: new ones, or always the same without a generator."""
-        return hold(replace(self, n_predict=n), generator)
 
 
 @register("inference", "swag")
@@ -209,7 +203,7 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         if isinstance(network, nn.ParameterDict):
             assert isinstance(state.model, ThetaPredictive)
             mean = state.mean if state.n else network["theta"].detach()[0].clone()
-            return SwagPosterior(mean, std, state.deviations, state.model, self.n_predict)
+            return SwagPosterior(mean, std, state.deviations, state.model, n_predict=self.n_predict)
         if not state.n:
             return Networks((frozen(network),))
         generator = torch.Generator(device=std.device).manual_seed(state.seed)

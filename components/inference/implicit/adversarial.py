@@ -27,7 +27,7 @@ from components.inference.implicit.contrast import (
 from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
-from components.inference.variational.mean_field_vi import MeanFieldPosterior
+from components.inference.variational.mean_field import MeanFieldPosterior
 from components.maths.exponential.standard_draws import normal_like
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
@@ -164,4 +164,4 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
         return discriminator_checks(self, run.trace)
 
     def posterior(self, state: AdversarialState) -> MeanFieldPosterior:
-        return MeanFieldPosterior(frozen(state.q), self.n_predict)
+        return MeanFieldPosterior(q=frozen(state.q), n_predict=self.n_predict)

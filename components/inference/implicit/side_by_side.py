@@ -22,7 +22,7 @@ from components.inference.implicit.contrast import discrimination_loss, discrimi
 from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import warmup_weight
-from components.inference.variational.mean_field_vi import MeanFieldPosterior
+from components.inference.variational.mean_field import MeanFieldPosterior
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
@@ -258,7 +258,7 @@ class ParallelAdversarial(
         self, state: ParallelAdversarialState
     ) -> tuple[MeanFieldPosterior | Variants, ...]:
         each = [
-            MeanFieldPosterior(frozen(state.q.module(index)), self.one.n_predict)
+            MeanFieldPosterior(q=frozen(state.q.module(index)), n_predict=self.one.n_predict)
             for index in range(len(state.q.values[0]))
         ]
         names = self.variants()

@@ -34,4 +34,4 @@ class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState], Desc
         return DescentState(model, self.build_optimizer(model.parameters()))
 
     def posterior(self, state: DescentState) -> DropoutPosterior:
-        return DropoutPosterior(frozen(state.network), self.n_predict)
+        return DropoutPosterior(frozen(state.network), n_predict=self.n_predict)

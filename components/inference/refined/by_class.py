@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
-from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.metrics.evidence.held_out import Proposal
 from components.models.latent.cvae import class_predictive
-from components.posteriors.draws import hold
+from components.posteriors.draws import DrawsByNumber
 
 
 @dataclass(frozen=True)
-class ClassPosterior:
+class ClassPosterior(DrawsByNumber):
     """Class posterior p(y|x) ∝ p(y) p̂(x|y), p̂ by importance sampling within each class.
 
     The proposal has a known density.
@@ -29,14 +28,9 @@ class ClassPosterior:
     guide: LatentVariable[Batch]  # q(z|x, y), refined or not
     log_share: Tensor  # log p(y) [C]
     proposal: Proposal
-    n_predict: int
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """p(y*|x*) at x [B, …]; one draw of importance samples, so that S = 1."""
         return class_predictive(
             self.guide, self.log_share, x, self.n_predict, generator, self.proposal
         )
-
-    def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n importance samples of each class: new ones, or always the same without a generator."""
-        return hold(replace(self, n_predict=n), generator)

@@ -289,7 +289,9 @@ class VIS(
             if isinstance(state, RowRefinementState):
                 guide = refined_guide(state.module, eta, self._last)
                 if isinstance(state.module, ClassConditional):
-                    return ClassPosterior(guide, state.module.log_share, self.proposal, self.draws)
+                    return ClassPosterior(
+                        guide, state.module.log_share, self.proposal, n_predict=self.draws
+                    )
                 return LatentPosterior(guide)
             assert isinstance(state, ParameterRefinementState)
             return self._draws(state, eta)

@@ -3,45 +3,32 @@ whole networks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
 from torch import Tensor
 
-from components.contracts.capabilities import WeightSpace
+from components.contracts.posteriors import Analyses
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import BetweenZeroAndOne, Inference, Info
-from components.contracts.states import rebuilt
-from components.contracts.streams import Rng
+from components.contracts.roles import BetweenZeroAndOne
 from components.inference.point.descent import frozen
-from components.inference.variational.ascent import ascend_term
-from components.inference.variational.mean_field_vi import MeanField, MeanFieldPosterior
+from components.inference.variational.mean_field import (
+    MeanField,
+    MeanFieldMethod,
+    MeanFieldPosterior,
+    MeanFieldState,
+)
 from components.maths.cholesky import LOG_2PI
-from components.maths.optimizers import Adam
-from components.problems.supervised import Supervised
 from components.registry import register
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Divergence = Literal["sampled", "entropy", "closed", "path"]
 EVERY: tuple[Divergence, ...] = ("sampled", "entropy", "closed", "path")
 
 
 @dataclass(frozen=True)
-class BackpropState:
-    """q(θ) and its optimizer."""
-
-    q: MeanField
-    optimizer: Adam
-    train: Batch = rebuilt()  # rows for the variances of gradients
-
-
-@dataclass(frozen=True)
-class MeasuredPosterior(MeanFieldPosterior):
+class MeasuredPosterior(MeanFieldPosterior, Analyses):
     """q(θ), and how much the gradients of its bound vary there."""
 
     # traces of covariances by divergence and by parameter; empty: none measured
@@ -58,12 +45,9 @@ class MeasuredPosterior(MeanFieldPosterior):
             out[f"trace_ratio/{name}"] = value / self.variances[f"sampled of {parameter}"]
         return out
 
-    def figures(self) -> dict[str, Figure]:
-        return {}
-
 
 @register("inference", "bayes_by_backprop")
-class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
+class BayesByBackprop(MeanFieldMethod):
     """Bayes by backprop: factorised Gaussian network weights by reparameterised draws (Adam).
 
         L̂ = S⁻¹ Σ_s [N/B Σ_b log p(y_b | x_b, θ_s) + log p(θ_s) − log q(θ_s)]
@@ -91,17 +75,12 @@ class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
     Roeder, Wu and Duvenaud (2017) for path.
     """
 
-    requires = Requirements(kinds={"supervised"}, capabilities={"network", "weight_space"})
     provides = {"predicts", "redraws", "analyses"}
 
     divergence: Divergence
     prior: Literal["network", "scale_mixture"]
     mixture_share: BetweenZeroAndOne
     mixture_stds: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)]
-    lr: PositiveFloat
-    n_samples: PositiveInt
-    n_predict: PositiveInt
-    initial_std: PositiveFloat
     measured: NonNegativeInt
 
     @model_validator(mode="after")
@@ -111,10 +90,6 @@ class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
                 "divergence: a scale mixture has no KL in closed form; use sampled, entropy or path"
             )
         return self
-
-    def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> BackpropState:
-        q = MeanField(model, self.initial_std)
-        return BackpropState(q, Adam(q.parameters(), self.lr), problem.train)
 
     def log_prior(self, q: MeanField, theta: Tensor) -> Tensor:
         """log p(θ), [S, P] -> [S]."""
@@ -140,7 +115,7 @@ class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
         log_q = (-0.5 * (((theta - mean) / log_std.exp()).square() + LOG_2PI) - log_std).sum(1)
         return log_q - self.log_prior(q, theta)
 
-    def terms(
+    def bound(
         self, q: MeanField, batch: Batch, generator: torch.Generator, divergence: Divergence
     ) -> dict[str, Tensor]:
         """Unbiased estimates of the bound and of its two terms, each []."""
@@ -154,13 +129,12 @@ class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
             "kl": kl,
         }
 
-    def step(self, state: BackpropState, batch: Batch, rng: Rng) -> tuple[BackpropState, Info]:
-        info = ascend_term(
-            state.optimizer, self.terms(state.q, batch, rng.noise, self.divergence), "elbo", batch
-        )
-        return replace(state), info
+    def terms(
+        self, q: MeanField, t: int, batch: Batch, generator: torch.Generator
+    ) -> dict[str, Tensor]:
+        return self.bound(q, batch, generator, self.divergence)
 
-    def variances(self, state: BackpropState) -> dict[str, float]:
+    def variances(self, state: MeanFieldState) -> dict[str, float]:
         """Traces of the covariance of ∇L/N by μ and by log σ, of each divergence that this prior
         has, on the same noise."""
         q = state.q
@@ -174,7 +148,7 @@ class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
             first: list[Tensor] = []  # subtracted, so that the squares keep their digits
             for _ in range(self.measured):
                 value = (
-                    self.terms(q, state.train, generator, divergence)["elbo"] / state.train.n_rows
+                    self.bound(q, state.train, generator, divergence)["elbo"] / state.train.n_rows
                 )
                 gradients = torch.autograd.grad(value, list(parameters.values()))
                 first = first or list(gradients)
@@ -188,6 +162,6 @@ class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
                 )
         return traces
 
-    def posterior(self, state: BackpropState) -> MeasuredPosterior:
+    def posterior(self, state: MeanFieldState) -> MeasuredPosterior:
         variances = self.variances(state) if self.measured > 1 else {}
-        return MeasuredPosterior(frozen(state.q), self.n_predict, variances)
+        return MeasuredPosterior(q=frozen(state.q), n_predict=self.n_predict, variances=variances)

@@ -172,4 +172,4 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
         return replace(state, step=step), info | {"lr": lr}
 
     def posterior(self, state: DSVIState) -> VariationalPosterior:
-        return VariationalPosterior(state.module, self.n_predict)
+        return VariationalPosterior(state.module, n_predict=self.n_predict)

@@ -123,4 +123,4 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
         module: object = state.module
         if isinstance(module, LogRatio):
             return LatentPosterior(module)
-        return VariationalPosterior(state.module, self.n_predict)
+        return VariationalPosterior(state.module, n_predict=self.n_predict)

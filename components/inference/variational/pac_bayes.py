@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import WeightSpace
+from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Categorical, top_class
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -19,14 +19,11 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError
 from components.inference.point.descent import frozen
-from components.inference.variational.mean_field_vi import MeanField, MeanFieldPosterior
+from components.inference.variational.mean_field import MeanField, MeanFieldPosterior
 from components.maths.divergences.pac_bound import gibbs_risk_bound
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
 from components.registry import register
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NETWORKS_AT_ONCE = 50  # whose errors are found together
 FEWEST_ROWS = 8  # the bound of Maurer (2004) is proved from there on
@@ -69,7 +66,7 @@ def gibbs_risk(q: MeanField, rows: Batch, draws: int, seed: int) -> float:
 
 
 @dataclass(frozen=True)
-class PacPosterior(MeanFieldPosterior):
+class PacPosterior(MeanFieldPosterior, Analyses):
     """q(θ), the bound on its risk, and the risk on held-out rows."""
 
     values: dict[str, float]
@@ -77,9 +74,6 @@ class PacPosterior(MeanFieldPosterior):
     def scores(self) -> dict[str, Tensor | float]:
         """pac_bound, gibbs_risk (held out), gibbs_risk_train (on the rows of the bound), pac_kl."""
         return dict(self.values)
-
-    def figures(self) -> dict[str, Figure]:
-        return {}
 
 
 @register("inference", "pac_bayes")
@@ -206,4 +200,4 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
         }
 
     def posterior(self, state: PacState) -> PacPosterior:
-        return PacPosterior(frozen(state.q), self.n_predict, self.bound(state))
+        return PacPosterior(q=frozen(state.q), n_predict=self.n_predict, values=self.bound(state))

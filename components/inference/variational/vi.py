@@ -117,7 +117,7 @@ class VI(
         self, state: RowTrainingState | LabelTrainingState
     ) -> LatentPosterior | BoundedPosterior:
         if isinstance(state, LabelTrainingState):
-            return BoundedPosterior(state.module, self.n_predict, self.elbo_value(state))
+            return BoundedPosterior(state.module, self.elbo_value(state), n_predict=self.n_predict)
         return LatentPosterior(state.module)
 
     @staticmethod

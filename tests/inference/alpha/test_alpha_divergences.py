@@ -30,7 +30,7 @@ def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
     q = some_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3)
-    found = inference.objective(q, batch, generator(5))["objective"]
+    found = inference.terms(q, 0, batch, generator(5))["objective"]
     theta = q.draw(3, generator(5))
     mu, v, s2 = q.network.theta, (2 * q.log_std).exp(), q.network.prior_std**2
     log_z_q = (0.5 * (2 * math.pi * v).log() + mu**2 / (2 * v)).sum()
@@ -46,8 +46,8 @@ def test_bb_alpha_tends_to_the_bound_of_variational_inference():
     """α → 0: the mean of log p(y|θ) + log p(θ) − log q(θ) over the same draws."""
     problem = real()
     small, bound = (
-        component("inference", name, alpha=alpha, n_samples=4).objective(
-            some_q(problem), problem.train, generator(1)
+        component("inference", name, alpha=alpha, n_samples=4).terms(
+            some_q(problem), 0, problem.train, generator(1)
         )["objective"]
         for name, alpha in (("bb_alpha", 1e-9), ("renyi_vi", 1.0))
     )
@@ -60,7 +60,7 @@ def test_the_bound_of_renyi_is_written_out(alpha):
     q = some_q(problem).requires_grad_()
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "renyi_vi", alpha=alpha, n_samples=3)
-    found = inference.objective(q, batch, generator(2))["objective"]
+    found = inference.terms(q, 0, batch, generator(2))["objective"]
     theta = q.draw(3, generator(2))
     log_p = torch.distributions.Normal(0.0, q.network.prior_std).log_prob(theta).sum(1)
     log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
@@ -89,7 +89,7 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
             component("inference", "renyi_vi", alpha=0.0, n_samples=n_samples),
             generator(3),
         )
-        values = [inference.objective(q, problem.train, g)["objective"] for _ in range(200)]
+        values = [inference.terms(q, 0, problem.train, g)["objective"] for _ in range(200)]
         return float(torch.stack(values).mean())
 
     one, ten, many = (bound(n) for n in (1, 10, 2000))

@@ -56,7 +56,7 @@ def test_the_objective_is_equation_25_written_out(alpha):
     q = some_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3, **CAVITY)
-    found = inference.objective(q, batch, generator(5))["objective"]
+    found = inference.terms(q, 0, batch, generator(5))["objective"]
     mean, std, renyi = inference.cavity(q, problem.n)
     noise = draw_normal(3, len(mean), seed=5)
     theta = mean + std * noise
@@ -98,7 +98,7 @@ def test_both_draws_estimate_one_objective(alpha):
     for draws in ("cavity", "posterior"):
         one = component("inference", "bb_alpha", alpha=alpha, n_samples=K, draws_from=draws, n_predict=5)  # fmt: skip
         values = torch.tensor([
-            float(one.objective(q, problem.train, generator(s))["objective"])
+            float(one.terms(q, 0, problem.train, generator(s))["objective"])
             for s in range(12)
         ])  # fmt: skip
         assert abs(float(values.mean()) - exact) < 5 * float(values.std()) / 12**0.5 + 1e-2

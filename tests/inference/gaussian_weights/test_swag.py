@@ -52,14 +52,14 @@ def test_draws_have_the_covariance_of_equation_1():
     g = generator(0)
     mean, std, deviations = (normal(g, *shape) for shape in ((3,), (3,), (4, 3)))
     std = std.abs()
-    posterior = SwagPosterior(mean, std, deviations, MLP.build(real(), Streams(0)), 10)
+    posterior = SwagPosterior(mean, std, deviations, MLP.build(real(), Streams(0)), n_predict=10)
     theta = posterior.draw(200_000, generator(1))
     expected = 0.5 * std.square().diag() + deviations.T @ deviations / (2 * 3)
     centred = theta - mean
     products = centred.unsqueeze(-1) * centred.unsqueeze(-2)
     assert (z_score(products, expected)).abs().max() < 4.5
     assert (centred.mean(0) / (expected.diagonal() / 200_000).sqrt()).abs().max() < 4.5
-    alone = SwagPosterior(mean, std, deviations[:1], posterior.model, 10).draw(
+    alone = SwagPosterior(mean, std, deviations[:1], posterior.model, n_predict=10).draw(
         200_000, generator(2)
     )
     assert_close(alone.var(0), 0.5 * std.square(), rtol=0.03, atol=0)

@@ -28,7 +28,7 @@ def gradients(inference, state, how, n):
     generator = torch.Generator().manual_seed(4)
     parameters, found = [state.q.network.theta, state.q.log_std], []
     for _ in range(n):
-        value = inference.terms(state.q, PROBLEM.train, generator, how)["elbo"]
+        value = inference.bound(state.q, PROBLEM.train, generator, how)["elbo"]
         found.append(torch.cat(torch.autograd.grad(value, parameters)))
     return torch.stack(found)
 
@@ -48,7 +48,7 @@ def test_terms_literally():
         distributions.Normal(m, s).log_prob(theta).sum(1).mean()
         for m, s in ((mu, sd), (torch.zeros_like(mu), q.network.prior_std))
     )
-    terms = inference.terms(q, PROBLEM.train, generator(4), "sampled")
+    terms = inference.bound(q, PROBLEM.train, generator(4), "sampled")
     assert float(terms["log_likelihood"]) == pytest.approx(log_likelihood, rel=1e-9)
     assert float(terms["kl"]) == pytest.approx(float(log_q - log_p), rel=1e-9)
     closed = distributions.kl_divergence(
@@ -95,7 +95,7 @@ def test_variances_are_those_of_gradients():
     generator = torch.Generator().manual_seed(0)
     drawn = []
     for _ in range(60):
-        value = inference.terms(state.q, PROBLEM.train, generator, "path")["elbo"] / 12
+        value = inference.bound(state.q, PROBLEM.train, generator, "path")["elbo"] / 12
         drawn.append(torch.autograd.grad(value, state.q.log_std)[0])
     assert found["path of log_sigma"] == pytest.approx(
         float(torch.stack(drawn).var(0).sum()), rel=1e-9

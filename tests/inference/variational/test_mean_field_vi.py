@@ -16,7 +16,7 @@ from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 from components.contracts.problems import Batch
-from components.inference.variational.mean_field_vi import MeanField
+from components.inference.variational.mean_field import MeanField
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
@@ -134,7 +134,7 @@ def test_elbo_and_its_gradient_are_unbiased(estimator):
     closed = torch.cat([expected[None], *torch.autograd.grad(expected, parameters)]).detach()
     draws = []
     for _, batch in problem.batches("minibatch", rng, 0, 1500):
-        elbo = inference.elbo(q, batch, rng.noise)["elbo"]
+        elbo = inference.terms(q, 0, batch, rng.noise)["elbo"]
         draws.append(torch.cat([elbo[None], *torch.autograd.grad(elbo, parameters)]).detach())
     sample = torch.stack(draws)
     # Batches of one epoch partition the data and are not independent: the epoch's mean is the
@@ -149,7 +149,9 @@ def test_kl_scale_and_noise_prior_enter_the_bound():
         component("model", "mlp", noise_spread=0.5).build(problem, rng), 0.1
     ).requires_grad_(False)
     q.network.log_noise += 0.3
-    terms = component("inference", "mean_field_vi", kl_scale=0.25).elbo(q, problem.train, rng.noise)
+    terms = component("inference", "mean_field_vi", kl_scale=0.25).terms(
+        q, 0, problem.train, rng.noise
+    )
     prior = torch.distributions.Normal(math.log(0.1), 0.5).log_prob(q.network.log_noise).sum()
     assert_close(terms["elbo"], terms["log_likelihood"] - 0.25 * terms["kl"] + prior)
 
@@ -165,7 +167,7 @@ def test_warmup_climbs_with_the_weight_t_of_warmup(t):
     )
     component("model", "mlp").build(problem, again)  # draws what the first has drawn
     q = copy.deepcopy(state.q)
-    terms = inference.elbo(q, problem.train, again.noise)
+    terms = inference.terms(q, t, problem.train, again.noise)
     after, info = inference.step(state, problem.train, rng)
     (
         terms["log_likelihood"] - 0.5 * min(1.0, t / 10) * terms["kl"] + q.network.hyperprior()
