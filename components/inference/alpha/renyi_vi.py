@@ -8,7 +8,7 @@ from torch import Tensor
 
 from components.contracts.problems import Batch
 from components.inference.alpha.power_mean import log_power_mean
-from components.inference.variational.mean_field import MeanField, MeanFieldMethod
+from components.inference.gaussian_weights.mean_field import MeanField, MeanFieldMethod
 from components.registry import register
 
 

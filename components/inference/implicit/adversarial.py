@@ -17,6 +17,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import AtLeastTwo, FinishedRun, Inference, Info
 from components.contracts.streams import Rng
 from components.inference.alpha.power_mean import log_power_mean
+from components.inference.gaussian_weights.mean_field import MeanFieldPosterior
 from components.inference.implicit.contrast import (
     GaussianContrast,
     PriorContrast,
@@ -27,7 +28,6 @@ from components.inference.implicit.contrast import (
 from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
-from components.inference.variational.mean_field import MeanFieldPosterior
 from components.maths.exponential.standard_draws import normal_like
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron

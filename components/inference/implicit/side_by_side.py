@@ -17,12 +17,12 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import FinishedRun, Inference, Info
 from components.contracts.streams import Rng
+from components.inference.gaussian_weights.mean_field import MeanFieldPosterior
 from components.inference.implicit.adversarial import Adversarial
 from components.inference.implicit.contrast import discrimination_loss, discriminator_checks
 from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import warmup_weight
-from components.inference.variational.mean_field import MeanFieldPosterior
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron

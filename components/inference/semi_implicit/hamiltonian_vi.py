@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -13,21 +11,17 @@ from torch import Tensor, nn
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
-from components.contracts.streams import Rng, seed_from
+from components.contracts.streams import Rng
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
     ModelBatch,
     SampleableProblem,
-    training_data,
 )
 from components.inference.log_joint import log_joint
-from components.inference.semi_implicit.fitting import rows_of
-from components.inference.variational.ascent import check_norm, climb
-from components.inference.variational.guide_fit import GuideFit, find_start
+from components.inference.variational.ascent import ascend_value
+from components.inference.variational.guide_fit import GuideState, SeededGuide
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
-from components.maths.optimizers import Optimizer
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
 
@@ -57,19 +51,11 @@ def log_gaussian(z: Tensor) -> Tensor:
     return -0.5 * z.square().sum(1) - 0.5 * z.shape[1] * LOG_2PI
 
 
-@dataclass(kw_only=True)
-class HamiltonianVIState:
-    """q in training, and the seed of the returned draws."""
-
-    q: HamiltonianGuide
-    optimizer: Optimizer
-    seed: int
-    model: LogJoint = rebuilt()
-    train: ModelBatch = rebuilt()  # None: a density
+HamiltonianVIState = GuideState[HamiltonianGuide]
 
 
 @register("inference", "hamiltonian_vi")
-class HamiltonianVI(GuideFit[HamiltonianVIState]):
+class HamiltonianVI(SeededGuide[HamiltonianVIState]):
     """Hamiltonian variational inference: Markov transitions inside q, with a backward model.
 
         z_0 ~ N(m, diag s²);   v'_t ~ N(0, I),  (z_t, v_t) = leapfrog(z_{t−1}, v'_t),  t = 1 … T
@@ -96,18 +82,11 @@ class HamiltonianVI(GuideFit[HamiltonianVIState]):
     transitions: PositiveInt
     leapfrog_steps: PositiveInt
     step_size: PositiveFloat
-    start: Literal["zero", "drawn"]
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianVIState:
-        mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
+        mean = self.find_mean(model, problem, rng)
         q = HamiltonianGuide(mean, self.initial_std, self.transitions, self.step_size)
-        return HamiltonianVIState(
-            q=q,
-            optimizer=self.build_optimizer(q.parameters()),
-            seed=seed_from(rng.init),
-            model=model,
-            train=training_data(problem),
-        )
+        return self.begin(q, model, problem, rng)
 
     def leapfrog(
         self, model: LogJoint, batch: ModelBatch, z: Tensor, v: Tensor, eps: Tensor
@@ -143,21 +122,12 @@ class HamiltonianVI(GuideFit[HamiltonianVIState]):
         self, state: HamiltonianVIState, batch: ModelBatch, rng: Rng
     ) -> tuple[HamiltonianVIState, Info]:
         elbo = self.run(state, batch, self.n_samples, rng.noise)[1].mean()
-        parameters = list(state.q.parameters())
-        gradient = torch.autograd.grad(elbo, parameters)
-        norm = climb(parameters, gradient, rows_of(batch), state.optimizer)
-        check_norm(norm)
+        norm = ascend_value(state.q, elbo, batch, state.optimizer)
         return state, {"elbo": elbo.detach(), "grad_norm": norm}
 
     def posterior(self, state: HamiltonianVIState) -> RefinedPosterior:
         generator = torch.Generator(state.q.mean.device).manual_seed(state.seed)
         with torch.enable_grad():
             z, bound = self.run(state, state.train, INDEPENDENT_CHAINS * self.draws, generator)
-        return RefinedPosterior(
-            z.detach().unflatten(0, (INDEPENDENT_CHAINS, self.draws)),
-            state.q.mean.detach().expand(INDEPENDENT_CHAINS, -1),
-            list(state.model.names),
-            state.model,
-            objective=float(bound.detach().mean()),
-            bounds=True,
-        )
+        start = state.q.mean.detach().expand(INDEPENDENT_CHAINS, -1)
+        return self.to_posterior(state.model, z.detach(), start, bound.detach())

@@ -14,12 +14,10 @@ from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
 from components.inference.refined.kernels import slope
-from components.inference.semi_implicit.fitting import (
-    AnyState,
-    SemiImplicitTrainingState,
-    SemiImplicitVI,
-)
+from components.inference.semi_implicit.family import SemiImplicit
+from components.inference.semi_implicit.fitting import AnyState, SemiImplicitVI
 from components.inference.sgmcmc.repulsion import Bandwidth, median_bandwidth, square_distances
+from components.inference.variational.ascent import ascend_value
 from components.registry import register
 
 Pairs = Literal["u_statistic", "two_batches"]
@@ -68,17 +66,15 @@ class KSIVI(SemiImplicitVI):
             raise ValueError("n_samples: pairs of draws need 2 or more, two_batches an even number")
         return self
 
-    def step(
-        self, state: AnyState, batch: ModelBatch, rng: Rng
-    ) -> tuple[SemiImplicitTrainingState, Info]:
-        assert isinstance(state, SemiImplicitTrainingState)
+    def step(self, state: AnyState, batch: ModelBatch, rng: Rng) -> tuple[AnyState, Info]:
         q = state.q
+        assert isinstance(q, SemiImplicit)
         model = state.model
         _, mean, z = self.sample(q, rng.noise)
         score = slope(lambda theta: log_joint(model, theta, batch), z, True)  # ∇log p(z) [S, P]
         difference = score + (z - mean) / q.std.square()
         discrepancy = stein_pairs(z, difference, self.kernel, self.bandwidth, self.pairs)
-        norm = self.ascend(state, -discrepancy, 1.0)
+        norm = ascend_value(q, -discrepancy, None, state.optimizer)
         with torch.no_grad():
             joint = log_joint(model, z, batch).mean()
             bound = (

@@ -13,7 +13,6 @@ from components.contracts.capabilities import Decoder, LatentVariable, RowGuide
 from components.contracts.problems import RowBatch
 from components.inference.latent.views import DecoderView, GuideView
 from components.inference.semi_implicit.family import MixedGaussian
-from components.maths.optimizers import Optimizer
 from components.models.latent.perceptron import Perceptron
 
 MOMENT_SAMPLES = 64  # ε of the mean and the variance of q(z|x), the same for every row
@@ -84,15 +83,6 @@ class SemiImplicitEncoder(nn.Module):
         q = self.given(batch)
         means = q.mean(noise[:, None])
         return means.mean(0), (means.var(0, correction=0) + q.std.square()).sqrt()
-
-
-@dataclass(kw_only=True)
-class EncoderState:
-    """A generative model and its semi-implicit encoder in training."""
-
-    module: SemiImplicitEncoder
-    optimizer: Optimizer
-    seed: int  # of the noise that the moments of q(z|x) are taken by
 
 
 class MomentGuide(GuideView):

@@ -12,8 +12,8 @@ from components.inference.semi_implicit.fitting import (
     SemiImplicitRowsVI,
     given,
     joint_at,
-    rows_of,
 )
+from components.inference.variational.ascent import ascend_value
 from components.registry import register
 
 
@@ -55,6 +55,6 @@ class SIVI(SemiImplicitRowsVI):
         joint = weight * joint_at(state, z, batch).mean()
         entropy = -weight * q.log_surrogate(z, mean, others).mean()
         bound = joint + entropy
-        norm = self.ascend(state, bound, rows_of(batch))
+        norm = ascend_value(state.q, bound, batch, state.optimizer)
         terms = {"elbo": bound, "log_joint": joint, "entropy": entropy}
         return state, {name: value.detach() for name, value in terms.items()} | {"grad_norm": norm}

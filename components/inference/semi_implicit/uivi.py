@@ -15,17 +15,17 @@ from components.contracts.roles import BetweenZeroAndOne, Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch, SampleableProblem
 from components.inference.log_joint import value_and_gradient
-from components.inference.semi_implicit.family import MixedGaussian
+from components.inference.semi_implicit.family import MixedGaussian, SemiImplicit
 from components.inference.semi_implicit.fitting import (
     AnyState,
     SemiImplicitRowsVI,
-    SemiImplicitTrainingState,
     given,
     joint_at,
-    rows_of,
 )
-from components.inference.semi_implicit.rows import EncoderState, GivenRows
+from components.inference.semi_implicit.rows import GivenRows, SemiImplicitEncoder
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate
+from components.inference.variational.ascent import ascend_value
+from components.inference.variational.guide_fit import GuideState
 from components.registry import register
 
 
@@ -54,15 +54,8 @@ class ReverseConditional:
 
 
 @dataclass(kw_only=True)
-class ReverseTrainingState(SemiImplicitTrainingState):
-    """q(θ) and the step size of the chains of the reverse conditional."""
-
-    step_size: float
-
-
-@dataclass(kw_only=True)
-class ReverseEncoderState(EncoderState):
-    """A semi-implicit encoder and the step size of the chains of its reverse conditionals."""
+class ReverseState(GuideState[SemiImplicit | SemiImplicitEncoder]):
+    """q in training, and the step size of the chains of ε."""
 
     step_size: float
 
@@ -102,17 +95,15 @@ class UIVI(SemiImplicitRowsVI):
 
     def init(
         self, model: LogJoint | LatentVariable[RowBatch], problem: SampleableProblem, rng: Rng
-    ) -> ReverseTrainingState | ReverseEncoderState:
-        fitting = super().init(model, problem, rng)
-        kind = ReverseEncoderState if isinstance(fitting, EncoderState) else ReverseTrainingState
-        return kind(**vars(fitting), step_size=self.step_size)
+    ) -> ReverseState:
+        return ReverseState(**vars(super().init(model, problem, rng)), step_size=self.step_size)
 
     def step(self, state: AnyState, batch: ModelBatch, rng: Rng) -> tuple[AnyState, Info]:
-        assert isinstance(state, ReverseTrainingState | ReverseEncoderState)
+        assert isinstance(state, ReverseState)
         q, weight = given(state, batch)
         epsilon, mean, z = self.sample(q, rng.noise)
         z_fixed = z.detach()
-        if isinstance(state, ReverseEncoderState):
+        if isinstance(q, GivenRows):
             joint = joint_at(state, z, batch)  # [S, B], with the gradient of the decoder
             q_slope, rate = self._row_score(q, z_fixed, epsilon, state.step_size, rng.noise)
             value = weight * (joint - (z * q_slope).sum(-1)).mean()
@@ -123,7 +114,7 @@ class UIVI(SemiImplicitRowsVI):
                 q, z_fixed, epsilon, state.step_size, rng.noise
             )
             value = (z * (slope - q_slope)).sum(1).mean()
-        norm = self.ascend(state, value, rows_of(batch))
+        norm = ascend_value(state.q, value, batch, state.optimizer)
         with torch.no_grad():
             bound = (
                 weight

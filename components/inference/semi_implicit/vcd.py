@@ -12,42 +12,35 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne, Info, ZeroToBelowOne
-from components.contracts.states import placed, rebuilt
-from components.contracts.streams import Rng, seed_from
+from components.contracts.states import placed
+from components.contracts.streams import Rng
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
     ModelBatch,
     SampleableProblem,
-    training_data,
 )
 from components.inference.log_joint import log_joint
-from components.inference.semi_implicit.fitting import CHUNK, rows_of
+from components.inference.semi_implicit.fitting import CHUNK
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate
-from components.inference.variational.ascent import check_norm, climb
+from components.inference.variational.ascent import ascend_value
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
-from components.inference.variational.guide_fit import GuideFit, find_start
+from components.inference.variational.guide_fit import GuideState, SeededGuide
 from components.maths.exponential.standard_draws import standard_normal
-from components.maths.optimizers import Optimizer
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
 
 
 @dataclass(kw_only=True)
-class VCDState:
+class VCDState(GuideState[GlobalGaussian]):
     """q(θ) in training, the chain that improves its draws, and the seed of the returned draws."""
 
-    q: GlobalGaussian
-    optimizer: Optimizer
-    seed: int
     step_size: float  # ε of the chain
     # C, the running mean of the values of improved draws []; None: there was no step
     control: Tensor | None = placed()
-    model: LogJoint = rebuilt()
-    train: ModelBatch = rebuilt()  # None: a density
 
 
 @register("inference", "vcd")
-class VCD(GuideFit[VCDState]):
+class VCD(SeededGuide[VCDState]):
     """Variational contrastive divergence (VCD): a Gaussian q with draws improved by HMC.
 
     A few iterations of HMC take the draws from q to q^(t).
@@ -88,10 +81,9 @@ class VCD(GuideFit[VCDState]):
     target_acceptance: BetweenZeroAndOne
     decay: ZeroToBelowOne
     covariance: Literal["diagonal", "full"]
-    start: Literal["zero", "drawn"]
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> VCDState:
-        mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
+        mean = self.find_mean(model, problem, rng)
         q = GlobalGaussian(
             RowwiseLogJoint.of(model, problem),
             mean,
@@ -99,12 +91,8 @@ class VCD(GuideFit[VCDState]):
             self.covariance == "full",
             "shared",
         )
-        seed = seed_from(rng.init)
-        train = training_data(problem)
-        optimizer = self.build_optimizer(q.parameters())
-        return VCDState(
-            q=q, optimizer=optimizer, seed=seed, step_size=self.step_size, model=model, train=train
-        )
+        begun = self.begin(q, model, problem, rng)
+        return VCDState(**vars(begun), step_size=self.step_size)
 
     def step(self, state: VCDState, batch: ModelBatch, rng: Rng) -> tuple[VCDState, Info]:
         q = state.q
@@ -123,14 +111,7 @@ class VCD(GuideFit[VCDState]):
             control = worth.mean() if state.control is None else state.control
         # its value is 0, its gradient is the gradient of E_{q^(t)}[f]
         improved = ((worth - control) * q.log_density(z_start) - log_q).mean()
-        parameters = list(q.parameters())
-        norm = climb(
-            parameters,
-            torch.autograd.grad(elbo - improved, parameters),
-            rows_of(batch),
-            state.optimizer,
-        )
-        check_norm(norm)
+        norm = ascend_value(q, elbo - improved, batch, state.optimizer)
         info = {
             "elbo": elbo.detach(),
             "improved": worth.mean(),
@@ -166,11 +147,5 @@ class VCD(GuideFit[VCDState]):
                         model, train, z, steps, self.leapfrog_steps, state.step_size, generator
                     )[0][-1]
                 theta.append(z)
-        return RefinedPosterior(
-            torch.cat(theta).unflatten(0, (INDEPENDENT_CHAINS, self.draws)),
-            q.mean.detach().expand(INDEPENDENT_CHAINS, -1),
-            list(model.names),
-            model,
-            objective=float(torch.cat(bounds).mean()),
-            bounds=True,
-        )
+        start = q.mean.detach().expand(INDEPENDENT_CHAINS, -1)
+        return self.to_posterior(model, torch.cat(theta), start, torch.cat(bounds))

@@ -81,6 +81,25 @@ def climb(
     return norm
 
 
+def ascend_value(
+    module: Trainable, value: Tensor, batch: RowBatch | None, optimizer: Optimizer
+) -> Tensor:
+    """φ ← φ + lr · optimizer(∇value / N) of a value [], N = 1 of a density: ‖∇value / N‖ [].
+
+    Raises NumericalError when q has left the finite numbers."""
+    parameters = list(module.parameters())
+    # parameters of the model that q is fitted to take no part
+    gradients = torch.autograd.grad(value, parameters, allow_unused=True)
+    norm = climb(parameters, gradients, rows_of(batch), optimizer)
+    check_norm(norm)
+    return norm
+
+
+def rows_of(batch: RowBatch | None) -> float:
+    """N of the whole data set of a minibatch; 1: a density, which has no rows."""
+    return 1.0 if batch is None else batch.scale * batch.n_rows
+
+
 def warmup_weight(t: int, steps: int) -> float:
     """A weight that rises from 0 to 1 in so many steps: min(1, t/steps), 1 where there are none."""
     return min(1.0, t / steps) if steps else 1.0

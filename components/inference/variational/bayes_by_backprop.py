@@ -13,13 +13,13 @@ from torch import Tensor
 from components.contracts.posteriors import Analyses
 from components.contracts.problems import Batch
 from components.contracts.roles import BetweenZeroAndOne
-from components.inference.point.descent import frozen
-from components.inference.variational.mean_field import (
+from components.inference.gaussian_weights.mean_field import (
     MeanField,
     MeanFieldMethod,
     MeanFieldPosterior,
     MeanFieldState,
 )
+from components.inference.point.descent import frozen
 from components.maths.cholesky import LOG_2PI
 from components.registry import register
 

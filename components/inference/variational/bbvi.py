@@ -11,10 +11,8 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Batch, Rows
+from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
-from components.contracts.sequences import Series
-from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.inference.chains import (
@@ -22,13 +20,11 @@ from components.inference.chains import (
     SAMPLER_OUTPUTS,
     SampleableProblem,
     init_chains,
-    training_data,
 )
 from components.inference.point.descent import frozen
-from components.inference.variational.ascent import TrainingState
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
-from components.inference.variational.guide_fit import AscendedGuide
+from components.inference.variational.guide_fit import AscendedGuide, GlobalTrainingState
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
@@ -36,15 +32,11 @@ from components.registry import register
 Family = Literal["mean_field", "full_rank", "mixture", "flow"]
 
 
-@dataclass
-class BlackBoxTrainingState(TrainingState[GlobalGaussian | FlexibleGuide]):
+@dataclass(kw_only=True)
+class BlackBoxTrainingState(GlobalTrainingState[GlobalGaussian | FlexibleGuide]):
     """q(θ) in training."""
 
-    # ε [2, draws, P] of the returned posterior: always the same, so that scores move as q does
-    base: Tensor
-    uniform: Tensor  # and u [2, draws]
-    model: LogJoint = rebuilt()
-    train: Batch | Rows | Series | None = rebuilt()  # None: a density
+    uniform: Tensor  # u [2, draws] next to ε
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +128,8 @@ class BBVI(AscendedGuide[BlackBoxTrainingState]):
         shape = (INDEPENDENT_CHAINS, self.draws, start.shape[1])
         base = standard_normal(shape, rng.init, start)
         uniform = standard_uniform(shape[:2], rng.init, start)
-        optimizer = self.build_optimizer(q.parameters())
-        return BlackBoxTrainingState(
-            q, optimizer, self.gradient.init(q, rng), base, uniform, model, training_data(problem)
-        )
+        begun = self.begin(q, base, model, problem, rng)
+        return BlackBoxTrainingState(**vars(begun), uniform=uniform)
 
     @torch.no_grad()
     def posterior(self, state: BlackBoxTrainingState) -> FamilyPosterior:

@@ -4,40 +4,30 @@ gradient of its bound."""
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Batch, Rows
 from components.contracts.requirements import Requirements
-from components.contracts.sequences import Series
-from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
     SampleableProblem,
     init_for_training,
-    training_data,
 )
-from components.inference.variational.ascent import TrainingState
 from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
-from components.inference.variational.guide_fit import AscendedGuide, find_start
+from components.inference.variational.guide_fit import (
+    AscendedGuide,
+    GlobalTrainingState,
+    find_start,
+)
 from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.variational import GaussianPosterior
 from components.registry import register
 
-
-@dataclass
-class GaussianTrainingState(TrainingState[GlobalGaussian]):
-    """q(θ) in training."""
-
-    # ε [2, draws, P] of the returned posterior: always the same, so that scores move as q does
-    base: Tensor
-    model: LogJoint = rebuilt()
-    train: Batch | Rows | Series | None = rebuilt()  # None: a density
+GaussianTrainingState = GlobalTrainingState[GlobalGaussian]
 
 
 @register("inference", "gaussian_vi")
@@ -96,15 +86,7 @@ class GaussianVI(AscendedGuide[GaussianTrainingState]):
             mean = find_start(model, problem, batch_kind, rng, self.start, needs_gradient)
         q = self.family(RowwiseLogJoint.of(model, problem), mean)
         base = standard_normal((INDEPENDENT_CHAINS, self.draws, len(mean)), rng.init, mean)
-        optimizer = self.build_optimizer(q.parameters())
-        return GaussianTrainingState(
-            q,
-            optimizer,
-            self.gradient.init(q, rng),
-            base,
-            model,
-            training_data(problem),
-        )
+        return self.begin(q, base, model, problem, rng)
 
     def posterior(self, state: GaussianTrainingState) -> GaussianPosterior:
         with torch.no_grad():

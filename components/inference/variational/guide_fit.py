@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from dataclasses import dataclass
+from typing import Any, Generic, Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -10,23 +11,29 @@ from torch import Tensor
 from typing_extensions import TypeVar
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities.modules import Trainable
 from components.contracts.checks import Check
 from components.contracts.posteriors import HoldsDraws
 from components.contracts.problems import BatchKind
 from components.contracts.requirements import Requirements
 from components.contracts.roles import FinishedRun, Gradient, Inference, Info
-from components.contracts.streams import Rng
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng, seed_from
 from components.inference.chains import (
+    INDEPENDENT_CHAINS,
     NEEDS_TO_PREDICT,
     SAMPLER_OUTPUTS,
     ModelBatch,
     SampleableProblem,
     init_chains,
+    training_data,
 )
 from components.inference.point.descent import DescentKeys
 from components.inference.variational.ascent import TrainingState, ascend_parameters
+from components.maths.optimizers import Optimizer
 from components.metrics import limits
 from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
+from components.posteriors.variational import RefinedPosterior
 from components.problems.density import Density
 
 S = TypeVar("S")
@@ -49,6 +56,60 @@ class GuideFit(Inference[LogJoint, SampleableProblem, ModelBatch, S], DescentKey
     initial_std: PositiveFloat
     draws: PositiveInt
 
+    def to_posterior(
+        self, model: LogJoint, theta: Tensor, start: Tensor, bound: Tensor
+    ) -> RefinedPosterior:
+        """Independent draws θ [2 · draws, P] as two chains that start at [2, P], and the mean of
+        what bounds the evidence."""
+        draws = theta.unflatten(0, (INDEPENDENT_CHAINS, self.draws))
+        value = float(bound.mean())
+        return RefinedPosterior(
+            draws, start, list(model.names), model, objective=value, bounds=True
+        )
+
+
+Q = TypeVar("Q", bound=Trainable, default=Any)
+
+
+@dataclass(kw_only=True)
+class GuideState(Generic[Q]):
+    """q(θ) in training, with a fixed seed for its draws so that scores follow q."""
+
+    q: Q
+    optimizer: Optimizer
+    seed: int
+    model: Any = rebuilt()  # of the log joint of θ, or of the latent variables of rows
+    train: ModelBatch = rebuilt()  # None: a density
+
+
+class SeededGuide(GuideFit[S], Generic[S]):
+    """Base of methods that draw their posterior from q by a stored seed."""
+
+    start: Literal["zero", "drawn"]
+
+    def find_mean(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> Tensor:
+        """Mean of q at the start [P]."""
+        return find_start(model, problem, self.requires.batch_kind, rng, self.start)
+
+    def begin(self, q: Q, model: object, problem: SampleableProblem, rng: Rng) -> GuideState[Q]:
+        return GuideState(
+            q=q,
+            optimizer=self.build_optimizer(q.parameters()),
+            seed=seed_from(rng.init),
+            model=model,
+            train=training_data(problem),
+        )
+
+
+@dataclass
+class GlobalTrainingState(TrainingState[Q]):
+    """q(θ) in training."""
+
+    # ε [2, draws, P] of the returned posterior: always the same, so that scores move as q does
+    base: Tensor
+    model: LogJoint = rebuilt()
+    train: ModelBatch = rebuilt()  # None: a density
+
 
 class AscendedGuide(GuideFit[T], Generic[T]):
     """Base of methods that ascend the bound of a q(θ) with a density by any estimator of its
@@ -58,6 +119,18 @@ class AscendedGuide(GuideFit[T], Generic[T]):
     inherited_keys = {"n_samples"}
 
     gradient: Gradient
+
+    def begin(
+        self, q: Q, base: Tensor, model: LogJoint, problem: SampleableProblem, rng: Rng
+    ) -> GlobalTrainingState[Q]:
+        return GlobalTrainingState(
+            q,
+            self.build_optimizer(q.parameters()),
+            self.gradient.init(q, rng),
+            base,
+            model,
+            training_data(problem),
+        )
 
     def step(self, state: T, batch: ModelBatch, rng: Rng) -> tuple[T, Info]:
         return ascend_parameters(state, self.gradient, batch, rng)

@@ -12,8 +12,12 @@ from components.contracts.capabilities import WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.inference.gaussian_weights.mean_field import (
+    MeanField,
+    MeanFieldMethod,
+    MeanFieldState,
+)
 from components.inference.variational.ascent import warmup_weight
-from components.inference.variational.mean_field import MeanField, MeanFieldMethod, MeanFieldState
 from components.problems.supervised import Supervised
 from components.registry import register
 

@@ -18,8 +18,8 @@ from components.contracts.roles import BetweenZeroAndOne, Inference, Info, ZeroT
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError
+from components.inference.gaussian_weights.mean_field import MeanField, MeanFieldPosterior
 from components.inference.point.descent import frozen
-from components.inference.variational.mean_field import MeanField, MeanFieldPosterior
 from components.maths.divergences.pac_bound import gibbs_risk_bound
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised

@@ -2,7 +2,7 @@
 
 from support.runs.configured import component, normal
 
-from components.inference.variational.mean_field import MeanField
+from components.inference.gaussian_weights.mean_field import MeanField
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8)

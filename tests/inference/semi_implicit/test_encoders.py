@@ -26,11 +26,11 @@ def affine(name, problem, **changes):
     rng = Streams(0)
     model = ppca(problem, exact_guide=True)
     state = inference.init(model, problem, rng)
-    (layer,), (down,) = state.module.network.layers, model.guide.network.layers
+    (layer,), (down,) = state.q.network.layers, model.guide.network.layers
     with torch.no_grad():
         layer.weight.copy_(torch.cat([down.weight[:2] + 0.05, WEIGHT], 1))
         layer.bias.copy_(down.bias[:2] - 0.1)
-        state.module.log_std.copy_(STD.log())
+        state.q.log_std.copy_(STD.log())
     return inference, state, rng
 
 
@@ -62,12 +62,12 @@ def climbed(inference, state, batch, rng, steps):
     rows = []
     for _ in range(steps):
         state, _ = inference.step(state, batch, rng)
-        rows.append(torch.cat([-p.grad.flatten() for p in learnt(state.module)]))
+        rows.append(torch.cat([-p.grad.flatten() for p in learnt(state.q)]))
     return torch.stack(rows) * batch.scale * batch.n_rows
 
 
 def expected(state, x):
-    found = torch.autograd.grad(exact_elbo(state.module, x), learnt(state.module))
+    found = torch.autograd.grad(exact_elbo(state.q, x), learnt(state.q))
     return torch.cat([g.flatten() for g in found])
 
 
@@ -81,7 +81,7 @@ def test_the_bound_literally():
     epsilon, u, others = (normal(again, n, 2, 2) for n in (2, 2, 3))
     total = 0.0
     with torch.no_grad():
-        for b, m in enumerate(means(state.module, batch.x)):
+        for b, m in enumerate(means(state.q, batch.x)):
             for s in range(2):
                 z = m + WEIGHT @ epsilon[s, b] + STD * u[s, b]
                 density = 0.0
@@ -89,7 +89,7 @@ def test_the_bound_literally():
                     log_q = Normal(m + WEIGHT @ e, STD).log_prob(z).sum()
                     density += float(log_q.exp()) / 4
                 row = batch.part(slice(b, b + 1), 1.0)
-                joint = float(state.module.model.log_joint(row, z[None, None]))
+                joint = float(state.q.model.log_joint(row, z[None, None]))
                 total += 1.5 * (joint - math.log(density)) / 2
     assert float(info["elbo"]) == pytest.approx(total, rel=1e-9)
 
@@ -100,28 +100,24 @@ def test_the_mean_of_its_weights_is_the_likelihood_and_that_of_their_logarithms_
     inference, state, rng = affine("sivi", problem, bound_samples=K)
     posterior, n = inference.posterior(state), 150
     w = torch.stack([posterior.log_weights(problem.train, 50, rng.noise) for _ in range(n)])
-    ratio = (w - log_evidence(state.module.model, problem.train.x)).exp().mean(1)  # [n, B]
+    ratio = (w - log_evidence(state.q.model, problem.train.x)).exp().mean(1)  # [n, B]
     assert z_score(ratio, torch.ones(2, dtype=F64)).abs().max() < 4
-    exact = float(exact_elbo(state.module, problem.train.x).detach())
+    exact = float(exact_elbo(state.q, problem.train.x).detach())
     spread = float(w.sum(2).mean(1).std()) / n**0.5
-    assert (
-        w.sum(2).mean()
-        < exact + 4 * spread
-        < log_evidence(state.module.model, problem.train.x).sum()
-    )
+    assert w.sum(2).mean() < exact + 4 * spread < log_evidence(state.q.model, problem.train.x).sum()
 
 
 def test_weights_without_the_draws_own_conditional_would_have_another_mean():
     problem = real_rows(n=2)
     _, state, rng = affine("sivi", problem)
-    q, K = state.module.given(problem.train), 3
+    q, K = state.q.given(problem.train), 3
     ratios = []
     with torch.no_grad():
         for _ in range(120):
             z = q.mean(q.mixing(50, rng.noise)) + q.std * q.conditional(50, rng.noise)
             others = q.log_pairs(z, q.mean(q.mixing(K, rng.noise))).logsumexp(1) - math.log(K)
-            w = state.module.model.log_joint(problem.train, z) - others
-            ratios.append((w - log_evidence(state.module.model, problem.train.x)).exp().mean(0))
+            w = state.q.model.log_joint(problem.train, z) - others
+            ratios.append((w - log_evidence(state.q.model, problem.train.x)).exp().mean(0))
     assert (torch.stack(ratios).median(0).values - 1).abs().min() > 0.1
 
 
@@ -166,7 +162,7 @@ def test_scores_see_the_gaussian_of_its_moments():
     m, s = module.encode(problem.train)
     with torch.no_grad():
         moved = module.noise @ WEIGHT.T
-        centre = means(state.module, problem.train.x) + moved.mean(0)
+        centre = means(state.q, problem.train.x) + moved.mean(0)
     assert_close(m, centre)
     variance = (moved.var(0, correction=0) + STD.square()).expand(4, 2)
     assert_close(s.square(), variance)
@@ -179,7 +175,7 @@ def test_the_encoder_of_the_model_takes_no_part():
     problem = real_rows(n=4)
     for name in ("sivi", "uivi"):
         inference, state, rng = affine(name, problem, lr=0.1)
-        before = [p.clone() for p in state.module.model.guide.parameters()]
+        before = [p.clone() for p in state.q.model.guide.parameters()]
         state, _ = inference.step(state, problem.train, rng)
-        after = state.module.model.guide.parameters()
+        after = state.q.model.guide.parameters()
         assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))

@@ -16,7 +16,7 @@ from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 from components.contracts.problems import Batch
-from components.inference.variational.mean_field import MeanField
+from components.inference.gaussian_weights.mean_field import MeanField
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
