@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 from torch import Tensor
 
 from components.contracts.requirements import Requirements, inherit_requirements
@@ -22,6 +22,16 @@ ZeroToBelowOne = Annotated[float, Field(ge=0, lt=1)]
 AboveZeroToOne = Annotated[float, Field(gt=0, le=1)]
 BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1)]
 AtLeastTwo = Annotated[int, Field(ge=2)]
+T = TypeVar("T", int, float)
+
+
+def _increasing(values: list[T], info: ValidationInfo) -> list[T]:
+    if sorted(set(values)) != values:
+        raise ValueError(f"{info.field_name}: {values} must increase")
+    return values
+
+
+Increasing = AfterValidator(_increasing)  # of a list of numbers
 # name -> number or tensor: for diagnostics, never needed by the next step
 Info = dict[str, Any]
 

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import BatchNormalised, Penalised
-from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
-from components.inference.averaging.path import AveragedPath, copy_frozen, weights
-from components.inference.point.descent import descend, frozen
+from components.inference.averaging.path import AveragedDescent, AveragedState, copy_frozen
+from components.inference.point.descent import frozen
 from components.maths.line_search.module_bound import assign, flatten
-from components.maths.optimizers import Optimizer
 from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @dataclass(frozen=True, kw_only=True)
-class IteratesState:
+class IteratesState(AveragedState):
     """A network on its way, and the iterates that were collected."""
 
-    network: Penalised
-    optimizer: Optimizer
-    t: int = 0  # steps done
     # rows (θ, statistics of its batch normalisation) [P + Q], on the CPU
     kept: Trace = field(default_factory=Trace)
 
@@ -39,7 +32,7 @@ def statistics(network: Penalised) -> list[Tensor]:
 
 
 @register("inference", "iterate_ensemble")
-class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], AveragedPath):
+class IterateEnsemble(AveragedDescent[Penalised, IteratesState]):
     """Ensemble of iterates: averages the predictions of networks along one optimisation path.
 
         θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))      as ``swa``
@@ -57,7 +50,6 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
     Source: Gallego (2021), section 1.3.4.
     """
 
-    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
     provides = {"predicts", "redraws"}
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> IteratesState:
@@ -66,14 +58,9 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
             optimizer=self.build_optimizer(model.parameters()),
         )
 
-    def step(self, state: IteratesState, batch: Batch, rng: Rng) -> tuple[IteratesState, Info]:
-        state.optimizer.settings["lr"] = self.rate_at(state.t)
-        info = descend(state.network, state.optimizer, batch, rng.noise)
-        state = replace(state, t=state.t + 1)
-        if self.is_collection_step(state.t):
-            network = state.network
-            state.kept.append(flatten([weights(network), *statistics(network)]).cpu())
-        return state, info | {"collected": len(state.kept)}
+    def collect(self, state: IteratesState, theta: Tensor) -> IteratesState:
+        state.kept.append(flatten([theta, *statistics(state.network)]).cpu())
+        return state
 
     def posterior(self, state: IteratesState) -> Networks[Penalised]:
         network = state.network

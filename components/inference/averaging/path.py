@@ -3,7 +3,9 @@ points of it."""
 
 from __future__ import annotations
 
-from typing import Literal
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
@@ -11,11 +13,18 @@ from torch import Tensor
 
 from components.contracts.capabilities import BatchNormalised, Penalised
 from components.contracts.capabilities.modules import Trainable
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.errors import NumericalError
-from components.inference.point.descent import DescentKeys, frozen
+from components.inference.point.descent import DescentKeys, descend, frozen
 from components.maths.annealing import cosine_anneal
 from components.maths.line_search.module_bound import assign, flatten
+from components.maths.optimizers import Optimizer
 from components.problems.supervised import Supervised
+
+M = TypeVar("M")  # a network, or the log joint of one
 
 
 class AveragedPath(DescentKeys):
@@ -49,6 +58,41 @@ class AveragedPath(DescentKeys):
     def is_collection_step(self, t: int) -> bool:
         """True if the point after t ≥ 1 steps is collected."""
         return t > self.burn_in and (t - self.burn_in) % self.every == 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragedState:
+    """A network on its way."""
+
+    network: Any
+    optimizer: Optimizer
+    t: int = 0  # steps done
+    n: int = 0  # points collected
+
+
+S = TypeVar("S", bound=AveragedState)
+
+
+class AveragedDescent(Inference[M, Supervised, Batch, S], AveragedPath, Generic[M, S]):
+    """Base of methods that collect points along a descent; ``collect`` is what they differ in."""
+
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
+
+    @abstractmethod
+    def collect(self, state: S, theta: Tensor) -> S:
+        """The state with the point θ [P] that the network has come to."""
+
+    def descend(self, state: S, batch: Batch, rng: Rng) -> Info:
+        """One step of the network."""
+        return descend(state.network, state.optimizer, batch, rng.noise)
+
+    def step(self, state: S, batch: Batch, rng: Rng) -> tuple[S, Info]:
+        state.optimizer.settings["lr"] = self.rate_at(state.t)
+        info = self.descend(state, batch, rng)
+        state = replace(state, t=state.t + 1)
+        if self.is_collection_step(state.t):
+            state = replace(self.collect(state, weights(state.network)), n=state.n + 1)
+        return state, info | {"collected": state.n}
 
 
 def weights(network: Trainable) -> Tensor:

@@ -9,38 +9,31 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Penalised
-from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.averaging.path import (
-    AveragedPath,
+    AveragedDescent,
+    AveragedState,
     copy_frozen,
     training_input_batches,
     weights,
 )
-from components.inference.point.descent import descend, frozen
-from components.maths.optimizers import Optimizer
+from components.inference.point.descent import frozen
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwaState:
+class SwaState(AveragedState):
     """A network on its way, and the mean of the weights that were collected."""
 
-    network: Penalised
-    optimizer: Optimizer
     shown: list[Tensor] = rebuilt()  # rows to recompute batch normalisation from
-    t: int = 0  # steps done
-    n: int = 0  # points collected
     mean: Tensor  # θ̄ [P]
 
 
 @register("inference", "swa")
-class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
+class SWA(AveragedDescent[Penalised, SwaState]):
     """Stochastic weight averaging: one network at the mean weights of a non-decaying descent.
 
         θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))
@@ -60,7 +53,6 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
     (2021), section 1.3.4.
     """
 
-    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
     provides = {"predicts"}
 
     norm_rows: PositiveInt | None
@@ -73,16 +65,8 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
             mean=torch.zeros_like(weights(model)),
         )
 
-    def step(self, state: SwaState, batch: Batch, rng: Rng) -> tuple[SwaState, Info]:
-        state.optimizer.settings["lr"] = self.rate_at(state.t)
-        info = descend(state.network, state.optimizer, batch, rng.noise)
-        state = replace(state, t=state.t + 1)
-        if self.is_collection_step(state.t):
-            n = state.n
-            state = replace(
-                state, n=n + 1, mean=(n * state.mean + weights(state.network)) / (n + 1)
-            )
-        return state, info | {"collected": state.n}
+    def collect(self, state: SwaState, theta: Tensor) -> SwaState:
+        return replace(state, mean=(state.n * state.mean + theta) / (state.n + 1))
 
     def posterior(self, state: SwaState) -> PointEstimate:
         if state.n == 0:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import torch
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import BetaPosterior
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import BetweenZeroAndOne, Inference, Info
+from components.contracts.roles import BetweenZeroAndOne, Increasing, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
@@ -124,15 +123,11 @@ class BernsteinVonMises(Inference[BetaPosterior, Unlabelled, Rows, LimitState]):
         capabilities={"beta_posterior"},
     )
     provides = {"predicts_rows", "analyses", "writes_files"}
-    numbers: Annotated[list[Annotated[int, Field(ge=2, le=1_000_000)]], Field(min_length=2)]
+    numbers: Annotated[
+        list[Annotated[int, Field(ge=2, le=1_000_000)]], Field(min_length=2), Increasing
+    ]
     theta: BetweenZeroAndOne
     simulations: PositiveInt
-
-    @model_validator(mode="after")
-    def _check_numbers_increase(self) -> BernsteinVonMises:
-        if any(later <= earlier for earlier, later in pairwise(self.numbers)):
-            raise ValueError(f"numbers: {self.numbers} must increase")
-        return self
 
     def init(self, model: BetaPosterior, problem: Unlabelled, rng: Rng) -> LimitState:
         assert isinstance(problem.train, Rows)

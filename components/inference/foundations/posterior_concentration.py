@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import torch
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate, LinearSmoother
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Increasing, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
@@ -221,14 +220,8 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
         capabilities={"linear_smoother"},
     )
     provides = {"predicts", "analyses", "writes_files"}
-    numbers: Annotated[list[Annotated[int, Field(ge=2, le=8192)]], Field(min_length=2)]
+    numbers: Annotated[list[Annotated[int, Field(ge=2, le=8192)]], Field(min_length=2), Increasing]
     simulations: PositiveInt
-
-    @model_validator(mode="after")
-    def _check_numbers_increase(self) -> PosteriorConcentration:
-        if any(later <= earlier for earlier, later in pairwise(self.numbers)):
-            raise ValueError(f"numbers: {self.numbers} must increase")
-        return self
 
     def init(self, model: LinearSmoother, problem: KnownFunction, rng: Rng) -> ContractionState:
         if not isinstance(problem, KnownFunction):

@@ -14,20 +14,20 @@ from components.contracts.checks import Check
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import FinishedRun, Inference, Info
+from components.contracts.roles import FinishedRun, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.averaging.path import (
-    AveragedPath,
+    AveragedDescent,
+    AveragedState,
     copy_frozen,
     training_input_batches,
     weights,
 )
 from components.inference.chains import init_for_training
 from components.inference.log_joint import value_and_gradient
-from components.inference.point.descent import descend, frozen
+from components.inference.point.descent import frozen
 from components.maths.exponential.standard_draws import standard_normal
-from components.maths.optimizers import Optimizer
 from components.posteriors.draws import DrawsByNumber
 from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
@@ -37,19 +37,15 @@ from components.registry import register
 LEAST_SPREAD = 1e-6
 
 
-@dataclass(kw_only=True)
-class SwagState:
+@dataclass(frozen=True, kw_only=True)
+class SwagState(AveragedState):
     """Parameters on their way, and the moments of the points that were collected."""
 
     model: LogJoint | None = rebuilt()  # None: a network descends, which is no density over flat θ
-    weights: (
-        nn.ParameterDict | Penalised
-    )  # "theta" [1, P]: a checkpoint is loaded into the optimizer's tensor; or a network
-    optimizer: Optimizer
+    # "theta" [1, P]: a checkpoint is loaded into the optimizer's tensor; or a network
+    network: nn.ParameterDict | Penalised
     shown: list[Tensor] = rebuilt()  # rows to recompute a network's batch normalisation from
     seed: int = 0  # of the drawn networks
-    t: int = 0  # steps done
-    n: int = 0  # points collected
     mean: Tensor  # θ̄ [P]
     square: Tensor  # running mean of θ² [P]
     deviations: Tensor  # θ_i − θ̄_i of the last of them [at most K, P]
@@ -87,7 +83,7 @@ class SwagPosterior(SwagGaussian, DrawsByNumber):
 
 
 @register("inference", "swag")
-class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], AveragedPath):
+class SWAG(AveragedDescent[LogJoint | Penalised, SwagState]):
     """Stochastic weight averaging, Gaussian: moments and deviations of points of a descent.
 
         θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))       Adam or gradient descent
@@ -139,7 +135,7 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
             seed = int(torch.randint(2**62, (), generator=rng.init))
         return SwagState(
             model=model if isinstance(model, LogJoint) else None,
-            weights=moving,
+            network=moving,
             optimizer=self.build_optimizer(moving.parameters()),
             shown=batches,
             seed=seed,
@@ -148,23 +144,16 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
             deviations=theta.new_zeros(0, len(theta)),
         )
 
-    def step(self, state: SwagState, batch: Batch, rng: Rng) -> tuple[SwagState, Info]:
-        state.optimizer.settings["lr"] = self.rate_at(state.t)
-        t = state.t + 1
-        if isinstance(state.weights, nn.ParameterDict):
-            assert state.model is not None
-            parameter = state.weights["theta"]
-            value, gradient = value_and_gradient(state.model, parameter, batch)  # [1], [1, P]
-            parameter.grad = -gradient / (batch.scale * len(batch.x))
-            state.optimizer.step()
-            info: Info = {"log_joint": value[0], "grad_norm": gradient.norm()}
-        else:
-            info = descend(state.weights, state.optimizer, batch, rng.noise)
-        state = replace(state, t=t)
-        if isinstance(state.weights, nn.ParameterDict) or self.is_collection_step(t):
-            theta = weights(state.weights)
-            state = self.collect(state, theta) if self.is_collection_step(t) else state
-        return state, info | {"collected": state.n}
+    def descend(self, state: SwagState, batch: Batch, rng: Rng) -> Info:
+        if not isinstance(state.network, nn.ParameterDict):
+            return super().descend(state, batch, rng)
+        assert state.model is not None
+        parameter = state.network["theta"]
+        value, gradient = value_and_gradient(state.model, parameter, batch)  # [1], [1, P]
+        parameter.grad = -gradient / (batch.scale * len(batch.x))
+        state.optimizer.step()
+        weights(state.network)  # raises where they are not finite
+        return {"log_joint": value[0], "grad_norm": gradient.norm()}
 
     def collect(self, state: SwagState, theta: Tensor) -> SwagState:
         """The moments with one point θ [P] more."""
@@ -172,7 +161,7 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         mean = (n * state.mean + theta) / (n + 1)
         square = (n * state.square + theta.square()) / (n + 1)
         deviations = torch.cat([state.deviations, (theta - mean)[None]])[-self.rank :]
-        return replace(state, n=n + 1, mean=mean, square=square, deviations=deviations)
+        return replace(state, mean=mean, square=square, deviations=deviations)
 
     def checks(self, run: FinishedRun) -> list[Check]:
         """Check that q has a spread.
@@ -198,7 +187,7 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         return [Check(name, not collapsed, detail)]
 
     def posterior(self, state: SwagState) -> SwagPosterior | Networks[Penalised]:
-        network = state.weights
+        network = state.network
         std = (state.square - state.mean.square()).clamp_min(0).sqrt()
         if isinstance(network, nn.ParameterDict):
             assert isinstance(state.model, ThetaPredictive)

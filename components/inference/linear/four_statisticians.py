@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -14,21 +14,19 @@ from components.contracts.capabilities import Conjugate
 from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-from components.contracts.roles import AtLeastTwo, BetweenZeroAndOne, Inference, Info
+from components.contracts.roles import AtLeastTwo, BetweenZeroAndOne, Info
 from components.contracts.streams import Rng
-from components.inference.linear.conjugate_bayes import ConjugateBayes, ConjugateState, Decision
+from components.inference.linear.conjugate_bayes import ConjugateBayes, Decision
 from components.inference.linear.conjugate_posterior import ConjugatePosterior
 from components.inference.linear.known_data import LinearAnalysis
 from components.inference.linear.maximum_likelihood import (
     MaximumLikelihood,
     MaximumLikelihoodEstimate,
-    MaximumLikelihoodState,
 )
-from components.inference.linear.ridge_path import Choice, RidgeEstimates, RidgePath, RidgePathState
+from components.inference.linear.ridge_path import Choice, RidgeEstimates, RidgePath
 from components.inference.linear.statistical_risk import (
     ESTIMATORS,
     Risks,
-    RiskState,
     StatisticalRisk,
 )
 from components.posteriors.tables import write_tables
@@ -38,8 +36,6 @@ from components.registry import register
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-A = TypeVar("A", bound=Inference)
 
 
 @dataclass(frozen=True)
@@ -142,14 +138,20 @@ class FourAnalyses:
         return write_tables(folder, tables)
 
 
+# who analyses, by the names in ``FourAnalyses``
+SCHOOLS: dict[str, type[LinearAnalysis[Any]]] = {
+    "fisher": MaximumLikelihood,
+    "wald": StatisticalRisk,
+    "savage": ConjugateBayes,
+    "hoerl_kennard": RidgePath,
+}
+
+
 @dataclass(frozen=True)
 class FourStates:
     """The states of the four analyses."""
 
-    fisher: MaximumLikelihoodState
-    wald: RiskState
-    savage: ConjugateState
-    hoerl_kennard: RidgePathState
+    by_school: dict[str, Any]
 
 
 @register("inference", "four_statisticians")
@@ -182,43 +184,32 @@ class FourStatisticians(LinearAnalysis[FourStates]):
     number: AtLeastTwo
     choice: Choice
 
-    def _part(self, kind: type[A]) -> A:
-        """One of the analyses, with the keys of this one that it knows."""
-        settings = self.model_dump(exclude={"name"})
-        return kind(name=self.name, **{k: v for k, v in settings.items() if k in kind.model_fields})
-
     @property
-    def _parts(self) -> tuple[MaximumLikelihood, StatisticalRisk, ConjugateBayes, RidgePath]:
-        kinds = MaximumLikelihood, StatisticalRisk, ConjugateBayes, RidgePath
-        return (
-            self._part(kinds[0]),
-            self._part(kinds[1]),
-            self._part(kinds[2]),
-            self._part(kinds[3]),
-        )
+    def _parts(self) -> dict[str, LinearAnalysis[Any]]:
+        """The analyses, each with the keys of this one that are its own."""
+        settings = self.model_dump(exclude={"name"})
+        return {
+            school: kind(
+                name=self.name, **{k: v for k, v in settings.items() if k in kind.model_fields}
+            )
+            for school, kind in SCHOOLS.items()
+        }
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> FourStates:
-        fisher, wald, savage, hoerl_kennard = self._parts
         return FourStates(
-            fisher.init(model, problem, rng),
-            wald.init(model, problem, rng),
-            savage.init(model, problem, rng),
-            hoerl_kennard.init(model, problem, rng),
+            {school: part.init(model, problem, rng) for school, part in self._parts.items()}
         )
 
     def step(self, state: FourStates, batch: Batch, rng: Rng) -> tuple[FourStates, Info]:
-        fisher, wald, savage, hoerl_kennard = self._parts
-        first, of_fisher = fisher.step(state.fisher, batch, rng)
-        second, of_wald = wald.step(state.wald, batch, rng)
-        third, of_savage = savage.step(state.savage, batch, rng)
-        fourth, of_both = hoerl_kennard.step(state.hoerl_kennard, batch, rng)
-        return FourStates(first, second, third, fourth), of_fisher | of_wald | of_savage | of_both
+        states = {}
+        info: Info = {}
+        for school, part in self._parts.items():
+            states[school], terms = part.step(state.by_school[school], batch, rng)
+            info |= terms
+        return FourStates(states), info
 
     def posterior(self, state: FourStates) -> FourAnalyses:
-        fisher, wald, savage, hoerl_kennard = self._parts
-        return FourAnalyses(
-            fisher.posterior(state.fisher),
-            wald.posterior(state.wald),
-            savage.posterior(state.savage),
-            hoerl_kennard.posterior(state.hoerl_kennard),
-        )
+        parts: dict[str, Any] = {
+            school: part.posterior(state.by_school[school]) for school, part in self._parts.items()
+        }
+        return FourAnalyses(**parts)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, NonNegativeFloat, ValidationError, model_validator
 
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference
+from components.contracts.roles import Increasing, Inference
 from components.series.filtering.generalised_particle_filter import FilterState
 from components.series.scores.predictive_loss import Standardised
 from components.series.sequence import Sequence
@@ -28,7 +28,7 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
     provides = {"filtered_states", "analyses", "writes_files"}
     differentiable = False  # it switches between filters
     filter: Inference
-    betas: Annotated[list[NonNegativeFloat], Field(min_length=1)]
+    betas: Annotated[list[NonNegativeFloat], Field(min_length=1), Increasing]
     standardised: Standardised
 
     @model_validator(mode="after")
@@ -37,8 +37,6 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
             raise ValueError(
                 f"filter: {self.filter.name} has no β to choose; use beta_bootstrap_filter"
             )
-        if sorted(set(self.betas)) != self.betas:
-            raise ValueError(f"betas: {self.betas} must increase")
         _ = self.filters
         return self
 

@@ -69,7 +69,7 @@ def test_before_a_point_is_collected_it_is_the_network_as_it_stands():
     problem = classes()
     state, rng = train(swag(burn_in=50), MLP, problem, 4)
     posterior, x = swag(n_predict=3).posterior(state), problem.test.x
-    expected = state.model.predictive(state.weights["theta"].detach(), x).probs
+    expected = state.model.predictive(state.network["theta"].detach(), x).probs
     assert_close(posterior.predict(x, rng.evaluation).probs, expected)
 
 

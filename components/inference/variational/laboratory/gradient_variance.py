@@ -17,7 +17,7 @@ from components.contracts.checks import Check
 from components.contracts.posteriors import BoundsLikelihood, Predicts
 from components.contracts.problems import Kind, RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import FinishedRun, Gradient, Inference, Info
+from components.contracts.roles import FinishedRun, Gradient, Increasing, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Beside, Rng
 from components.inference.variational.ascent import TrainingState
@@ -120,12 +120,12 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     gradients: Annotated[list[Gradient], Field(min_length=1)]
     gradient: Gradient | None
     n_samples: PositiveInt
-    at: Annotated[list[NonNegativeInt], Field(min_length=1)]
-    iterations: list[PositiveInt]
+    at: Annotated[list[NonNegativeInt], Field(min_length=1), Increasing]
+    iterations: Annotated[list[PositiveInt], Increasing]
     draws: Annotated[int, Field(ge=4)]
     batches: PositiveInt
     parameters: Literal["all", "guide"]
-    best_orders: list[PositiveInt]
+    best_orders: Annotated[list[PositiveInt], Increasing]
     best_draws: PositiveInt
     correction_draws: PositiveInt | None
     evidence_particles: PositiveInt | None
@@ -137,13 +137,6 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
             raise ValueError(
                 f"train: {self.train.name} has no gradient to measure; use vi or gaussian_vi"
             )
-        for key, values in (
-            ("at", self.at),
-            ("iterations", self.iterations),
-            ("best_orders", self.best_orders),
-        ):
-            if sorted(set(values)) != values:
-                raise ValueError(f"{key}: {values} must increase")
         return self
 
     def required_capabilities(self, kind: Kind, offered: Set[str] = frozenset()) -> Set[str]:
