@@ -39,6 +39,12 @@ def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | Non
     return log_prior + batch.scale * model.log_likelihood(theta, batch).sum(1)
 
 
+def finite_log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
+    """``log_joint`` [n] without gradient, −∞ where it is not finite."""
+    value = log_joint(model, theta, batch).detach()
+    return value.masked_fill(~torch.isfinite(value), -torch.inf)
+
+
 def value_and_gradient(
     model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None
 ) -> tuple[Tensor, Tensor]:

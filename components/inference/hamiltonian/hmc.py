@@ -13,7 +13,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import ModelBatch, SampleableProblem, Sampler
+from components.inference.chains import ModelBatch, SampleableProblem
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import harmonic_mean, last_search_step, windows
 from components.inference.hamiltonian.leapfrog import (
@@ -33,7 +33,7 @@ SEARCH_STEPS = 64
 
 
 @register("inference", "hmc")
-class HMC(WarmUp, Sampler[HamiltonianChains]):
+class HMC(WarmUp):
     """Hamiltonian Monte Carlo with C parallel chains, tuned in warm-up.
 
     Warm-up learns the step size, masses and trajectory length.  r ~ N(0, M); (θ′, r′) = L
@@ -59,9 +59,7 @@ class HMC(WarmUp, Sampler[HamiltonianChains]):
 
     requires = Requirements(
         kinds={"density", "supervised", "sequence", "unlabelled"},
-        batch_kind="whole",
     )
-    folds_replicates = frozenset()
     trajectory: Literal["fixed", "jittered", "chees"]
     length: PositiveFloat
     max_steps: PositiveInt
@@ -79,10 +77,8 @@ class HMC(WarmUp, Sampler[HamiltonianChains]):
         return self
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:
-        return replace(
-            self.begin(model, problem, self.requires.batch_kind, rng),
-            length=chees.Length.of(self.length),
-        )
+        state = super().init(model, problem, rng)
+        return replace(state, length=chees.Length.of(self.length))
 
     def count_steps(self, time: float, eps: float, t: int) -> int:
         """Number of steps L of step t, for a trajectory of length ``time`` with steps of ε.

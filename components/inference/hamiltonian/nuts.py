@@ -7,11 +7,10 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import ModelBatch, SampleableProblem, Sampler
+from components.inference.chains import ModelBatch
 from components.inference.hamiltonian.adaptation import harmonic_mean
 from components.inference.hamiltonian.tree import LeapfrogDynamics, no_u_turn
 from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
@@ -19,7 +18,7 @@ from components.registry import register
 
 
 @register("inference", "nuts")
-class NUTS(WarmUp, Sampler[HamiltonianChains]):
+class NUTS(WarmUp):
     """No-U-turn sampler with multinomial weights and C parallel chains, tuned in warm-up.
 
     Warm-up learns the step size and masses.  r ~ N(0, M); the trajectory through (θ, r) is
@@ -39,13 +38,8 @@ class NUTS(WarmUp, Sampler[HamiltonianChains]):
 
     requires = Requirements(
         kinds={"density", "supervised", "sequence"},
-        batch_kind="whole",
     )
-    folds_replicates = frozenset()
     max_depth: Annotated[int, Field(ge=1, le=20)]
-
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:
-        return self.begin(model, problem, self.requires.batch_kind, rng)
 
     def step(
         self, state: HamiltonianChains, batch: ModelBatch, rng: Rng

@@ -12,16 +12,17 @@ from torch import Tensor
 
 from components.contracts.capabilities import Collapsible, LogJoint
 from components.contracts.capabilities.densities import Collapsed
-from components.contracts.problems import BatchKind, Target
+from components.contracts.problems import Target
+from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne
 from components.contracts.streams import Rng
 from components.inference.chains import (
     Chains,
     ModelBatch,
     SampleableProblem,
+    Sampler,
     advance,
     first_batch,
-    init_chains,
 )
 from components.inference.hamiltonian.adaptation import (
     DualAveraging,
@@ -49,8 +50,8 @@ class HamiltonianChains(Chains):
     length: Length | None = None  # of trajectories; None: they end on their own
 
 
-class WarmUp(Superchains):
-    """Keys of samplers that learn step size and masses in warm-up, from all chains together.
+class WarmUp(Superchains, Sampler[HamiltonianChains]):
+    """Base of samplers that learn step size and masses in warm-up, from all chains together.
 
     After warm-up nothing is learned, so the kept states come from one fixed kernel.  With
     ``collapse`` trajectories move θ₋, the parameters that a model does not integrate out,
@@ -60,7 +61,8 @@ class WarmUp(Superchains):
     Source: Liu (1994), for what is integrated out.
     """
 
-    chains: PositiveInt
+    requires = Requirements(batch_kind="whole")
+    folds_replicates = frozenset()
     warmup: NonNegativeInt
     thinning: PositiveInt  # one state in this many is kept
     step_size: PositiveFloat  # ε of the first step; the one of all steps when warmup is 0
@@ -99,14 +101,9 @@ class WarmUp(Superchains):
         collapsed = self.integrate_out(model)
         return theta if collapsed is None else collapsed.rest(theta)
 
-    def begin(
-        self, model: LogJoint, problem: SampleableProblem, batch_kind: BatchKind, rng: Rng
-    ) -> HamiltonianChains:
-        """The state before the first step."""
-        state = init_chains(
-            model, problem, batch_kind, self.chains, rng, superchains=self.superchains
-        )
-        batch = first_batch(problem, batch_kind, rng)
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:
+        state = self.start_chains(model, problem, rng)
+        batch = first_batch(problem, self.requires.batch_kind, rng)
         target = self.target(model)
         theta = self.moving(model, state.theta)
         value, gradient = value_and_gradient(target, theta, batch)  # [C], [C, P']

@@ -8,25 +8,21 @@ from typing import Literal
 import torch
 from pydantic import NonNegativeInt, PositiveInt
 
-from components.contracts.capabilities import Conditionals
+from components.contracts.capabilities import Conditionals, LogJoint
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
     Chains,
     ModelBatch,
     SampleableProblem,
+    Sampler,
     advance,
-    init_chains,
-    to_draws,
 )
 from components.inference.log_joint import log_joint
 from components.inference.superchains import Superchains
-from components.posteriors.draws import Draws
 from components.registry import register
 
 
@@ -36,7 +32,7 @@ class GibbsState(Chains):
 
 
 @register("inference", "gibbs")
-class Gibbs(Superchains, Inference[Conditionals, SampleableProblem, ModelBatch, GibbsState]):
+class Gibbs(Superchains, Sampler[GibbsState]):
     """Gibbs sampling with the full conditionals of a model's blocks, C chains in parallel.
 
         θ_b ~ p(θ_b | θ_−b, y)   for b = 1, …, B (systematic)
@@ -55,25 +51,13 @@ class Gibbs(Superchains, Inference[Conditionals, SampleableProblem, ModelBatch, 
         kinds={"density", "supervised", "unlabelled"},
         batch_kind="whole",
         capabilities={"log_joint", "conditionals"},
-        capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides = SAMPLER_OUTPUTS
-    chains: PositiveInt
     scan: Literal["systematic", "random"]
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: Conditionals, problem: SampleableProblem, rng: Rng) -> GibbsState:
-        state = init_chains(
-            model,
-            problem,
-            self.requires.batch_kind,
-            self.chains,
-            rng,
-            gradient=False,
-            superchains=self.superchains,
-        )
-        return GibbsState(**{**vars(state), "model": model})
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> GibbsState:
+        return GibbsState(**vars(self.start_chains(model, problem, rng, gradient=False)))
 
     @torch.no_grad()
     def step(self, state: GibbsState, batch: ModelBatch, rng: Rng) -> tuple[GibbsState, Info]:
@@ -104,6 +88,3 @@ class Gibbs(Superchains, Inference[Conditionals, SampleableProblem, ModelBatch, 
             "mend the conditionals of the model",
         )
         return state, {"log_joint": lp.mean(), "draws": len(state.kept)}
-
-    def posterior(self, state: GibbsState) -> Draws:
-        return to_draws(state)  # [C, N, P]

@@ -26,7 +26,7 @@ from components.inference.chains import (
     first_batch,
     to_draws,
 )
-from components.inference.log_joint import log_joint
+from components.inference.log_joint import finite_log_joint, log_joint
 from components.inference.mcmc.laplace import laplace
 from components.inference.mcmc.sobol import SobolPoints
 from components.inference.mcmc.t_mixture import TMixture, fit_mixture
@@ -128,11 +128,7 @@ class ImportanceSampling(Sampler[Weighted]):
                 )
             return None
         theta = model.sample_prior(N_SCREENING_DRAWS, rng.init)
-        value = (
-            log_joint(model, theta, batch)
-            .detach()
-            .nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
-        )
+        value = finite_log_joint(model, theta, batch)
         if not torch.isfinite(value).any():
             raise NumericalError(
                 f"log density is not finite at any of {N_SCREENING_DRAWS} draws of the prior",
@@ -211,12 +207,4 @@ class ImportanceSampling(Sampler[Weighted]):
         """Draws [C, N, P] with log_weights [C, N]."""
         draws = to_draws(state)
         log_weights = draws.stats.pop("log_weight", draws.draws[..., 0])
-        return Draws(
-            draws.draws,
-            draws.start,
-            draws.names,
-            draws.model,
-            draws.stats,
-            draws.current,
-            log_weights,
-        )
+        return replace(draws, log_weights=log_weights)

@@ -8,7 +8,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.errors import ConfigMismatchError
 from components.inference.chains import ModelBatch
-from components.inference.log_joint import log_joint
+from components.inference.log_joint import finite_log_joint, log_joint
 
 ITERATIONS = 200
 MIN_CURVATURE = 1e-10  # curvatures below this, where every coordinate has curvature 1, are none
@@ -58,11 +58,7 @@ def mode(model: LogJoint, theta: Tensor, batch: ModelBatch) -> tuple[Tensor, Ten
         if float(gradient @ ascent) < DECREMENT:
             break
         trials = theta + halvings[:, None] * ascent  # [40, P]
-        values = (
-            log_joint(model, trials, batch)
-            .detach()
-            .nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
-        )
+        values = finite_log_joint(model, trials, batch)
         if values.max() <= value:  # rounding: no further ascent is possible
             break
         theta = trials[values.argmax()]

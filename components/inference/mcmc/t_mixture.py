@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.errors import NumericalError
 from components.inference.chains import ModelBatch
-from components.inference.log_joint import log_joint
+from components.inference.log_joint import finite_log_joint
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 
@@ -31,14 +31,17 @@ class TMixture:
     @torch.no_grad()
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """θ ~ q [n, P]."""
-        (D, P), nu, like = self.centres.shape, self.dof, self.centres
-        d = torch.zeros(n, dtype=torch.long, device=like.device)
-        if D > 1:
+        d = self.weights.new_zeros(n, dtype=torch.long)
+        if len(self.weights) > 1:
             d = torch.multinomial(self.weights, n, replacement=True, generator=generator)
-        z = standard_normal((n, P), generator, like)
-        if math.isfinite(nu):
-            chi2 = 2 * torch._standard_gamma(z.new_full((n, 1), nu / 2), generator=generator)
-            z = z * (nu / chi2).sqrt()
+        z = standard_normal((n, self.centres.shape[1]), generator, self.centres)
+        if math.isfinite(self.dof):
+            halves = z.new_full((n, 1), self.dof / 2)
+            z = z * (self.dof / (2 * torch._standard_gamma(halves, generator=generator))).sqrt()
+        return self._place(z, d)
+
+    def _place(self, z: Tensor, d: Tensor) -> Tensor:
+        """μ_d + L_d z [n, P] of the components d [n]."""
         return self.centres[d] + (self.factors[d] @ z.unsqueeze(2)).squeeze(2)
 
     @property
@@ -51,17 +54,18 @@ class TMixture:
     def from_uniforms(self, u: Tensor) -> Tensor:
         """θ [n, P] at uniform numbers [n, n_uniforms] in (0, 1): P by the inverse of the normal
         distribution function, then one each for χ² and for the component, where there are these."""
-        (D, P), nu, like = self.centres.shape, self.dof, self.centres
+        D, P = self.centres.shape
+        nu = self.dof
         z: Tensor = torch.special.ndtri(u[:, :P])
         if math.isfinite(nu):
             from scipy import special  # slow to import
 
             chi2 = 2 * special.gammaincinv(nu / 2, u[:, P : P + 1].double().cpu().numpy())
-            z = z * (nu / torch.as_tensor(chi2).to(like)).sqrt()
-        d = torch.zeros(len(u), dtype=torch.long, device=like.device)
+            z = z * (nu / torch.as_tensor(chi2).to(z)).sqrt()
+        d = self.weights.new_zeros(len(u), dtype=torch.long)
         if D > 1:
             d = torch.searchsorted(self.weights.cumsum(0), u[:, -1].contiguous()).clamp_max(D - 1)
-        return self.centres[d] + (self.factors[d] @ z.unsqueeze(2)).squeeze(2)
+        return self._place(z, d)
 
     @torch.no_grad()
     def terms(self, theta: Tensor) -> tuple[Tensor, Tensor]:
@@ -117,9 +121,7 @@ def fit_mixture(
     q = spread(start, components, generator)
     for _ in range(rounds):
         theta = q.draw(draws, generator)
-        log_weight = (log_joint(model, theta, batch).detach() - q.log_prob(theta)).nan_to_num(
-            nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf
-        )
+        log_weight = finite_log_joint(model, theta, batch) - q.log_prob(theta)
         if not torch.isfinite(log_weight).any():
             raise NumericalError(
                 f"log density is not finite at any of {draws} draws of the proposal",
