@@ -13,12 +13,11 @@ from components.contracts.streams import Rng
 from components.inference.latent.draws import improve_latents, sample_latents, split_gradient
 from components.inference.latent.improved import HmcTrainingState, ImprovedLatents
 from components.models.latent.generative import log_normal
-from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
 
 @register("inference", "hmc_dlgm")
-class HmcDlgm(ImprovedLatents[HmcTrainingState]):
+class HmcDlgm(ImprovedLatents):
     """HMC for deep latent Gaussian models: the decoder learns from draws that Hamiltonian Monte
     Carlo has improved.
 
@@ -37,14 +36,6 @@ class HmcDlgm(ImprovedLatents[HmcTrainingState]):
         NumericalError: the gradient has left the finite numbers.
 
     Source: Hoffman (2017), section 3; Neal (2011), section 5.3.2."""
-
-    def init(
-        self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
-    ) -> HmcTrainingState:
-        optimizer = self.build_optimizer(model.parameters())
-        return HmcTrainingState(
-            module=model, optimizer=optimizer, gradient=None, eps=self.step_size
-        )
 
     def gradient(
         self,

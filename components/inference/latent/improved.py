@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -15,6 +14,7 @@ from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne, Inference, Info
+from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.inference.point.descent import DescentKeys
 from components.inference.semi_implicit.transitions import adapt_step_size
@@ -28,13 +28,11 @@ class HmcTrainingState(TrainingState[LatentVariable[RowBatch]]):
     """A model and its guide in training."""
 
     eps: float  # step size of the leapfrog
-
-
-S = TypeVar("S", bound=HmcTrainingState)
+    control: float = 0.0  # c: by how much improved draws are worth more than the guide's
 
 
 class ImprovedLatents(
-    Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, S], DescentKeys, Generic[S]
+    Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, HmcTrainingState], DescentKeys
 ):
     """Keys, steered step size and posterior of these methods; the gradient of the guide is what
     they differ in."""
@@ -48,9 +46,21 @@ class ImprovedLatents(
     target_acceptance: BetweenZeroAndOne
     n_samples: PositiveInt
 
+    def init(
+        self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
+    ) -> HmcTrainingState:
+        optimizer = self.build_optimizer(model.parameters())
+        return HmcTrainingState(
+            module=model, optimizer=optimizer, gradient=None, eps=self.step_size
+        )
+
     def climb(
-        self, state: S, gradients: Sequence[Tensor | None], info: Info, batch: RowBatch
-    ) -> tuple[S, Info]:
+        self,
+        state: HmcTrainingState,
+        gradients: Sequence[Tensor | None],
+        info: Info,
+        batch: RowBatch,
+    ) -> tuple[HmcTrainingState, Info]:
         """One optimizer step, and ε steered by ``acceptance`` of Info for the next.
 
         Raises NumericalError when the gradient is not finite."""
@@ -65,5 +75,5 @@ class ImprovedLatents(
         eps = adapt_step_size(state.eps, info["acceptance"], self.target_acceptance)
         return replace(state, eps=eps), info
 
-    def posterior(self, state: S) -> LatentPosterior:
+    def posterior(self, state: HmcTrainingState) -> LatentPosterior:
         return LatentPosterior(state.module)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -16,15 +16,7 @@ from components.inference.latent.draws import improve_latents, sample_latents, s
 from components.inference.latent.improved import HmcTrainingState, ImprovedLatents
 from components.inference.refined.guides import gaussian_entropy
 from components.models.latent.generative import log_normal
-from components.problems.unlabelled import Unlabelled
 from components.registry import register
-
-
-@dataclass(kw_only=True)
-class ContrastiveTrainingState(HmcTrainingState):
-    """A model, its guide, and what improved draws are worth more than the guide's."""
-
-    control: float = 0.0  # c
 
 
 class Contrast(NamedTuple):
@@ -36,7 +28,7 @@ class Contrast(NamedTuple):
 
 
 @register("inference", "vcd_dlgm")
-class VcdDlgm(ImprovedLatents[ContrastiveTrainingState]):
+class VcdDlgm(ImprovedLatents):
     """Variational contrastive divergence (VCD) of deep latent Gaussian models: guide and decoder
     learn from draws that Hamiltonian Monte Carlo has improved.
 
@@ -62,14 +54,6 @@ class VcdDlgm(ImprovedLatents[ContrastiveTrainingState]):
     Source: Ruiz and Titsias (2019), sections 2 and 3 and Algorithm 1."""
 
     decay: ZeroToBelowOne
-
-    def init(
-        self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
-    ) -> ContrastiveTrainingState:
-        optimizer = self.build_optimizer(model.parameters())
-        return ContrastiveTrainingState(
-            module=model, optimizer=optimizer, gradient=None, eps=self.step_size
-        )
 
     def contrast(
         self,
@@ -108,8 +92,8 @@ class VcdDlgm(ImprovedLatents[ContrastiveTrainingState]):
         return Contrast(gradients, info, float((worth - baseline).mean()))
 
     def step(
-        self, state: ContrastiveTrainingState, batch: RowBatch, rng: Rng
-    ) -> tuple[ContrastiveTrainingState, Info]:
+        self, state: HmcTrainingState, batch: RowBatch, rng: Rng
+    ) -> tuple[HmcTrainingState, Info]:
         found = self.contrast(state.module, batch, state.eps, state.control, rng.noise)
         state, info = self.climb(state, found.gradients, found.info, batch)
         control = self.decay * state.control + (1 - self.decay) * found.gain

@@ -45,47 +45,6 @@ def make_contiguous(factors: Factors) -> Factors:
     return {name: value.contiguous() for name, value in factors.items()}
 
 
-@torch.no_grad()
-def init_coordinate_state(
-    model: object, ascent: ClosedFormAscent, problem: Supervised | Unlabelled, starts: int, rng: Rng
-) -> CoordinateState:
-    """S starts where the model puts them.
-
-    Raises NumericalError where the objective of one is not finite."""
-    factors = make_contiguous(ascent.start(problem.train, starts, rng.init))
-    objective = ascent.objective(factors, problem.train)
-    if not torch.isfinite(objective).all():
-        raise NumericalError(
-            "the objective is not finite where it starts", "change the prior of the model, or seed"
-        )
-    seed = seed_from(rng.init)
-    return CoordinateState(
-        model=model, ascent=ascent, factors=factors, objective=objective, seed=seed
-    )
-
-
-@torch.no_grad()
-def climb(state: CoordinateState, batch: RowBatch) -> tuple[CoordinateState, Info]:
-    """One cycle of every start.
-
-    Raises NumericalError where the objective of one falls by more than rounding, or is not
-    finite: the updates are each at an optimum, so that it cannot."""
-    factors = make_contiguous(state.ascent.cycle(state.factors, batch))
-    objective = state.ascent.objective(factors, batch)
-    count(forwards=len(objective) * batch.n_rows)
-    allowed = ROUNDING * torch.finfo(objective.dtype).eps * (state.objective.abs() + batch.n_rows)
-    gain = objective - state.objective
-    if not (gain >= -allowed).all():  # NaN is neither
-        raise NumericalError(
-            f"the objective of a start fell, by {float(-gain.nan_to_num(nan=-torch.inf).min()):g} nats",
-            "use dtype=float64, or a wider prior of the model: the updates lose their digits",
-        )
-    state.by_cycle.append(objective.cpu())
-    best = objective.argmax()
-    info = {"elbo": objective[best], "gain": gain[best], "lowest_start": objective.min()}
-    return replace(state, factors=factors, objective=objective), info
-
-
 def best_start(state: CoordinateState) -> tuple[Factors, float]:
     """Factors of the start with the highest objective, S = 1, and that objective."""
     best = int(state.objective.argmax())
@@ -121,13 +80,46 @@ class CoordinateInference(
 
     starts: PositiveInt
 
+    @torch.no_grad()
     def init_starts(
         self, model: M, ascent: ClosedFormAscent, problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
-        """The starts of this ascent, where the model puts them."""
-        return init_coordinate_state(model, ascent, problem, self.starts, rng)
+        """S starts where the model puts them.
 
+        Raises NumericalError where the objective of one is not finite."""
+        factors = make_contiguous(ascent.start(problem.train, self.starts, rng.init))
+        objective = ascent.objective(factors, problem.train)
+        if not torch.isfinite(objective).all():
+            raise NumericalError(
+                "the objective is not finite where it starts",
+                "change the prior of the model, or seed",
+            )
+        seed = seed_from(rng.init)
+        return CoordinateState(
+            model=model, ascent=ascent, factors=factors, objective=objective, seed=seed
+        )
+
+    @torch.no_grad()
     def step(
         self, state: CoordinateState, batch: RowBatch, rng: Rng
     ) -> tuple[CoordinateState, Info]:
-        return climb(state, batch)
+        """One cycle of every start.
+
+        Raises NumericalError where the objective of one falls by more than rounding, or is not
+        finite: the updates are each at an optimum, so that it cannot."""
+        factors = make_contiguous(state.ascent.cycle(state.factors, batch))
+        objective = state.ascent.objective(factors, batch)
+        count(forwards=len(objective) * batch.n_rows)
+        allowed = (
+            ROUNDING * torch.finfo(objective.dtype).eps * (state.objective.abs() + batch.n_rows)
+        )
+        gain = objective - state.objective
+        if not (gain >= -allowed).all():  # NaN is neither
+            raise NumericalError(
+                f"the objective of a start fell, by {float(-gain.nan_to_num(nan=-torch.inf).min()):g} nats",
+                "use dtype=float64, or a wider prior of the model: the updates lose their digits",
+            )
+        state.by_cycle.append(objective.cpu())
+        best = objective.argmax()
+        info = {"elbo": objective[best], "gain": gain[best], "lowest_start": objective.min()}
+        return replace(state, factors=factors, objective=objective), info
