@@ -10,11 +10,12 @@ from components.contracts.attackers import Evasion
 from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.defences.training_threat import Mixture, TrainingThreat, mixed
-from components.inference.point.descent import DescentKeys, DescentState, descend, frozen
+from components.inference.point.descent import DescentState, descend
+from components.inference.point.network_descent import NetworkDescent
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -28,9 +29,7 @@ class AdversarialDescentState(DescentState):
 
 
 @register("inference", "adversarial_training")
-class AdversarialTraining(
-    Inference[Penalised, Supervised, Batch, AdversarialDescentState], DescentKeys
-):
+class AdversarialTraining(NetworkDescent[AdversarialDescentState]):
     """Adversarial training: fit one network to inputs attacked at size ``train_eps``.
 
     θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N.  At each step
@@ -47,12 +46,7 @@ class AdversarialTraining(
     Source: Gallego (2021), sections 3.3.2 and 3.5.1; Madry et al. (2018), eq. (2.1).
     """
 
-    requires = Requirements(
-        kinds={"supervised"},
-        capabilities={"network", "penalised"},
-        attacker=True,
-    )
-    provides = {"predicts"}
+    requires = Requirements(attacker=True)
 
     train_eps: NonNegativeFloat
     training_attacker: Evasion | None
@@ -73,6 +67,3 @@ class AdversarialTraining(
         return state, descend(
             state.network, state.optimizer, mixed(batch, attacked, self.mixture), None
         )
-
-    def posterior(self, state: AdversarialDescentState) -> PointEstimate:
-        return PointEstimate(frozen(state.network))

@@ -7,20 +7,19 @@ from typing import Annotated
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.point.descent import DescentKeys, DescentState, descend, frozen
+from components.inference.point.descent import DescentState, descend, frozen
+from components.inference.point.network_descent import NetworkDescent
 from components.maths.exponential.standard_draws import normal_like
 from components.posteriors.noisy_votes import SmoothedNetwork
-from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("inference", "randomised_smoothing")
-class RandomisedSmoothing(Inference[Penalised, Supervised, Batch, DescentState], DescentKeys):
+class RandomisedSmoothing(NetworkDescent):
     """Randomised smoothing: the class that a network gives most often under Gaussian noise.
 
         g(x) = argmax_c P(f(x + η) = c),  η ~ N(0, σ² I)
@@ -44,11 +43,7 @@ class RandomisedSmoothing(Inference[Penalised, Supervised, Batch, DescentState],
     abstention: ties go to the larger mean probability).
     """
 
-    requires = Requirements(
-        kinds={"supervised"},
-        targets={"binary", "classes"},
-        capabilities={"network", "penalised"},
-    )
+    requires = Requirements(targets={"binary", "classes"})
     provides = {"predicts", "defends"}
 
     sigma: PositiveFloat
@@ -56,9 +51,6 @@ class RandomisedSmoothing(Inference[Penalised, Supervised, Batch, DescentState],
     selection_draws: PositiveInt
     certificate_draws: PositiveInt
     level: Annotated[float, Field(gt=0, lt=0.5)]
-
-    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> DescentState:
-        return DescentState(model, self.build_optimizer(model.parameters()))
 
     def step(self, state: DescentState, batch: Batch, rng: Rng) -> tuple[DescentState, Info]:
         x = batch.x

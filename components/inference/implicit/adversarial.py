@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Generic, Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
+from typing_extensions import TypeVar
 
 from components.contracts.capabilities import WeightSpace
 from components.contracts.checks import Check
@@ -33,14 +34,17 @@ from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
 from components.problems.supervised import Supervised
 
+Q = TypeVar("Q", default=Generator)
+T = TypeVar("T", default=Perceptron)
+
 
 @dataclass(frozen=True)
-class AdversarialState:
+class AdversarialState(Generic[Q, T]):
     """q(θ), T, and their optimizers; a discriminator that is not asked has none."""
 
-    q: Generator
+    q: Q
     optimizer: Adam
-    discriminator: Perceptron | None
+    discriminator: T | None
     discriminator_optimizer: Adam | None
     t: int = 0
 

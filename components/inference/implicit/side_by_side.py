@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 import torch
@@ -14,11 +14,10 @@ from components.contracts.capabilities import WeightSpace
 from components.contracts.checks import Check
 from components.contracts.costs.counts import counting_gradients
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
 from components.contracts.roles import FinishedRun, Inference, Info
 from components.contracts.streams import Rng
 from components.inference.gaussian_weights.mean_field import MeanFieldPosterior
-from components.inference.implicit.adversarial import Adversarial
+from components.inference.implicit.adversarial import Adversarial, AdversarialState
 from components.inference.implicit.contrast import discrimination_loss, discriminator_checks
 from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
@@ -99,15 +98,7 @@ class StackedModules(nn.Module, Generic[N]):
         return replica.one
 
 
-@dataclass(frozen=True)
-class ParallelAdversarialState:
-    """L generators q(θ) and as many discriminators T, and an optimizer of all of each."""
-
-    q: StackedModules[Generator]
-    optimizer: Adam
-    discriminator: StackedModules[Perceptron] | None
-    discriminator_optimizer: Adam | None
-    t: int = 0
+ParallelAdversarialState = AdversarialState[StackedModules[Generator], StackedModules[Perceptron]]
 
 
 class ParallelAdversarial(
@@ -123,10 +114,7 @@ class ParallelAdversarial(
     powers under ``name/variant``.
     """
 
-    requires = Requirements(
-        kinds={"supervised"},
-        capabilities={"network", "weight_space", "own_inputs"},
-    )
+    requires = Adversarial.requires
     provides = frozenset()
 
     one: Adversarial  # the method applied to each

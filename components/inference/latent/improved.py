@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -31,20 +32,31 @@ class HmcTrainingState(TrainingState[LatentVariable[RowBatch]]):
     control: float = 0.0  # c: by how much improved draws are worth more than the guide's
 
 
-class ImprovedLatents(
-    Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, HmcTrainingState], DescentKeys
+L = TypeVar("L", bound=TrainingState[LatentVariable[RowBatch]])
+
+
+class LatentTraining(
+    Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, L], DescentKeys, Generic[L]
 ):
-    """Keys, steered step size and posterior of these methods; the gradient of the guide is what
-    they differ in."""
+    """Base of methods that train a model of latent variables and its guide."""
 
     requires = Requirements(kinds={"unlabelled"}, capabilities={"latent_variable"})
     provides = {"bounds_likelihood", "holds_module"}
+
+    n_samples: PositiveInt
+
+    def posterior(self, state: L) -> LatentPosterior:
+        return LatentPosterior(state.module)
+
+
+class ImprovedLatents(LatentTraining[HmcTrainingState]):
+    """Keys, steered step size and posterior of these methods; the gradient of the guide is what
+    they differ in."""
 
     improve_steps: PositiveInt
     leapfrog_steps: PositiveInt
     step_size: PositiveFloat
     target_acceptance: BetweenZeroAndOne
-    n_samples: PositiveInt
 
     def init(
         self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
@@ -74,6 +86,3 @@ class ImprovedLatents(
         info = info | {"step_size": torch.tensor(state.eps), "grad_norm": norm}
         eps = adapt_step_size(state.eps, info["acceptance"], self.target_acceptance)
         return replace(state, eps=eps), info
-
-    def posterior(self, state: HmcTrainingState) -> LatentPosterior:
-        return LatentPosterior(state.module)

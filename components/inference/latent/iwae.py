@@ -6,19 +6,16 @@ import math
 from typing import Literal
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.latent.draws import sample_latents
-from components.inference.point.descent import DescentKeys
+from components.inference.latent.improved import LatentTraining
 from components.inference.variational.ascent import TrainingState, climb
 from components.models.latent.generative import log_normal
-from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
@@ -47,9 +44,7 @@ def weighed(
 
 
 @register("inference", "iwae")
-class IWAE(
-    Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, LatentTrainingState], DescentKeys
-):
+class IWAE(LatentTraining[LatentTrainingState]):
     """Importance-weighted auto-encoder: ascent of the K-sample importance bound on log p(x).
 
         L^K_b = E log K⁻¹ Σ_k w_bk,   w_bk = p(x_b, z_bk) / q(z_bk|x_b)
@@ -68,11 +63,7 @@ class IWAE(
     and Maddison (2019), eq. (8).
     """
 
-    requires = Requirements(kinds={"unlabelled"}, capabilities={"latent_variable"})
-    provides = {"bounds_likelihood", "holds_module"}
-
     gradient: Way
-    n_samples: PositiveInt
 
     def init(
         self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
@@ -91,6 +82,3 @@ class IWAE(
             bound = batch.scale * (log_w.logsumexp(0) - math.log(K)).sum()
             elbo = batch.scale * log_w.mean(0).sum()
         return state, {f"multi_sample_bound_{K}": bound, "elbo": elbo, "grad_norm": norm}
-
-    def posterior(self, state: LatentTrainingState) -> LatentPosterior:
-        return LatentPosterior(state.module)

@@ -36,6 +36,7 @@ class DescentState:
 
     network: Penalised
     optimizer: Optimizer
+    t: int = 0  # steps done
 
 
 class DescentKeys(BaseModel):

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import Dropout, Penalised
-from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.inference.point.descent import DescentKeys, DescentState, frozen
+from components.inference.point.descent import DescentState, frozen
+from components.inference.point.network_descent import NetworkDescent
 from components.posteriors.variational import DropoutPosterior
 from components.problems.supervised import Supervised
 
 
-class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState], DescentKeys):
+class DropoutDescent(NetworkDescent):
     """Keys, start and posterior; a method adds its ``step``.
 
     Raises:
         ConfigMismatchError: the model's dropout is 0, which would leave nothing random."""
 
-    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised", "dropout"})
+    requires = Requirements(capabilities={"network", "penalised", "dropout"})
     provides = {"predicts", "redraws"}
 
     n_predict: PositiveInt
 
-    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> DescentState:
+    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> Any:
         if isinstance(model, Dropout) and model.dropout == 0:
             raise ConfigMismatchError(
                 "model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map"
             )
-        return DescentState(model, self.build_optimizer(model.parameters()))
+        return super().init(model, problem, rng)
 
     def posterior(self, state: DescentState) -> DropoutPosterior:
         return DropoutPosterior(frozen(state.network), n_predict=self.n_predict)

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveInt, model_validator
 
-from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.point.descent import DescentKeys, DescentState, descend, frozen
+from components.inference.point.descent import DescentState, descend
+from components.inference.point.network_descent import NetworkDescent
 from components.maths.annealing import cosine_anneal
-from components.posteriors.point_estimate import PointEstimate
-from components.problems.supervised import Supervised
 from components.registry import register
 
 
-@dataclass(frozen=True)
-class AnnealedDescent(DescentState):
-    """A network on its way down, and how many steps it has made."""
-
-    t: int = 0
-
-
 @register("inference", "map")
-class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent], DescentKeys):
+class MAP(NetworkDescent):
     """Maximum a posteriori: one network at a posterior mode, by Adam or momentum descent.
 
     θ̂ = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ), by Adam or gradient descent with
@@ -38,9 +28,6 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent], DescentKeys)
     Source: Bishop (2006), eq. (3.55); Kingma and Ba (2014), Algorithm 1; Loshchilov and
     Hutter (2017), eq. (5).
     """
-
-    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
-    provides = {"predicts"}
 
     schedule: Literal["constant", "cosine"]
     anneal_steps: PositiveInt | None
@@ -61,15 +48,9 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent], DescentKeys)
             return self.lr
         return cosine_anneal(self.lr, self.final_lr, t, self.anneal_steps)
 
-    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> AnnealedDescent:
-        return AnnealedDescent(model, self.build_optimizer(model.parameters()))
-
-    def step(self, state: AnnealedDescent, batch: Batch, rng: Rng) -> tuple[AnnealedDescent, Info]:
+    def step(self, state: DescentState, batch: Batch, rng: Rng) -> tuple[DescentState, Info]:
         state.optimizer.settings["lr"] = self.rate_at(state.t)
         generator = rng.noise if self.dropout == "training" else None
         return replace(state, t=state.t + 1), descend(
             state.network, state.optimizer, batch, generator
         )
-
-    def posterior(self, state: AnnealedDescent) -> PointEstimate:
-        return PointEstimate(frozen(state.network))

@@ -1,0 +1,31 @@
+"""Base of methods that train one network by descent on minus its log joint."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from components.contracts.capabilities import Penalised
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference
+from components.contracts.streams import Rng
+from components.inference.point.descent import DescentKeys, DescentState, frozen
+from components.posteriors.point_estimate import PointEstimate
+from components.problems.supervised import Supervised
+
+D = TypeVar("D", bound=DescentState, default=DescentState)
+
+
+class NetworkDescent(Inference[Penalised, Supervised, Batch, D], DescentKeys, Generic[D]):
+    """Keys, start and posterior, which is the network as it is; a method adds its ``step``."""
+
+    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
+    provides = {"predicts"}
+
+    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> Any:
+        return DescentState(model, self.build_optimizer(model.parameters()))
+
+    def posterior(self, state: D) -> Any:
+        return PointEstimate(frozen(state.network))
