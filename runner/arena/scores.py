@@ -64,7 +64,7 @@ def _read_run(suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun) -> 
     facts = snapshot.facts(run) or {}
     state = find_state(run, facts, suite.budgets.get(budget, {}))
     names = (budget, run.row, str(run.cell[PROBLEM_KEY]), facts.get("seed", 0))
-    origin = (facts.get("data", run.data), describe_commit(facts.get("git") or {}))
+    origin = (facts.get("data", run.data), describe_commit(facts.get("git", {})))
     if state not in ("done", "doubted", "over budget"):
         return [Line(*names, 0, -1, state, *origin)]
     asked = [metric for metric in OF_CHAINS if metric in suite.metrics]

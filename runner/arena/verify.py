@@ -155,7 +155,7 @@ def verify(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
 
 def _report_code(facts: dict[str, Any]) -> None:
     """Say how the code of the pack differs from the code here."""
-    before = {**(facts.get("git") or {}), "versions": facts.get("versions") or {}}
+    before = {**facts["git"], "versions": facts["versions"]}
     apart = code.difference(before, code.identity(code.commit(), code.versions()))
     if apart:
         out.print(f"code     {apart}")

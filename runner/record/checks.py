@@ -28,7 +28,7 @@ def combine_checks(facts: Facts, about: str | None = None) -> list[Kept]:
 
     ``about`` restricts them to the checks of the run, or of the attack.
     """
-    replicates = list((facts.get("checks") or {}).values())
+    replicates = list(facts.get("checks", {}).values())
     groups: dict[tuple[str, str], list[Kept]] = {}
     for check in (
         check for checks in replicates for check in checks if about in (None, check["about"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import warnings
@@ -35,7 +36,7 @@ REQUIRED_KEY_TYPES: dict[str, type | tuple[type, ...]] = {
     "finished": dict,
     "result": dict,
 }
-OPTIONAL_KEY_TYPES: dict[str, type | tuple[type, ...]] = {  # facts that only some records have
+OPTIONAL_KEY_TYPES: dict[str, type] = {  # facts that only some records have; others read as empty
     "git": dict,
     "versions": dict,
     "hardware": dict,
@@ -44,7 +45,9 @@ OPTIONAL_KEY_TYPES: dict[str, type | tuple[type, ...]] = {  # facts that only so
     "files": dict,
     "vectorised": bool,
     "usage": dict,
+    "checks": dict,
 }
+FLAT_KEYS = ("git", "versions", "hardware", "usage")  # facts without lists and dicts in them
 CHECK = {"about", "check", "passed", "detail"}
 
 
@@ -71,14 +74,16 @@ def _is_valid(facts: Any) -> bool:
         if key in facts
     ):
         return False
-    if not all(
-        check.keys() >= CHECK for checks in (facts.get("checks") or {}).values() for check in checks
-    ):
+    inner = [value for key in FLAT_KEYS for value in facts.get(key, {}).values()]
+    if any(isinstance(value, list | dict) for value in inner):
+        return False
+    checks = itertools.chain.from_iterable(facts.get("checks", {}).values())
+    if not all(check.keys() >= CHECK for check in checks):
         return False
     float(facts.get("seconds", 0))  # an integer may be too large
     if facts["state"] == "done" and not facts["finished"]:
         return False  # no replicate was completed
-    if facts["state"] != "done" or not (facts.get("finished") and "vectorised" in facts):
+    if facts["state"] != "done" or "vectorised" not in facts:
         return True
     result = gather_scores(facts["finished"], facts["vectorised"])
     # as text: NaN is NaN
@@ -138,7 +143,9 @@ def load_facts(folder: Path) -> Facts | None:
     """
     try:
         facts = parse_json(read_plain(folder / NAME))
-        return facts if _is_valid(facts) else None
+        if not _is_valid(facts):
+            return None
+        return {key: kind() for key, kind in OPTIONAL_KEY_TYPES.items()} | facts
     except PermissionError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):

@@ -13,13 +13,13 @@ from runner.catalogue import plugins
 from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError
-from runner.report.context import run_views
 from runner.report.exchange.expected import expect_protocols
 from runner.report.exchange.opened import is_archive, open_archive
 from runner.report.notes import describe_part, note_protocols
 from runner.report.origin import read_kept_scores
 from runner.report.report import write
-from runner.report.scores.cells import TableLayout
+from runner.report.run_views import run_views
+from runner.report.scores.cells import TableLayout, list_cells
 from runner.report.selection import folder_name, restrict
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP
@@ -81,11 +81,10 @@ def main(argv: list[str]) -> int:
     if not is_archive(arguments.study):
         if not arguments.earlier and arguments.output_dir != parser.get_default("output_dir"):
             existing_folder(arguments.output_dir)
-        study = arguments.study
-        name = Path(study).stem if study.endswith(".yaml") else study
+        name = arguments.study
+        name = Path(name).stem if name.endswith(".yaml") else name
         folder = inside(output_dir, name, "study") / "report"
-        snapshot = snapshots.load(name, output_dir)
-        return _report(arguments, name, snapshot, arguments.to or folder)
+        return _report(arguments, name, snapshots.load(name, output_dir), folder)
     with open_archive(arguments.study) as archive:
         if arguments.config_dir is None and archive.conf is not None:
             conf_folders.use(str(archive.conf))
@@ -93,7 +92,7 @@ def main(argv: list[str]) -> int:
         snapshot = snapshots.load(archive.study, archive.folder)
         if snapshot is None:
             raise ConfigError(f"{arguments.study}: has no snapshot of {archive.study}")
-        return _report(arguments, archive.study, snapshot, arguments.to or folder)
+        return _report(arguments, archive.study, snapshot, folder)
 
 
 def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: Path) -> int:
@@ -105,15 +104,16 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
                 f"--only: study {name} was never launched under {where}, so it has no runs"
             )
         snapshot = restrict(snapshot, arguments.only)
-        folder = arguments.to or folder / folder_name(arguments.only)
+        folder /= folder_name(arguments.only)
     study = snapshot.study if snapshot else load_study(arguments.study)
     kept = read_kept_scores({file: Path(file) for file in arguments.earlier}, study)
     if snapshot is None:
         kept = replace(kept, expected=expect_protocols(study, kept.places_of_known_protocol))
     if unknown := kept.of_unknown_protocol:
         out.print(f"note     protocol unknown: {unknown} of the scores of --with have none")
+    folder = arguments.to or folder
     paths, tables = write(name, study, snapshot, folder, kept, arguments.paper, only=arguments.only)
-    runs = run_views(snapshot) if snapshot else []
+    runs = run_views(snapshot)
     partial = describe_part(arguments.only, runs, with_earlier=bool(kept.scores))
     _print_summary(name, tables, partial)
     for path in paths:
@@ -123,7 +123,7 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
 
 def _print_summary(name: str, tables: list[TableLayout], partial: list[str]) -> None:
     """Verdicts, what is missing, and scores of another protocol."""
-    verdicts = (cell.verdict.word for laid in tables for cell in laid.cells)
+    verdicts = (cell.verdict.word for cell in list_cells(tables))
     out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
     for line in partial:
         out.print(f"partial  {line}")

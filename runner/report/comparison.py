@@ -26,21 +26,21 @@ TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
 
 
 def _code(facts: dict[str, Any]) -> str:
-    git = facts.get("git") or {}
+    git = facts["git"]
     sha: str = git.get("sha", "")
     return sha[:8] + (" + changes" if has_changes(git) else "")
 
 
 FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "state": lambda f: f["state"],
-    "data": lambda f: str(f.get("data")),
-    "experiment": lambda f: str(f.get("experiment")),
+    "data": lambda f: f["data"],
+    "experiment": lambda f: f["experiment"],
     "checks": lambda f: verdict(f) or ABSENT,
     "ended": lambda f: str(f.get("ended") or ABSENT),
-    "took": lambda f: f"{f.get('seconds') or 0:.1f} s",
+    "took": lambda f: f"{f['seconds']:.1f} s",
     "code": _code,
     "threads": lambda f: str(f.get("threads")),
-    "processor": lambda f: describe_machine(f.get("hardware") or {}),
+    "processor": lambda f: describe_machine(f["hardware"]),
 }
 ALWAYS_SHOWN_FACTS = ("state", "data", "took")
 
@@ -108,8 +108,7 @@ def facts_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
     import pandas as pd
 
     facts = {
-        label: {name: read(run.facts) for name, read in FACTS.items()}
-        | (run.facts.get("versions") or {})
+        label: {name: read(run.facts) for name, read in FACTS.items()} | run.facts["versions"]
         for label, run in records.items()
     }
     return _vary(pd.DataFrame(facts).fillna(ABSENT), ALWAYS_SHOWN_FACTS)
@@ -255,7 +254,7 @@ def warnings(runs: list[ComparedRecord]) -> list[str]:
     data = list(dict.fromkeys(run.facts["data"] for run in runs))
     if len(data) > 1:
         messages.append(f"different data ({', '.join(data)}): the results do not compare")
-    if len({bool(run.facts.get("smoke")) for run in runs}) > 1:
+    if len({run.facts["smoke"] for run in runs}) > 1:
         messages.append("some are smoke runs (tiny data, few steps): the results do not compare")
     for run in runs:
         if names := failed_checks(run.facts):

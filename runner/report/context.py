@@ -4,67 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from runner.compose.settings import signed_overrides
-from runner.disk.inside import is_inside
-from runner.record.checks import combine_checks
 from runner.record.code import describe_commit
-from runner.record.facts import is_readable
-from runner.report.compared_record import describe_machine, flat
+from runner.record.facts import NUMBER
+from runner.report.compared_record import describe_machine
 from runner.report.results import describe_replicates
-from runner.report.scores.cells import TableLayout
+from runner.report.run_views import RunView
+from runner.report.scores.cells import TableLayout, list_cells
 from runner.study.definition import StudyDefinition
-from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.snapshot import Snapshot
 
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
 INCLUDED = "of earlier reports (--with)"  # of a note: earlier scores are among those shown
-
-
-@dataclass(frozen=True)
-class RunView:
-    """A run as the pages show it."""
-
-    run: FrozenRun
-    state: str
-    facts: dict[str, Any]
-    config: dict[str, str]  # by dotted key
-    folder: Path | None  # of its record
-
-    @property
-    def checks(self) -> list[dict[str, Any]]:
-        """Its checks, each once for all replicates."""
-        return combine_checks(self.facts)
-
-    @property
-    def pictures(self) -> list[Path]:
-        """Figures in its record."""
-        return list_record_figures(self.folder) if self.folder else []
-
-
-def run_views(snapshot: Snapshot) -> list[RunView]:
-    """Every run with its state."""
-    return [
-        RunView(
-            run,
-            snapshot.state(run),
-            snapshot.facts(run) or {},
-            flat(run.config),
-            snapshot.folder(run) if run.signature else None,
-        )
-        for run in snapshot.runs
-    ]
-
-
-def list_record_figures(record: Path) -> list[Path]:
-    """The figures that lie in a record; a link to a file elsewhere is no figure of it."""
-    return [
-        path
-        for path in sorted(record.glob("figures/*.png"))
-        if path.is_file() and is_inside(record, path) and is_readable(path)
-    ]
 
 
 def provenance(
@@ -80,15 +33,15 @@ def provenance(
     if snapshot is None:
         return kept or [("runs", f"none yet: runner study {study.name}")]
     records = [run.facts for run in runs if run.facts]
-    machines = (describe_machine(f.get("hardware") or {}) for f in records)
+    machines = (describe_machine(f["hardware"]) for f in records)
     return [
         ("data", _join_distinct(f["data"] for f in records)),
         ("replicates", describe_replicates(study, [f["replicates"] for f in records])),
         ("runs", _describe_states(runs)),
         ("frozen", f"{snapshot.taken}, commit {snapshot.git[:10] or 'unknown'}"),
         ("overrides of this launch", " ".join(signed_overrides(snapshot.extra)) or "none"),
-        ("code", _join_distinct(describe_commit(f.get("git") or {}) for f in records)),
-        ("versions", _join_distinct(_describe_versions(f.get("versions") or {}) for f in records)),
+        ("code", _join_distinct(describe_commit(f["git"]) for f in records)),
+        ("versions", _join_distinct(_describe_versions(f["versions"]) for f in records)),
         ("machine", _join_distinct(machines)),
         ("threads of a run", _join_distinct(f.get("threads") for f in records)),
         *(
@@ -100,18 +53,19 @@ def provenance(
 
 def has_earlier_scores(snapshot: Snapshot | None, tables: list[TableLayout]) -> bool:
     """Whether a score in the tables is of an earlier report; without runs here all are."""
-    return snapshot is None or any(cell.earlier for laid in tables for cell in laid.cells)
+    return snapshot is None or any(cell.earlier for cell in list_cells(tables))
 
 
 def _describe_states(runs: list[RunView]) -> str:
     """How many runs are in each state, the time that all took, and their CPU hours if all of the
     records have them."""
     states = Counter(run.state for run in runs)
-    hours = sum(run.facts.get("seconds") or 0 for run in runs) / 3600
-    usages = [run.facts.get("usage") or {} for run in runs if run.facts.get("seconds")]
+    records = [run.facts for run in runs if run.facts.get("seconds")]
+    hours = sum(facts["seconds"] for facts in records) / 3600
+    seconds = [facts["usage"].get("cpu_seconds") for facts in records]
     cpu = ""
-    if usages and all(usages):
-        cpu = f", {sum(usage['cpu_seconds'] for usage in usages) / 3600:.1f} CPU hours"
+    if seconds and all(isinstance(value, NUMBER) for value in seconds):
+        cpu = f", {sum(seconds) / 3600:.1f} CPU hours"
     counts = ", ".join(f"{n} {state}" for state, n in states.items())
     return f"{counts}; {hours:.1f} h of computing{cpu}"
 

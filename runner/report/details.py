@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from runner.record.facts import is_there
-from runner.report.context import RunView
+from runner.report.run_views import RunView
 
 MAX_EMBEDDED_BYTES = 2_000_000  # bytes: figures of all runs that are written into the page
 

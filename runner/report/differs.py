@@ -5,9 +5,11 @@ They are the settings of its runs that differ from the runs in the same cell.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from runner.report.compared_record import flat
 from runner.study.definition import StudyDefinition
-from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.snapshot import Snapshot
 
 MOST = 8  # settings that a line names
 
@@ -26,26 +28,24 @@ def differs(snapshot: Snapshot | None) -> dict[str, str]:
     if snapshot is None:
         return {}
     base = beside(snapshot.study)
-    theirs = {
-        _cell(run): flat(run.config) for run in snapshot.runs if run.row == base and not run.refused
-    }
-    changes: dict[str, dict[str, dict[str, None]]] = {}
-    extra_keys: dict[str, set[str]] = {}
-    for run in snapshot.runs:
-        other = theirs.get(_cell(run))
-        if run.row == base or run.refused or other is None:
+    runs = [run for run in snapshot.runs if not run.refused]
+    theirs = {str(run.cell): flat(run.config) for run in runs if run.row == base}
+    changes = defaultdict[str, dict[str, dict[str, None]]](dict)
+    extra_keys = defaultdict[str, set[str]](set)
+    for run in runs:
+        other = theirs.get(str(run.cell), {})
+        if run.row == base or not other:
             continue
-        for key, value in flat(run.config).items():
-            if key not in other:
-                extra_keys.setdefault(run.row, set()).add(key)
-            elif other[key] != value:
-                changes.setdefault(run.row, {}).setdefault(key, {})[value] = None
-    descriptions = {}
-    for row in dict.fromkeys(run.row for run in snapshot.runs):
-        parts = _describe_changes(changes.get(row, {}), len(extra_keys.get(row, ())), base)
-        if parts:
-            descriptions[row] = ", ".join(parts)
-    return descriptions
+        config = flat(run.config)
+        extra_keys[run.row] |= config.keys() - other.keys()
+        for key, value in config.items():
+            if other.get(key, value) != value:
+                changes[run.row].setdefault(key, {})[value] = None
+    texts = {
+        row: ", ".join(_describe_changes(changes[row], len(extra), base))
+        for row, extra in extra_keys.items()
+    }
+    return {row: text for row, text in texts.items() if text}
 
 
 def _describe_changes(changes: dict[str, dict[str, None]], n_extra: int, base: str) -> list[str]:
@@ -58,7 +58,3 @@ def _describe_changes(changes: dict[str, dict[str, None]], n_extra: int, base: s
     if n_extra:
         parts.append(f"{n_extra} settings that {base} has not")
     return parts
-
-
-def _cell(run: FrozenRun) -> tuple[tuple[str, str], ...]:
-    return tuple((key, str(value)) for key, value in run.cell.items())

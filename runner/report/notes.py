@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 
 from runner.compose.protocol import UNKNOWN
 from runner.record.checks import failed_checks
-from runner.report.context import INCLUDED, RunView
+from runner.report.context import INCLUDED
 from runner.report.origin import Origin
-from runner.report.scores.cells import FAILED_CHECK_MARK, OTHER_PROTOCOL_MARK, TableLayout
+from runner.report.run_views import RunView
+from runner.report.scores.cells import (
+    FAILED_CHECK_MARK,
+    OTHER_PROTOCOL_MARK,
+    Cell,
+    TableLayout,
+    list_cells,
+)
 from runner.report.wording import format_count, join_words
 from runner.study.snapshot import Snapshot
 
@@ -40,7 +48,7 @@ def notes(
         messages.append(
             "Smoke runs are among these: tiny data, few steps. No number here is a result."
         )
-    earlier = sum(cell.earlier for laid in tables for cell in laid.cells)
+    earlier = sum(cell.earlier for cell in list_cells(tables))
     if earlier:
         messages.append(
             f"{format_count(earlier, 'score')} {INCLUDED} are included; "
@@ -59,8 +67,7 @@ def notes(
 
 def _describe_unknown(tables: list[TableLayout]) -> str:
     """Sentence about earlier scores without a protocol; empty: there are none."""
-    cells = [cell for laid in tables for cell in laid.cells]
-    unknown = sum(cell.earlier for cell in cells if cell.protocol == UNKNOWN)
+    unknown = sum(cell.earlier for cell in list_cells(tables) if cell.protocol == UNKNOWN)
     if not unknown:
         return ""
     return f" Protocol unknown: {format_count(unknown, 'score')} of files without one."
@@ -68,23 +75,24 @@ def _describe_unknown(tables: list[TableLayout]) -> str:
 
 def note_protocols(tables: list[TableLayout]) -> list[str]:
     """Lines about earlier scores of another protocol: those that are marked, those left out."""
-    marked: dict[str, dict[str, None]] = {}
-    left_out: dict[str, dict[str, None]] = {}
-    for cell in (cell for laid in tables for cell in laid.cells):
-        for why, cells in ((cell.other_protocol, marked), (cell.left_out, left_out)):
-            cells.setdefault(why, {})[f"{cell.row.name} ({cell.column})"] = None
+    cells = list_cells(tables)
+    marked = _group_cells(cells, lambda cell: cell.other_protocol)
+    left_out = _group_cells(cells, lambda cell: cell.left_out)
     return [
         *(
-            f"{OTHER_PROTOCOL_MARK} {_join_some(cells, ', ')}: {why}; compared with nothing."
-            for why, cells in marked.items()
-            if why
+            f"{OTHER_PROTOCOL_MARK} {names}: {why}; compared with nothing."
+            for why, names in marked.items()
         ),
-        *(
-            f"Earlier scores left out, of {_join_some(cells, ', ')}: {why}."
-            for why, cells in left_out.items()
-            if why
-        ),
+        *(f"Earlier scores left out, of {names}: {why}." for why, names in left_out.items()),
     ]
+
+
+def _group_cells(cells: list[Cell], reason: Callable[[Cell], str]) -> dict[str, str]:
+    """Names of the cells that have a reason, by reason."""
+    groups = defaultdict[str, dict[str, None]](dict)
+    for cell in cells:
+        groups[reason(cell)][f"{cell.row.name} ({cell.column})"] = None
+    return {why: _join_some(names, ", ") for why, names in groups.items() if why}
 
 
 def _join_some(names: Iterable[str], sign: str) -> str:
@@ -96,7 +104,7 @@ def _join_some(names: Iterable[str], sign: str) -> str:
 
 def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
     """A line that names the rows without a score of a run here or of an earlier report."""
-    cells = [cell for laid in tables for cell in laid.cells]
+    cells = list_cells(tables)
     filled = {cell.row.name for cell in cells if cell.values or cell.reason}
     empty = [name for name in dict.fromkeys(cell.row.name for cell in cells) if name not in filled]
     if not empty:
@@ -118,26 +126,25 @@ def describe_part(
         lines.append(f"Part of the study: {selection}.")
     missing = [run for run in runs if run.state != "done"]
     if missing and not with_earlier:
-        states: dict[str, list[str]] = {}
+        states = defaultdict[str, list[str]](list)
         for run in missing[:SHOWN]:
-            states.setdefault(run.state, []).append(run.run.name)
-        names = "; ".join(f"{', '.join(listed)} ({state})" for state, listed in states.items())
-        more = f"; {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        done = len(runs) - len(missing)
-        count = format_count(len(runs), "run")
-        lines.append(f"{done} of {count} are done. Missing: {names}{more}.")
+            states[run.state].append(run.run.name)
+        listed = [f"{', '.join(names)} ({state})" for state, names in states.items()]
+        more = [f"{len(missing) - SHOWN} more"] if len(missing) > SHOWN else []
+        done = f"{len(runs) - len(missing)} of {format_count(len(runs), 'run')}"
+        lines.append(f"{done} are done. Missing: {'; '.join(listed + more)}.")
     return lines
 
 
 def _note_other_data(tables: list[TableLayout]) -> list[str]:
     """A line for each pair of data that our scores and published ones were obtained on."""
-    apart: dict[tuple[str, str], list[str]] = {}
+    apart = defaultdict[tuple[str, str], list[str]](list)
     for laid in tables:
-        other = [d for d in laid.data if laid.published and not laid.published.is_comparable_on(d)]
-        if other and laid.published:
-            apart.setdefault((", ".join(other), laid.published.data_label), []).append(
-                laid.published.where.split(",")[0]
-            )
+        published = laid.published
+        other = [d for d in laid.data if published and not published.is_comparable_on(d)]
+        if other and published:
+            pair = ", ".join(other), published.data_label
+            apart[pair].append(published.where.partition(",")[0])
     return [
         f"Ours were obtained on {ours}, those of {join_words(where)} on {theirs}: "
         "the two are not compared."
@@ -147,13 +154,12 @@ def _note_other_data(tables: list[TableLayout]) -> list[str]:
 
 def _note_bad_runs(runs: list[RunView]) -> list[str]:
     """A line about the runs that failed their checks."""
-    messages = []
-    doubted = [failures for run in runs if (failures := failed_checks(run.facts))]
-    if doubted:
-        counts = Counter(name for lost in doubted for name in lost)
-        names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
-        messages.append(
-            f"{FAILED_CHECK_MARK} {len(doubted)} of {len(runs)} runs failed checks, so that "
-            f"their numbers are not to be trusted as they are. Not fulfilled: {names}."
-        )
-    return messages
+    failures = [names for run in runs if (names := failed_checks(run.facts))]
+    if not failures:
+        return []
+    counts = Counter(itertools.chain.from_iterable(failures))
+    names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
+    return [
+        f"{FAILED_CHECK_MARK} {len(failures)} of {len(runs)} runs failed checks, so that "
+        f"their numbers are not to be trusted as they are. Not fulfilled: {names}."
+    ]

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError
-from runner.report.scores.cells import ExpectedProtocols, TableLayout
+from runner.report.scores.cells import ExpectedProtocols, TableLayout, list_cells
 from runner.report.scores.earlier import EarlierCell, EarlierScores, read_earlier
 from runner.study.definition import StudyDefinition
 
@@ -62,7 +62,7 @@ def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
 
 def collect_protocols(tables: list[TableLayout], kept: Origin) -> dict[str, str]:
     """Parts of each protocol among the scores of tables, by its hash."""
-    cells = [cell for laid in tables for cell in laid.cells if cell.values]
+    cells = [cell for cell in list_cells(tables) if cell.values]
     own = {cell.expected.digest: cell.expected.parts for cell in cells if cell.expected}
     known = kept.protocols | own
     return {cell.protocol: known[cell.protocol] for cell in cells if cell.protocol in known}

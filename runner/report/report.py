@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.disk.atomic import write_bytes
-from runner.report.context import has_earlier_scores, provenance, run_views
+from runner.report.context import has_earlier_scores, provenance
 from runner.report.csv_files import write_numbers, write_replicates
 from runner.report.details import details
 from runner.report.differs import beside, differs
@@ -25,6 +25,7 @@ from runner.report.origin import (
 )
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table, restrict_to_kept_rows
+from runner.report.run_views import run_views
 from runner.report.scores.cells import TableLayout
 from runner.report.wording import CORRECTION, describe_bold, describe_test
 from runner.study.definition import StudyDefinition
@@ -94,7 +95,7 @@ def write(
     is a smoke run, title, files and figures say so."""
     kept = kept or Kept()
     tables = layout_table(study, snapshot, kept)
-    runs = run_views(snapshot) if snapshot else []
+    runs = run_views(snapshot)
     smoke = any(run.facts.get("smoke") for run in runs)
     stem = f"{name}_smoke" if smoke else name
     folder.mkdir(parents=True, exist_ok=True)
@@ -155,6 +156,6 @@ def write(
         from runner.report.latex.paper import write_paper
 
         paths += write_paper(
-            stem, folder / "paper", tables, new_pictures, snapshot, smoke, study.reference
+            stem, folder / "paper", tables, new_pictures, runs, smoke, study.reference
         )
     return paths, tables

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from runner.record.outcomes import McNemar, compare_outcomes
 from runner.report.origin import Kept
+from runner.report.run_views import run_views
 from runner.report.scores.cells import Cell, TableLayout
 from runner.report.scores.gathering import gather_cell
 from runner.statistics.paired_tests import best, compare, holm
@@ -83,7 +84,7 @@ def layout_cell(
     published: Published | None,
 ) -> Cell:
     """One cell of kept scores with its verdict; ``published``: the table's."""
-    cell = gather_cell(None, kept, study, table, row, column)
+    cell = gather_cell([], kept, study, table, row, column)
     _set_verdict(cell, published, table)
     return cell
 
@@ -94,12 +95,13 @@ def layout_table(
     """Every table of a study: cells with verdicts, bold type by column, and comparisons with the
     reference row, from records and kept scores."""
     kept = kept or Kept()
+    runs = run_views(snapshot)
     laid = []
     for table in study.tables:
         published = load_published(table.published) if table.published else None
         columns = study.columns(table)
         rows = [
-            (row, [gather_cell(snapshot, kept, study, table, row, column) for column in columns])
+            (row, [gather_cell(runs, kept, study, table, row, column) for column in columns])
             for row in study.rows
             if table.rows is None or row.name in table.rows
         ]

@@ -9,7 +9,10 @@ from runner.study.choice import choose
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import CostSpec, EvolutionSpec, RankSpec
 from runner.study.snapshot import FrozenRun, Snapshot
-from runner.study.table_specs import TableSpec
+
+# keys of a study with parts that show some of its rows
+PARTS = ("tables", "figures", "evolutions", "spreads", "ranks")
+Values = dict[str, set[object]]  # of the chosen runs, by grid key
 
 
 def restrict(snapshot: Snapshot, only: list[str]) -> Snapshot:
@@ -24,71 +27,56 @@ def restrict(snapshot: Snapshot, only: list[str]) -> Snapshot:
     runs = choose(snapshot, only)
     study = _restrict_study(snapshot.study, runs)
     inputs = _input_rows(study)
-    chosen = {id(run) for run in runs}
+    chosen = set(map(id, runs))
     kept = [run for run in snapshot.runs if id(run) in chosen or run.row in inputs]
     return replace(snapshot, study=study, runs=kept)
 
 
 def _restrict_study(study: StudyDefinition, runs: list[FrozenRun]) -> StudyDefinition:
     """The study's tables and figures with the rows and grid values of some runs."""
-    rows = list(dict.fromkeys(run.row for run in runs))
-    tables = [_restrict_table(table, study, rows) for table in study.tables]
+    rows = {run.row for run in runs}
     values = {key: {run.cell[key] for run in runs if key in run.cell} for key in study.grid}
-    inputs = _input_rows(study)
-    figures = {
-        kind: [
-            figure.model_copy(update={"rows": names})
-            for figure in getattr(study, kind)
-            if (names := [row.name for row in study.rows_of_figure(figure) if row.name in rows])
-            and not _lacks_column(figure, values)
+    parts = {
+        name: [
+            part.model_copy(update={"rows": names})
+            for part in getattr(study, name)
+            if (names := [row.name for row in study.rows_of_figure(part) if row.name in rows])
+            and not _lacks_column(part, values)
         ]
-        for kind in ("figures", "evolutions", "spreads", "ranks")
+        for name in PARTS
     }
-    return study.model_copy(
-        update={
-            "rows": [
-                row.model_copy(update={"grid": _restrict_grid(row.grid, values)})
-                for row in study.rows
-                if row.name in rows or row.name in inputs
-            ],
-            "grid": _restrict_grid(study.grid, values) or {},
-            "tables": [table for table in tables if table.rows],
-            "reference": study.reference if study.reference in rows else None,
-            **figures,
-        }
-    )
+    reference = study.reference if study.reference in rows else None
+    shown = study.model_copy(update=parts | {"reference": reference})
+    rows |= _input_rows(shown)
+    kept = [
+        row.model_copy(update={"grid": row.grid and _restrict_grid(row.grid, values)})
+        for row in study.rows
+        if row.name in rows
+    ]
+    return shown.model_copy(update={"rows": kept, "grid": _restrict_grid(study.grid, values)})
 
 
-def _restrict_table(table: TableSpec, study: StudyDefinition, rows: list[str]) -> TableSpec:
-    shown = table.rows if table.rows is not None else [row.name for row in study.rows]
-    return table.model_copy(update={"rows": [name for name in shown if name in rows]})
-
-
-def _restrict_grid(
-    grid: dict[str, list[object]] | None, values: dict[str, set[object]]
-) -> dict[str, list[object]] | None:
+def _restrict_grid(grid: dict[str, list[object]], values: Values) -> dict[str, list[object]]:
     """A grid without the values that no run has."""
-    if grid is None:
-        return None
     return {
         key: [value for value in listed if value in values.get(key, listed)]
         for key, listed in grid.items()
     }
 
 
-def _lacks_column(figure: object, values: dict[str, set[object]]) -> bool:
+def _lacks_column(part: object, values: Values) -> bool:
     """True if a figure needs a column or a cell that no run has."""
-    if isinstance(figure, RankSpec) and figure.column is not None:
+    if isinstance(part, RankSpec) and part.column is not None:
         listed = {str(value) for group in values.values() for value in group}
-        return bool(listed) and figure.column not in listed
-    cell = figure.cell if isinstance(figure, CostSpec | EvolutionSpec) else {}
+        return bool(listed) and part.column not in listed
+    cell = part.cell if isinstance(part, CostSpec | EvolutionSpec) else {}
     return any(value not in values.get(key, {value}) for key, value in cell.items())
 
 
 def _input_rows(study: StudyDefinition) -> set[str]:
     """Rows that others are computed from."""
     rows = {study.gold, *(table.over for table in study.tables)}
-    rows |= {figure.less for figure in study.evolutions if isinstance(figure, EvolutionSpec)}
+    rows |= {figure.less for figure in study.evolutions}
     return {row for row in rows if row is not None}
 
 

@@ -90,7 +90,7 @@ class RecordContent:
 
         Each is then a run of its own, below this one.
         """
-        return not self.facts.get("vectorised", False) and self.facts["replicates"] > 1
+        return not self.facts["vectorised"] and self.facts["replicates"] > 1
 
     @property
     def run_name(self) -> str:
@@ -123,7 +123,7 @@ class RecordContent:
             "mlflow.user": self.facts.get("user") or "unknown",
             "mlflow.source.name": mask_secrets(command),
             "mlflow.source.type": "LOCAL",
-            "mlflow.source.git.commit": self.facts.get("git", {}).get("sha", ""),
+            "mlflow.source.git.commit": self.facts["git"].get("sha", ""),
             "mlflow.note.content": self.config.get("description") or "",
         }
         return {
@@ -138,7 +138,7 @@ class RecordContent:
         values = {
             "signature": facts["signature"],
             "data": facts["data"],
-            "git": facts.get("git", {}).get("sha", ""),
+            "git": facts["git"].get("sha", ""),
             "study": facts.get("study") or "",
             "smoke": facts["smoke"],
             "state": facts["state"],
@@ -188,7 +188,7 @@ class RecordContent:
             (self._stamp(line["replicate"], line["time"]) for line in self.lines),
             default=self.starts,
         )
-        return max(last, self.starts + round(1000 * (self.facts.get("seconds") or 0.0)))
+        return max(last, self.starts + round(1000 * self.facts["seconds"]))
 
     def describe_end(self, state: str) -> str:
         """Tells one end of a run from another, which it has when it was resumed."""

@@ -20,7 +20,7 @@ def files_to_upload(folder: Path, content: RecordContent) -> Iterator[Path]:
         InvalidRecordError: one lies elsewhere.
     """
     checkpoints = ["checkpoints"] if content.config.get("tracking_checkpoints") else []
-    names = [*FILES, *content.facts.get("artefacts", [])]
+    names = [*FILES, *content.facts["artefacts"]]
     folders = [folder / name for name in (*FOLDERS, *checkpoints)]
     below = [path for one in folders for path in sorted(one.rglob("*"))]
     for path in [*(folder / name for name in names), *below]:

@@ -27,7 +27,8 @@ class Scores:
 
 def estimate_centre(found: Found) -> Estimate:
     """What a table shows of a cell, with the SE of its centre."""
-    value, se = found.cell.estimate(found.spec)
+    summary = found.cell.judged(found.spec)
+    value, se = (summary.mean, summary.se) if summary else (math.nan, None)
     few = count_finite(found) < MIN_REPLICATES
     return Estimate(value, se, found.spec.digits, found.cell.doubted, few)
 

@@ -51,7 +51,7 @@ Entry = tuple[str, Path | bytes]  # name in the archive, and a file or its conte
 
 def list_record_files(folder: Path, facts: dict[str, Any], checkpoints: bool) -> Iterator[Path]:
     """Files of a record that an archive holds, sorted; links to elsewhere are left out."""
-    posteriors = {str(name) for name in facts.get("artefacts") or []}
+    posteriors = set(map(str, facts["artefacts"]))
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         is_temporary = any(part.startswith(".") for part in name.parts) or path.suffix == ".lock"
@@ -115,8 +115,8 @@ def _list_records(
 
 def _list_environment(snapshot: Snapshot, facts: list[dict[str, Any]]) -> Iterator[Entry]:
     """Versions and commits of the runs, the packages here and the lock of the checkout."""
-    versions = [one.get("versions") or {} for one in facts]
-    commits = [(one.get("git") or {}).get("sha") for one in facts]
+    versions = [one["versions"] for one in facts]
+    commits = [one["git"].get("sha") for one in facts]
     summary = {
         "python": platform.python_version(),
         "system": platform.platform(),

@@ -71,12 +71,8 @@ def draw_cost(spec: CostSpec, source: FigureSource) -> Picture | None:
 
 def _list_points(spec: CostSpec, source: FigureSource) -> pd.DataFrame:
     """Finite score and cost of every evaluation; a cost that nobody counted is NaN."""
-    import pandas as pd
-
-    if source.snapshot is None:
-        return pd.DataFrame()
     counted = COST_PREFIX + spec.against
-    frame = evaluations_frame(source.snapshot, source.names, spec.cell, [spec.metric, counted])
+    frame = evaluations_frame(source.runs, source.names, spec.cell, [spec.metric, counted])
     if frame.empty:
         return frame
     is_score = (frame["metric"] == spec.metric) & np.isfinite(frame["value"])

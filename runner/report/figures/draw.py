@@ -11,6 +11,7 @@ from runner.report.figures.evolutions import draw_evolution
 from runner.report.figures.picture import FigureSource, Picture
 from runner.report.figures.ranks import draw_ranks
 from runner.report.figures.spreads import draw_spread
+from runner.report.run_views import run_views
 from runner.report.scores.cells import TableLayout
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import CostSpec, EvolutionSpec, FigureSpec, RankSpec, SpreadSpec
@@ -31,9 +32,10 @@ def draw_figures(
 ) -> dict[str, Picture]:
     """Pictures by file stem of the figures that have something to draw."""
     kinds = list(DRAWERS)
+    runs = run_views(snapshot)
     pictures = {}
     for spec in sorted(study.all_figures, key=lambda figure: kinds.index(type(figure))):
-        source = FigureSource(study, snapshot, tables, *study.row_labels(spec))
+        source = FigureSource(study, runs, tables, *study.row_labels(spec))
         picture = DRAWERS[type(spec)](spec, source)
         if picture is not None:
             pictures[spec.name] = picture

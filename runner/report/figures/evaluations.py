@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runner.record.lines import Line, by_replicate, readable_lines
-from runner.study.snapshot import FrozenRun, Snapshot
+from runner.report.run_views import RunView
 from runner.study.table_specs import POOLED_KEY
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def training_seconds(lines: list[Line]) -> Iterator[tuple[Line, float]]:
 
 
 def evaluations_frame(
-    snapshot: Snapshot,
+    runs: Sequence[RunView],
     rows: Collection[str | None],
     cell: Mapping[str, object],
     metrics: Sequence[str],
@@ -40,33 +40,31 @@ def evaluations_frame(
     """
     import pandas as pd
 
-    runs = (
-        run
-        for run in snapshot.runs
-        if run.row in rows and all(run.cell.get(key) == value for key, value in cell.items())
+    return pd.DataFrame(
+        line
+        for view in runs
+        if view.facts and view.run.row in rows and cell.items() <= view.run.cell.items()
+        for line in _list_values(view, cell, metrics)
     )
-    return pd.DataFrame(line for run in runs for line in _list_values(snapshot, run, cell, metrics))
 
 
 def _list_values(
-    snapshot: Snapshot, run: FrozenRun, cell: Mapping[str, object], metrics: Sequence[str]
+    view: RunView, cell: Mapping[str, object], metrics: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    facts = None if run.refused else snapshot.facts(run)
-    if facts is None:
-        return
+    run = view.run
     keys = (key for key in run.cell if key not in (POOLED_KEY, *cell))
     common = {
         "run": run.name,
         "row": run.row,
         "panel": ", ".join(f"{key.split('.')[-1]} {run.cell[key]}" for key in keys),
-        "is_shared": bool(facts.get("vectorised")),
+        "is_shared": view.facts["vectorised"],
     }
-    lines = training_seconds(readable_lines(snapshot.folder(run)))
+    lines = training_seconds(readable_lines(view.folder) if view.folder else [])
     for i, (line, seconds) in enumerate(lines):
         for metric in metrics if line["phase"] != "train" else ():
             for r, value in by_replicate(line, metric):
                 yield common | {
-                    "replicate": f"{facts['seed']}/{r}",
+                    "replicate": f"{view.facts['seed']}/{r}",
                     "line": i,
                     "steps": line["step"],
                     "seconds": seconds,

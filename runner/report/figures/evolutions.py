@@ -20,10 +20,8 @@ def draw_evolution(spec: EvolutionSpec, source: FigureSource) -> Picture | None:
     """The figure; None: there is no record to draw."""
     from components.figures.samples.evolution import evolution
 
-    if source.snapshot is None:
-        return None
     rows = source.names.keys() | {spec.less}
-    table = evaluations_frame(source.snapshot, rows, spec.cell, spec.metrics)
+    table = evaluations_frame(source.runs, rows, spec.cell, spec.metrics)
     if table.empty:
         return None
     table = table.rename(columns={spec.against: "step", "row": "method"})

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runner.report.figures.charts import to_chart
 from runner.report.figures.traces import Chart
+from runner.report.run_views import RunView
 from runner.report.scores.cells import TableLayout
 from runner.study.definition import StudyDefinition
-from runner.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ class FigureSource:
     """Tables and records that a figure is drawn from, and the rows that it shows."""
 
     study: StudyDefinition
-    snapshot: Snapshot | None
+    runs: list[RunView]
     tables: list[TableLayout]
     names: dict[str, str]  # label of each row
     preset: str  # settings of all rows; empty: they differ

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from runner.report.figures.picture import FigureSource, Picture
+from runner.report.run_views import RunView
 from runner.report.scores.frame import scores_frame
 from runner.report.scores.recorded import scores
 from runner.report.wording import describe_runs
 from runner.study.figure_specs import SpreadSpec
-from runner.study.snapshot import Snapshot
 
 # the score with the β that a run has chosen: the row run with it is marked
 CHOSEN = "beta_selected"
@@ -35,7 +35,7 @@ def draw_spread(spec: SpreadSpec, source: FigureSource) -> Picture | None:
     if table.empty:
         return None
     table = table.assign(method=table["row"].map(source.names))
-    chosen = _find_chosen(source.snapshot) if source.snapshot else ()
+    chosen = _find_chosen(source.runs)
     marked = {(source.names[row], group) for row, group in chosen if row in source.names}
     if set(table["group"]) == {""}:
         marked = {(name, "") for name, _ in marked}
@@ -49,29 +49,26 @@ def draw_spread(spec: SpreadSpec, source: FigureSource) -> Picture | None:
     return Picture(figure, caption)
 
 
-def _find_chosen(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def _find_chosen(runs: list[RunView]) -> Iterator[tuple[str, str]]:
     """Row and column of the runs of a filter with the β that another run in the same cell has chosen
     for the same filter."""
-    for run in snapshot.runs:
-        facts = snapshot.facts(run)
-        betas = scores(facts, snapshot.folder(run), CHOSEN) if facts else {}
+    for view in runs:
+        betas = scores(view.facts, view.folder, CHOSEN) if view.facts and view.folder else {}
         if not betas:
             continue
-        beta = Counter(betas.values()).most_common(1)[0][0]
-        part = _inference(run.config).get("filter")
-        name = part.get("name") if isinstance(part, dict) else None
-        for other in snapshot.runs:
-            settings = _inference(other.config)
-            is_same = (settings.get("name"), settings.get("beta")) == (name, beta)
-            is_beside = (other.cell, other.config.get("dataset")) == (
-                run.cell,
-                run.config.get("dataset"),
-            )
-            if is_same and is_beside:
-                columns = (str(value) for key, value in other.cell.items() if key != "seed")
-                yield other.row, next(columns, "")
+        part = _inference(view).get("filter") or {}
+        chosen = part.get("name"), Counter(betas.values()).most_common(1)[0][0]
+        for other in runs:
+            settings = _inference(other)
+            is_beside = other.run.cell == view.run.cell and _data(other) == _data(view)
+            if (settings.get("name"), settings.get("beta")) == chosen and is_beside:
+                columns = (str(value) for key, value in other.run.cell.items() if key != "seed")
+                yield other.run.row, next(columns, "")
 
 
-def _inference(config: dict[str, Any]) -> dict[str, Any]:
-    values = config.get("inference")
-    return values if isinstance(values, dict) else {}
+def _inference(view: RunView) -> dict[str, Any]:
+    return view.run.config.get("inference", {})
+
+
+def _data(view: RunView) -> Any:
+    return view.run.config.get("dataset")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from runner.disk.atomic import write_bytes, write_text
 from runner.report.figures.picture import Picture
 from runner.report.latex.tables import paired_table, score_table
+from runner.report.run_views import RunView
 from runner.report.scores.cells import TableLayout
-from runner.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def fit_to_column(figure: Figure) -> Figure:
     return figure
 
 
-def bibliography(snapshot: Snapshot | None, tests: Sequence[str] = TESTS) -> str:
+def bibliography(runs: Sequence[RunView], tests: Sequence[str] = TESTS) -> str:
     """Every entry that a record of the study's runs cites, once, in the order of keys.
 
     It also has the entries of ``tests`` and of the software, in the versions that the runs
@@ -61,12 +61,12 @@ def bibliography(snapshot: Snapshot | None, tests: Sequence[str] = TESTS) -> str
     bodies = {entry.key: entry.body for entry in read()}
     entries = {key: bodies[key] for key in tests}
     versions: dict[str, dict[str, None]] = {}
-    for run in snapshot.runs if snapshot else []:
-        if snapshot and run.signature:
-            path = snapshot.folder(run) / "references.bib"
-            entries |= {entry.key: entry.body for entry in read(path)} if path.is_file() else {}
-            for package, number in ((snapshot.facts(run) or {}).get("versions") or {}).items():
-                versions.setdefault(package, {})[number] = None
+    for view in runs:
+        path = view.folder / "references.bib" if view.folder else None
+        if path and path.is_file():
+            entries |= {entry.key: entry.body for entry in read(path)}
+        for package, number in view.facts.get("versions", {}).items():
+            versions.setdefault(package, {})[number] = None
     for package, key in SOFTWARE.items():
         used = " and ".join(versions.get(package) or [str(installed_version(package))])
         entries[key] = f"{bodies[key].rstrip().removesuffix('}')}  note = {{Version {used}}},\n}}"
@@ -78,7 +78,7 @@ def write_paper(
     folder: Path,
     tables: list[TableLayout],
     pictures: dict[str, Picture],
-    snapshot: Snapshot | None,
+    runs: Sequence[RunView],
     smoke: bool = False,
     reference: str | None = None,
 ) -> list[Path]:
@@ -108,5 +108,5 @@ def write_paper(
     paths.append(folder / "references.bib")
     overlap = [laid.splits_overlap for laid in tables]
     tests = [*(OVERLAP_TESTS if any(overlap) else ()), *(() if all(overlap) else TESTS)]
-    write_text(paths[-1], bibliography(snapshot, tests))
+    write_text(paths[-1], bibliography(runs, tests))
     return paths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -79,11 +79,6 @@ class Cell:
         estimate = self.centre(spec)
         return "" if estimate is None else format_mean(*estimate, spec.digits + more)
 
-    def estimate(self, spec: TableSpec) -> tuple[float, float | None]:
-        """The centre that the table shows, with its standard error."""
-        summary = self.judged(spec)
-        return (summary.mean, summary.se) if summary is not None else (math.nan, None)
-
     def judged(self, spec: TableSpec) -> Summary | None:
         """Summary whose ``mean`` and ``se`` are of the centre that the table shows."""
         summary = self.summary
@@ -153,3 +148,8 @@ class TableLayout:
         """Numbers of replicates behind the scores, in increasing order."""
         summaries = (cell.summary for cell in self.cells)
         return sorted({summary.n for summary in summaries if summary is not None and summary.n})
+
+
+def list_cells(tables: Iterable[TableLayout]) -> list[Cell]:
+    """The cells of several tables."""
+    return [cell for laid in tables for cell in laid.cells]

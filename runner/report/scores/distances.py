@@ -6,7 +6,6 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from components.metrics.predictive_distance import predictive_distances
 from runner.record.facts import skip_unreadable
 from runner.record.outcomes import predictions_file
-from runner.study.snapshot import FrozenRun, Snapshot
+from runner.report.run_views import RunView
 
 
 @lru_cache(maxsize=64)
@@ -34,26 +33,20 @@ def read_predictions(folder: Path, replicate: int) -> dict[str, NDArray[np.float
     return None
 
 
-def distances(
-    snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any], metric: str
-) -> dict[tuple[int, int], float]:
-    """A metric of ``predictive_distances`` by (seed, replicate).
+def distances(view: RunView, gold: RunView, metric: str) -> dict[tuple[int, int], float]:
+    """A metric of ``predictive_distances`` from the gold row's run in the same cell, by (seed,
+    replicate).
 
-    Included are the replicates that this run and the gold row's run in the same cell have
-    both finished on the same labels, with predictions kept.
+    Included are the replicates that both runs have finished on the same labels, with predictions
+    kept.
     """
-    gold = next(
-        (r for r in snapshot.runs if r.row == snapshot.study.gold and r.cell == run.cell), None
-    )
-    finished = (snapshot.facts(gold) or {}).get("finished", {}) if gold else {}
+    shared = view.facts["finished"].keys() & gold.facts.get("finished", {}).keys()
     by_replicate: dict[tuple[int, int], float] = {}
-    for replicate in facts.get("finished", {}).keys() & finished.keys():
+    for replicate in sorted(map(int, shared)):
         ours, theirs = (
-            read_predictions(snapshot.folder(r), int(replicate))
-            for r in (run, gold)
-            if r is not None
+            read_predictions(v.folder, replicate) if v.folder else None for v in (view, gold)
         )
         if ours and theirs and np.array_equal(ours["label"], theirs["label"]):
             values = predictive_distances(ours["mean"], ours["sd"], theirs["mean"], theirs["sd"])
-            by_replicate[facts["seed"], int(replicate)] = values[metric]
-    return dict(sorted(by_replicate.items()))
+            by_replicate[view.facts["seed"], replicate] = values[metric]
+    return by_replicate

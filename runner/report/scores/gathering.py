@@ -8,24 +8,24 @@ from typing import Any
 from runner.compose.protocol import UNKNOWN, protocol_of
 from runner.record.checks import failed_checks
 from runner.report.origin import Kept
+from runner.report.run_views import RunView
 from runner.report.scores.cells import Cell
 from runner.report.scores.distances import distances
 from runner.report.scores.earlier import EarlierCell
 from runner.report.scores.recorded import has_ended, scores
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun
-from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.snapshot import FrozenRun
 from runner.study.table_specs import DISTANCES, Row, TableSpec
 
 
-def _missing(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any] | None, metric: str) -> str:
+def _missing(view: RunView, metric: str, gold: str | None) -> str:
     """Why a run has no scores of a metric; empty: it was not started."""
-    if run.refused:
-        return run.refused
-    if facts is None:
-        return ""
+    facts = view.facts
+    if not facts:
+        return view.run.refused or ""
     if facts["state"] == "done":
-        message = f"no {metric}: it or the row {snapshot.study.gold} has no predictions (keep_predictions=true, fresh=true)"
+        message = f"no {metric}: it or the row {gold} has no predictions (keep_predictions=true, fresh=true)"
         return message if metric in DISTANCES else f"its result has no {metric}"
     return f"{facts['state']}: {facts['error']}" if facts.get("error") else facts["state"]
 
@@ -43,24 +43,8 @@ def metric_of(table: TableSpec, row: Row, column: str) -> str:
     return metric if row.part is None else f"{metric}/{row.part}"
 
 
-def _over(snapshot: Snapshot, table: TableSpec, column: str) -> dict[tuple[int, int], float]:
-    """Scores by which a column's scores are divided."""
-    divisors: dict[tuple[int, int], float] = {}
-    metric = next(
-        (metric_of(table, row, column) for row in snapshot.study.rows if row.name == table.over), ""
-    )
-    for run in snapshot.runs:
-        if (
-            table.over is not None
-            and belongs(run, table, table.over, column)
-            and (facts := snapshot.facts(run))
-        ):
-            divisors |= scores(facts, snapshot.folder(run), metric)
-    return divisors
-
-
 def gather_cell(
-    snapshot: Snapshot | None,
+    runs: list[RunView],
     kept: Kept,
     study: StudyDefinition,
     table: TableSpec,
@@ -73,25 +57,28 @@ def gather_cell(
     metric = metric_of(table, row, column)
     reasons: dict[str, None] = {}
     contributing = []  # facts of the runs that have scores
-    if snapshot:
-        for run in snapshot.runs:
-            if not belongs(run, table, row.name, column):
-                continue
-            if not run.refused:
-                cell.expected = cell.expected or protocol_of(run.protocol_parts, metric)
-            facts = snapshot.facts(run)
-            run_scores = _run_scores(snapshot, run, table, column, metric) if facts else {}
-            if facts is None or not run_scores:
-                reasons[_missing(snapshot, run, facts, metric)] = None
-                continue
-            cell.values |= run_scores
-            cell.data = facts["data"]
-            cell.folders.append(snapshot.folder(run))
-            contributing.append(facts)
-            if not has_ended(facts):
-                reasons[f"{len(run_scores)} of {facts['replicates']} replicates so far"] = None
+    for view in runs:
+        if not belongs(view.run, table, row.name, column):
+            continue
+        if not view.run.refused:
+            cell.expected = cell.expected or protocol_of(view.run.protocol_parts, metric)
+        run_scores = _run_scores(runs, view, study, metric)
+        if run_scores and table.over is not None:
+            base = _over(runs, study, table, column)
+            run_scores = {
+                key: score / base[key] for key, score in run_scores.items() if key in base
+            }
+        if not run_scores or view.folder is None:
+            reasons[_missing(view, metric, study.gold)] = None
+            continue
+        cell.values |= run_scores
+        cell.data = view.facts["data"]
+        cell.folders.append(view.folder)
+        contributing.append(view.facts)
+        if not has_ended(view.facts):
+            reasons[f"{len(run_scores)} of {view.facts['replicates']} replicates so far"] = None
     cell.doubted = any(failed_checks(facts) for facts in contributing)
-    cell.smoke = any(facts.get("smoke") for facts in contributing)
+    cell.smoke = any(facts["smoke"] for facts in contributing)
     if contributing and cell.expected:
         cell.protocol = cell.expected.digest
     earlier_cell = kept.scores.get(place)
@@ -106,19 +93,28 @@ def gather_cell(
 
 
 def _run_scores(
-    snapshot: Snapshot, run: FrozenRun, table: TableSpec, column: str, metric: str
+    runs: list[RunView], view: RunView, study: StudyDefinition, metric: str
 ) -> dict[tuple[int, int], float]:
-    """Scores of a run, divided by those of another row if the table says so."""
-    facts = snapshot.facts(run) or {}
-    run_scores = (
-        distances(snapshot, run, facts, metric)
-        if metric in DISTANCES
-        else scores(facts, snapshot.folder(run), metric)
-    )
-    if run_scores and table.over is not None:
-        base = _over(snapshot, table, column)
-        run_scores = {key: score / base[key] for key, score in run_scores.items() if key in base}
-    return run_scores
+    """Scores of a run; none if it has no record."""
+    if not view.facts or view.folder is None:
+        return {}
+    if metric not in DISTANCES:
+        return scores(view.facts, view.folder, metric)
+    cell = view.run.cell
+    gold = next((v for v in runs if v.run.row == study.gold and v.run.cell == cell), None)
+    return distances(view, gold, metric) if gold else {}
+
+
+def _over(
+    runs: list[RunView], study: StudyDefinition, table: TableSpec, column: str
+) -> dict[tuple[int, int], float]:
+    """Scores by which a column's scores are divided."""
+    row = next(row for row in study.rows if row.name == table.over)
+    divisors: dict[tuple[int, int], float] = {}
+    for view in runs:
+        if belongs(view.run, table, row.name, column):
+            divisors |= _run_scores(runs, view, study, metric_of(table, row, column))
+    return divisors
 
 
 def _add_earlier_scores(cell: Cell, earlier: EarlierCell, protocols: Mapping[str, str]) -> None:
@@ -150,7 +146,7 @@ def _find_reason(cell: Cell, contributing: list[dict[str, Any]], reasons: Iterab
     """Why a cell is empty or cannot be compared; empty if neither is so."""
     if not cell.values:
         return "; ".join(filter(None, reasons))
-    if any(facts.get("smoke") for facts in contributing):
+    if any(facts["smoke"] for facts in contributing):
         return "a smoke run"
     # earlier scores may complete the runs here
     if len(cell.values) < sum(facts["replicates"] for facts in contributing):

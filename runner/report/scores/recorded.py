@@ -57,17 +57,6 @@ def has_ended(facts: dict[str, Any]) -> bool:
     return facts["state"] == "done" or (facts["state"] == "diverged" and bool(facts["result"]))
 
 
-def _values(result: dict[str, list[float]], metric: str) -> list[float]:
-    """Scores of a metric by replicate.
-
-    If a record has no median over the states, it is taken over the scores of each state.
-    """
-    if metric == "nmse_median" and metric not in result:
-        by_state = [values for name, values in result.items() if name.startswith("nmse/")]
-        return [statistics.median(each) for each in zip(*by_state, strict=True)]
-    return result.get(metric, [])
-
-
 def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, int], float]:
     """Scores by (seed, replicate): all of a done run's, the finished replicates' of another."""
     seed = facts["seed"]
@@ -76,10 +65,10 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
             _recorded_scores(facts, folder, metric) if facts["state"] == "done" else {}
         )
     elif has_ended(facts):
-        values = _values(facts["result"], metric)
+        values = facts["result"].get(metric, [])
         replicate_scores = dict(zip(range(facts["replicates"]), values, strict=False))
     else:
-        finished = {} if facts.get("vectorised") else facts.get("finished", {})
+        finished = {} if facts["vectorised"] else facts["finished"]
         replicate_scores = {int(r): s[metric] for r, s in finished.items() if metric in s}
     return {(seed, r): score for r, score in replicate_scores.items()}
 
@@ -94,6 +83,6 @@ def _recorded_scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[i
         return {}
     steps = max((line["step"] for line in readable_lines(folder)), default=0)
     times = step_times(folder)
-    if facts.get("vectorised") and times:  # a step is shared by all replicates
+    if facts["vectorised"] and times:  # a step is shared by all replicates
         times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])
     return {r: 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}

@@ -5,7 +5,7 @@ import pytest
 from runner.disk.inside import inside, real_file
 from runner.errors import ConfigError
 from runner.record.record import Record
-from runner.report.context import list_record_figures
+from runner.report.run_views import RunView
 from runner.study import snapshot
 from runner.study.definition import load_study
 
@@ -54,4 +54,4 @@ def test_a_link_among_the_figures_of_a_record_is_not_in_a_report(tmp_path):
     (record / "figures" / "own.png").write_bytes(b"own")
     (tmp_path / "secret.png").write_bytes(b"secret")
     (record / "figures" / "theirs.png").symlink_to(tmp_path / "secret.png")
-    assert list_record_figures(record) == [record / "figures" / "own.png"]
+    assert RunView(None, {}, record).pictures == [record / "figures" / "own.png"]

@@ -223,24 +223,6 @@ def test_ess_per_second_is_of_the_time_of_a_replicate(study, at_once, rates):
     np.testing.assert_allclose([found[0, r] for r in range(2)], rates)
 
 
-def test_the_median_over_states_is_taken_from_each_state():
-    """A record without it has one score for each state."""
-    by_state = {
-        "nmse/x": [1.0, 2.0],
-        "nmse/y": [3.0, 8.0],
-        "nmse/z": [2.0, 9.0],
-        "coverage90/x": [5.0, 5.0],
-    }
-    facts = {"seed": 3, "replicates": 2, "state": "done"}
-    for result, expected in (
-        (by_state, [2.0, 8.0]),
-        (by_state | {"nmse_median": [0.5, 0.6]}, [0.5, 0.6]),
-        ({"nmse": [1.0, 2.0]}, []),
-    ):
-        found = scores(facts | {"result": result}, Path(), "nmse_median")
-        assert found == {(3, r): value for r, value in enumerate(expected)}
-
-
 def test_a_damaged_record_is_named_and_the_others_are_laid_out(study, monkeypatch):
     theirs = record(study, "a", 1000, 0.20 + NOISE)
     empty = record(study, "b", 1000, -0.20 + NOISE, state="running")

@@ -1,0 +1,56 @@
+"""Runs of a study with their records, each read once for all tables, figures and pages of a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from runner.disk.inside import is_inside
+from runner.record.checks import combine_checks
+from runner.record.facts import Facts, is_readable
+from runner.report.compared_record import flat
+from runner.study.snapshot import FrozenRun, Snapshot
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run and its record."""
+
+    run: FrozenRun
+    facts: Facts  # empty: it was not started
+    folder: Path | None  # None: it was refused
+
+    @property
+    def state(self) -> str:
+        """State of the record, or why there is none."""
+        return self.facts.get("state", "refused" if self.run.refused else "not started")
+
+    @cached_property
+    def config(self) -> dict[str, str]:
+        """Its config by dotted key."""
+        return flat(self.run.config)
+
+    @property
+    def checks(self) -> list[dict[str, Any]]:
+        """Its checks, each once for all replicates."""
+        return combine_checks(self.facts)
+
+    @property
+    def pictures(self) -> list[Path]:
+        """Figures in its record; a link to a file elsewhere is no figure of it."""
+        folder = self.folder
+        return [
+            path
+            for path in sorted(folder.glob("figures/*.png") if folder else ())
+            if folder and path.is_file() and is_inside(folder, path) and is_readable(path)
+        ]
+
+
+def run_views(snapshot: Snapshot | None) -> list[RunView]:
+    """All runs of a study; none if it was never launched."""
+    return [
+        RunView(run, snapshot.facts(run) or {}, snapshot.folder(run) if run.signature else None)
+        for run in (snapshot.runs if snapshot else ())
+    ]
