@@ -4,7 +4,6 @@ opponent and the frontier of two scores."""
 from __future__ import annotations
 
 import base64
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -61,13 +60,9 @@ def list_costs(standings: Sequence[Standing]) -> list[str]:
 
 
 def _view(picture: Picture) -> dict[str, Any]:
-    from components.figures.labels import readable
-
-    buffer = io.BytesIO()
-    readable(picture.figure).savefig(buffer, format="png", dpi=110, bbox_inches="tight")
     return {
         "caption": picture.caption,
-        "base64": base64.b64encode(buffer.getvalue()).decode(),
+        "base64": base64.b64encode(picture.render(dpi=110)).decode(),
         "chart": picture.chart,
     }
 

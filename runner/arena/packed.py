@@ -14,6 +14,7 @@ from typing import Any
 from components.metrics.names import base_name
 from runner.arena import frozen
 from runner.arena.suite import GROUP, load_suite
+from runner.record.facts import Facts
 from runner.record.lines import readable_lines
 from runner.report.exchange.opened import OpenedArchive
 from runner.report.report import write
@@ -41,7 +42,7 @@ class PackedCell:
 
     run: FrozenRun
     replicate: int | None
-    facts: dict[str, Any]
+    facts: Facts
 
     @property
     def name(self) -> str:

@@ -21,6 +21,7 @@ from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
 from runner.record.checks import failed_checks
 from runner.record.code import describe_commit
+from runner.record.facts import Facts
 from runner.record.lines import by_replicate, readable_lines
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import PROBLEM_KEY
@@ -111,7 +112,7 @@ def _by_replicate(
     return values
 
 
-def find_state(run: FrozenRun, facts: dict[str, Any], limits: dict[str, float]) -> State:
+def find_state(run: FrozenRun, facts: Facts, limits: dict[str, float]) -> State:
     """State of a run, in the words of a leaderboard."""
     if run.refused:
         return "not applicable" if run.unfit else "not run"

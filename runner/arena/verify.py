@@ -21,7 +21,6 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from runner.arena.packed import (
     PackedCell,
@@ -35,7 +34,7 @@ from runner.arena.packed import (
 from runner.errors import ConfigError
 from runner.execution.signals import ALONE
 from runner.record import code
-from runner.record.facts import read_facts_or_warn
+from runner.record.facts import Facts, read_facts_or_warn
 from runner.report.exchange.archive import PLUGINS
 from runner.report.exchange.opened import OpenedArchive
 from runner.study import snapshot as snapshots
@@ -153,7 +152,7 @@ def verify(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
     return int(bool(wrong) or agreeing < len(drawn))
 
 
-def _report_code(facts: dict[str, Any]) -> None:
+def _report_code(facts: Facts) -> None:
     """Say how the code of the pack differs from the code here."""
     before = {**facts["git"], "versions": facts["versions"]}
     apart = code.difference(before, code.identity(code.commit(), code.versions()))

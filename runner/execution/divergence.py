@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 from components.contracts.checks import FINITE
 from components.contracts.requirements import RATES
@@ -16,6 +15,7 @@ from components.contracts.roles import Inference, variant_info_names
 from components.errors import NumericalError
 from runner.execution.scores import Scores
 from runner.record.checks import combine_checks
+from runner.record.facts import Facts
 
 # information that must stay finite
 MONITORED_METRICS = ("elbo", "objective", "loss", "log_likelihood", "log_joint")
@@ -58,7 +58,7 @@ def check_finite(info: Scores, inference: Inference, step: int, replicate: int) 
             raise add_error_location(error, step, replicate)
 
 
-def check_scores(facts: dict[str, Any], inference: Inference) -> None:
+def check_scores(facts: Facts, inference: Inference) -> None:
     """Raises NumericalError when scores of the replicates that are finished are not finite, by
     their checks."""
     for check in combine_checks(facts, "run"):

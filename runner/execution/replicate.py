@@ -31,6 +31,7 @@ from runner.execution.storage.artefacts import (
     write_predictions,
 )
 from runner.record.checks import Kept, to_rows
+from runner.record.facts import Facts
 from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
 from runner.terminal import printer
@@ -145,7 +146,7 @@ class Replicate(Course):
         self.began = time.monotonic()
         return state, step
 
-    def _continue_from(self, facts: dict[str, Any], moved: bool) -> None:
+    def _continue_from(self, facts: Facts, moved: bool) -> None:
         """Take over costs, seconds and blocks of a checkpoint; ``moved``: from another device."""
         step = facts["step"]
         number = self.rng.replicate

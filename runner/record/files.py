@@ -6,12 +6,16 @@ import hashlib
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.disk.atomic import sync
 from runner.disk.inside import is_inside
 from runner.disk.plain_file import open_plain
 from runner.errors import RunnerWarning, display_path
+
+if TYPE_CHECKING:
+    from runner.record.facts import Facts
+
 
 # what a run writes for its readers; checkpoints have their own checksums
 FOLDERS = ("figures", "tables", "predictions", "outcomes")
@@ -38,14 +42,12 @@ def digest_files(folder: Path, artefacts: list[str]) -> dict[str, list[Any]]:
 
 
 def _digest(path: Path, hashes: bool) -> list[Any]:
-    digest = hashlib.sha256()
     with open_plain(path) as file:
-        while hashes and (chunk := file.read(2**20)):
-            digest.update(chunk)
-    return [path.stat().st_size, digest.hexdigest()][: 1 + hashes]
+        digests = [hashlib.file_digest(file, "sha256").hexdigest()] if hashes else []
+    return [path.stat().st_size, *digests]
 
 
-def find_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> Iterator[str]:
+def find_damage(folder: Path, facts: Facts, hashes: bool = False) -> Iterator[str]:
     """Files of a finished run that differ from those written: in size, with ``hashes`` in content.
 
     A posterior's file may be absent together with the checkpoints, as in an archive.
@@ -60,7 +62,7 @@ def find_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> It
             yield name
 
 
-def warn_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> None:
+def warn_damage(folder: Path, facts: Facts, hashes: bool = False) -> None:
     """Warns of a finished run with damaged files, with the command that makes them again."""
     damaged = list(find_damage(folder, facts, hashes))
     if damaged:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import ConfigError
-from runner.record.facts import load_facts, read_config
+from runner.record.facts import Facts, load_facts, read_config
 from runner.record.files import warn_damage
 from runner.record.lines import readable_lines
 
@@ -18,7 +18,7 @@ class ComparedRecord:
     metric."""
 
     folder: Path
-    facts: dict[str, Any]
+    facts: Facts
     config: dict[str, str]
     result: dict[str, list[float]]
     step: int | None  # last evaluation of a run that is not done; None: the result is final

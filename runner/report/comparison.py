@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from components.metrics.names import without_costs
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
+from runner.record.facts import Facts
 from runner.record.outcomes import compare_outcomes
 from runner.report.compared_record import ComparedRecord, describe_machine
 from runner.statistics.standard_error import mean_se
@@ -25,13 +26,13 @@ ABSENT = "—"
 TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
 
 
-def _code(facts: dict[str, Any]) -> str:
+def _code(facts: Facts) -> str:
     git = facts["git"]
     sha: str = git.get("sha", "")
     return sha[:8] + (" + changes" if has_changes(git) else "")
 
 
-FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
+FACTS: dict[str, Callable[[Facts], str]] = {
     "state": lambda f: f["state"],
     "data": lambda f: f["data"],
     "experiment": lambda f: f["experiment"],

@@ -16,8 +16,8 @@ from runner.record.checks import verdict
 from runner.record.code import describe_commit
 from runner.report.compared_record import describe_machine
 from runner.report.wording import describe_ours, describe_published, worse_side
-from runner.terminal.plain import plain_value
 from runner.terminal.printer import number
+from runner.terminal.templates import environment
 
 TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
 SCRIPT = TEMPLATES / "page.js"
@@ -58,17 +58,8 @@ def markdown(text: object) -> str:
 
 def render(template: Path, context: dict[str, Any]) -> str:
     """A page from a template, which may extend one of those next to this module."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader([template.parent, TEMPLATES]),
-        autoescape=lambda file: str(file).endswith(".html.j2"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=plain_value,
-    )
-    environment.filters |= {
+    templates = environment(template.parent, TEMPLATES)
+    templates.filters |= {
         "md": markdown,
         "signed": lambda value, digits: f"{value:+.{digits}f}".replace("-", "−"),
         "ours": describe_ours,
@@ -79,8 +70,8 @@ def render(template: Path, context: dict[str, Any]) -> str:
         "verdict": verdict,
         "number": number,
     }
-    environment.tests["finite"] = math.isfinite
-    return environment.get_template(template.name).render(context)
+    templates.tests["finite"] = math.isfinite
+    return templates.get_template(template.name).render(context)
 
 
 def write_page(path: Path, context: dict[str, Any], template: Path | None = None) -> Path:

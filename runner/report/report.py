@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runner.disk.atomic import write_bytes
 from runner.report.context import has_earlier_scores, provenance
@@ -31,17 +30,6 @@ from runner.report.wording import CORRECTION, describe_bold, describe_test
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def _png(figure: Figure) -> bytes:
-    from components.figures.labels import readable
-
-    buffer = io.BytesIO()
-    readable(figure).savefig(buffer, format="png", dpi=150, bbox_inches="tight")
-    return buffer.getvalue()
-
 
 def _figures(
     study: StudyDefinition,
@@ -65,7 +53,7 @@ def _figures(
     views = []
     for stem in dict.fromkeys([*pictures, *new_pictures]):
         picture = new_pictures.get(stem)
-        content = _png(picture.figure) if picture else pictures[stem][1].read_bytes()
+        content = picture.render() if picture else pictures[stem][1].read_bytes()
         write_bytes(folder / f"{stem}.png", content)
         views.append(
             {

@@ -22,7 +22,8 @@ from components.metrics.names import ScoreDirection
 from runner.statistics.standard_error import mean_se
 
 K = TypeVar("K")
-Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
+ReplicateScores = dict[tuple[int, int], float]  # (seed, replicate) -> score
+Values = Mapping[tuple[int, int], float]
 LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
 MIN_PAIRS = 5  # fewer pairs have no p
 MAX_EXACT_PAIRS = 50  # the signed-rank test of more is asymptotic
@@ -120,7 +121,7 @@ class PairedDifference:
         return self.difference / self.se
 
 
-def scores_by_replicate(values: Iterable[float]) -> dict[tuple[int, int], float]:
+def scores_by_replicate(values: Iterable[float]) -> ReplicateScores:
     """Scores by replicate where all are of one seed."""
     return {(0, r): value for r, value in enumerate(values)}
 

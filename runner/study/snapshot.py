@@ -27,7 +27,7 @@ from runner.disk.read_yaml import YAML_READ_ERRORS, reading
 from runner.disk.yaml_comments import Dumper
 from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES, read_yaml
 from runner.errors import ConfigError, UnfitError
-from runner.record.facts import read_facts_or_warn
+from runner.record.facts import Facts, read_facts_or_warn
 from runner.record.machine import now
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun, plan
@@ -86,7 +86,7 @@ class Snapshot:
             inside(self.output_dir, run.experiment, "experiment"), run.signature, "signature"
         )
 
-    def facts(self, run: FrozenRun) -> dict[str, Any] | None:
+    def facts(self, run: FrozenRun) -> Facts | None:
         """run.json of a run; None: not started."""
         return None if run.refused else read_facts_or_warn(self.folder(run))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from runner.disk.atomic import write_text
 from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
-from runner.terminal.plain import plain_value
+from runner.terminal.templates import environment
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -121,24 +121,23 @@ def _to_html(study: Study) -> list[tuple[str, str]]:
 
 def write_report(study: Study, folder: Path) -> None:
     """``report.html``."""
-    import jinja2
-
     from runner.terminal.printer import number
 
     ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("PRUNED", "FAIL")]
-    templates = jinja2.Environment(
-        loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True, finalize=plain_value
-    )
-    html = templates.get_template("optuna.html.j2").render(
-        name=study.study_name,
-        metrics=metrics(study),
-        goals=[to.name.lower() for to in study.directions],
-        done=completed_trials(study),
-        ended=ended,
-        front=pareto_front(study),
-        several=several(study),
-        saved=describe_savings(study),
-        number=number,
-        figures=_to_html(study),
+    html = (
+        environment(Path(__file__).parent)
+        .get_template("optuna.html.j2")
+        .render(
+            name=study.study_name,
+            metrics=metrics(study),
+            goals=[to.name.lower() for to in study.directions],
+            done=completed_trials(study),
+            ended=ended,
+            front=pareto_front(study),
+            several=several(study),
+            saved=describe_savings(study),
+            number=number,
+            figures=_to_html(study),
+        )
     )
     write_text(folder / "report.html", html)

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from runner.record.facts import read_facts_or_warn
+from runner.record.facts import Facts, read_facts_or_warn
 from runner.statistics.standard_error import mean_se
 from runner.sweep.outcomes import JobOutcome
 
@@ -25,7 +25,7 @@ class SweepRow:
 
     overrides: dict[str, str]  # keys that differ between rows
     jobs: list[JobOutcome]
-    records: dict[Path, dict[str, Any]]  # facts by folder
+    records: dict[Path, Facts]  # facts by folder
 
     @property
     def seeds(self) -> str:
@@ -95,7 +95,7 @@ def read_rows(outcomes: Iterable[JobOutcome]) -> list[SweepRow]:
     ]
 
 
-def _read_records(jobs: Iterable[JobOutcome]) -> dict[Path, dict[str, Any]]:
+def _read_records(jobs: Iterable[JobOutcome]) -> dict[Path, Facts]:
     folders = dict.fromkeys(job.folder for job in jobs if job.folder is not None)
     return {folder: read_facts_or_warn(folder) or {} for folder in folders}
 

@@ -21,9 +21,9 @@ from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
 from runner.sweep.rows import SweepRow, describe_states, read_rows, score_names, to_frame
 from runner.sweep.search_link import BEST, read_best
 from runner.terminal.arguments import Parser, add_json, existing_folder
-from runner.terminal.plain import plain_value
 from runner.terminal.printer import mean_and_se, out
 from runner.terminal.tables import measure_words, print_json, print_table, print_uncut
+from runner.terminal.templates import environment
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -135,22 +135,21 @@ def mark_best(rows: Sequence[SweepRow], facts: Mapping[str, Any]) -> list[SweepR
 
 def _write(sweep: Path, rows: list[SweepRow], best: list[SweepRow], report: Path | None) -> None:
     """``sweep.csv`` with all scores, and ``sweep.html`` to be read; ``report``: of a search."""
-    import jinja2
-
     from runner.terminal.csv_cells import escape_table
 
     write_text(sweep / "sweep.csv", escape_table(to_frame(rows, best)).to_csv(index=False))
-    templates = jinja2.Environment(
-        loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True, finalize=plain_value
-    )
-    html = templates.get_template("table.html.j2").render(
-        name=sweep.name,
-        rows=rows,
-        names=score_names(rows),
-        cell=to_cell,
-        best=best,
-        report=report and os.path.relpath(report, sweep),
-        smoke_note=SMOKE_NOTE if any(row.is_smoke for row in rows) else "",
+    html = (
+        environment(Path(__file__).parent)
+        .get_template("table.html.j2")
+        .render(
+            name=sweep.name,
+            rows=rows,
+            names=score_names(rows),
+            cell=to_cell,
+            best=best,
+            report=report and os.path.relpath(report, sweep),
+            smoke_note=SMOKE_NOTE if any(row.is_smoke for row in rows) else "",
+        )
     )
     write_text(sweep / "sweep.html", html)
 

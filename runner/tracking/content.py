@@ -26,7 +26,7 @@ from runner.compose.settings import signed_overrides
 from runner.disk.secrets import mask_secrets
 from runner.disk.yaml_limits import read_yaml
 from runner.record.checks import verdict
-from runner.record.facts import load_facts
+from runner.record.facts import Facts, load_facts
 from runner.record.lines import read_lines
 from runner.statistics.standard_error import mean_se
 from runner.tracking.names import cut, key, keys
@@ -54,7 +54,7 @@ class Point(NamedTuple):
 class RecordContent:
     """A record as it is read, once."""
 
-    facts: dict[str, Any]
+    facts: Facts
     config: dict[str, Any]
     lines: list[Line]
 

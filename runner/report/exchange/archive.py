@@ -21,7 +21,6 @@ import zipfile
 from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
 
 from runner import CONF
 from runner.catalogue.plugins import source_file
@@ -32,7 +31,7 @@ from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError
 from runner.record import code
 from runner.record.checks import failed_checks
-from runner.record.facts import CHOSEN_ROLES
+from runner.record.facts import CHOSEN_ROLES, Facts
 from runner.record.files import warn_damage
 from runner.report.exchange.opened import FORMAT, MANIFEST, SUFFIX
 from runner.report.report import write
@@ -49,7 +48,7 @@ PLUGINS = "plugins"
 Entry = tuple[str, Path | bytes]  # name in the archive, and a file or its content
 
 
-def list_record_files(folder: Path, facts: dict[str, Any], checkpoints: bool) -> Iterator[Path]:
+def list_record_files(folder: Path, facts: Facts, checkpoints: bool) -> Iterator[Path]:
     """Files of a record that an archive holds, sorted; links to elsewhere are left out."""
     posteriors = set(map(str, facts["artefacts"]))
     for path in sorted(folder.rglob("*")):
@@ -103,7 +102,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 
 def _list_records(
-    snapshot: Snapshot, records: dict[tuple[str, str], dict[str, Any]], checkpoints: bool
+    snapshot: Snapshot, records: dict[tuple[str, str], Facts], checkpoints: bool
 ) -> Iterator[Entry]:
     """Files of the records of all runs."""
     for (experiment, signature), facts in sorted(records.items()):
@@ -113,7 +112,7 @@ def _list_records(
             yield f"{experiment}/{signature}/{file.relative_to(folder).as_posix()}", file
 
 
-def _list_environment(snapshot: Snapshot, facts: list[dict[str, Any]]) -> Iterator[Entry]:
+def _list_environment(snapshot: Snapshot, facts: list[Facts]) -> Iterator[Entry]:
     """Versions and commits of the runs, the packages here and the lock of the checkout."""
     versions = [one["versions"] for one in facts]
     commits = [one["git"].get("sha") for one in facts]

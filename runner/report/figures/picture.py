@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,6 +50,14 @@ class Picture(NamedTuple):
     def chart(self) -> Chart:
         """Data and layout for plotly.js; empty: there is no interactive form."""
         return to_chart(self.figure) if self.is_interactive else {}
+
+    def render(self, form: str = "png", dpi: int = 150) -> bytes:
+        """Content of a file of it."""
+        from components.figures.labels import readable
+
+        buffer = io.BytesIO()
+        readable(self.figure).savefig(buffer, format=form, dpi=dpi, bbox_inches="tight")
+        return buffer.getvalue()
 
 
 def mark_smoke(figure: Figure) -> Figure:

@@ -86,8 +86,6 @@ def write_paper(
     into a folder: what was written.
 
     ``reference``: the row with which the others are compared."""
-    import io
-
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     end = "_smoke.tex" if smoke else ".tex"
@@ -99,12 +97,10 @@ def write_paper(
                 paths.append(folder / f"table_{laid.spec.name}{kind}{end}")
                 write_text(paths[-1], text)
     for stem, picture in pictures.items():
-        figure = fit_to_column(picture.figure)
+        fitted = picture._replace(figure=fit_to_column(picture.figure))
         for form in ("pdf", "svg"):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=form, bbox_inches="tight")
             paths.append(folder / f"{stem}.{form}")
-            write_bytes(paths[-1], buffer.getvalue())
+            write_bytes(paths[-1], fitted.render(form))
     paths.append(folder / "references.bib")
     overlap = [laid.splits_overlap for laid in tables]
     tests = [*(OVERLAP_TESTS if any(overlap) else ()), *(() if all(overlap) else TESTS)]

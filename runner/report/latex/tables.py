@@ -24,16 +24,12 @@ from runner.report.wording import (
     format_range,
     worse_side,
 )
+from runner.terminal.templates import environment
 
 
 def _render(template: str, laid: TableLayout, **values: object) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    templates = environment(
+        Path(__file__).parent,
         block_start_string="<%",
         block_end_string="%>",
         variable_start_string="<<",
@@ -41,9 +37,9 @@ def _render(template: str, laid: TableLayout, **values: object) -> str:
         comment_start_string="<#",
         comment_end_string="#>",
     )
-    environment.filters["latex"] = latex
-    environment.tests["finite"] = math.isfinite
-    return environment.get_template(f"{template}.tex.j2").render(laid=laid, **values)
+    templates.filters["latex"] = latex
+    templates.tests["finite"] = math.isfinite
+    return templates.get_template(f"{template}.tex.j2").render(laid=laid, **values)
 
 
 def score_table(laid: TableLayout, name: str, smoke: bool = False) -> str:

@@ -10,6 +10,7 @@ from runner.compose.protocol import UNKNOWN, Protocol
 from runner.record.outcomes import McNemar
 from runner.statistics.paired_tests import (
     PairedDifference,
+    ReplicateScores,
     Summary,
     inflate,
     median_iqr,
@@ -31,7 +32,7 @@ class Cell:
 
     row: Row
     column: str
-    values: dict[tuple[int, int], float] = field(default_factory=dict)  # (seed, replicate) -> score
+    values: ReplicateScores = field(default_factory=dict)  # (seed, replicate) -> score
     data: str = ""
     reason: str = ""  # why it is empty, or cannot be compared
     folders: list[Path] = field(default_factory=list)

@@ -14,6 +14,7 @@ from components.metrics.predictive_distance import predictive_distances
 from runner.record.facts import skip_unreadable
 from runner.record.outcomes import predictions_file
 from runner.report.run_views import RunView
+from runner.statistics.paired_tests import ReplicateScores
 
 
 @lru_cache(maxsize=64)
@@ -33,7 +34,7 @@ def read_predictions(folder: Path, replicate: int) -> dict[str, NDArray[np.float
     return None
 
 
-def distances(view: RunView, gold: RunView, metric: str) -> dict[tuple[int, int], float]:
+def distances(view: RunView, gold: RunView, metric: str) -> ReplicateScores:
     """A metric of ``predictive_distances`` from the gold row's run in the same cell, by (seed,
     replicate).
 
@@ -41,7 +42,7 @@ def distances(view: RunView, gold: RunView, metric: str) -> dict[tuple[int, int]
     kept.
     """
     shared = view.facts["finished"].keys() & gold.facts.get("finished", {}).keys()
-    by_replicate: dict[tuple[int, int], float] = {}
+    by_replicate: ReplicateScores = {}
     for replicate in sorted(map(int, shared)):
         ours, theirs = (
             read_predictions(v.folder, replicate) if v.folder else None for v in (view, gold)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from runner.compose.protocol import UNKNOWN
 from runner.errors import ConfigError, nearest
+from runner.statistics.paired_tests import ReplicateScores
 from runner.study.definition import StudyDefinition
 from runner.terminal.csv_cells import unescape_cell
 
@@ -33,7 +34,7 @@ class EarlierCell:
     """The scores of one row and column of a table."""
 
     data: str
-    values: dict[tuple[int, int], float] = field(default_factory=dict)  # (seed, replicate) -> score
+    values: ReplicateScores = field(default_factory=dict)  # (seed, replicate) -> score
     doubted: bool = False  # a run behind it failed checks
     why: str = ""  # it is empty, or cannot be compared
     protocol: str = UNKNOWN  # hash of the protocol of all its scores

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from runner.compose.protocol import UNKNOWN, protocol_of
 from runner.record.checks import failed_checks
+from runner.record.facts import Facts
 from runner.report.origin import Kept
 from runner.report.run_views import RunView
 from runner.report.scores.cells import Cell
 from runner.report.scores.distances import distances
 from runner.report.scores.earlier import EarlierCell
 from runner.report.scores.recorded import has_ended, scores
+from runner.statistics.paired_tests import ReplicateScores
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun
 from runner.study.snapshot import FrozenRun
@@ -94,7 +95,7 @@ def gather_cell(
 
 def _run_scores(
     runs: list[RunView], view: RunView, study: StudyDefinition, metric: str
-) -> dict[tuple[int, int], float]:
+) -> ReplicateScores:
     """Scores of a run; none if it has no record."""
     if not view.facts or view.folder is None:
         return {}
@@ -107,10 +108,10 @@ def _run_scores(
 
 def _over(
     runs: list[RunView], study: StudyDefinition, table: TableSpec, column: str
-) -> dict[tuple[int, int], float]:
+) -> ReplicateScores:
     """Scores by which a column's scores are divided."""
     row = next(row for row in study.rows if row.name == table.over)
-    divisors: dict[tuple[int, int], float] = {}
+    divisors: ReplicateScores = {}
     for view in runs:
         if belongs(view.run, table, row.name, column):
             divisors |= _run_scores(runs, view, study, metric_of(table, row, column))
@@ -142,7 +143,7 @@ def _add_earlier_scores(cell: Cell, earlier: EarlierCell, protocols: Mapping[str
     cell.doubted = cell.doubted or (earlier.doubted and cell.earlier > 0)
 
 
-def _find_reason(cell: Cell, contributing: list[dict[str, Any]], reasons: Iterable[str]) -> str:
+def _find_reason(cell: Cell, contributing: list[Facts], reasons: Iterable[str]) -> str:
     """Why a cell is empty or cannot be compared; empty if neither is so."""
     if not cell.values:
         return "; ".join(filter(None, reasons))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import statistics
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
+from runner.record.facts import Facts
 from runner.record.lines import by_replicate, readable_lines
+from runner.statistics.paired_tests import ReplicateScores
 
 STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in the record
 LATE_METRIC_PREFIX = (
@@ -52,12 +53,12 @@ def late_means(folder: Path, metric: str) -> dict[int, float]:
     return {r: statistics.fmean(values.values()) for r, values in series.items()}
 
 
-def has_ended(facts: dict[str, Any]) -> bool:
+def has_ended(facts: Facts) -> bool:
     """True if a run came to its end; if its scores are not finite, it has diverged there."""
     return facts["state"] == "done" or (facts["state"] == "diverged" and bool(facts["result"]))
 
 
-def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, int], float]:
+def scores(facts: Facts, folder: Path, metric: str) -> ReplicateScores:
     """Scores by (seed, replicate): all of a done run's, the finished replicates' of another."""
     seed = facts["seed"]
     if metric in (STEP_TIME, ESS_RATE) or metric.startswith(LATE_METRIC_PREFIX):
@@ -73,7 +74,7 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
     return {(seed, r): score for r, score in replicate_scores.items()}
 
 
-def _recorded_scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[int, float]:
+def _recorded_scores(facts: Facts, folder: Path, metric: str) -> dict[int, float]:
     """Scores of a done run that are read from the lines of its record."""
     if metric.startswith(LATE_METRIC_PREFIX):
         return late_means(folder, metric.removeprefix(LATE_METRIC_PREFIX))
