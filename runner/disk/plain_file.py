@@ -8,15 +8,16 @@ from __future__ import annotations
 import errno
 import json
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 
 class NotPlainFileError(OSError):
     """The path leads to a pipe, a device or a folder."""
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_plain(path: Path) -> BufferedReader:
     """A file, open for reading.
 
     Raises:

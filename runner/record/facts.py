@@ -142,7 +142,7 @@ def load_facts(folder: Path) -> Facts | None:
         PermissionError: this user may not read it.
     """
     try:
-        facts = parse_json(read_plain(folder / NAME))
+        facts: Facts = parse_json(read_plain(folder / NAME))
         if not _is_valid(facts):
             return None
         return {key: kind() for key, kind in OPTIONAL_KEY_TYPES.items()} | facts

@@ -6,16 +6,12 @@ import hashlib
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runner.disk.atomic import sync
 from runner.disk.inside import is_inside
 from runner.disk.plain_file import open_plain
 from runner.errors import RunnerWarning, display_path
-
-if TYPE_CHECKING:
-    from runner.record.facts import Facts
-
 
 # what a run writes for its readers; checkpoints have their own checksums
 FOLDERS = ("figures", "tables", "predictions", "outcomes")
@@ -47,7 +43,7 @@ def _digest(path: Path, hashes: bool) -> list[Any]:
     return [path.stat().st_size, *digests]
 
 
-def find_damage(folder: Path, facts: Facts, hashes: bool = False) -> Iterator[str]:
+def find_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> Iterator[str]:
     """Files of a finished run that differ from those written: in size, with ``hashes`` in content.
 
     A posterior's file may be absent together with the checkpoints, as in an archive.
@@ -62,7 +58,7 @@ def find_damage(folder: Path, facts: Facts, hashes: bool = False) -> Iterator[st
             yield name
 
 
-def warn_damage(folder: Path, facts: Facts, hashes: bool = False) -> None:
+def warn_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> None:
     """Warns of a finished run with damaged files, with the command that makes them again."""
     damaged = list(find_damage(folder, facts, hashes))
     if damaged:

@@ -158,8 +158,8 @@ def _note_bad_runs(runs: list[RunView]) -> list[str]:
     if not failures:
         return []
     counts = Counter(itertools.chain.from_iterable(failures))
-    names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
+    listed = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
     return [
         f"{FAILED_CHECK_MARK} {len(failures)} of {len(runs)} runs failed checks, so that "
-        f"their numbers are not to be trusted as they are. Not fulfilled: {names}."
+        f"their numbers are not to be trusted as they are. Not fulfilled: {listed}."
     ]

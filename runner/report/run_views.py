@@ -25,7 +25,8 @@ class RunView:
     @property
     def state(self) -> str:
         """State of the record, or why there is none."""
-        return self.facts.get("state", "refused" if self.run.refused else "not started")
+        state: str = self.facts.get("state", "refused" if self.run.refused else "not started")
+        return state
 
     @cached_property
     def config(self) -> dict[str, str]:
@@ -50,7 +51,9 @@ class RunView:
 
 def run_views(snapshot: Snapshot | None) -> list[RunView]:
     """All runs of a study; none if it was never launched."""
+    if snapshot is None:
+        return []
     return [
         RunView(run, snapshot.facts(run) or {}, snapshot.folder(run) if run.signature else None)
-        for run in (snapshot.runs if snapshot else ())
+        for run in snapshot.runs
     ]

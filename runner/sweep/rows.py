@@ -1,14 +1,12 @@
-"""Rows of a sweep's table: jobs that differ only in the seed, with scores over seeds and replicates."""
+"""Frame of a sweep: a row for all jobs that differ only in the seed, with scores over seeds and replicates."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from runner.record.facts import Facts, read_facts_or_warn
+from runner.record.facts import read_facts_or_warn
 from runner.statistics.standard_error import mean_se
 from runner.sweep.outcomes import JobOutcome
 
@@ -19,54 +17,6 @@ if TYPE_CHECKING:
 OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir")
 
 
-@dataclass(frozen=True)
-class SweepRow:
-    """Jobs that differ only in the seed."""
-
-    overrides: dict[str, str]  # keys that differ between rows
-    jobs: list[JobOutcome]
-    records: dict[Path, Facts]  # facts by folder
-
-    @property
-    def seeds(self) -> str:
-        seeds = dict.fromkeys(job.values().get("seed", "") for job in self.jobs)
-        return ", ".join(filter(None, seeds))
-
-    @property
-    def state(self) -> str:
-        return describe_states(self.jobs)
-
-    @property
-    def is_smoke(self) -> bool:
-        """True if a record of the row is of a smoke run."""
-        return any(facts.get("smoke") for facts in self.records.values())
-
-    @property
-    def marked_state(self) -> str:
-        """The state, with a mark on smoke runs."""
-        return f"{self.state}, smoke" if self.is_smoke else self.state
-
-    @property
-    def failed(self) -> list[JobOutcome]:
-        return [job for job in self.jobs if job.state == "failed"]
-
-    @property
-    def record_names(self) -> list[str]:
-        return [f"{folder.parent.name}/{folder.name}" for folder in self.records]
-
-    @property
-    def scores(self) -> dict[str, list[float]]:
-        """Values of each score over all seeds and replicates that are done."""
-        scores = defaultdict[str, list[float]](list)
-        done = {job.folder for job in self.jobs if job.state == "done"}
-        for folder in self.records:
-            result = self.records[folder].get("result") if folder in done else None
-            for name, values in (result or {}).items():
-                if "/" not in name:
-                    scores[name] += values
-        return dict(scores)
-
-
 def describe_states(jobs: Iterable[JobOutcome], counted: bool = False) -> str:
     """States of jobs and their numbers; the state alone if all have the same, unless ``counted``."""
     counts = Counter(job.state for job in jobs)
@@ -75,52 +25,67 @@ def describe_states(jobs: Iterable[JobOutcome], counted: bool = False) -> str:
     return ", ".join(f"{n} {state}" for state, n in counts.items())
 
 
-def read_rows(outcomes: Iterable[JobOutcome]) -> list[SweepRow]:
-    """One row for each setting, in the order of the first job that had it."""
-    settings = defaultdict[frozenset[tuple[str, str]], list[JobOutcome]](list)
+def sweep_frame(
+    outcomes: Iterable[JobOutcome], best: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """One row for each setting, in the order of the first job that had it.
+
+    Args:
+        outcomes: the jobs.
+        best: content of ``best.yaml`` of a search, which marks the rows of its best trials.
+
+    Returns:
+        Columns: keys that differ between rows, seeds, mean and SE of each score, n, state, smoke,
+        best (of a search), records, failed because.
+    """
+    import pandas as pd
+
+    groups = defaultdict[frozenset[tuple[str, str]], list[JobOutcome]](list)
     keys: dict[str, None] = {}
     for outcome in outcomes:
-        overrides = {
+        setting = {
             key: value
             for key, value in outcome.values().items()
             if key not in OWN and not key.startswith("hydra")
         }
-        settings[frozenset(overrides.items())].append(outcome)
-        keys |= dict.fromkeys(overrides)
-    by_setting = [(dict(setting), jobs) for setting, jobs in settings.items()]
-    varied = [key for key in keys if len({values.get(key) for values, _ in by_setting}) > 1]
-    return [
-        SweepRow({key: values.get(key, "") for key in varied}, jobs, _read_records(jobs))
-        for values, jobs in by_setting
-    ]
+        groups[frozenset(setting.items())].append(outcome)
+        keys |= dict.fromkeys(setting)
+    settings = pd.DataFrame(map(dict, groups), columns=list(keys)).fillna("")
+    rows = [_describe_row(jobs, best) for jobs in groups.values()]
+    scores, others = (pd.DataFrame(part) for part in zip(*rows, strict=True))
+    frame = settings.loc[:, settings.nunique() > 1].join(others[["seeds"]]).join(scores)
+    return frame.join(others.drop(columns="seeds"))
 
 
-def _read_records(jobs: Iterable[JobOutcome]) -> dict[Path, Facts]:
+def _describe_row(
+    jobs: list[JobOutcome], best: Mapping[str, Any] | None
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Scores of the jobs of a setting over all seeds and replicates that are done, and the other
+    columns."""
     folders = dict.fromkeys(job.folder for job in jobs if job.folder is not None)
-    return {folder: read_facts_or_warn(folder) or {} for folder in folders}
+    records = {folder: read_facts_or_warn(folder) or {} for folder in folders}
+    done = {job.folder for job in jobs if job.state == "done"}
+    values = defaultdict[str, list[float]](list)
+    for folder, facts in records.items():
+        for name, of_run in facts.get("result", {}).items() if folder in done else ():
+            if "/" not in name:
+                values[name] += of_run
+    scores: dict[str, float] = {}
+    for name, each in values.items():
+        scores[name], scores[f"{name} SE"] = mean_se(each)
+    row: dict[str, Any] = {
+        "seeds": _join_distinct(", ", (job.values().get("seed", "") for job in jobs)),
+        "n": max(map(len, values.values()), default=0),
+        "state": describe_states(jobs),
+        "smoke": any(facts.get("smoke") for facts in records.values()),
+    }
+    if best is not None:
+        trials = [set(trial["overrides"]) for trial in best["best"]]
+        row["best"] = any(trial <= set(job.overrides) for trial in trials for job in jobs)
+    row["records"] = " ".join(f"{folder.parent.name}/{folder.name}" for folder in records)
+    failed = (job.message for job in jobs if job.state == "failed")
+    return scores, row | {"failed because": _join_distinct("; ", failed)}
 
 
-def score_names(rows: Iterable[SweepRow]) -> list[str]:
-    """Names of the scores of some rows, each once."""
-    return list(dict.fromkeys(name for row in rows for name in row.scores))
-
-
-def to_frame(rows: list[SweepRow], best: list[SweepRow]) -> pd.DataFrame:
-    """All scores of all rows: mean, SE and number of values of each."""
-    import pandas as pd
-
-    names = score_names(rows)
-    lines = []
-    for row in rows:
-        scores = row.scores
-        line: dict[str, object] = {**row.overrides, "seeds": row.seeds}
-        for name in names:
-            mean_and_se = mean_se(scores[name]) if name in scores else (None, None)
-            line |= zip((name, f"{name} SE"), mean_and_se, strict=True)
-        line["n"] = max(map(len, scores.values()), default=0)
-        line |= {"state": row.state, "smoke": row.is_smoke}
-        line |= {"best": row in best} if best else {}
-        line["records"] = " ".join(row.record_names)
-        line["failed because"] = "; ".join(dict.fromkeys(job.message for job in row.failed))
-        lines.append(line)
-    return pd.DataFrame(lines)
+def _join_distinct(separator: str, words: Iterable[str]) -> str:
+    return separator.join(filter(None, dict.fromkeys(words)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, TypeVar
 
@@ -16,7 +16,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from runner.errors import RunnerWarning
-from runner.statistics.standard_error import mean_se
 from runner.terminal.plain import plain
 from runner.terminal.streams import PlainStream, is_terminal
 
@@ -80,10 +79,9 @@ def number(value: float) -> str:
     return f"{value:.4g}" if 1e-3 <= abs(value) < 1e6 or value == 0 else f"{value:.3e}"
 
 
-def mean_and_se(values: Sequence[float]) -> str:
-    """Mean ± standard error; a single value has no standard error."""
-    mean, se = mean_se(values)
-    return f"{number(mean)} ± {number(se)}" if len(values) > 1 else number(mean)
+def format_estimate(mean: float, se: float) -> str:
+    """Mean ± standard error, which a single value does not have."""
+    return number(mean) if math.isnan(se) else f"{number(mean)} ± {number(se)}"
 
 
 def complain(message: str) -> None:

@@ -188,7 +188,8 @@ class RecordContent:
             (self._stamp(line["replicate"], line["time"]) for line in self.lines),
             default=self.starts,
         )
-        return max(last, self.starts + round(1000 * self.facts["seconds"]))
+        seconds: float = self.facts["seconds"]
+        return max(last, self.starts + round(1000 * seconds))
 
     def describe_end(self, state: str) -> str:
         """Tells one end of a run from another, which it has when it was resumed."""

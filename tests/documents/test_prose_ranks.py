@@ -3,6 +3,7 @@
 import csv
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from scripts.prose.fields import fill_field
@@ -58,8 +59,9 @@ def test_the_table_of_ranks_has_a_column_for_each_diagram(folder):
 
 
 def test_one_set_gives_no_standard_error_of_ranks():
-    ranks = np.array([[1.0, 2.0], [2.0, 1.0]])
-    assert np.isnan(error_by_column(ranks, [("boston", 0, 0), ("boston", 0, 1)])).all()
+    blocks = pd.MultiIndex.from_product([["boston"], [0, 1]], names=["column", "replicate"])
+    ranks = pd.DataFrame([[1.0, 2.0], [2.0, 1.0]], index=blocks)
+    assert np.isnan(error_by_column(ranks)).all()
 
 
 def test_unknown_diagrams_are_refused(folder):

@@ -16,7 +16,8 @@ from rich.tree import Tree
 
 from components.metrics.names import without_costs
 from runner.record.checks import tally
-from runner.terminal.printer import WIDE, announce, mean_and_se, note, out
+from runner.statistics.standard_error import mean_se
+from runner.terminal.printer import WIDE, announce, format_estimate, note, out
 from runner.terminal.tables import measure_words, print_uncut
 from runner.terminal.typed_values import format_typed
 
@@ -112,7 +113,7 @@ def show_result(
 
 
 def _format_scores(values: list[float]) -> str:
-    return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
+    return "" if all(math.isnan(value) for value in values) else format_estimate(*mean_se(values))
 
 
 def _score_rows(

@@ -66,7 +66,7 @@ def _find_chosen(runs: list[RunView]) -> Iterator[tuple[str, str]]:
                 yield other.run.row, next(columns, "")
 
 
-def _inference(view: RunView) -> dict[str, Any]:
+def _inference(view: RunView) -> Any:
     return view.run.config.get("inference", {})
 
 
