@@ -166,6 +166,15 @@ def read_config(folder: Path) -> Facts:
     return config
 
 
+def flatten(values: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys of a config and their values."""
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
 def is_there(path: Path) -> bool:
     """True if there is such a file or folder of a record; of one behind a folder that this user may
     not enter there is a warning."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import ConfigError
-from runner.record.facts import Facts, load_facts, read_config
+from runner.record.facts import Facts, flatten, load_facts, read_config
 from runner.record.files import warn_damage
 from runner.record.lines import readable_lines
 
@@ -29,16 +29,13 @@ class ComparedRecord:
         return signature[:8]
 
 
-def flat(values: Any, prefix: str = "") -> dict[str, str]:
+def flat(values: Facts) -> dict[str, str]:
     """Dotted keys and values as YAML writes them."""
-    out: dict[str, str] = {}
-    for key, value in values.items() if isinstance(values, dict) else []:
-        if isinstance(value, dict) and value:
-            out |= flat(value, f"{prefix}{key}.")
-        else:
-            text = "null" if value is None else str(value)
-            out[f"{prefix}{key}"] = text.lower() if isinstance(value, bool) else text
-    return out
+    words = {None: "null", True: "true", False: "false"}
+    return {
+        key: words[value] if value is None or isinstance(value, bool) else str(value)
+        for key, value in flatten(values)
+    }
 
 
 def last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:

@@ -52,10 +52,14 @@ class Summary:
         return f"{self.lost} of {self.n + self.lost} replicates not finite, left out"
 
 
+def _finite(values: Iterable[float]) -> list[float]:
+    return [float(v) for v in values if math.isfinite(v)]
+
+
 def summarise(values: Iterable[float]) -> Summary:
     """Summary of the finite values."""
     all_values = list(values)
-    finite = [float(v) for v in all_values if math.isfinite(v)]
+    finite = _finite(all_values)
     n = len(finite)
     lost = len(all_values) - n
     if not finite:
@@ -71,7 +75,7 @@ def median_se(values: Iterable[float]) -> float | None:
     side of a normal mean does; single outliers do not move it.
 
     Source: Hettmansperger and Sheather (1986)."""
-    finite = [float(v) for v in values if math.isfinite(v)]
+    finite = _finite(values)
     if len(finite) < 3:
         return None
     low, high = median_cihs(finite, alpha=2 * norm.sf(1.0))
@@ -92,7 +96,7 @@ def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
 
     NaN if there are no values; no range for a single one.
     """
-    finite = [float(v) for v in values if math.isfinite(v)]
+    finite = _finite(values)
     if len(finite) < 2:
         return (finite[0] if finite else math.nan), None
     low, median, high = np.quantile(finite, [0.25, 0.5, 0.75])

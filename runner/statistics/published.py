@@ -51,7 +51,7 @@ class PublishedNumber:
     mean: float
     spread: float | None
     rounding: float
-    in_se: float = 1.0  # standard errors in a unit of the spread
+    se: float | None  # the standard error of the mean; None where no spread is printed
     one_run: bool = False  # compare it with each of our runs, not with their mean
     # for one run: the distance within which our mean agrees, for any values of the others
     within: float | None = None
@@ -60,7 +60,7 @@ class PublishedNumber:
     def parse(
         cls, text: str, in_se: float = 1.0, one_run: bool = False, within: float | None = None
     ) -> PublishedNumber:
-        """Reads ``mean`` or ``mean(spread)``.
+        """Reads ``mean`` or ``mean(spread)``; ``in_se``: standard errors in a unit of the spread.
 
         Raises:
             ValueError: the text is neither.
@@ -76,15 +76,10 @@ class PublishedNumber:
             float(mean),
             None if spread is None else float(spread),
             0.5 * 10.0**-decimals,
-            in_se,
+            None if spread is None else float(spread) * in_se,
             one_run,
             within,
         )
-
-    @property
-    def se(self) -> float | None:
-        """The standard error of the mean; None where no spread is printed."""
-        return None if self.spread is None else self.spread * self.in_se
 
     @property
     def uncertainty(self) -> float:

@@ -26,7 +26,7 @@ from runner.compose.settings import signed_overrides
 from runner.disk.secrets import mask_secrets
 from runner.disk.yaml_limits import read_yaml
 from runner.record.checks import verdict
-from runner.record.facts import Facts, load_facts
+from runner.record.facts import Facts, flatten, load_facts
 from runner.record.lines import read_lines
 from runner.statistics.standard_error import mean_se
 from runner.tracking.names import cut, key, keys
@@ -155,7 +155,8 @@ class RecordContent:
     @cached_property
     def parameters(self) -> dict[str, str]:
         """The config, key by dotted key."""
-        values = dict(_flat(self.config))
+        items = flatten(self.config)
+        values = {key: str(value) for key, value in items if not key.endswith("smoke_overrides")}
         return {
             mlflow_key: cut(mask_secrets(values[name]), MAX_VALUE_CHARACTERS, "config.yaml")
             for name, mlflow_key in keys(values).items()
@@ -237,11 +238,3 @@ class RecordContent:
             if len(values) > 1:
                 points.append(Point(f"result/{self._keys[f'{name} SE']}", se, self.ends, 0))
         return points
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{name}.")
-        elif name != "smoke_overrides":
-            yield f"{prefix}{name}", str(value)
