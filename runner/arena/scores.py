@@ -131,12 +131,11 @@ def to_csv(lines: Iterable[Line]) -> str:
     ordered = sorted(lines, key=lambda x: (x.budget, x.row, x.problem, x.seed, x.replicate, x.step))
     metrics = sorted({metric for line in ordered for metric in line.values})
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*FIXED, *metrics])
+    writer = csv.DictWriter(text, [*FIXED, *metrics], restval="", lineterminator="\n")
+    writer.writeheader()
     for line in ordered:
-        values = (line.values.get(metric) for metric in metrics)
-        numbers = ["" if value is None else f"{value:.{DIGITS}g}" for value in values]
-        writer.writerow([*(vars(line)[name] for name in FIXED), *numbers])
+        numbers = {metric: f"{value:.{DIGITS}g}" for metric, value in line.values.items()}
+        writer.writerow({name: vars(line)[name] for name in FIXED} | numbers)
     return text.getvalue()
 
 

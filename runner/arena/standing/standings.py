@@ -24,7 +24,6 @@ from runner.statistics.paired_tests import PairedDifference, compare, holm
 
 LEVEL = 0.9  # of a bootstrap interval
 RESAMPLES = 999
-TENTH = 0.1  # share of the leader's cost
 LAST = ("failed", "over budget", "not run", "diverged", "incomplete")  # states that rank last
 MOST_NOT_APPLICABLE = 1 / 3  # of the problems
 
@@ -38,7 +37,6 @@ class Standing:
     ranks: dict[str, float]  # by problem; none: it has no place
     typical: float = math.nan  # median over problems
     interval: tuple[float, float] = (math.nan, math.nan)
-    early: int = 0  # problems on which it has the leader's score at a tenth of the leader's cost
     against: PairedDifference | None = None  # from the reference row, over problems
     tied: tuple[str, ...] = ()  # rows of the same mean rank, in the order of their medians
 
@@ -77,12 +75,8 @@ def rank_rows(
     if not standings:
         return []
     tied = _tied(standings)
-    early = _count_early(standings, problems, sign)
     against = _compare(standings, reference or standings[0].row)
-    return [
-        replace(s, early=early[s.row], against=against.get(s.row), tied=tied.get(s.row, ()))
-        for s in standings
-    ]
+    return [replace(s, against=against.get(s.row), tied=tied.get(s.row, ())) for s in standings]
 
 
 def _list_scored(results: dict[str, dict[str, ProblemResult]]) -> list[str]:
@@ -175,36 +169,9 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _count_early(standings: list[Standing], problems: list[str], sign: float) -> dict[str, int]:
-    """Problems on which each row has, at a tenth of the best row's cost, a score as good.
-
-    Every cost that both rows have must be at most a tenth."""
-    early = dict.fromkeys((s.row for s in standings), 0)
-    for problem in problems:
-        best = min(
-            (s.results[problem] for s in standings if _counts(s, problem)),
-            key=lambda result: sign * result.score,
-            default=None,
-        )
-        for standing in standings if best else ():
-            result = standing.results.get(problem)
-            if result and best and _reaches(result, best, sign):
-                early[standing.row] += 1
-    return early
-
-
 def _counts(standing: Standing, problem: str) -> bool:
     result = standing.results.get(problem)
     return result is not None and is_finite(result.score) and result.state not in LAST
-
-
-def _reaches(result: ProblemResult, best: ProblemResult, sign: float) -> bool:
-    for costs, score in result.path:
-        shared = costs.keys() & best.costs.keys()
-        cheap = all(costs[kind] <= TENTH * best.costs[kind] for kind in shared)
-        if shared and cheap and is_finite(score) and sign * score <= sign * best.score:
-            return True
-    return False
 
 
 def _compare(standings: list[Standing], reference: str) -> dict[str, PairedDifference]:

@@ -107,17 +107,6 @@ def test_differences_are_tested_over_problems_and_corrected():
     assert (b.p, b.p_holm, b.difference) == pytest.approx((2 / 2**6, 4 / 2**6, 1.0))
 
 
-def test_the_leaders_score_at_a_tenth_of_its_cost():
-    lines = [
-        make_line("a", "x", 1.0, cost=100),
-        make_line("b", "x", 2.0, cost=90),
-        make_line("b", "x", 0.9, step=1, cost=10),
-        make_line("c", "x", 3.0, cost=100),
-        make_line("c", "x", 0.9, step=1, cost=11),
-    ]
-    assert {s.row: s.early for s in rank(lines)} == {"a": 0, "b": 1, "c": 0}
-
-
 def test_interval_of_a_median():
     low, high = median_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     assert 1 <= low < 4 < high <= 7
