@@ -18,7 +18,7 @@ from runner.record.lines import newest_line
 from runner.study.executor import RunningProcess
 from runner.study.job_pool import STOPPED_EXIT_CODES
 from runner.study.left_going import DetachedRun
-from runner.study.pricing.forecast import Forecast, words
+from runner.study.pricing.study_records import Forecast, words
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 from runner.terminal.typed_values import format_typed

@@ -21,7 +21,7 @@ from runner.study.find_snapshot import find_snapshot
 from runner.study.job_pool import GpuSlots, JobPool
 from runner.study.left_going import runs_to_await
 from runner.study.pricing.budget import BUDGET_HELP, TimeBudget, parse_budget
-from runner.study.pricing.forecast import Forecast
+from runner.study.pricing.study_records import Forecast
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.study_arguments import (
     add_runs,

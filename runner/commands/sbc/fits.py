@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing import get_context
 from typing import Any
@@ -109,8 +109,8 @@ class Fitter:
 _FITTER: list[Fitter] = []  # of a worker process
 
 
-def _begin_worker(words: list[str], settings: dict[str, int]) -> None:
-    _FITTER[:] = [Fitter(compose_words(words, ONCE), RankSettings(**settings))]
+def _begin_worker(words: list[str], settings: RankSettings) -> None:
+    _FITTER[:] = [Fitter(compose_words(words, ONCE), settings)]
 
 
 def _fit_in_worker(data_set: int) -> Row:
@@ -122,9 +122,7 @@ def fit_all(fitter: Fitter, words: list[str], data_sets: Iterable[int], jobs: in
     if jobs == 1:
         yield from map(fitter.fit, data_sets)
         return
-    pool = ProcessPoolExecutor(
-        jobs, get_context("spawn"), _begin_worker, (words, asdict(fitter.settings))
-    )
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin_worker, (words, fitter.settings))
     try:
         for done in as_completed([pool.submit(_fit_in_worker, number) for number in data_sets]):
             yield done.result()

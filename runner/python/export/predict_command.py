@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from runner.catalogue import plugins
 from runner.compose.devices import validate_device
@@ -13,9 +12,6 @@ from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
 from runner.python.runs_table import to_csv, to_parquet
 from runner.terminal.arguments import Parser
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PARQUET = (".parquet", ".pq")
 
@@ -72,15 +68,10 @@ def main(argv: list[str]) -> int:
         replicate=arguments.replicate,
         variant=arguments.variant,
     )
-    _write(frame, arguments.to)
-    return 0
-
-
-def _write(frame: pd.DataFrame, to: str | None) -> None:
-    """Raises ConfigError: the file cannot be written."""
-    if to is None:
+    if arguments.to is None:
         sys.stdout.write(to_csv(frame).decode())
-        return
-    path = Path(to)
+        return 0
+    path = Path(arguments.to)
     write_bytes(path, (to_parquet if path.suffix.lower() in PARQUET else to_csv)(frame))
     print(f"{path}: {len(frame):,} predictions")
+    return 0

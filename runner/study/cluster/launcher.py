@@ -33,7 +33,6 @@ class Launcher:
     engine: str | None = None
     jobs: int | None = None  # in parallel, where the preset says so
     keys: dict[str, Any] = field(default_factory=dict)
-    words: list[str] = field(default_factory=list)  # as given
 
 
 def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:

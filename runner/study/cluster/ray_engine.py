@@ -28,11 +28,6 @@ class RayTask:
         number: str = self.ref.hex()[:12]
         return number
 
-    def state(self) -> str:
-        import ray
-
-        return "FINISHED" if ray.wait([self.ref], timeout=0)[0] else "PENDING"
-
     def poll(self) -> int | None:
         """None until it has ended, then an exit code."""
         import ray
@@ -96,9 +91,6 @@ class RayEngine:
         # As often as nodes die: each time a run resumes from its checkpoint.
         task = ray.remote(**{"num_cpus": 1, "max_retries": -1} | self.remote)(_run_worker)
         return [RayTask(task.options(name=job.name).remote(job)) for job in jobs]
-
-    def find_job(self, number: str) -> None:
-        """Tasks end with the command that submitted them."""
 
 
 def _answers(address: str) -> None:

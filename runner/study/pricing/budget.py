@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from runner.errors import ConfigError
 from runner.study.definition import StudyDefinition
-from runner.study.pricing.forecast import makespan
 from runner.study.pricing.price import Price
 from runner.study.pricing.price_list import (
     describe_seconds,
@@ -24,6 +23,7 @@ from runner.study.pricing.price_list import (
     price_runs,
     show_search,
 )
+from runner.study.pricing.study_records import makespan
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 

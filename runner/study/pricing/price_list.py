@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.study.pricing.forecast import makespan, words
 from runner.study.pricing.price import Price
 from runner.study.pricing.probes import measure_runs
-from runner.study.pricing.study_records import StudyRecords, cost_key
+from runner.study.pricing.study_records import StudyRecords, cost_key, makespan, words
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 

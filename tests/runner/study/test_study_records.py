@@ -12,8 +12,7 @@ from support.runs.made_studies import made_run, made_snapshot
 from runner.record.lines import newest_line
 from runner.record.usage import PHASES
 from runner.study.executor import RunningProcess
-from runner.study.pricing.forecast import Forecast, makespan, words
-from runner.study.pricing.study_records import StudyRecords, cost_key
+from runner.study.pricing.study_records import Forecast, StudyRecords, cost_key, makespan, words
 
 USAGE = dict.fromkeys(PHASES, 0.0) | {
     "cpu_seconds": 50.0, "peak_mib": 700.0, "passes": 2, "start": 2.0, "training": 40.0, "files": 6.0,
