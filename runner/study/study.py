@@ -13,7 +13,7 @@ from pathlib import Path
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
 from runner.study.choice import refused_among, select_runs
-from runner.study.cluster.job_queue import JobQueue, submitted_jobs, words
+from runner.study.cluster.job_queue import JobQueue, SubmittedJobs
 from runner.study.cluster.launcher import Launcher
 from runner.study.display import FAILED, StudyDisplay, describe_states, state, status
 from runner.study.executor import Executor
@@ -134,12 +134,9 @@ def main(argv: list[str]) -> int:
     snapshot = find_snapshot(arguments, output_dir, arguments.status)
     runs = select_runs(snapshot, arguments.only)
     if arguments.status:
-        jobs = submitted_jobs(snapshot)
         visible_runs = [run for run in snapshot.runs if run.refused or run in runs]
 
-        lines = describe_states(
-            snapshot, visible_runs, lambda run, state: words(snapshot, run, state, jobs)
-        )
+        lines = describe_states(snapshot, visible_runs, SubmittedJobs(snapshot).words)
         if arguments.json:
             print_json(lines)
         elif out.is_terminal:

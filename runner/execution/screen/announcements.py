@@ -35,19 +35,15 @@ class Announcements:
             warnings.simplefilter("always")
             yield
         for warning in caught:
-            ours = issubclass(warning.category, tuple(TITLES)) or "components" in str(
-                warning.filename
-            )
-            if issubclass(warning.category, IncompleteResultWarning) and not shortfalls:
+            kind = warning.category
+            text = str(warning.message)
+            is_ours = issubclass(kind, tuple(TITLES)) or "components" in str(warning.filename)
+            if issubclass(kind, IncompleteResultWarning) and not shortfalls:
                 continue
-            if not ours:
-                warnings.warn_explicit(
-                    warning.message, warning.category, warning.filename, warning.lineno
-                )
-            elif issubclass(warning.category, MissingOutputWarning):
-                self.left_out.append(str(warning.message))
-            elif str(warning.message) not in self.shown:
-                self.shown.add(str(warning.message))
-                printer.announce(
-                    TITLES.get(warning.category, warning.category.__name__), str(warning.message)
-                )
+            if not is_ours:
+                warnings.warn_explicit(warning.message, kind, warning.filename, warning.lineno)
+            elif issubclass(kind, MissingOutputWarning):
+                self.left_out.append(text)
+            elif text not in self.shown:
+                self.shown.add(text)
+                printer.announce(TITLES.get(kind, kind.__name__), text)

@@ -29,46 +29,46 @@ from runner.terminal.printer import out
 FINISHED_JOB_STATES = ENDED | {"UNKNOWN"}
 
 
-def _file(snapshot: Snapshot) -> Path:
-    return snapshot.file.parent / "jobs.json"
-
-
-def submitted_jobs(snapshot: Snapshot) -> dict[str, dict[str, str]]:
-    """Engine and number of every job that was submitted last, by signature."""
-    with suppress(OSError, ValueError):
-        content = parse_json(_file(snapshot).read_text())
-        return content if isinstance(content, dict) else {}
-    return {}
-
-
 @cache
 def _known_engine(name: str, folder: Path) -> Any:
     """Engine of earlier jobs, one for all of them: one question to Slurm answers for all."""
     return engine(Launcher(name), folder)
 
 
-def find_queued_job(
-    snapshot: Snapshot, run: FrozenRun, jobs: dict[str, dict[str, str]]
-) -> tuple[str, str, str] | None:
-    """(engine, number, state) of a run's job that has not ended, as the engine says."""
-    entry = jobs.get(run.signature)
-    if entry is None or entry.get("engine") not in ("slurm", "slurm_local"):
-        return None
-    state = (
-        _known_engine(entry["engine"], snapshot.file.parent / "submitit")
-        .find_job(entry["job"])
-        .state()
-    )
-    return None if state in FINISHED_JOB_STATES else (entry["engine"], entry["job"], state)
+@dataclass(frozen=True)
+class SubmittedJobs:
+    """Jobs of a study that were submitted last."""
 
+    snapshot: Snapshot
 
-def words(snapshot: Snapshot, run: FrozenRun, state: str, jobs: dict[str, dict[str, str]]) -> str:
-    """Text of ``--status`` for a run: its state, and the state of its job in a queue."""
-    queued = None if run.refused or state == "done" else find_queued_job(snapshot, run, jobs)
-    if queued is None:
-        return state
-    name, number, job_state = queued
-    return f"{'running' if job_state == 'RUNNING' or state == 'running' else 'queued'} ({name} {number})"
+    @property
+    def file(self) -> Path:
+        return self.snapshot.file.parent / "jobs.json"
+
+    @cached_property
+    def entries(self) -> dict[str, dict[str, str]]:
+        """Engine and number of every job by signature."""
+        with suppress(OSError, ValueError):
+            content = parse_json(self.file.read_text())
+            return content if isinstance(content, dict) else {}
+        return {}
+
+    def find_queued(self, run: FrozenRun) -> tuple[str, str, str] | None:
+        """(engine, number, state) of a run's job that has not ended, as the engine says."""
+        entry = self.entries.get(run.signature)
+        if entry is None or entry.get("engine") not in ("slurm", "slurm_local"):
+            return None
+        known = _known_engine(entry["engine"], self.file.with_name("submitit"))
+        state = known.find_job(entry["job"]).state()
+        return None if state in FINISHED_JOB_STATES else (entry["engine"], entry["job"], state)
+
+    def words(self, run: FrozenRun, state: str) -> str:
+        """Text of ``--status`` for a run: its state, and the state of its job in a queue."""
+        queued = None if run.refused or state == "done" else self.find_queued(run)
+        if queued is None:
+            return state
+        name, number, job_state = queued
+        return f"{'running' if job_state == 'RUNNING' or state == 'running' else 'queued'} ({name} {number})"
 
 
 @dataclass
@@ -91,11 +91,11 @@ class JobQueue(Executor):
         if not runs:
             return
         self.waiting = []
-        before = submitted_jobs(self.snapshot)
+        before = SubmittedJobs(self.snapshot)
         jobs: dict[str, Any] = {}
         new: dict[str, ClusterJob] = {}
         for run in runs:
-            queued = find_queued_job(self.snapshot, run, before)
+            queued = before.find_queued(run)
             leftover = DetachedRun(self.snapshot, run)
             if queued is not None and queued[0] == self.engine.name:
                 jobs[run.signature] = self.engine.find_job(queued[1])
@@ -106,7 +106,7 @@ class JobQueue(Executor):
         if new:
             jobs.update(zip(new, self.engine.submit(list(new.values())), strict=True))
         entries = {key: {"engine": self.engine.name, "job": jobs[key].id} for key in new}
-        write_text(_file(self.snapshot), json.dumps(before | entries, indent=1))
+        write_text(before.file, json.dumps(before.entries | entries, indent=1))
         for run in runs:
             self.add(run, jobs[run.signature])
 

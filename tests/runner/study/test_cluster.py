@@ -126,17 +126,14 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
     going.on_poll = lambda _: going.note_signal(signal.SIGINT, None)
     going.go(frozen.runs)
     assert (going.left, ended, len(fake.submitted)) == (2, [], 2)  # they go on without us
-    state = job_queue.words(frozen, frozen.runs[0], "not started", job_queue.submitted_jobs(frozen))
+    state = job_queue.SubmittedJobs(frozen).words(frozen.runs[0], "not started")
     assert state == "queued (slurm 0)"
     again = made()
     again.on_poll = lambda _: fake.codes.update({"0": 0, "1": 0})
     again.go(frozen.runs)
     assert len(fake.submitted) == 2
     assert ended == [("a", 0), ("b", 0)]
-    assert (
-        job_queue.words(frozen, frozen.runs[0], "not started", job_queue.submitted_jobs(frozen))
-        == "not started"
-    )
+    assert job_queue.SubmittedJobs(frozen).words(frozen.runs[0], "not started") == "not started"
 
 
 def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
