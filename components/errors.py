@@ -5,6 +5,14 @@ This module does not import torch, so that ``runner data`` starts fast.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+
+def list_names(names: Sequence[str], most: int = 3, sign: str = ", ") -> str:
+    """The first few names, and the number of the others."""
+    others = len(names) - most
+    return sign.join(names[:most]) + (f" and {others} more" if others > 0 else "")
+
 
 class DataUnavailableError(RuntimeError):
     """Files that can neither be found nor downloaded; the message names them and the command that

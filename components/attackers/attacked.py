@@ -9,7 +9,6 @@ from torch import Tensor
 
 from components.attackers.criteria import (
     CRITERIA,
-    TOWARDS,
     is_misclassified,
     log_likelihood_logit_gradient,
 )
@@ -147,11 +146,7 @@ class Attacked:
         gradient, finite, predictive = self._gradient(
             posterior, x, y, generator, criterion, None, towards
         )
-        objective = (
-            CRITERIA[criterion](predictive, y)
-            if towards is None
-            else TOWARDS[criterion](predictive, y, towards)
-        )
+        objective = CRITERIA[criterion](predictive, y, towards)
         broken = is_misclassified(predictive, y)
         if posterior is self.shadow:
             seeming = (broken == aim).nonzero()[:, 0]
@@ -270,19 +265,12 @@ class Attacked:
         In rows outside ``where`` it is the derivative of log p(y|x).
         """
         if criterion == "cross_entropy":
-            if towards is not None:
-                return -log_likelihood_logit_gradient(
-                    predictive, torch.where(y >= 0, towards, -1), self.softened
-                )
-            return log_likelihood_logit_gradient(predictive, y, self.softened)
+            labels = y if towards is None else torch.where(y >= 0, towards, -1)
+            slope = log_likelihood_logit_gradient(predictive, labels, self.softened)
+            return slope if towards is None else -slope
         with torch.enable_grad():
             leaf = predictive.logits.detach().requires_grad_(True)
-            leaves = Categorical(leaf)
-            value = (
-                CRITERIA[criterion](leaves, y)
-                if towards is None
-                else TOWARDS[criterion](leaves, y, towards)
-            )
+            value = CRITERIA[criterion](Categorical(leaf), y, towards)
             slope = torch.autograd.grad(value.sum(), leaf)[0]
         if where is None:
             return slope

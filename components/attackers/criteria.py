@@ -32,10 +32,13 @@ RANGE = 64.0
 LOG_ODDS_CUTOFF = 30.0  # log-odds above which log(1 + e^-o) is e^-o to the last digit of float64
 
 
-def log_likelihood(predictive: Categorical, y: Tensor) -> Tensor:
+def log_likelihood(predictive: Categorical, y: Tensor, other: Tensor | None = None) -> Tensor:
     """Σ_t log p(y_t) over the observed labels y [B, T]; a missing one is negative. [B]
 
-    Like the other criteria −∞ where the predictive is not finite."""
+    Like the other criteria −∞ where the predictive is not finite.  Towards other classes [B, T]
+    it is minus their ``certainty``."""
+    if other is not None:
+        return -certainty(predictive, torch.where(y >= 0, other, -1))
     total = torch.where(y >= 0, predictive.log_prob(y.clamp_min(0)), 0.0).sum(-1)
     return torch.where(total.isnan(), -torch.inf, total)
 
@@ -127,16 +130,17 @@ def is_misclassified(predictive: Categorical, y: Tensor) -> Tensor:
     return ((predictive.guess != y) & (y >= 0)).any(-1)
 
 
-def margins(predictive: Categorical, y: Tensor) -> Tensor:
+def margins(predictive: Categorical, y: Tensor, other: Tensor | None = None) -> Tensor:
     """min_t [log p(y_t) − max_{c≠y_t} log p(c)] over the observed labels y [B, T]: negative where
     one is misjudged. [B]
 
-    A softmax's log-probabilities differ from its logits by a constant, so these are the margins
-    between logits."""
-    return _min_over_observed(_log_probability_gaps(_scores(predictive), y), y)
+    With one other class c [B, T] of each label min_t [log p(y_t) − log p(c_t)].  A softmax's
+    log-probabilities differ from its logits by a constant, so these are the margins between
+    logits."""
+    return _min_over_observed(_log_probability_gaps(_scores(predictive), y, other), y)
 
 
-def ratios(predictive: Categorical, y: Tensor) -> Tensor:
+def dlr_margins(predictive: Categorical, y: Tensor, other: Tensor | None = None) -> Tensor:
     """min_t (z_y − max_{c≠y} z_c)/(z_π1 − z_π3) over the observed labels y [B, T]: [B].
 
     z are log-probabilities and π orders the classes of an input from the largest z.  This
@@ -144,21 +148,25 @@ def ratios(predictive: Categorical, y: Tensor) -> Tensor:
     logits, so the gradient of a confident network does not vanish.  For a softmax,
     differences of log-probabilities are differences of its logits.
 
-    Raises:
-        ConfigMismatchError: there are fewer than three classes.
+    With one other class c [B, T] of each label it is min_t (z_y − z_c)/(z_π1 − (z_π3 + z_π4)/2);
+    with three classes (z_π3 + z_π4)/2 is z_π3, with two it is z_π2.
 
-    Source: Croce and Hein (2020), eq. (6).
+    Raises:
+        ConfigMismatchError: there are fewer than three classes, and none of them is given.
+
+    Source: Croce and Hein (2020), eqs. (6) and (7).
     """
-    log_probs = _scores(predictive)
-    if log_probs.shape[-1] < 3:
+    scores = _scores(predictive)
+    classes = scores.shape[-1]
+    if other is None and classes < 3:
         raise ConfigMismatchError(
             "attacker.criterion: dlr compares the first class with the third, and there are two; use margin"
         )
-    top = log_probs.topk(3, -1).values
-    spread = top[..., 0] - top[..., 2]
-    # zero where the three are equal, and so are the gaps
+    top = scores.topk(3 if other is None else min(4, classes), -1).values
+    spread = top[..., 0] - top[..., min(2, classes - 1) :].mean(-1)
+    # zero where all are equal, and so are the gaps
     spread = spread.clamp_min(torch.finfo(spread.dtype).tiny)
-    return _min_over_observed(_log_probability_gaps(log_probs, y) / spread, y)
+    return _min_over_observed(_log_probability_gaps(scores, y, other) / spread, y)
 
 
 def _scores(predictive: Categorical) -> Tensor:
@@ -167,11 +175,14 @@ def _scores(predictive: Categorical) -> Tensor:
     return predictive.logits[0] if len(predictive.logits) == 1 else predictive.log_probs
 
 
-def _log_probability_gaps(log_probs: Tensor, y: Tensor) -> Tensor:
-    """log p(y_t) − max_{c≠y_t} log p(c) [B, T]."""
+def _log_probability_gaps(log_probs: Tensor, y: Tensor, other: Tensor | None) -> Tensor:
+    """log p(y_t) − max_{c≠y_t} log p(c), or − log p(c_t) of one other class [B, T]."""
     label = y.clamp_min(0).unsqueeze(-1)
-    others = log_probs.scatter(-1, label, -torch.inf).amax(-1)
-    return log_probs.gather(-1, label).squeeze(-1) - others
+    if other is None:
+        rest = log_probs.scatter(-1, label, -torch.inf).amax(-1)
+    else:
+        rest = log_probs.gather(-1, other.clamp_min(0).unsqueeze(-1)).squeeze(-1)
+    return log_probs.gather(-1, label).squeeze(-1) - rest
 
 
 def _min_over_observed(values: Tensor, y: Tensor) -> Tensor:
@@ -180,32 +191,6 @@ def _min_over_observed(values: Tensor, y: Tensor) -> Tensor:
     least = torch.where(is_observed, values, torch.inf).amin(-1)
     least = torch.where(least.isnan(), -torch.inf, least)
     return torch.where(is_observed.any(-1), least, 0.0)
-
-
-def margin_to_class(predictive: Categorical, y: Tensor, other: Tensor) -> Tensor:
-    """min_t [z_y − z_c] of the observed labels y [B, T] and one other class c of each, z the
-    log-probabilities. [B]"""
-    return _min_over_observed(_differences(_scores(predictive), y, other), y)
-
-
-def dlr_margin_to_class(predictive: Categorical, y: Tensor, other: Tensor) -> Tensor:
-    """min_t (z_y − z_c)/(z_π1 − (z_π3 + z_π4)/2) of the observed labels y [B, T] and one other
-    class c of each. [B]
-
-    With three classes (z_π3 + z_π4)/2 is z_π3, with two it is z_π2.
-
-    Source: Croce and Hein (2020), eq. (7)."""
-    scores = _scores(predictive)
-    top = scores.topk(min(4, scores.shape[-1]), -1).values
-    spread = top[..., 0] - top[..., min(2, top.shape[-1] - 1) :].mean(-1)
-    spread = spread.clamp_min(torch.finfo(spread.dtype).tiny)
-    return _min_over_observed(_differences(scores, y, other) / spread, y)
-
-
-def _differences(scores: Tensor, y: Tensor, other: Tensor) -> Tensor:
-    pair = torch.stack([y, other], -1).clamp_min(0)
-    first, second = scores.gather(-1, pair).unbind(-1)
-    return first - second
 
 
 def next_classes(predictive: Categorical, y: Tensor, count: int) -> list[Tensor]:
@@ -218,21 +203,12 @@ def next_classes(predictive: Categorical, y: Tensor, count: int) -> list[Tensor]
     return list(others.topk(min(count, scores.shape[-1] - 1), -1).indices.unbind(-1))
 
 
-# Quantity lowered for the true class (and raised for a target).
-CRITERIA: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = {
+# Quantity lowered for the true class (and raised for a target), against all other classes or
+# towards one of them for each label: (predictive, y, None or these).
+CRITERIA: dict[Criterion, Callable[..., Tensor]] = {
     "cross_entropy": log_likelihood,
     "margin": margins,
-    "dlr": ratios,
-}
-
-# The same for attacks that lead each row towards one class of their own choice: cross entropy is
-# the class's own.
-TOWARDS: dict[Criterion, Callable[[Categorical, Tensor, Tensor], Tensor]] = {
-    "cross_entropy": lambda predictive, y, other: (
-        -certainty(predictive, torch.where(y >= 0, other, -1))
-    ),
-    "margin": margin_to_class,
-    "dlr": dlr_margin_to_class,
+    "dlr": dlr_margins,
 }
 
 # The same order of inputs, on a scale where a confident network's values differ: by it the better

@@ -38,13 +38,9 @@ def project_to_plane(
     if norm == "l1":
         return x + direction * _greedy_displacement(slope, room, distance)
     speed = slope if norm == "l2" else (slope > 0).to(x)  # of a coordinate as τ grows
-    return x + direction * torch.minimum(
-        _solve_threshold(slope * speed, _safe_ratio(room, speed), distance) * speed, room
-    )
-
-
-def _safe_ratio(room: Tensor, speed: Tensor) -> Tensor:
-    return torch.where(speed > 0, room / speed.clamp_min(torch.finfo(speed.dtype).tiny), 0.0)
+    ratio = torch.where(speed > 0, room / speed.clamp_min(torch.finfo(speed.dtype).tiny), 0.0)
+    tau = _solve_threshold(slope * speed, ratio, distance)
+    return x + direction * torch.minimum(tau * speed, room)
 
 
 def _exclusive_cumsum(values: Tensor) -> Tensor:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    NamedScores = dict[str, Tensor | float]  # numbers, or [R] where replicates are a dimension
+else:
+    NamedScores = dict
+
 S = TypeVar("S", contravariant=True)  # the state of an inference method
 
 FINITE = "scores are finite"  # the check that a run has to pass, or it has diverged

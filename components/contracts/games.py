@@ -145,6 +145,10 @@ class Seat:
         """Number of the decision maker's actions, as an opponent sees them."""
         return self.others[0]
 
+    def full(self, shape: tuple[int, ...], value: float) -> Tensor:
+        """A tensor of one value."""
+        return torch.full(shape, value, device=self.device, dtype=self.dtype)
+
     def rows(self, s: Tensor) -> Tensor:
         """Numbers of states s [R, …], 0 where they have none: [R] long."""
         if self.n_states is not None:

@@ -176,6 +176,21 @@ def component_log_probs(predictive: Predictive, y: Tensor) -> Tensor:
     return each.gather(-1, y.expand(each.shape[:-1]).unsqueeze(-1)).squeeze(-1)
 
 
+def sample_labels(predictive: Predictive, generator: torch.Generator) -> Tensor:
+    """A label of each component, y [S, B, T]."""
+    device = generator.device
+    if isinstance(predictive, GaussianMixture):
+        z = torch.randn(
+            predictive.mu.shape, generator=generator, dtype=predictive.mu.dtype, device=device
+        )
+        return predictive.mu + predictive.v.sqrt() * z.to(predictive.mu.device)
+    if isinstance(predictive, PoissonMixture):
+        return torch.poisson(predictive.log_rate.exp().to(device), generator=generator)
+    p = predictive.logits.softmax(-1)  # [S, B, T, C]
+    drawn = torch.multinomial(p.flatten(0, -2).to(device), 1, generator=generator)
+    return drawn.view(p.shape[:-1]).to(p.device)
+
+
 def part_of(
     predictive: Predictive, components: Any = slice(None), rows: Any = slice(None)
 ) -> Predictive:

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 
 from components.attackers.input_space import input_space
 from components.contracts.attackers import Attacker, Evasion, Injection
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.progress import report
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from components.evaluation.assessment import Drawing, Tabulating
+    from components.figures.style import Figures
 
 EXAMPLES = 6  # images shown under attack
 # score -> column of the curve, at every ε > 0
@@ -137,7 +138,7 @@ def assess_security(
     curve = security_curve(problem, posterior, attacker, threat, rng)
     rows = curve.rows.assign(nlpp=-curve.rows["log_likelihood"], checks_passed=float(curve.verdict))
     columns = BY_SIZE | {f"robust_{c}": c for c in rows if str(c).startswith("accuracy/")}
-    scores: dict[str, Tensor | float] = {}
+    scores: NamedScores = {}
     outcomes = {"accuracy": curve.right[0.0], "robust_accuracy": curve.right[max(curve.right)]}
     attacked = rows[rows["eps"] > 0]
     for row in attacked.to_dict("records"):
@@ -170,7 +171,7 @@ def _drawings(
 ) -> dict[str, Drawing]:
     """The curve; of images a few under attack too."""
 
-    def draw_curve() -> dict[str, Figure]:
+    def draw_curve() -> Figures:
         from components.figures.attacked.security_curve import security_curve_figure
 
         n_labels = len(curve.right[0.0])
@@ -180,7 +181,7 @@ def _drawings(
             )
         }
 
-    def draw_examples() -> dict[str, Figure]:
+    def draw_examples() -> Figures:
         return {
             "attacked_examples": _examples(
                 problem, posterior, attacker, rng, half_accuracy_eps(curve.rows)

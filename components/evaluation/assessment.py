@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from components.contracts.checks import Check
+from components.contracts.checks import Check, NamedScores
 from components.contracts.progress import report_each
 from components.errors import IncompleteResultWarning
-from components.figures.attempts import attempt
+from components.figures.attempts import V, attempt
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from components.figures.style import Figures
 
     Drawing = Callable[[], Mapping[str, Figure]]
     Tabulating = Callable[[], Mapping[str, pd.DataFrame]]
@@ -29,7 +31,7 @@ class Assessment:
     made when they are first asked for: a run keeps its scores before it draws anything.  A figure
     or table that fails is a ``MissingOutputWarning`` warning."""
 
-    scores: dict[str, Tensor | float]  # numbers, or [R] where replicates are a dimension
+    scores: NamedScores  # numbers, or [R] where replicates are a dimension
     checks: list[Check] = field(default_factory=list)  # of the attack
     # correctness of the observed test labels [labels] bool, by the name of the score that is their
     # share
@@ -40,20 +42,14 @@ class Assessment:
     costs: dict[str, float] = field(default_factory=dict)  # of the attack: cost/attack_gradients
 
     @cached_property
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         """Every figure that can be drawn, by name."""
-        figures_by_name: dict[str, Figure] = {}
-        for label in report_each(self.drawings, str):
-            figures_by_name |= attempt(label, self.drawings[label])
-        return figures_by_name
+        return _attempt_each(self.drawings)
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Every table that can be made, by name."""
-        tables_by_name: dict[str, pd.DataFrame] = {}
-        for label in report_each(self.tabulations, str):
-            tables_by_name |= attempt(label, self.tabulations[label])
-        return tables_by_name
+        return _attempt_each(self.tabulations)
 
     def after(self, first: Assessment) -> Assessment:
         """The same of an attack, behind what is known of the posterior without it."""
@@ -64,6 +60,14 @@ class Assessment:
             drawings={**first.drawings, **self.drawings},
             tabulations={**first.tabulations, **self.tabulations},
         )
+
+
+def _attempt_each(makers: Mapping[str, Callable[[], Mapping[str, V]]]) -> dict[str, V]:
+    """Results of all makers that do not fail."""
+    made: dict[str, V] = {}
+    for label in report_each(makers, str):
+        made |= attempt(label, makers[label])
+    return made
 
 
 def size_suffix(eps: float) -> str:

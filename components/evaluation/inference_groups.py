@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,9 +84,9 @@ def inference_groups(problem: Problem, posterior: object, rng: Rng) -> DataTree:
         return _draw_groups(problem, draws, rng).tree()
     if isinstance(problem, Supervised) and isinstance(posterior, HoldsModule):
         if isinstance(posterior.module, GivenFunction):
-            return _function_groups(problem, posterior.module, rng)
+            return _predictive_groups(problem, posterior.module, rng)
     elif isinstance(problem, Supervised) and isinstance(posterior, Redraws):
-        return _network_groups(problem, posterior, rng)
+        return _predictive_groups(problem, posterior, rng)
     if isinstance(problem, Sequence) and isinstance(posterior, SeriesDraws):
         groups = inference_groups(problem, posterior.parameters, rng)
         groups["observed_data"] = observation_groups(problem).tree()["observed_data"]
@@ -100,7 +101,12 @@ def inference_groups(problem: Problem, posterior: object, rng: Rng) -> DataTree:
 def _draw_groups(problem: Problem, draws: Draws, rng: Rng) -> Groups:
     """Draws of parameters, and what they say of single observations where there are any."""
     n = _observations(problem, draws)
-    draws = _thin(_resample_unweighted(draws, rng), n or draws.draws.shape[2])
+    if draws.log_weights is not None:
+        generator = rng.at("evaluation", STREAM)
+        rows = torch.multinomial(draws.weights, len(draws.flat), True, generator=generator)
+        resampled = draws.flat[rows][None]
+        draws = replace(draws, draws=resampled, start=draws.start[:1], stats={}, log_weights=None)
+    draws = _thin(draws, n or draws.draws.shape[2])
     groups = parameter_groups(draws)
     if n is not None:
         _count(draws.n_chains * draws.n_draws, "keep more draws")
@@ -127,17 +133,6 @@ def _observations(problem: Problem, draws: Draws) -> int | None:
     ):
         return problem.train.n_rows
     return None
-
-
-def _resample_unweighted(draws: Draws, rng: Rng) -> Draws:
-    if draws.log_weights is None:
-        return draws
-    rows = torch.multinomial(
-        draws.weights, len(draws.flat), replacement=True, generator=rng.at("evaluation", STREAM)
-    )
-    return replace(
-        draws, draws=draws.flat[rows][None], start=draws.start[:1], stats={}, log_weights=None
-    )
 
 
 def _thin(draws: Draws, n: int) -> Draws:
@@ -175,40 +170,30 @@ def _pointwise(problem: Problem, draws: Draws, rng: Rng) -> Pointwise:
     return of_rows(problem, draws)
 
 
-def _network_groups(problem: Supervised, posterior: Redraws, rng: Rng) -> DataTree:
-    """Groups of networks, or functions, that are redrawn for each prediction or are few.
-
-    Their values ``f`` at the training rows represent them.
-    """
-    labels = problem.train.y.numel() * problem.n_classes
-    networks = posterior.some(max(FEWEST, min(DRAWS, MOST_NUMBERS // labels)), None)
-
-    def predictive(x: Tensor) -> Predictive:
-        return networks.predict(x, rng.at("evaluation", STREAM + 2))
-
-    with torch.no_grad():
-        first = predictive(problem.train.x[:1])
-    n_draws = len(components_of(first))
-    _count(n_draws, "take more networks")
-    return _predictive_groups(problem, predictive, n_draws, rng)
-
-
-def _function_groups(problem: Supervised, module: GivenFunction, rng: Rng) -> DataTree:
-    """Groups of a Gaussian process: f_i ~ q(f_i) of each row separately, and p(y_i | f_i).
-
-    The weights 1/p thus remove a label from q.
-    """
-    labels = problem.train.y.numel() * problem.n_classes
-    generator = rng.at("evaluation", STREAM + 2)
-    n_draws = max(FEWEST, min(DRAWS, MOST_NUMBERS // labels))
-    return _predictive_groups(
-        problem, lambda x: module.given_function(x, n_draws, generator), n_draws, rng
-    )
-
-
 def _predictive_groups(
-    problem: Supervised, predictive: PredictiveFn, n_draws: int, rng: Rng
+    problem: Supervised, posterior: Redraws | GivenFunction, rng: Rng
 ) -> DataTree:
+    """Groups of functions, which their values f at the training rows represent.
+
+    They are networks, or functions, that are redrawn for each prediction or are few, or draws
+    f_i ~ q(f_i) of a Gaussian process of each row separately, with p(y_i | f_i): the weights 1/p
+    thus remove a label from q.
+    """
+    n_draws = MOST_NUMBERS // (problem.train.y.numel() * problem.n_classes)
+    n_draws = max(FEWEST, min(DRAWS, n_draws))
+    if isinstance(posterior, GivenFunction):
+        generator = rng.at("evaluation", STREAM + 2)
+        predictive: PredictiveFn = partial(posterior.given_function, n=n_draws, generator=generator)
+    else:
+        networks = posterior.some(n_draws, None)
+
+        def ask(x: Tensor) -> Predictive:
+            return networks.predict(x, rng.at("evaluation", STREAM + 2))
+
+        predictive = ask
+        with torch.no_grad():
+            n_draws = len(components_of(predictive(problem.train.x[:1])))
+        _count(n_draws, "take more networks")
     pointwise, f = pointwise_of_labels(problem, predictive, n_draws, rng)
     f = f.squeeze(2) if problem.n_tasks == 1 else f
     names = [

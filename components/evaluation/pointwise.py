@@ -13,11 +13,17 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.predictive import GaussianMixture, PoissonMixture, Predictive
+from components.contracts.predictive import (
+    Categorical,
+    GaussianMixture,
+    Predictive,
+    component_log_probs,
+    components_of,
+    sample_labels,
+)
 from components.contracts.problems import Rows
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.maths.cholesky import LOG_2PI
 from components.posteriors.draws import Draws
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -75,35 +81,14 @@ def _evaluate_predictive(
     said: Predictive, y: Tensor, n_draws: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
     """log p(y | x, θ), draws of y and f, [S, B, T] each; f of classes [S, B, T, K]."""
-    if isinstance(said, GaussianMixture):
-        f, (S, *_) = said.mu, said.mu.shape
-        normal = torch.randn(
-            said.mu.shape, generator=generator, dtype=said.mu.dtype, device=said.mu.device
-        )
-        log_likelihood = _normal(y, said.mu, said.v)
-        y_draws = said.mu + said.v.sqrt() * normal
-    elif isinstance(said, PoissonMixture):
-        f, (S, *_) = said.log_rate, said.log_rate.shape
-        log_likelihood = y * f - f.exp() - (y + 1).lgamma()
-        y_draws = torch.poisson(f.exp(), generator=generator)
-    else:
-        f, (S, *_) = said.logits, said.logits.shape
-        log_probs = said.logits.log_softmax(-1)  # [S, B, T, K]
-        places = y.clamp_min(0).expand(S, *y.shape)  # anything where the label is missing
-        log_likelihood = log_probs.gather(-1, places.unsqueeze(-1)).squeeze(-1)
-        y_draws = torch.multinomial(log_probs.exp().flatten(0, 2), 1, generator=generator).view(
-            log_likelihood.shape
-        )
-    if n_draws != S:
+    f = components_of(said)
+    if len(f) != n_draws:
         raise ConfigMismatchError(
             "what one draw of its parameters predicts is itself a mixture, whose parts are not told apart"
         )
-    return log_likelihood, y_draws, f
-
-
-def _normal(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    """log N(y | mean, variance)."""
-    return -0.5 * (LOG_2PI + variance.log() + (y - mean).square() / variance)
+    if isinstance(said, Categorical):
+        y = y.clamp_min(0)  # anything where the label is missing
+    return component_log_probs(said, y), sample_labels(said, generator), f
 
 
 def of_series(draws: StructuralDraws, rng: Rng) -> Pointwise:
@@ -113,8 +98,6 @@ def of_series(draws: StructuralDraws, rng: Rng) -> Pointwise:
     y = series.y[0, :, 0]
     is_observed = is_observed[: len(y)]
     mean, variance = (value[:, : len(y)][:, is_observed] for value in draws.beforehand(series))
-    generator = rng.at("evaluation", STREAM)
-    normal = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
     times = series.dates[: len(y)] or range(1, len(y) + 1)
     axes: dict[str, list[Any]] = {
         "time": [
@@ -122,7 +105,9 @@ def of_series(draws: StructuralDraws, rng: Rng) -> Pointwise:
         ]
     }
     y = y[is_observed].to(mean)
-    return Pointwise("y", _normal(y, mean, variance), y, mean + variance.sqrt() * normal, axes)
+    ahead = GaussianMixture(mean, variance)
+    y_draws = sample_labels(ahead, rng.at("evaluation", STREAM))
+    return Pointwise("y", component_log_probs(ahead, y), y, y_draws, axes)
 
 
 def of_rows(problem: Unlabelled, draws: Draws) -> Pointwise:

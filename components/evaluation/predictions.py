@@ -10,6 +10,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.roles import Problem
 from components.contracts.streams import Rng
+from components.figures.supervised.tasks import label_units
 from components.problems.supervised import Supervised
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ def predicted_table(problem: Problem, posterior: object, rng: Rng) -> pd.DataFra
     )
     test = problem.test
     names = problem.task_names or [""] * problem.n_tasks
-    location = problem.y_mean if problem.y_mean is not None else torch.zeros_like(test.y[0])
-    scale = problem.y_std if problem.y_std is not None else torch.ones_like(test.y[0])
+    location, scale = label_units(problem)
     values = {
         "label": location + scale * test.y,
         "mean": location + scale * predictive.mean,

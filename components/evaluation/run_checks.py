@@ -21,13 +21,14 @@ from components.contracts.checks import (
 from components.contracts.posteriors import FilteredStates, HoldsDraws, SeriesDraws
 from components.contracts.roles import FinishedRun, Inference, Problem
 from components.contracts.streams import Rng
+from components.errors import list_names
 from components.evaluation.checks.class_predictions import class_checks, missing_checks
 from components.evaluation.checks.filters import (
     inner_filter_checks,
     observation_checks,
     particle_checks,
 )
-from components.evaluation.checks.finite_scores import finite_scores, list_names
+from components.evaluation.checks.finite_scores import finite_scores
 from components.evaluation.checks.mixing import mixing_checks
 from components.evaluation.checks.moments import moments_checks
 from components.evaluation.checks.step_size import step_check

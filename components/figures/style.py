@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
+
+    Figures = dict[str, Figure]  # by the name of their files
 else:  # a quarter of a second to import, and datasets name their figures
-    Axes = Figure = Any
+    Axes = Figure = Figures = Any
 
 # Okabe & Ito (2008): eight colours that colour-blind readers can tell apart.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
@@ -78,6 +80,11 @@ def bare(axis: Axes) -> None:
     axis.grid(False)
     for spine in axis.spines.values():
         spine.set_visible(False)
+
+
+def scatter(axis: Axes, points: Any, **look: Any) -> None:
+    """Dots at points [n, 2]."""
+    axis.scatter(points[:, 0], points[:, 1], **look)
 
 
 def label_below(axes: Sequence[Axes], columns: int, label: str, fontsize: float = 9) -> None:

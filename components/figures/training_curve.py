@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from components.figures.style import BLUE, Axes, Figure, new_figure
+from components.figures.style import BLUE, Axes, Figures, new_figure
 
 TRAINED = {"elbo": "ELBO", "objective": "objective"}  # what methods ascend: the first one is drawn
 FEWEST_VALUES = 10  # recorded values of a curve
@@ -18,7 +18,7 @@ START_SHARE = 0.05  # share of the values, the first ones, that may lie outside 
 Line = tuple[int, str, Mapping[str, Any]]
 
 
-def training_curve(lines: Iterable[Line]) -> dict[str, Figure]:
+def training_curve(lines: Iterable[Line]) -> Figures:
     """The bound against steps, and next to it up to three scores, a panel each.
 
     Empty if a run has recorded fewer than ten values of a bound or an objective. The range of the

@@ -7,14 +7,14 @@ import math
 import torch
 from torch import Tensor
 
-from components.contracts.checks import check_shape
+from components.contracts.checks import NamedScores, check_shape
 from components.contracts.games import TabularGame
 from components.contracts.posteriors import Played
 from components.games.environments.standing import EpisodeGame
 from components.games.equilibria.matrix_games import worst_case
 
 
-def score_play(game: EpisodeGame, play: Played) -> dict[str, Tensor | float]:
+def score_play(game: EpisodeGame, play: Played) -> NamedScores:
     """Scores of a game that was played, numbers for one replicate and [R] for more."""
     check_shape("the rewards", play.rewards, game.replicates, None)
     found = scores(play.rewards, game.tail, game.window)
@@ -66,14 +66,12 @@ def score_opponents(beside: Tensor, tail: float, window: int) -> dict[str, Tenso
     """The same of the opponents (their mean) and of social utility; what each got and welfare [M +
     1, R, t] -> [R] each."""
     last = _count_tail_episodes(tail, beside)
-    theirs = beside[:-1].mean(0)
-    welfare = beside[-1]
-    return {
-        "reward_opponents": theirs[:, -last:].mean(1),
-        "recent_reward_opponents": theirs[:, -window:].mean(1),
-        "social_utility": welfare[:, -last:].mean(1),
-        "recent_social_utility": welfare[:, -window:].mean(1),
-    }
+    named = {"reward_opponents": beside[:-1].mean(0), "social_utility": beside[-1]}
+    scores = {}
+    for name, values in named.items():
+        scores[name] = values[:, -last:].mean(1)
+        scores[f"recent_{name}"] = values[:, -window:].mean(1)
+    return scores
 
 
 def frequencies(firsts: Tensor, tail: float) -> dict[str, Tensor]:
@@ -83,13 +81,9 @@ def frequencies(firsts: Tensor, tail: float) -> dict[str, Tensor]:
     Episodes in which a player made no move are NaN and left out; a share of no moves at all is no
     score."""
     last = firsts[:, :, -_count_tail_episodes(tail, firsts) :]
-    if last.isnan().any():
-        shares = last.nanmean(2)
-        others = last.nanmean(2)[1:].nanmean(0)
-    else:
-        shares = last.mean(2)
-        others = last.mean(2)[1:].mean(0)
-    named = {"first_action": shares[0], "first_action_opponents": others}
+    mean = torch.nanmean if last.isnan().any() else torch.mean
+    shares = mean(last, 2)
+    named = {"first_action": shares[0], "first_action_opponents": mean(shares[1:], 0)}
     return {name: share for name, share in named.items() if not share.isnan().any()}
 
 

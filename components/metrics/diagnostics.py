@@ -16,12 +16,11 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
-from components.errors import IncompleteResultWarning
+from components.errors import IncompleteResultWarning, list_names
 from components.maths.particles.resampling import effective_sample_size
 from components.metrics.array_stats import load_array_stats
 
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance
-MAX_NAMED_COORDINATES = 3  # coordinates at rest that are named
 # the Pareto tail is the largest fifth of few weights, and its fit needs five of them
 FEWEST_WEIGHTS = 25
 
@@ -250,14 +249,8 @@ def describe_constant_coordinates(draws: HoldsDraws) -> str:
     """A clause for a check: the coordinates at rest, which are no part of R̂ and ESS."""
     each = [resting(draws.select_replicate(r).values).tolist() for r in range(draws.replicates)]
     names = [name for j, name in enumerate(_names(draws)) if any(rests[j] for rests in each)]
-    if not names:
-        return ""
-    more = (
-        f" and {len(names) - MAX_NAMED_COORDINATES} more"
-        if len(names) > MAX_NAMED_COORDINATES
-        else ""
-    )
-    return f"; without coordinates at rest (always one value): {', '.join(names[:MAX_NAMED_COORDINATES])}{more}"
+    clause = f"; without coordinates at rest (always one value): {list_names(names)}"
+    return clause if names else ""
 
 
 def format_worst_coordinate(

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from components.contracts.checks import NamedScores
 from components.metrics.names import SCORES
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
 
 
-def stack_scores(each: Sequence[Scores]) -> dict[str, Tensor | float]:
+def stack_scores(each: Sequence[Scores]) -> NamedScores:
     """Scores of R replicates in one tensor [R] by name, NaN for a replicate that does not have
     one."""
     names = dict.fromkeys(name for scores in each for name in scores)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Elbo, Network
 from components.contracts.capabilities.networks import CastableNetwork
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
 from components.posteriors.draws import Draws, DrawsByNumber
@@ -51,7 +52,7 @@ class BoundedPosterior(VariationalPosterior, Analyses):
 
     elbo: float  # nats
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         """Minus the bound."""
         return {"nelbo": -self.elbo}
 
@@ -67,7 +68,7 @@ class GaussianPosterior(Draws, Analyses):
         float | None
     )  # by these draws, a lower bound on the evidence of the training rows in nats; None: there are no rows
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         """Minus the bound."""
         return {} if self.elbo is None else {"nelbo": -self.elbo}
 
@@ -81,6 +82,6 @@ class RefinedPosterior(Draws, Analyses):
     # whether it is a lower bound on the evidence (of a density: on its log normaliser)
     bounds: bool
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         """Minus the bound, or the objective if it is not a bound."""
         return {"nelbo": -self.objective} if self.bounds else {"objective": self.objective}

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
-from components.contracts.checks import check_shape
+from components.contracts.checks import NamedScores, check_shape
 from components.contracts.posteriors import Analyses, HoldsDraws
 from components.contracts.problems import BatchKind, Kind, KnowsTruth
 from components.contracts.progress import report_each
@@ -23,6 +23,7 @@ from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.figures.samples.posterior import POSTERIOR_FIGURES
+from components.maths.spacing import spaced_rows
 from components.metrics import diagnostics
 from components.metrics.draws_entropy import NEIGHBOUR, entropy
 from components.metrics.reference_moments import (
@@ -32,9 +33,12 @@ from components.metrics.reference_moments import (
 )
 from components.metrics.stein_discrepancy import ksd_squared
 from components.metrics.undefined import stack_scores
+from components.posteriors.draws import evenly_spaced
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from components.figures.style import Figures
 
 KSD_DRAWS = 500
 KL_DRAWS = 4000
@@ -118,7 +122,7 @@ class Density(KnowsTruth):
         for step in range(start + 1, stop + 1):
             yield step, None
 
-    def score(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: HoldsDraws, rng: Rng) -> NamedScores:
         """Errors of the two moments, where they are known, and convergence diagnostics.
 
         Scores are [R] where there are several replicates; there are no scores while there are
@@ -184,7 +188,7 @@ class Density(KnowsTruth):
             or len(posterior.flat) <= NEIGHBOUR
         ):
             return None
-        theta = posterior.flat[_evenly_spaced(posterior.flat, KL_DRAWS)].detach()
+        theta = evenly_spaced(posterior.flat, KL_DRAWS).detach()
         distinct = len(theta.unique(dim=0))
         if distinct <= NEIGHBOUR:
             message = (
@@ -215,7 +219,7 @@ class Density(KnowsTruth):
 
     def _ksd(self, posterior: HoldsDraws) -> float:
         """KSD of evenly spaced draws θ; NaN: the log density cannot be differentiated."""
-        rows = _evenly_spaced(posterior.flat, KSD_DRAWS)
+        rows = spaced_rows(len(posterior.flat), KSD_DRAWS, device=posterior.flat.device)
         theta = posterior.flat[rows].detach().requires_grad_()
         with torch.enable_grad():
             value = self.log_density(theta).sum()
@@ -234,7 +238,7 @@ class Density(KnowsTruth):
         ksd2 = ksd_squared(theta.detach() / scale, score * scale, weights)
         return float(ksd2.clamp_min(0).sqrt())
 
-    def draw(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Figure]:
+    def draw(self, posterior: HoldsDraws, rng: Rng) -> Figures:
         """Figures of the first replicate, and those of the posterior itself if there is one."""
         first = posterior.select_replicate(0)
         figures = draw_each(dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]), self, first)
@@ -245,10 +249,3 @@ class Density(KnowsTruth):
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
         return {"target": self.name, "dimensions": f"{self.dim}"}
-
-
-def _evenly_spaced(theta: Tensor, most: int) -> Tensor:
-    """Indices of at most so many rows of θ [N, P], evenly spaced."""
-    return (
-        torch.linspace(0, len(theta) - 1, min(most, len(theta)), device=theta.device).round().long()
-    )

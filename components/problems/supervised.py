@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import Categorical, Predictive, components_of, concatenate
 from components.contracts.problems import Batch, BatchKind, Domain, Kind, KnowsTruth, Target
@@ -18,11 +19,14 @@ from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
+from components.maths.spacing import spaced_rows
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
 from components.problems.input_columns import InputColumns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from components.figures.style import Figures
 
 InputUnits = Literal["standardised", "raw units"]
 SIZES_IN: dict[InputUnits, str] = {
@@ -188,7 +192,7 @@ class Supervised(KnowsTruth):
             self._at_test_inputs = weakref.ref(posterior), rng, predictive
         return predictive
 
-    def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: Predicts, rng: Rng) -> NamedScores:
         from components.metrics import classification, regression
         from components.metrics.unlabelled import parameter_moments
 
@@ -197,7 +201,7 @@ class Supervised(KnowsTruth):
             predictive = self.predictive_at(posterior, self.test.x, rng)
         targets = self.test.y, self.test.mask, self.task_names
         if isinstance(predictive, Categorical):
-            out: dict[str, Tensor | float] = dict(classification.scores(predictive, *targets))
+            out: NamedScores = dict(classification.scores(predictive, *targets))
         else:
             out = dict(regression.scores(predictive, *targets))
         if self.decision is not None:
@@ -223,14 +227,10 @@ class Supervised(KnowsTruth):
             return diagnostics.convergence(posterior)[0]
         if 0 < len(posterior.names) <= MOST_PARAMETERS:
             return diagnostics.convergence(posterior)[0]
-        n = self.test.x.shape[0]
-        rows = (
-            torch.linspace(0, n - 1, min(INPUTS_DIAGNOSED, n), device=self.test.x.device)
-            .round()
-            .long()
-        )
+        x = self.test.x
+        rows = spaced_rows(len(x), INPUTS_DIAGNOSED, device=x.device)
         with torch.no_grad():
-            predictive = posterior.predictive(posterior.flat, self.test.x[rows])
+            predictive = posterior.predictive(posterior.flat, x[rows])
         return diagnostics.convergence(posterior, _predict_by_chain(posterior, predictive))[0]
 
     def _agreement(self, posterior: HoldsDraws, predictive: Predictive) -> dict[str, float]:
@@ -250,10 +250,8 @@ class Supervised(KnowsTruth):
             or posterior.replicates > 1
         ):
             return {}
-        B = self.test.x.shape[0]
-        f = _predict_by_chain(
-            posterior, predictive, torch.linspace(0, B - 1, min(INPUTS_COMPARED, B)).round().long()
-        )
+        rows = spaced_rows(len(self.test.x), INPUTS_COMPARED)
+        f = _predict_by_chain(posterior, predictive, rows)
         return {
             "rhat_predictions": float(
                 diagnostics.worst_coordinate_value(
@@ -262,10 +260,10 @@ class Supervised(KnowsTruth):
             )
         }
 
-    def draw(self, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
+    def draw(self, posterior: Predicts, rng: Rng) -> Figures:
         from components.figures.samples.posterior import POSTERIOR_FIGURES
 
-        figures: dict[str, Figure] = draw_each(self.figures, self, posterior, rng)
+        figures: Figures = draw_each(self.figures, self, posterior, rng)
         if isinstance(posterior, HoldsDraws):
             figures |= draw_each(
                 POSTERIOR_FIGURES, None, posterior

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Attacker
 from components.contracts.capabilities import Elbo, LatentVariable
-from components.contracts.checks import check_shape
+from components.contracts.checks import NamedScores, check_shape
 from components.contracts.posteriors import (
     Analyses,
     BoundsLikelihood,
@@ -176,7 +176,7 @@ class Unlabelled(KnowsTruth):
 
     def score(
         self, posterior: BoundsLikelihood[Rows | Words] | PredictsRows[Rows | Words], rng: Rng
-    ) -> dict[str, Tensor | float]:
+    ) -> NamedScores:
         """−ELBO and the bound of S importance weights on −log p(x), nats a held-out row; of counts
         and words, perplexity.
 
@@ -193,7 +193,7 @@ class Unlabelled(KnowsTruth):
         log_weights = self.log_weights(
             posterior, rng, min(self.importance_samples, BOUND_SAMPLES) if fitted else None
         )
-        out: dict[str, Tensor | float] = {}
+        out: NamedScores = {}
         if isinstance(self.test, Words) or self.values == "count":
             words = (
                 self.test.lengths if isinstance(self.test, Words) else self.test.x.flatten(1).sum(1)
@@ -236,7 +236,7 @@ class Unlabelled(KnowsTruth):
         filled = self._filled(posterior, rng)
         return {} if filled is None else {"imputed": filled.table()}
 
-    def _of_parameters(self, posterior: PredictsRows[Rows | Words]) -> dict[str, Tensor | float]:
+    def _of_parameters(self, posterior: PredictsRows[Rows | Words]) -> NamedScores:
         """nlpp in nats a held-out row; the adjusted Rand index of clusters against known classes;
         moments and convergence."""
         from components.metrics import diagnostics
@@ -252,7 +252,7 @@ class Unlabelled(KnowsTruth):
             )
             clusterings = [posterior.clusters(part) for part in parts]
         check_shape("the log densities of held-out rows", log_density, self.test.n_rows)
-        out: dict[str, Tensor | float] = {"nlpp": -float(log_density.mean())}
+        out: NamedScores = {"nlpp": -float(log_density.mean())}
         assignments = [p for p in clusterings if p is not None]
         if assignments:
             out |= clusters.scores(torch.cat(assignments), self.test_classes)

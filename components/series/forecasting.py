@@ -12,6 +12,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import KnownResponse
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import (
     AffineInInputs,
     Forecasts,
@@ -50,7 +51,8 @@ from components.series.sequence import Sequence
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from components.figures.style import Figures
 
 LAG = "_lag"  # suffix that Koyck's form adds to the name of a column
 
@@ -150,7 +152,7 @@ class Forecasting(Sequence):
             parts.append(posterior.forecast(grown, 1, rng.at("evaluation", 0)))
         return concatenate(parts)
 
-    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> NamedScores:
         """Scores of a posterior.
 
         Draws of parameters have the scores of their forecasts, with the log-likelihood of the
@@ -200,8 +202,8 @@ class Forecasting(Sequence):
             return math.nan
         return float(seasonal_errors(self.observations[0, :, 0], self.season).abs().mean())
 
-    def _score_inclusion(self, posterior: Selects) -> dict[str, Tensor | float]:
-        out: dict[str, Tensor | float] = {}
+    def _score_inclusion(self, posterior: Selects) -> NamedScores:
+        out: NamedScores = {}
         out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
         out |= {f"long_run/{name}": float(v.median()) for name, v in posterior.long_run.items()}
         if isinstance(posterior, HoldsDraws):
@@ -211,7 +213,7 @@ class Forecasting(Sequence):
             out |= score_selection(posterior.inclusion, self.system.coefficients, self.input_names)
         return out
 
-    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
+    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> Figures:
         figures = super().draw(posterior, rng)
         if not isinstance(posterior, Forecasts):
             return figures
@@ -230,27 +232,27 @@ class Forecasting(Sequence):
             figures |= attempt("figure coefficients", self._draw_coefficients, posterior)
         return figures | attempt("figure budget", self._draw_budget, posterior, rng)
 
-    def _draw_effect(self, posterior: StructuralPosterior, rng: Rng) -> dict[str, Figure]:
+    def _draw_effect(self, posterior: StructuralPosterior, rng: Rng) -> Figures:
         future = self.future[0, :, 0]
         without = posterior.joint_forecast(self.series, len(future), rng.at("evaluation", 0))
         return effect(self.observations[0, :, 0], future, without, self.dates, self.value_label)
 
-    def _draw_forecast(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
+    def _draw_forecast(self, posterior: Forecasts, rng: Rng) -> Figures:
         history = self.observations[0, :, 0]
         future = self.future[0, :, 0]
         predictive = self.forecast(posterior, rng)
         return forecast(history, future, predictive, self.dates, self.value_label)
 
-    def _draw_spends(self) -> dict[str, Figure]:
+    def _draw_spends(self) -> Figures:
         u = self.inputs if self.whole.u is None else self.whole.u
         return {} if u is None else spends(u, self.input_names, self.dates)
 
-    def _draw_coefficients(self, posterior: Selects) -> dict[str, Figure]:
+    def _draw_coefficients(self, posterior: Selects) -> Figures:
         if not isinstance(posterior, HoldsDraws) or not posterior.n_draws:
             return {}
         return coefficients(effects_per_unit(posterior, posterior), posterior)
 
-    def _draw_budget(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
+    def _draw_budget(self, posterior: Forecasts, rng: Rng) -> Figures:
         planned = self.plan_budget(posterior, rng)
         return {} if planned is None else planned.figures()
 

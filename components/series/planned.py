@@ -23,7 +23,8 @@ from components.series.figures.advertising.budget import budget_figure
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from components.figures.style import Figures
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class PlannedBudget:
                 out |= {"equal_share": float(self.effect @ self.equal) / most}
         return out
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         """Risk and return of the frontier and of all choices, and what the plan spends in each
         week."""
         along = self.budget.compute_frontier(self.law, self.channels)

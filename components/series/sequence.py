@@ -14,6 +14,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Contamination, Injection
 from components.contracts.capabilities import KnownParameters
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import (
     Analyses,
     FilteredStates,
@@ -36,10 +37,10 @@ from components.series.scores import filtering
 from components.series.scoring import PredictionScore
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 ANOTHER = 1  # index of the streams that an alternative realisation is drawn from
-Drawing = Callable[["Sequence", SmoothedStates], "dict[str, Figure]"]
+Drawing = Callable[["Sequence", SmoothedStates], "Figures"]
 
 
 def _select_named_states(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
@@ -253,7 +254,7 @@ class Sequence(KnowsTruth):
                 ),
             )
 
-    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> NamedScores:
         """Scores over the times filtered so far, or over all of a smoothed series, [R] each.
 
         Without the truth, there are only the predictive scores.
@@ -274,7 +275,7 @@ class Sequence(KnowsTruth):
         if marginals is None:
             return {}
         t = marginals.mean.shape[1]
-        out: dict[str, Tensor | float] = {}
+        out: NamedScores = {}
         by_state: dict[str, Tensor] = {}
         if self.states is not None:
             states = self.states[:, :t]
@@ -300,7 +301,7 @@ class Sequence(KnowsTruth):
             out["missing"] = missing.sum(1).to(self.observations)
         return out if self.replicates > 1 else {name: float(v) for name, v in out.items()}
 
-    def _score_signal(self, marginals: SmoothedStates) -> dict[str, Tensor | float]:
+    def _score_signal(self, marginals: SmoothedStates) -> NamedScores:
         """Scores of a smoothed signal, or of a filter's predictions of it, where its truth is
         known."""
         if self.means is None:
@@ -315,9 +316,9 @@ class Sequence(KnowsTruth):
         nmse = filtering.mean_over_states(filtering.nmse(truth, signal.mean))
         return {"nmse": nmse, "coverage90": coverage}
 
-    def _score_predictions(self, filtered: FilteredStates) -> dict[str, Tensor | float]:
+    def _score_predictions(self, filtered: FilteredStates) -> NamedScores:
         """Scores of one-step predictions of the observations."""
-        out: dict[str, Tensor | float] = {}
+        out: NamedScores = {}
         medae = self.scoring(self.observations, filtered.predicted)
         if medae is not None:
             out["medae"] = medae
@@ -329,11 +330,9 @@ class Sequence(KnowsTruth):
     def _true_parameters(self) -> Mapping[str, float]:
         return self.system.parameters if isinstance(self.system, KnownParameters) else {}
 
-    def _of_parameters(self, posterior: Forecasts) -> dict[str, Tensor | float]:
+    def _of_parameters(self, posterior: Forecasts) -> NamedScores:
         """Scores of parameters without states, of one series."""
-        out: dict[str, Tensor | float] = {
-            "log_likelihood": float(posterior.log_likelihood(self.series).mean())
-        }
+        out: NamedScores = {"log_likelihood": float(posterior.log_likelihood(self.series).mean())}
         if isinstance(posterior, HoldsDraws) and posterior.n_draws > 0:
             scores = filtering.parameter_scores(posterior, self._true_parameters)
             out |= {name: float(value) for name, value in scores.items()}
@@ -341,8 +340,8 @@ class Sequence(KnowsTruth):
             out |= posterior.scores()
         return out
 
-    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
-        figures: dict[str, Figure] = {}
+    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> Figures:
+        figures: Figures = {}
         if isinstance(posterior, Forecasts):
             return figures
         marginals = _select_named_states(posterior, len(self.state_names))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from components.figures.style import Figure, legend_above, new_figure, series_style
+from components.figures.style import Figures, legend_above, new_figure, series_style
 
 LEFT_OUT = 2  # first passes, left out: the bound rises so far in them that it would hide the rest
 
 
-def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:
+def bounds_figure(bounds: Tensor, fresh: int) -> Figures:
     """``elbo_by_start``: ELBO [T, R] of R starts, the best one drawn thick, and where factors of
     documents became warm.
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses, HoldsTopics
 from components.contracts.problems import BatchKind, Counts, Kind, KnowsTruth, Values
 from components.contracts.streams import Rng
@@ -158,12 +159,12 @@ class Corpus(KnowsTruth):
             self, name=f"{self.name}-validation", train=train, test=validation, rng=generator
         )
 
-    def score(self, posterior: HoldsTopics, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: HoldsTopics, rng: Rng) -> NamedScores:
         """``perplexity`` of the halves held back given those seen, and ``coherence`` of ten top
         words, mean over topics. Where the truth is known ``perplexity_truth``, and
         ``topic_distance``, the numbers of the topics matched.  Where no word is held back there is
         no perplexity."""
-        out: dict[str, Tensor | float] = {}
+        out: NamedScores = {}
         topics = scores_of.align_topics(posterior.topics)
         has_held_out = bool(self.held.counts.numel())
         if has_held_out:

@@ -25,7 +25,7 @@ from components.topics.starts import evenly, log_weights, sample_topics, topic_e
 from components.topics.topic_posterior import TopicInference, Topics
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class BestStartTopics(Topics):
         last = self.bounds[-1]
         return {"elbo": float(last.max()), "elbo_spread": float(last.max() - last.min())}
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         return bounds_figure(self.bounds, self.fresh)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from components.contracts.posteriors import HoldsTopics
 from components.contracts.streams import Rng
 from components.figures.latent.latent_images import mosaic, show
-from components.figures.style import BLUE, Axes, Figure, new_figure
+from components.figures.style import BLUE, Axes, Figures, new_figure
 from components.topics.corpus import Corpus
 from components.topics.topic_scores import align_topics, coherence, match_topics, top_words
 
@@ -19,7 +19,7 @@ SHOWN = 20
 WORDS = 8  # of images and of lists of words; topics shown; words of each
 
 
-def topic_images(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
+def topic_images(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> Figures:
     """Each topic as an image, next to the matched true topics where they are known.
 
     Black to white is 0 to the largest probability of the topic.
@@ -49,7 +49,7 @@ def topic_images(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> dict[str,
     return {"topics": figure}
 
 
-def topic_words(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
+def topic_words(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> Figures:
     """The eight most probable words of each topic, the twenty most coherent topics in the order of
     that."""
     if problem.image_shape is not None:

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from components.errors import list_names
 from runner.record.facts import Facts
 
 if TYPE_CHECKING:
     from components.contracts.checks import Check
-
-MOST = 3  # failed checks that a line names
 
 Kept = dict[str, Any]  # about ("run" or "attack"), check, passed (null: not checked), detail
 
@@ -71,5 +70,5 @@ def verdict(facts: Facts) -> str:
     if not rows:
         return ""
     names = _failed_checks(rows)
-    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-    return tally(rows) + (f": {'; '.join(names[:MOST])}{more}" if names else "")
+    failed = list_names(names, sign="; ")
+    return tally(rows) + (f": {failed}" if failed else "")

@@ -19,6 +19,7 @@ from components.attackers.target import TargetedAttack
 from components.contracts.roles import AboveZeroToOne, ZeroToOne
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, NormName, Victim
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 FIRST = 0.22
@@ -95,7 +96,10 @@ class APGD(TargetedAttack, InputGradientAttack):
         stop = self.stop_when_broken and not victim.is_stochastic(x)
         labels = self.labels(y)
         victim = victim.soften(self.norm)
-        others = self._target_classes_per_climb(victim, x, y, rng.attack)
+        others: Sequence[Tensor | None] = [None]  # classes that rows are led to, climb by climb
+        if self.n_targets is not None and self.target_class is None:
+            with torch.no_grad():
+                others = next_classes(victim.answers(x, rng.attack), y, self.n_targets)
         best = Best(x)
         for other in (other for other in others for _ in range(self.restarts)):
             # for all rows: they are independent
@@ -115,15 +119,6 @@ class APGD(TargetedAttack, InputGradientAttack):
             )
             best.offer(rows, *climb)
         return best.points
-
-    def _target_classes_per_climb(
-        self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator
-    ) -> Sequence[Tensor | None]:
-        """The classes [B, T] that rows are led to, climb by climb; None: any."""
-        if self.n_targets is None or self.target_class is not None:
-            return [None]
-        with torch.no_grad():
-            return next_classes(victim.answers(x, generator), y, self.n_targets)
 
     def _climb(
         self,
@@ -159,7 +154,7 @@ class APGD(TargetedAttack, InputGradientAttack):
         ended = x.clone()
         peak = x.new_zeros(len(x))
         is_broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-        rows = torch.arange(len(x), device=x.device)  # rows still climbing
+        rows = row_numbers(x)  # rows still climbing
         here = ball.hold(x + start)
         loss, gradient, broken = look(here)
         eta = torch.full_like(loss, 2 * eps)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, PositiveFloat, PositiveInt
 from torch import Tensor
@@ -55,16 +54,10 @@ class GradientAscent(TargetedAttack, InputGradientAttack):
     precision: Precision
 
     def ascent(self) -> Ascent:
-        """How this attack climbs."""
-        one = Ascent(
-            self.norm,
-            1,
-            1.0,
-            target=self.target_class,
-            criterion=self.criterion,
-            stop_when_broken=False,
-        )
-        return replace(one, precision=self.precision)
+        """How this attack climbs, by those of its keys that an ascent has."""
+        keys: dict[str, Any] = {"steps": 1, "step_size": 1.0, "stop_when_broken": False}
+        keys |= {name: value for name, value in self if name in Ascent.__dataclass_fields__}
+        return Ascent(**keys | {"target": self.target_class})
 
     def measure(self) -> NormName:
         return self.norm
@@ -91,10 +84,4 @@ class Steps(BaseModel):
     def relentless(self) -> Self:
         return (
             self.model_copy(update={"stop_when_broken": False}) if self.stop_when_broken else self
-        )
-
-    def several(self, one: Ascent) -> Ascent:
-        """The climb of an attack with the steps that are declared here."""
-        return replace(
-            one, steps=self.steps, step_size=self.step_size, stop_when_broken=self.stop_when_broken
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
-from components.attackers.evasion.loop import Ascent
 from components.registry import register
 
 
@@ -19,6 +18,3 @@ class BIM(Steps, GradientAscent):
         ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Kurakin et al. (2017), section 2.2."""
-
-    def ascent(self) -> Ascent:
-        return self.several(super().ascent())

@@ -12,6 +12,7 @@ from components.attackers.target import TargetedAttack
 from components.contracts.roles import BetweenZeroAndOne
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 B1 = 0.9
@@ -59,7 +60,7 @@ class CarliniWagner(TargetedAttack, MarginAttack):
         c = self.c * (SPREAD / spread).clamp_max(1.0)  # [B]
         best = x.clone()
         shortest = torch.full_like(low, torch.inf)
-        rows = torch.arange(len(x), device=x.device)
+        rows = row_numbers(x)
         for _ in range(self.searches):
             candidates, length, last = self._descend(
                 victim, x[rows], labels[rows], c[rows], rng.attack, eps
@@ -97,7 +98,7 @@ class CarliniWagner(TargetedAttack, MarginAttack):
         best = x.clone()
         shortest = torch.full_like(c, torch.inf)
         last = x.clone()
-        rows = torch.arange(len(x), device=x.device)
+        rows = row_numbers(x)
         for step in range(1, self.steps + 2):  # the last pass only checks the last step
             x_adv, slope = _image(victim, w[rows])
             answer = victim.answer(x_adv, y[rows], generator, "margin")

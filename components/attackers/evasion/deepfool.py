@@ -12,6 +12,7 @@ from components.attackers.evasion.ascent import MarginAttack
 from components.attackers.norms import NORMS, scale
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 TINY = 1e-12  # a class with a score that is constant in the input is never the nearest
@@ -45,7 +46,7 @@ class DeepFool(MarginAttack):
         if eps == 0:
             return x.clone()
         total = torch.zeros_like(x)  # Σ r
-        rows = torch.arange(len(x), device=x.device)
+        rows = row_numbers(x)
         for _ in range(self.steps):
             beyond = victim.clip(x[rows] + (1 + self.overshoot) * total[rows])
             rows = rows[~victim.broken(beyond, y[rows], rng.attack)]
@@ -72,7 +73,7 @@ class DeepFool(MarginAttack):
             other & (length > TINY), g.abs() / length.clamp_min(TINY), torch.inf
         ).flatten(1)
         best, nearest = distance.min(1)
-        w = w.flatten(1, 2)[torch.arange(len(x), device=x.device), nearest]  # [B, D]
+        w = w.flatten(1, 2)[row_numbers(x), nearest]  # [B, D]
         direction = (
             w / w.norm(dim=1, keepdim=True).clamp_min(TINY) if self.norm == "l2" else w.sign()
         )

@@ -13,6 +13,7 @@ from components.attackers.criteria import RANKS, is_misclassified
 from components.attackers.norms import NORMS, room, scale
 from components.contracts.victim import Criterion, NormName, Precision, Victim
 from components.errors import QuestionableConfigWarning
+from components.maths.spacing import row_numbers
 
 Target = int | None
 SLOW = (
@@ -112,7 +113,7 @@ def _climb(
     loss = x.new_zeros(len(x))
     broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     # rows still climbing: their state and limits
-    rows = torch.arange(len(x), device=x.device)
+    rows = row_numbers(x)
     here = victim.clip(start)
     labels = y
     where = room(how.norm, x, eps, victim.bounds)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pydantic import PositiveInt
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
-from components.attackers.evasion.loop import Ascent
 from components.registry import register
 
 
@@ -27,8 +24,3 @@ class PGD(Steps, GradientAscent):
 
     random_start: bool
     restarts: PositiveInt
-
-    def ascent(self) -> Ascent:
-        return replace(
-            self.several(super().ascent()), random_start=self.random_start, restarts=self.restarts
-        )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pydantic import PositiveInt
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
-from components.attackers.evasion.loop import Ascent
 from components.contracts.roles import AboveZeroToOne
 from components.registry import register
 
@@ -28,11 +25,3 @@ class PGDMomentum(Steps, GradientAscent):
     momentum: AboveZeroToOne
     random_start: bool
     restarts: PositiveInt
-
-    def ascent(self) -> Ascent:
-        return replace(
-            self.several(super().ascent()),
-            momentum=self.momentum,
-            random_start=self.random_start,
-            restarts=self.restarts,
-        )

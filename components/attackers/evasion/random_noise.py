@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
@@ -10,6 +9,7 @@ from components.attackers.norms import NORMS
 from components.contracts.attackers import Evasion
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 
@@ -35,7 +35,7 @@ class RandomNoise(Evasion):
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         x_adv = x.clone()
-        pending = torch.arange(len(x), device=x.device)
+        pending = row_numbers(x)
         for repeat in range(self.repeats):
             # Noise for all rows: a row's noise does not depend on which others are broken already.
             delta = NORMS[self.norm].start(x, eps, rng.attack)

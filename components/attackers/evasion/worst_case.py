@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from torch import Tensor
 
 from components.attackers.criteria import certainty, is_misclassified
 from components.attackers.evasion.loop import Best
 from components.contracts.attackers import Evasion
 from components.contracts.problems import Domain
-from components.contracts.roles import Problem
+from components.contracts.roles import NonEmptyList, Problem
 from components.contracts.streams import Rng
 from components.contracts.victim import Knowledge, Measure, NormName, Victim
 from components.registry import register
@@ -40,7 +39,7 @@ class WorstCase(Evasion):
     one_threat = True
 
     norm: NormName
-    members: Annotated[list[Evasion], Field(min_length=1)]
+    members: NonEmptyList[Evasion]
 
     @model_validator(mode="after")
     def _check_comparable(self) -> WorstCase:

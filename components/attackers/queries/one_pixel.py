@@ -16,6 +16,7 @@ from components.contracts.attackers import Evasion
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.errors import ConfigMismatchError
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 CHUNK = 1 << 14  # candidates that a victim judges together
@@ -153,7 +154,7 @@ class Query:
         hit = (is_misclassified(predictive, y) != self.targeted).view_as(value)
         # a candidate that is where the attack wants it comes before a smaller value
         among = torch.where(hit | ~hit.any(1, keepdim=True), value, torch.inf)
-        row = torch.arange(len(x), device=x.device)
+        row = row_numbers(x)
         index = among.argmin(1)
         return Judged(candidates[row, index], value[row, index], hit.any(1), value)
 

@@ -32,6 +32,8 @@ def _increasing(values: list[T], info: ValidationInfo) -> list[T]:
 
 
 Increasing = AfterValidator(_increasing)  # of a list of numbers
+Item = TypeVar("Item")
+NonEmptyList = Annotated[list[Item], Field(min_length=1)]
 # name -> number or tensor: for diagnostics, never needed by the next step
 Info = dict[str, Any]
 

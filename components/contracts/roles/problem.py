@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from torch import Tensor
 from typing_extensions import TypeVar
 
+from components.contracts.checks import NamedScores
 from components.contracts.problems import BatchKind, Kind
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
@@ -49,7 +49,7 @@ class Problem(Protocol[Q]):
         """Steps start+1 … stop and what each is shown, a pure function of the seed and the step."""
         ...
 
-    def score(self, posterior: Q, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: Q, rng: Rng) -> NamedScores:
         """Scores by name: numbers, or [R] where replicates are a dimension."""
         ...
 

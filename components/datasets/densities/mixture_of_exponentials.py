@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import PositiveFloat, model_validator
 from torch import Tensor
 
-from components.contracts.roles import Setting
+from components.contracts.roles import NonEmptyList, Setting
 from components.contracts.streams import Rng
 from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.trace import trace
@@ -27,8 +27,8 @@ class MixtureOfExponentials(NormalStart):
 
     Source: Gallego (2021), section 2.3.3."""
 
-    rates: Annotated[list[PositiveFloat], Field(min_length=1)]
-    weights: Annotated[list[PositiveFloat], Field(min_length=1)]
+    rates: NonEmptyList[PositiveFloat]
+    weights: NonEmptyList[PositiveFloat]
     start_mean: float
 
     @model_validator(mode="after")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Predicts
 from components.contracts.streams import Rng
 from components.datasets.own.column_effects import effect_table, per_unit_scores
@@ -29,7 +30,7 @@ class OwnTable(Supervised):
     def describe(self) -> dict[str, str]:
         return super().describe() | self.about
 
-    def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: Predicts, rng: Rng) -> NamedScores:
         """Scores of ``Supervised`` and, for linear models, the effect of one unit of each
         column."""
         out = super().score(posterior, rng)

@@ -17,15 +17,11 @@ from components.datasets.own.collinear import name_collinear
 from components.datasets.own.columns import EncodedColumn
 from components.datasets.own.text_table import TextTable
 from components.datasets.tables.raw_units import is_constant
-from components.errors import ConfigMismatchError
+from components.errors import ConfigMismatchError, list_names
 
 Rows = NDArray[np.int64]
 MOST = 5  # names in a line
 MOST_CLASSES = 30  # that are all listed
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
 
 
 def input_facts(
@@ -50,10 +46,10 @@ def input_facts(
             constant.append(name)
     if constant:
         out["constant inputs"] = (
-            f"{_join_names(constant)}: nothing is learnt from them; name them in dataset.exclude"
+            f"{list_names(constant, MOST)}: nothing is learnt from them; name them in dataset.exclude"
         )
     if unseen:
-        out["texts not learnt from"] = _join_names(unseen)
+        out["texts not learnt from"] = list_names(unseen, MOST)
     names = [name for column in encoded.values() for name in column.column.input_names]
     X = torch.from_numpy(np.concatenate([column.values for column in encoded.values()], 1)[kept])
     if pairs := name_collinear(X, names):
@@ -91,13 +87,15 @@ def class_facts(
         of_task = f" of {task}" if len(tasks) > 1 else ""
         only_tested += [f"{classes[c]}{of_task}" for c in sorted(tested - learnt)]
     out = {
-        "classes": (", ".join(classes) if len(classes) <= MOST_CLASSES else _join_names(classes))
+        "classes": (
+            ", ".join(classes) if len(classes) <= MOST_CLASSES else list_names(classes, MOST)
+        )
         + {2: f" (log odds are of {classes[1]})"}.get(
             len(classes), "" if given else " (dataset.classes gives another order)"
         )
     }
     if only_tested:
         out["classes not learnt from"] = (
-            f"{_join_names(only_tested)}: test rows alone have them, and count in the scores"
+            f"{list_names(only_tested, MOST)}: test rows alone have them, and count in the scores"
         )
     return out

@@ -5,13 +5,13 @@ The inputs are correlated.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
 from components.contracts.problems import Batch
-from components.contracts.roles import Dataset, Setting, ZeroToBelowOne
+from components.contracts.roles import Dataset, NonEmptyList, Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.datasets.labelled_rows import labelled_rows
 from components.figures.supervised.calibration import calibration
@@ -36,7 +36,7 @@ class BinarySimulation(Dataset[Supervised]):
     n_test: PositiveInt
     link: Literal["probit", "logistic"]
     intercept: float
-    beta: Annotated[list[float], Field(min_length=1)]
+    beta: NonEmptyList[float]
     correlation: ZeroToBelowOne
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Batch
-from components.contracts.roles import Dataset, Setting, ZeroToBelowOne, ZeroToOne
+from components.contracts.roles import Dataset, NonEmptyList, Setting, ZeroToBelowOne, ZeroToOne
 from components.contracts.streams import Rng
 from components.datasets.labelled_rows import labelled_rows
 from components.problems.supervised import Supervised
@@ -34,7 +33,7 @@ class LinearSimulation(Dataset):
     label_kind = "real"
     n_train: PositiveInt
     n_test: PositiveInt
-    beta: Annotated[list[float], Field(min_length=1)]
+    beta: NonEmptyList[float]
     correlation: ZeroToBelowOne
     noise: PositiveFloat
     outliers: ZeroToOne

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Predicts
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
@@ -27,7 +28,7 @@ Rows = NDArray[np.int_] | slice
 class RawUnits(Supervised):
     """Scores are in the units of the target, as the literature has them: y = ȳ + s ỹ."""
 
-    def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: Predicts, rng: Rng) -> NamedScores:
         """Scores of ``Supervised`` in the units of the target.
 
         RMSE and CRPS are multiplied by s, log s is added to NLPP, and the mean test

@@ -10,6 +10,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import AtLeastTwo, Dataset, Setting
@@ -29,7 +30,7 @@ class KnownLaw(RawUnits):
 
     law_at: Callable[[Tensor], GaussianMixture] | None = None
 
-    def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: Predicts, rng: Rng) -> NamedScores:
         """Besides: ``nlpp_of_law``, which no other law is below in expectation, and
         ``both_branches`` where there are two."""
         assert self.law_at is not None

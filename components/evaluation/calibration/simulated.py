@@ -16,10 +16,11 @@ from components.contracts.capabilities import (
     StructuralSeries,
     ThetaPredictive,
 )
-from components.contracts.predictive import GaussianMixture, PoissonMixture, Predictive
+from components.contracts.predictive import Predictive, sample_labels
 from components.contracts.problems import Batch
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.spacing import spaced_rows
 from components.models.networks.flat_network import FlatNetwork
 from components.problems.supervised import Supervised
 from components.series.forecasting import Forecasting
@@ -94,7 +95,7 @@ def simulate(model: Any, problem: Any, inputs: int, rng: Rng) -> Simulated:
             theta = draw_theta(model.structure, generator)
             drawn = simulate_series(model, problem, theta, generator)
             ahead = problem.future.shape[1]
-            horizons = torch.linspace(0, ahead - 1, min(inputs, ahead)).round().long().tolist()
+            horizons = spaced_rows(ahead, inputs).tolist()
             return PriorSeries(drawn, theta, horizons)
         return _simulate_labels(model, problem, inputs, generator)
 
@@ -125,22 +126,8 @@ def _simulate_labels(
 
 def keep_rows(batch: Batch, n: int) -> Batch:
     """So many rows, evenly spaced, or all, with all their labels observed."""
-    rows = torch.linspace(0, batch.n_rows - 1, min(n, batch.n_rows)).round().long()
-    kept = batch.part(rows.to(batch.x.device), 1.0)
+    kept = batch.part(spaced_rows(batch.n_rows, n).to(batch.x.device), 1.0)
     return replace(kept, mask=torch.ones_like(kept.mask))
-
-
-def sample_labels(law: Predictive, generator: torch.Generator) -> Tensor:
-    """Labels y [S, B, T] of the components of a predictive."""
-    device = generator.device
-    if isinstance(law, GaussianMixture):
-        z = torch.randn(law.mu.shape, generator=generator, dtype=law.mu.dtype, device=device)
-        return law.mu + law.v.sqrt() * z.to(law.mu.device)
-    if isinstance(law, PoissonMixture):
-        return torch.poisson(law.log_rate.exp().to(device), generator=generator)
-    p = law.logits.softmax(-1)  # [S, B, T, C]
-    drawn = torch.multinomial(p.flatten(0, -2).to(device), 1, generator=generator)
-    return drawn.view(p.shape[:-1]).to(p.device)
 
 
 def check_prior(before: object, after: object, theta: Tensor | None, name: str) -> None:

@@ -38,13 +38,10 @@ def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) 
     ]
     if not predictions:
         return []
-    classes = [
-        _check_not_constant(label, split, predictive) for label, split, predictive in predictions
+    return [
+        _worst([_check_not_constant(*one) for one in predictions]),
+        _worst([_check_logit_scale(label, one, declared) for label, _, one in predictions]),
     ]
-    logits = [
-        _check_logit_scale(label, predictive, declared) for label, _, predictive in predictions
-    ]
-    return [_worst(classes), _worst(logits)]
 
 
 def missing_checks(problem: Problem, posterior: object, rng: Rng) -> list[Check]:
@@ -67,34 +64,22 @@ def _predict_each(
     problem: Problem, posterior: object, rng: Rng
 ) -> Iterator[tuple[str, Supervised, Predictive]]:
     """Predictions of every posterior of a run, with its label and problem."""
-    for label, split, one, streams in _each(problem, posterior, rng):
-        if isinstance(one, Predicts):
-            with torch.no_grad():
-                predictive = split.predictive_at(one, split.test.x, streams)
-            yield label, split, predictive
-
-
-def _each(
-    problem: Problem, posterior: object, rng: Rng
-) -> Iterator[tuple[str, Supervised, object, Rng]]:
-    """Every posterior of a run with its label, problem and streams."""
+    runs = []
     if isinstance(problem, SupervisedReplicates) and isinstance(posterior, Sequence):
         for r, (split, one) in enumerate(zip(problem.splits, posterior, strict=True)):
-            yield from _variants(
-                f" of replicate {r + 1}" if problem.replicates > 1 else "", split, one, rng.of(r)
-            )
+            label = f" of replicate {r + 1}" if problem.replicates > 1 else ""
+            runs.append((label, split, one, rng.of(r)))
     elif isinstance(problem, Supervised):
-        yield from _variants("", problem, posterior, rng)
-
-
-def _variants(
-    label: str, problem: Supervised, posterior: object, rng: Rng
-) -> Iterator[tuple[str, Supervised, object, Rng]]:
-    if isinstance(posterior, Variants):
-        for variant, one in posterior.of.items():
-            yield f" of {variant}{label}", problem, one, rng
-    else:
-        yield label, problem, posterior, rng
+        runs.append(("", problem, posterior, rng))
+    for label, split, one, streams in runs:
+        several = isinstance(one, Variants)
+        variants = (
+            {f" of {name}{label}": v for name, v in one.of.items()} if several else {label: one}
+        )
+        for name, variant in variants.items():
+            if isinstance(variant, Predicts):
+                with torch.no_grad():
+                    yield name, split, split.predictive_at(variant, split.test.x, streams)
 
 
 def _check_not_constant(label: str, problem: Supervised, predictive: Categorical) -> Check:

@@ -7,12 +7,12 @@ import math
 from components.contracts.capabilities import CategoricalSeries
 from components.contracts.checks import FINITE, Check, Scores
 from components.contracts.roles import Problem
+from components.errors import list_names
 from components.metrics import undefined
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.series.sequence import Sequence
 
-MOST_NAMED = 3  # scores named in a line
 # Scores that compare predictions with test labels, scores of attacks without "robust_".
 LABEL_SCORES = frozenset(
     {
@@ -42,7 +42,11 @@ def finite_scores(scores: Scores, problem: Problem) -> Check:
     tasks without test labels.
     """
     problem = problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem
-    classes = _has_classes(problem)
+    # class numbers, unlike real labels, can have probability 0
+    if isinstance(problem, Supervised):
+        classes = problem.target != "real"
+    else:
+        classes = isinstance(problem, Sequence) and isinstance(problem.system, CategoricalSeries)
     failures: list[str] = []
     excused: dict[str, list[str]] = {}  # reason -> scores
     for name, values in scores.items():
@@ -60,26 +64,12 @@ def finite_scores(scores: Scores, problem: Problem) -> Check:
             elif name not in excused.setdefault(because, []):
                 excused[because].append(name)
     if failures:
-        more = f" and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
-        return Check(FINITE, False, ", ".join(failures[:MOST_NAMED]) + more)
+        return Check(FINITE, False, list_names(failures))
     details = [
         f"{len(scores)} scores",
         *(f"{list_names(names)} without a value: {why}" for why, names in excused.items()),
     ]
     return Check(FINITE, True, "; ".join(details))
-
-
-def list_names(names: list[str]) -> str:
-    """The first few names, and the number of the others."""
-    text = ", ".join(names[:MOST_NAMED])
-    return f"{text} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else text
-
-
-def _has_classes(problem: object) -> bool:
-    """True if what is predicted are class numbers, which can have probability 0."""
-    if isinstance(problem, Supervised):
-        return problem.target != "real"
-    return isinstance(problem, Sequence) and isinstance(problem.system, CategoricalSeries)
 
 
 def _missing_label_reason(name: str, value: float, problem: object) -> str | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
+
+from torch import Tensor
 
 from components.contracts.checks import Check, Scores
 from components.contracts.posteriors import HoldsDraws, SeriesDraws
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.metrics import diagnostics, limits
 from components.metrics.diagnostics import FEWEST_DRAWS
-
-STUCK_CHAINS_MESSAGE = "no chain ever moved, in any coordinate"
 
 
 def mixing_checks(posterior: object, scores: Scores) -> list[Check]:
@@ -39,23 +40,20 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
     n = draws.n_draws
     if draws.log_weights is not None:
         return [_check_pareto_k(scores, chains * n)]
-    checks = []
     if n < FEWEST_DRAWS:
         detail = f"{n} draws a chain, {FEWEST_DRAWS} needed"
-        ess = f"ESS is above {limits.ESS_PER_CHAIN} a chain"
-        checks += [Check(f"R̂ is below {limits.RHAT:g}", None, detail), Check(ess, None, detail)]
+        names = f"R̂ is below {limits.RHAT:g}", f"ESS is above {limits.ESS_PER_CHAIN} a chain"
+        checks = [Check(name, None, detail) for name in names]
     else:
-        nested = "rhat_nested" in scores
         first = draws.select_replicate(0).start
+        nested = "rhat_nested" in scores
         groups = (diagnostics.count_superchains(first) if nested else None) or chains
-        checks.append(
-            _check_nested_rhat(draws, scores, groups)
-            if nested
-            else _check_rhat(draws, scores, chains)
-        )
-        checks += [
-            _ess(draws, scores, name, kind, groups, n * chains // groups)
-            for name, kind in (("ess", "bulk"), ("ess_tail", "tail"))
+        checks = [
+            _check_rhat(draws, scores, groups, nested),
+            *(
+                _ess(draws, scores, name, kind, groups, n * chains // groups)
+                for name, kind in (("ess", "bulk"), ("ess_tail", "tail"))
+            ),
         ]
     if "e_bfmi" in scores:
         value = _worst(scores, "e_bfmi", largest=False)
@@ -75,49 +73,27 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
             else limits.METROPOLIS_ACCEPTANCE
         )
         value = float(draws.stats["acceptance_rate"].double().mean(1).min())
-        checks.append(
-            Check(
-                "enough proposals are accepted",
-                value >= least,
-                f"{value:.2f} of the worst of {draws.n_chains} chains, {least:g} required",
-            )
-        )
+        detail = f"{value:.2f} of the worst of {draws.n_chains} chains, {least:g} required"
+        checks.append(Check("enough proposals are accepted", value >= least, detail))
     return checks
 
 
-def _check_rhat(draws: HoldsDraws, scores: Scores, chains: int) -> Check:
-    name = f"R̂ is below {limits.RHAT:g}"
-    if "rhat" not in scores:
-        return Check(name, None, "1 chain, 2 needed; raise inference.chains")
-    value = _worst(scores, "rhat", largest=True)
-    if math.isnan(value):
-        return Check(name, False, STUCK_CHAINS_MESSAGE)
-    worst_name = (
-        ""
-        if value < limits.RHAT
-        else diagnostics.format_worst_coordinate(draws, diagnostics.split_rhat, value)
+def _check_rhat(draws: HoldsDraws, scores: Scores, groups: int, nested: bool) -> Check:
+    """Check of R̂; of superchains it is nested: R̂ of single chains needs longer ones."""
+    limit = limits.RHAT_NESTED if nested else limits.RHAT
+    title = f"{'nested ' * nested}R̂ is below {limit:g}"
+    score = "rhat_nested" if nested else "rhat"
+    if score not in scores:
+        return Check(title, None, "1 chain, 2 needed; raise inference.chains")
+    statistic = (
+        partial(diagnostics.nested_rhat, superchains=groups) if nested else diagnostics.split_rhat
     )
-    return Check(
-        name,
-        value < limits.RHAT,
-        f"{value:.4g}{worst_name}, the largest, of {chains} chains{diagnostics.describe_constant_coordinates(draws)}",
-    )
-
-
-def _check_nested_rhat(draws: HoldsDraws, scores: Scores, groups: int) -> Check:
-    """Check of superchains: R̂ of single chains needs longer ones."""
-    name = f"nested R̂ is below {limits.RHAT_NESTED:g}"
-    value = _worst(scores, "rhat_nested", largest=True)
-    if math.isnan(value):
-        return Check(name, False, STUCK_CHAINS_MESSAGE)
-    worst_name = ""
-    if value >= limits.RHAT_NESTED:
-        statistic = partial(diagnostics.nested_rhat, superchains=groups)
-        worst_name = diagnostics.format_worst_coordinate(draws, statistic, value)
-    rest = diagnostics.describe_constant_coordinates(draws)
+    value = _worst(scores, score, largest=True)
     each = draws.n_chains // draws.replicates // groups
-    detail = f"{value:.4g}{worst_name}, the largest, of {groups} superchains of {each} chains{rest}"
-    return Check(name, value < limits.RHAT_NESTED, detail)
+    unit = f"superchains of {each} chains" if nested else "chains"
+    rest = diagnostics.describe_constant_coordinates(draws)
+    detail = (f"{value:.4g}", f", the largest, of {groups} {unit}{rest}")
+    return _judge(draws, title, value, statistic, value < limit, detail)
 
 
 def _ess(draws: HoldsDraws, scores: Scores, name: str, which: str, chains: int, n: int) -> Check:
@@ -127,18 +103,28 @@ def _ess(draws: HoldsDraws, scores: Scores, name: str, which: str, chains: int, 
     if name not in scores:
         return Check(title, None, "not among the scores")
     total = _worst(scores, name, largest=False)
-    if math.isnan(total):
-        return Check(title, False, STUCK_CHAINS_MESSAGE)
     value = total / chains
-    enough = value > limits.ESS_PER_CHAIN
-    where = (
-        ""
-        if enough
-        else diagnostics.format_worst_coordinate(
-            draws, diagnostics.bulk_ess if name == "ess" else diagnostics.tail_ess, total
-        )
-    )
-    return Check(title, enough, f"{value:.4g}{where}, the smallest, of {n:,} draws a {unit}")
+    statistic = diagnostics.bulk_ess if name == "ess" else diagnostics.tail_ess
+    detail = (f"{value:.4g}", f", the smallest, of {n:,} draws a {unit}")
+    return _judge(draws, title, total, statistic, value > limits.ESS_PER_CHAIN, detail)
+
+
+def _judge(
+    draws: HoldsDraws,
+    title: str,
+    value: float,
+    statistic: Callable[[Tensor], Tensor],
+    passed: bool,
+    detail: tuple[str, str],
+) -> Check:
+    """The check of a diagnostic, NaN of chains that never moved.
+
+    If it failed, the coordinate with the worst value is named between the two parts of the detail.
+    """
+    if math.isnan(value):
+        return Check(title, False, "no chain ever moved, in any coordinate")
+    where = "" if passed else diagnostics.format_worst_coordinate(draws, statistic, value)
+    return Check(title, passed, where.join(detail))
 
 
 def _check_pareto_k(scores: Scores, n: int) -> Check:

@@ -23,6 +23,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.streams import Rng
 from components.contracts.victim import Direction, Measure
 from components.maths.divergences.binomial_bound import upper_bound
+from components.maths.spacing import row_numbers
 from components.posteriors.draws import Draws
 from components.posteriors.fitted import FittedEstimator
 from components.posteriors.networks import Networks
@@ -119,12 +120,14 @@ def certify(
     inputs = perturbations(problem, y, measure, eps)
     if isinstance(posterior, SmoothedNetwork):
         known = None if among is None else among.smoothed
-        return _certify_by_votes(problem, posterior, y, inputs, rng, known)
+        smoothed = known or _smoothed_labels(problem, posterior, y, rng)
+        certified = smoothed.radius > inputs.l2_norms.unsqueeze(-1)
+        return Certificate(certified, "votes under noise", smoothed)
     classifiers = _classifiers(posterior)
     if not classifiers:
         return None
     right = torch.zeros_like(y, dtype=torch.bool)
-    rows = torch.arange(len(y), device=y.device)
+    rows = row_numbers(y)
     rows = rows if among is None else rows[among.rows.any(1)]
     draws = sum(len(theta) if isinstance(theta, Tensor) else 1 for _, theta in classifiers)
     size = min(ROWS, DRAWS // draws, EFFECTS // (draws * problem.n_inputs))
@@ -137,20 +140,6 @@ def certify(
     for b in rows[~right[rows, 0]].tolist():
         right[b] = _enumerate(problem, posterior, y, b, direction, int(eps), rng)
     return Certificate(right, "enumeration")
-
-
-def _certify_by_votes(
-    problem: Supervised,
-    posterior: SmoothedNetwork,
-    y: Tensor,
-    inputs: Perturbations,
-    rng: Rng,
-    known: SmoothedLabels | None,
-) -> Certificate:
-    """Labels with a radius above the length of every perturbation; radii ``known`` are used again."""
-    smoothed = known or _smoothed_labels(problem, posterior, y, rng)
-    certified = smoothed.radius > inputs.l2_norms.unsqueeze(-1)
-    return Certificate(certified, "votes under noise", smoothed)
 
 
 def _smoothed_labels(

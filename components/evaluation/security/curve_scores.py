@@ -51,20 +51,13 @@ def certified_scores(
     return scores
 
 
-def _targeted_share(predictive: Categorical, y: Tensor, target: int) -> float:
-    """The share of labels of other classes that are taken for the target."""
-    others = (y >= 0) & (y != target)
-    return (
-        float((predictive.guess == target)[others].double().mean()) if bool(others.any()) else 0.0
-    )
-
-
 def hit_scores(predictive: Categorical, y: Tensor, target: int | None) -> dict[str, float]:
-    """What an attack changes: the accuracy, and the share of labels that are taken for its
-    target."""
+    """What an attack changes: the accuracy, and the share of labels of other classes that are
+    taken for its target."""
     scores = {"accuracy": accuracy(predictive, y)}
     if target is not None:
-        scores["target_reached"] = _targeted_share(predictive, y, target)
+        taken = (predictive.guess == target)[(y >= 0) & (y != target)]
+        scores["target_reached"] = float(taken.double().mean()) if len(taken) else 0.0
     return scores
 
 

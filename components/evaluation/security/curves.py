@@ -122,8 +122,8 @@ def security_curve(
         return predictive
 
     sizes = sorted({0.0, *threat.sizes})
-    members_of = len(attacker.members_by_label) if isinstance(attacker, WorstCase) else 1
-    n_parts = len(sizes) * members_of * len(test.x.split(problem.evaluation_chunk))
+    several = attacker.members_by_label if isinstance(attacker, WorstCase) else {}
+    n_parts = len(sizes) * max(1, len(several)) * len(test.x.split(problem.evaluation_chunk))
     with torch.no_grad(), count_parts(n_parts + 1) as begin:
         clean = predict(test.x)
         check_logits(clean)
@@ -169,7 +169,9 @@ def security_curve(
                 for label, x in members.items():
                     hits = hit_scores(predict(x), y, target)
                     row |= {f"{name}/{label}": value for name, value in hits.items()}
-                row |= _knowledge(attacker)
+                row["knowledge"] = attacker.knowledge_used()
+                for label, member in several.items():
+                    row[f"knowledge/{label}"] = member.knowledge_used()
                 rows.append(row)
                 extremes.append((float(attacked.min()), float(attacked.max())))
             table = pd.DataFrame(rows)
@@ -246,12 +248,3 @@ def _attack_test_set(
 
 def _prefix(prefix: str, scores: dict[str, float]) -> dict[str, float]:
     return {f"{prefix}{name}": value for name, value in scores.items()}
-
-
-def _knowledge(attacker: Evasion) -> dict[str, str]:
-    """Knowledge of the victim that an attack, and each of its members, uses."""
-    members = attacker.members_by_label if isinstance(attacker, WorstCase) else {}
-    knowledge: dict[str, str] = {"knowledge": attacker.knowledge_used()}
-    return knowledge | {
-        f"knowledge/{label}": member.knowledge_used() for label, member in members.items()
-    }

@@ -119,16 +119,6 @@ def check_same_filter(again: Tensor, own: Tensor) -> Check:
     return Check(name, abs(float(difference.mean())) <= slack + 1e-9, detail)
 
 
-def double_error_budget(rows: Sequence[SpoofingResult]) -> SpoofingResult | None:
-    """The budget > 0 with the error nearest to twice the unattacked one; None if none exists.
-
-    Attacks differ most there.
-    """
-    attacked = [row for row in rows if row.eps > 0]
-    level = 2 * float(rows[0].error.mean())
-    return min(attacked, key=lambda row: abs(float(row.error.mean()) - level)) if attacked else None
-
-
 def reference_checks(
     attacker: Injection,
     telling: SpoofingResult,

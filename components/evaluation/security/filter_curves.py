@@ -4,14 +4,13 @@ what it observes."""
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from components.contracts.attackers import Injection
-from components.contracts.checks import check_same_shape
+from components.contracts.checks import NamedScores, check_same_shape
 from components.contracts.posteriors import FilteredStates
 from components.contracts.progress import count_parts
 from components.contracts.streams import Rng
@@ -30,7 +29,6 @@ from components.evaluation.replayed import (
 from components.evaluation.security.filter_checks import (
     SpoofingResult,
     budget_checks,
-    double_error_budget,
     reference_checks,
 )
 from components.evaluation.security.threat import Threat
@@ -39,7 +37,8 @@ from components.series.sequence import Sequence
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from components.figures.style import Figures
 
 
 def doubling_budget(sizes: list[float], errors: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,7 +102,10 @@ def assess_filter(
         begin("checks of the attack")
         struck = attacker.struck(simulated, rng)
         checks = budget_checks(attacker, rows, struck, run, posterior)
-        if (telling := double_error_budget(rows)) is not None:
+        if attacked := [row for row in rows if row.eps > 0]:
+            # attacks differ most where the error is nearest to twice the unattacked one
+            level = 2 * float(rows[0].error.mean())
+            telling = min(attacked, key=lambda row: abs(float(row.error.mean()) - level))
             judges = {
                 name: _errors(run, reference.shift(simulated, rng, telling.eps, None), attacker)[2]
                 for name, reference in references.items()
@@ -122,7 +124,18 @@ def assess_filter(
     warn_of_failures(checks)
     drawings = {}
     if figures:
-        drawings["figure error_curve"] = partial(_draw_curve, rows, attacker.raises(), passed)
+
+        def draw_curve() -> Figures:
+            from components.figures.attacked.error_curve import error_curve_figure
+
+            errors, random = (
+                torch.stack(each)
+                for each in ([row.error for row in rows], [row.random for row in rows])
+            )
+            figure = error_curve_figure(budgets, errors, random, attacker.raises(), passed)
+            return {"error_curve": figure}
+
+        drawings["figure error_curve"] = draw_curve
     return Assessment(
         scores,
         checks,
@@ -143,8 +156,8 @@ def _errors(
     return rmse, nmse, rmse if attacker.raises() == "rmse" else nmse
 
 
-def _scores(rows: list[SpoofingResult], attacker: Injection) -> dict[str, Tensor | float]:
-    scores: dict[str, Tensor | float] = {"rmse": rows[0].rmse}
+def _scores(rows: list[SpoofingResult], attacker: Injection) -> NamedScores:
+    scores: NamedScores = {"rmse": rows[0].rmse}
     for row in rows:
         if row.eps > 0:
             suffix = size_suffix(row.eps)
@@ -170,12 +183,3 @@ def _tabulate(rows: list[SpoofingResult], attacker: Injection) -> pd.DataFrame:
             for row in rows
         ]
     )
-
-
-def _draw_curve(rows: list[SpoofingResult], raised: str, passed: bool) -> dict[str, Figure]:
-    from components.figures.attacked.error_curve import error_curve_figure
-
-    errors = torch.stack([row.error for row in rows])
-    random = torch.stack([row.random for row in rows])
-    sizes = [row.eps for row in rows]
-    return {"error_curve": error_curve_figure(sizes, errors, random, raised, passed)}

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from components.figures.style import BLACK, RED, Figure, new_figure
+from components.maths.spacing import row_numbers
 
 
 def _image(row: Tensor, shape: tuple[int, ...]) -> np.ndarray:
@@ -29,7 +30,7 @@ def choose_examples(before: Tensor, after: Tensor, y: Tensor, n: int) -> Tensor:
         y: true classes [B].
         n: number of images.
     """
-    rows = torch.arange(len(before), device=before.device)
+    rows = row_numbers(before)
     changed = before != after
     correct = before == y
     broken = torch.cat([rows[changed & correct], rows[changed & ~correct]])

@@ -13,7 +13,7 @@ from components.contracts.capabilities import Decoder, LatentVariable
 from components.contracts.posteriors import HoldsModule
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import BLUE, Figure, bare, new_figure
+from components.figures.style import BLUE, Figures, bare, new_figure, scatter
 
 GAP = 1  # pixels between two images
 SHOWN = 20
@@ -54,7 +54,7 @@ def _inches(columns: int, rows: int) -> tuple[float, float]:
     return 0.42 * columns, 0.42 * rows + 0.3
 
 
-def reconstructions(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
+def reconstructions(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
     """The first 20 held-out images, each above E[x|z] at the mean of its q(z|x).
 
     Nothing is drawn unless rows are images of one channel and the posterior's module is an encoder
@@ -80,7 +80,7 @@ def reconstructions(problem: UnlabelledProblem, posterior: object, rng: Rng) -> 
     return {"reconstructions": figure}
 
 
-def prior_samples(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
+def prior_samples(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
     """E[x|z] of 64 draws z from the prior, with the same noise for all models.
 
     Nothing is drawn unless rows are images of one channel and the posterior's module is a
@@ -99,7 +99,7 @@ def prior_samples(problem: UnlabelledProblem, posterior: object, rng: Rng) -> di
     return {"prior_samples": figure}
 
 
-def latent_plane(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
+def latent_plane(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
     """Left: E[x|z] at quantiles ½/15, 1½/15, … of the prior along each axis.  Right: the mean of
     q(z|x) of every held-out image, by class where classes are known.
 
@@ -129,15 +129,13 @@ def latent_plane(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dic
     left.set_ylabel(r"quantiles of $z_2$")
     left.set_title("E[x|z]", fontsize=9)
     if problem.test_classes is None:
-        right.scatter(means[:, 0], means[:, 1], s=8, linewidth=0, color=BLUE)
+        scatter(right, means, s=8, linewidth=0, color=BLUE)
     else:
         classes = problem.test_classes.cpu()
         colours = colormaps["tab10"]
         for c in classes.unique().tolist():
             here = means[classes == c]
-            right.scatter(
-                here[:, 0], here[:, 1], s=8, linewidth=0, color=colours(c % 10), label=f"{c}"
-            )
+            scatter(right, here, s=8, linewidth=0, color=colours(c % 10), label=f"{c}")
         figure.legend(loc="outside right center", fontsize=8, markerscale=1.8, frameon=False)
     reach = max(3.0, 1.05 * float(means.abs().max()))
     right.set(

@@ -8,10 +8,10 @@ from components.contracts.capabilities import LatentVariable
 from components.contracts.posteriors import HoldsModule
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import Figure, colour_of, new_figure
+from components.figures.style import Figures, colour_of, new_figure, scatter
 
 
-def latent_map(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
+def latent_map(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
     """Means of q(z|x) of the held-out rows in the two latent dimensions with the largest variance of
     m over mean of s², a colour for each class where classes are known.
 
@@ -34,7 +34,7 @@ def latent_map(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[
     for k, c in enumerate(labels.unique().tolist()):
         some = means[labels == c]
         name = None if classes is None else f"class {c}"
-        ax.scatter(some[:, first], some[:, second], s=9, color=colour_of(k), label=name)
+        scatter(ax, some[:, [first, second]], s=9, color=colour_of(k), label=name)
     ax.set(xlabel=f"$z_{{{first + 1}}}$", ylabel=f"$z_{{{second + 1}}}$")
     if classes is not None:
         ax.legend(fontsize=8)

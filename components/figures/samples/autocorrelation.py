@@ -8,14 +8,14 @@ import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import BLUE, RED, Figure, label_below, legend_below, panel_grid
+from components.figures.style import BLUE, RED, Figures, label_below, legend_below, panel_grid
 from components.metrics.array_stats import load_array_stats
 
 MOST_LAGS = 100
 FEWEST_DRAWS = 10
 
 
-def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
+def autocorrelation(problem: Target | None, draws: HoldsDraws) -> Figures:
     """Autocorrelation against the lag in kept draws, a panel per parameter.
 
     Thin lines are single chains, the thick one their mean.  Each chain is centred at its

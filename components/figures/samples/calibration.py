@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from components.figures.style import BLUE, Figure, label_below, legend_below, panel_grid
+from components.figures.style import BLUE, Figures, label_below, legend_below, panel_grid
 from components.metrics.rank_uniformity import ecdf_difference
 
 
 def calibration_figures(
     ranks: dict[str, np.ndarray], draws: int, bins: int, rng: np.random.Generator
-) -> dict[str, Figure]:
+) -> Figures:
     """A panel per quantity, of ranks [R] in 0 … ``draws``.
 
     ``ecdf``: ECDF(z) − z and its simultaneous 95 % band. ``ranks``: counts in ``bins`` with the

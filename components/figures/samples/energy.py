@@ -6,11 +6,11 @@ import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target
-from components.figures.style import BLUE, RED, Figure, legend_above, new_figure
+from components.figures.style import BLUE, RED, Figures, legend_above, new_figure
 from components.metrics.diagnostics import FEWEST_DRAWS, e_bfmi
 
 
-def energy(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
+def energy(problem: Target | None, draws: HoldsDraws) -> Figures:
     """Left, the energies E − Ē of all chains and the steps ΔE from draw to draw: a much narrower ΔE
     explores slowly. Right, E-BFMI of each chain, with the line at 0.3 below which it is too small.
 

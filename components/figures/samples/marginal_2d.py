@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, density_plane
-from components.figures.style import PALETTE, Figure, new_figure
+from components.figures.style import PALETTE, Figures, new_figure, scatter
 
 GRID = 600  # points along each axis
 LEVELS = (0.5, 0.9, 0.99)
@@ -21,31 +21,24 @@ EXACT_DRAWS = 20_000
 Sampler = Callable[[int, torch.Generator], Tensor]
 
 
-def highest_density(
-    log_marginal: Callable[[Tensor], Tensor], exact: Sampler, like: Tensor
-) -> list[float]:
-    """Thresholds of log π above which lie the smallest regions of each of the masses LEVELS.
-
-    log π of a draw of π exceeds the threshold with just that probability: quantiles of exact draws,
-    which resolve what a grid does not."""
-    draws = exact(EXACT_DRAWS, torch.Generator(device=like.device).manual_seed(0))
-    return [float(log_marginal(draws).quantile(1 - level)) for level in LEVELS]
-
-
 def marginal_2d(
     log_marginal: Callable[[Tensor], Tensor], exact: Sampler
-) -> Callable[[Target, HoldsDraws], dict[str, Figure]]:
+) -> Callable[[Target, HoldsDraws], Figures]:
     """A figure of the first two parameters, given their log density [K, 2] -> [K] and exact draws
     of it, n -> [n, 2].
 
     Says how many of the draws each of the highest-density regions holds."""
 
-    def marginal(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
+    def marginal(problem: Target, draws: HoldsDraws) -> Figures:
         if draws.n_draws == 0:
             return {}
         values = draws.values[..., :2]  # [C, N, 2]
         x, y, log_density = density_plane(problem.box[:2], log_marginal, values, GRID)
-        thresholds = highest_density(log_marginal, exact, values)
+        # log π of a draw of π exceeds a threshold with just the probability of the region above it:
+        # quantiles of exact draws, which resolve what a grid does not
+        generator = torch.Generator(device=values.device).manual_seed(0)
+        exact_log_probs = log_marginal(exact(EXACT_DRAWS, generator))
+        thresholds = [float(exact_log_probs.quantile(1 - level)) for level in LEVELS]
         log_probs = log_marginal(values.flatten(0, 1))
         summary = ", ".join(
             f"{float((log_probs >= t).to(log_probs.dtype).mean()):.0%} in the {level:.0%} region"
@@ -55,9 +48,7 @@ def marginal_2d(
         every = max(1, values.shape[0] * values.shape[1] // MOST_DRAWS)
         for c, chain in enumerate(values.cpu()):
             points = chain[::every]
-            axis.scatter(
-                points[:, 0], points[:, 1], s=5, alpha=0.6, color=PALETTE[c % 6], linewidth=0
-            )
+            scatter(axis, points, s=5, alpha=0.6, color=PALETTE[c % 6], linewidth=0)
         axis.contour(
             x,
             y,

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import BLUE, RED, Axes, Figure, new_figure
+from components.figures.style import BLUE, RED, Figures, new_figure, scatter
 from components.maths.particles.resampling import systematic_counts
+from components.maths.spacing import spaced_rows
 
 MOST_PAIRED = 5
 MOST_POINTS = 2000
 MOST_BINS = 40
 
 
-def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
+def pairs(problem: Target | None, draws: HoldsDraws) -> Figures:
     """Scatter of every pair of the first five parameters, and on the diagonal their histograms.
 
     At most 2,000 evenly spaced draws are dots, all divergent ones crosses in the second colour.
@@ -32,8 +32,7 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     bad = torch.zeros(len(values), dtype=torch.bool)
     if draws.log_weights is None and "diverging" in draws.stats:
         bad = draws.stats["diverging"].flatten().cpu().bool()
-    rows = torch.linspace(0, len(values) - 1, min(MOST_POINTS, len(values))).round().long()
-    dots = values[rows]
+    dots = values[spaced_rows(len(values), MOST_POINTS)]
     crosses = values[bad]
     d = len(panels)
     width, height = (2.0, 1.9) if d > 2 else (2.8, 2.6)
@@ -56,7 +55,9 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
                 axis.set_title(panels[i][0], fontsize=9)
             else:
                 axis.set_ylim(float(low[i] - reach[i]), float(high[i] + reach[i]))
-                _scatter(axis, dots[:, [j, i]], crosses[:, [j, i]])
+                look = {"s": 4, "alpha": 0.35, "color": BLUE, "linewidth": 0, "rasterized": True}
+                scatter(axis, dots[:, [j, i]], **look)
+                scatter(axis, crosses[:, [j, i]], s=16, color=RED, marker="x", linewidth=1)
                 if j == 0:
                     axis.set_ylabel(panels[i][0], fontsize=9)
             if i == d - 1:
@@ -65,11 +66,3 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     divergent = f"{n} divergent draw{'' if n == 1 else 's'} (crosses)" if n else ""
     figure.suptitle(", ".join(filter(None, (part(problem, draws, d), divergent))), fontsize=10)
     return {"pairs": figure}
-
-
-def _scatter(axis: Axes, dots: Tensor, crosses: Tensor) -> None:
-    """Pairs of values as dots, divergent draws [., 2] as crosses."""
-    x, y = dots.T
-    axis.scatter(x, y, s=4, alpha=0.35, color=BLUE, linewidth=0, rasterized=True)
-    x, y = crosses.T
-    axis.scatter(x, y, s=16, color=RED, marker="x", linewidth=1)

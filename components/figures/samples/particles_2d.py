@@ -6,13 +6,13 @@ import torch
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, density_plane
-from components.figures.style import BLUE, PALETTE, RED, Figure, new_figure
+from components.figures.style import BLUE, PALETTE, RED, Figures, new_figure, scatter
 
 GRID = 200  # points of the density along each axis
 LARGEST = 200  # area of the largest weight, in square points
 
 
-def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
+def particles_2d(problem: Target, draws: HoldsDraws) -> Figures:
     """Three panels over the same contours: starting points, draws coloured by chain, and the
     density itself.
 
@@ -41,14 +41,12 @@ def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     for axis in axes[:2]:
         axis.contour(x, y, density, levels=levels, colors="#999999", linewidths=0.7)
     start = draws.start.cpu()
-    axes[0].scatter(
-        start[:, 0], start[:, 1], s=22, color=RED, edgecolor="white", linewidth=0.5, zorder=3
-    )
+    scatter(axes[0], start, s=22, color=RED, edgecolor="white", linewidth=0.5, zorder=3)
     if draws.log_weights is not None:
         area = (LARGEST * draws.weights / draws.weights.max()).cpu()
-        axes[1].scatter(
-            draws.flat[:, 0].cpu(),
-            draws.flat[:, 1].cpu(),
+        scatter(
+            axes[1],
+            draws.flat.cpu(),
             s=area,
             alpha=0.5,
             color=BLUE,
@@ -58,9 +56,7 @@ def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     for c, chain in enumerate(like.cpu() if draws.log_weights is None else ()):
         # Few colours for many chains: neighbours differ, and one chain's excursions can be
         # followed.
-        axes[1].plot(chain[:, 0], chain[:, 1], lw=0.3, alpha=0.25, color=PALETTE[c % 6])
-        axes[1].scatter(
-            chain[:, 0], chain[:, 1], s=5, alpha=0.7, color=PALETTE[c % 6], linewidth=0, zorder=3
-        )
+        axes[1].plot(*chain.T, lw=0.3, alpha=0.25, color=PALETTE[c % 6])
+        scatter(axes[1], chain, s=5, alpha=0.7, color=PALETTE[c % 6], linewidth=0, zorder=3)
     axes[2].pcolormesh(x, y, density, cmap="Blues", rasterized=True)
     return {"particles": figure}

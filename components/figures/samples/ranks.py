@@ -9,7 +9,7 @@ import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import BLUE, RED, Figure, label_below, panel_grid
+from components.figures.style import BLUE, RED, Figures, label_below, panel_grid
 
 MOST_CHAINS = 20
 FEWEST_EXPECTED = 5  # ranks in a bin
@@ -29,7 +29,7 @@ def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
     return np.stack([np.bincount(row, minlength=bins) for row in position])
 
 
-def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
+def ranks(problem: Target | None, draws: HoldsDraws) -> Figures:
     """A panel per parameter, a row of it per chain: the histogram of the ranks of the chain's draws
     among all draws.
 

@@ -6,12 +6,12 @@ import torch
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import BLUE, PALETTE, RED, Figure, legend_below, new_figure
+from components.figures.style import BLUE, PALETTE, RED, Figures, legend_below, new_figure
 
 FEW = 4  # rows that are drawn tall
 
 
-def trace(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
+def trace(problem: Target | None, draws: HoldsDraws) -> Figures:
     """A row per parameter: draws of each chain, then the running estimates of E[X] and E[X²].
 
     Thin lines are single chains, the thick one pools them; the exact moments are dashed where the

@@ -6,13 +6,13 @@ import torch
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, density_plane
-from components.figures.style import Figure, colour_of, legend_above, new_figure
+from components.figures.style import Figures, colour_of, legend_above, new_figure, scatter
 
 GRID = 150  # points of the density along each axis
 MOST_CHAINS = 10  # more paths than this hide each other
 
 
-def trajectories_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
+def trajectories_2d(problem: Target, draws: HoldsDraws) -> Figures:
     """One path per particle through its kept states, over contours of the density that hold 39, 86
     and 99 % of a Gaussian."""
     if problem.dim != 2 or draws.n_draws < 2 or draws.n_chains > MOST_CHAINS:
@@ -25,11 +25,17 @@ def trajectories_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     levels = log_density.max() - torch.tensor([4.5, 2.0, 0.5])
     axis.contour(x, y, log_density, levels=levels, colors="#999999", linewidths=0.7, linestyles="-")
     for c, path in enumerate(paths):
-        axis.plot(path[:, 0], path[:, 1], lw=0.9, alpha=0.7, color=colour_of(c))
+        axis.plot(*path.T, lw=0.9, alpha=0.7, color=colour_of(c))
     for label, points, colour in (("start", paths[:, 0], "white"), ("end", paths[:, -1], "black")):
-        x, y = points.T
-        axis.scatter(
-            x, y, s=26, color=colour, edgecolor="black", linewidth=0.8, zorder=3, label=label
+        scatter(
+            axis,
+            points,
+            s=26,
+            color=colour,
+            edgecolor="black",
+            linewidth=0.8,
+            zorder=3,
+            label=label,
         )
     axis.set(title=f"{len(paths)} particles", xlabel=problem.names[0], ylabel=problem.names[1])
     axis.set_aspect("equal")

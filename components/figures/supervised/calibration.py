@@ -14,7 +14,17 @@ from components.contracts.predictive import (
 )
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import MARKERS, Axes, Figure, colour_of, legend_above, new_figure
+from components.figures.style import (
+    MARKERS,
+    Axes,
+    Figure,
+    Figures,
+    colour_of,
+    legend_above,
+    new_figure,
+)
+from components.figures.supervised.tasks import name_tasks
+from components.maths.spacing import spaced_rows
 from components.metrics.classification import expected_calibration_error
 
 
@@ -147,7 +157,7 @@ def _diagonal(figure: Figure, ax: Axes) -> Figure:
 
 def calibration(
     problem: LabelledProblem, posterior: Predicts, rng: Rng, n_bins: int = 10, n_rows: int = 6000
-) -> dict[str, Figure]:
+) -> Figures:
     """Reliability diagram of class labels (with the ECE), or coverage of the central intervals of
     real ones.
 
@@ -161,15 +171,10 @@ def calibration(
     Source: Guo et al. (2017), Fig 1 (reliability diagram)."""
     test = problem.test
     n = test.x.shape[0]
-    rows = (
-        torch.linspace(0, n - 1, min(n, n_rows), dtype=torch.float64)
-        .round()
-        .long()
-        .to(test.x.device)
-    )
+    rows = spaced_rows(n, n_rows, dtype=torch.float64).to(test.x.device)
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, test.x if n <= n_rows else test.x[rows], rng)
-    names = problem.task_names or [f"task {t + 1}" for t in range(problem.n_tasks)]
+    names = name_tasks(problem)
     y = test.y[rows]
     mask = (test.mask[rows] & is_finite(predictive)).cpu()
     if not bool(mask.any()):

@@ -75,8 +75,8 @@ def confidence_region(
     repeated = (
         "estimates, data repeated" if data.is_simulated else "estimates, data repeated from β̂"
     )
-    left.plot(cloud[:, i], cloud[:, j], ".", color=GREY, markersize=3, alpha=0.6, label=repeated)
-    left.plot(edge[:, 0], edge[:, 1], color=BLUE, label=f"{level:.0%} confidence region")
+    left.plot(*cloud[:, [i, j]].T, ".", color=GREY, markersize=3, alpha=0.6, label=repeated)
+    left.plot(*edge.T, color=BLUE, label=f"{level:.0%} confidence region")
     left.plot(float(fit.beta[i]), float(fit.beta[j]), "o", color=BLUE, label="maximum likelihood")
     finish_plane(figure, left, data, (i, j), "Fisher: estimate and ellipsoid")
 

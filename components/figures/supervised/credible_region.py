@@ -50,8 +50,7 @@ def credible_region(
     i, j = closest_pair(fit.covariance)
     theta = draws[:MAX_PLOTTED_DRAWS].cpu()
     left.plot(
-        theta[:, i],
-        theta[:, j],
+        *theta[:, [i, j]].T,
         ".",
         color=GREY,
         markersize=3,
@@ -59,11 +58,9 @@ def credible_region(
         label="posterior draws",
     )
     theirs = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(level), i, j)
-    left.plot(
-        theirs[:, 0], theirs[:, 1], "--", color=BLUE, label=f"{level:.0%} confidence (Fisher)"
-    )
+    left.plot(*theirs.T, "--", color=BLUE, label=f"{level:.0%} confidence (Fisher)")
     edge = shadow(beta_posterior.m, scale * beta_posterior.covariance, radius, i, j)
-    left.plot(edge[:, 0], edge[:, 1], color=GREEN, label=f"{level:.0%} credible")
+    left.plot(*edge.T, color=GREEN, label=f"{level:.0%} credible")
     left.plot(
         float(beta_posterior.m[i]),
         float(beta_posterior.m[j]),

@@ -9,7 +9,7 @@ from components.contracts.capabilities import ArdWeights
 from components.contracts.posteriors import HoldsModule, Predicts
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import BLUE, RED, Figure, new_figure
+from components.figures.style import BLUE, RED, Figure, Figures, bare, new_figure
 
 KINDS = {  # first letter of a process's name -> colour, label in the legend
     "g": (BLUE, "shared process"),
@@ -35,10 +35,8 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
     figure, (ax,) = new_figure(
         width=max(cell * n_processes + 1.7, 4.2), height=cell * n_tasks + 1.2
     )
+    bare(ax)
     ax.set(xlim=(-0.5, n_processes - 0.5), ylim=(n_tasks - 0.5, -0.5), aspect="equal")
-    ax.grid(False)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
     for t in range(n_tasks + 1):
         ax.axhline(t - 0.5, color="0.9", linewidth=0.6, zorder=0)
     for d in range(n_processes + 1):
@@ -82,7 +80,7 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
     return figure
 
 
-def hinton(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
+def hinton(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
     """Top-layer ARD weights, tasks × latent processes, shared and task-specific processes in two
     colours.
 

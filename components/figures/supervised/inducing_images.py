@@ -9,7 +9,7 @@ from components.contracts.capabilities import InducingInputs
 from components.contracts.posteriors import HoldsModule, Predicts
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import Axes, Figure, bare, new_figure
+from components.figures.style import Axes, Figures, bare, new_figure
 
 
 def _dominant_process(n_groups: int, weights: Tensor) -> int:
@@ -22,7 +22,7 @@ def _dominant_process(n_groups: int, weights: Tensor) -> int:
 
 def inducing_images(
     problem: LabelledProblem, posterior: Predicts, rng: Rng, n_images: int = 4
-) -> dict[str, Figure]:
+) -> Figures:
     """The inducing images that moved most, before and after training.
 
     They belong to the shared and to each task's own processes.  Where all start from the

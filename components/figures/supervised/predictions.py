@@ -9,7 +9,9 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import BLUE, RED, Axes, Figure, label_below, panel_grid
+from components.figures.style import BLUE, RED, Axes, Figures, label_below, panel_grid
+from components.figures.supervised.tasks import label_units, name_tasks
+from components.maths.spacing import spaced_rows
 from components.metrics.regression import coverage90_by_task, rmse_by_task
 
 KINDS = {BLUE: "label inside the interval", RED: "label outside"}  # by colour
@@ -17,7 +19,7 @@ KINDS = {BLUE: "label inside the interval", RED: "label outside"}  # by colour
 
 def predictions(
     problem: LabelledProblem, posterior: Predicts, rng: Rng, n_points: int = 150
-) -> dict[str, Figure]:
+) -> Figures:
     """One panel per task: predictive mean and central 90 % interval against the true label of
     ``n_points`` test rows.
 
@@ -32,8 +34,7 @@ def predictions(
     test = problem.test
     n = test.x.shape[0]
     # An even spread over the test rows: the same rows at every evaluation and for every model.
-    rows = torch.linspace(0, n - 1, min(n, n_points), dtype=torch.float64).round().long()
-    rows = rows.to(test.x.device)
+    rows = spaced_rows(n, n_points, dtype=torch.float64).to(test.x.device)
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, test.x, rng)  # that of the scores
     assert isinstance(predictive, GaussianMixture)
@@ -42,10 +43,9 @@ def predictions(
     shown = GaussianMixture(predictive.mu[:, rows], predictive.v[:, rows])
     y = test.y[rows]
     if problem.label_unit:
-        assert problem.y_mean is not None
-        assert problem.y_std is not None
-        shown = shown.rescale(problem.y_mean, problem.y_std)
-        y = problem.y_mean + problem.y_std * y
+        location, scale = label_units(problem)
+        shown = shown.rescale(location, scale)
+        y = location + scale * y
     mean, lower, upper = (a.cpu() for a in (shown.mean, shown.quantile(0.05), shown.quantile(0.95)))
     y = y.cpu()
     mask = test.mask[rows].cpu()
@@ -54,9 +54,8 @@ def predictions(
     width = max(2.7, 5.0 / n_tasks)  # a single panel leaves room for the legend and the axes' names
     figure, axes, columns = panel_grid(n_tasks, width=width, height=width + 0.05)
     colours: set[str] = set()  # of what is drawn
-    for t, ax in enumerate(axes):
+    for t, (ax, name) in enumerate(zip(axes, name_tasks(problem), strict=True)):
         is_labelled = mask[:, t]
-        name = problem.task_names[t] if problem.task_names else f"task {t + 1}"
         if not bool(is_labelled.any()):
             ax.set_title(f"{name}\nno labels among the rows drawn", fontsize=9)
             ax.set_axis_off()

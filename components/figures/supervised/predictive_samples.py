@@ -8,15 +8,14 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, Figure, new_figure
+from components.figures.style import PALETTE, Figures, new_figure
+from components.figures.supervised.tasks import label_units
 from components.maths.exponential.standard_draws import standard_normal
 
 POINTS = 1000
 
 
-def predictive_samples(
-    problem: LabelledProblem, posterior: Predicts, rng: Rng
-) -> dict[str, Figure]:
+def predictive_samples(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
     """Two panels in the units of the labels: training labels of the first task, and one draw y ~
     p(y|x) at each of as many x.
 
@@ -33,10 +32,7 @@ def predictive_samples(
         predictive = problem.predictive_at(posterior, x[:, None], rng)
     if not isinstance(predictive, GaussianMixture):
         return {}
-    location = (
-        torch.zeros(problem.n_tasks).to(train.y) if problem.y_mean is None else problem.y_mean
-    )
-    scale = torch.ones_like(location) if problem.y_std is None else problem.y_std
+    location, scale = label_units(problem)
     generator = rng.at("evaluation", 0)
     component = torch.randint(
         len(predictive.mu), (POINTS,), generator=generator, device=generator.device

@@ -8,10 +8,11 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical, is_finite
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import Figure, colour_of, legend_above, new_figure
+from components.figures.style import Figures, colour_of, legend_above, new_figure
+from components.figures.supervised.tasks import name_tasks
 
 
-def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
+def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
     """True against false positive rate on the test rows, one curve per task with its area.
 
     The area is in the legend.  Nothing is drawn unless labels are binary; a task with test
@@ -30,13 +31,12 @@ def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> dict[str, Fi
     figure, (ax,) = new_figure(width=4.3, height=4.6)
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.9, linestyle=(0, (4, 2)))
     dashes = ["-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1))]
-    for t in range(problem.n_tasks):
+    for t, name in enumerate(name_tasks(problem)):
         label = y[mask[:, t], t]
         score = p[mask[:, t], t]
         if label.unique().numel() < 2:
             continue
         false, true, _ = roc_curve(label, score, drop_intermediate=False)
-        name = problem.task_names[t] if problem.task_names else f"task {t + 1}"
         ax.plot(
             false,
             true,

@@ -11,7 +11,8 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import BLUE, RED, Figure, legend_below, new_figure
+from components.figures.style import BLUE, RED, Figures, legend_below, new_figure
+from components.figures.supervised.tasks import label_units, name_tasks
 
 
 def toy_fit(
@@ -20,7 +21,7 @@ def toy_fit(
     rng: Rng,
     truth: Callable[[Tensor], Tensor] | None = None,
     n_grid: int = 400,
-) -> dict[str, Figure]:
+) -> Figures:
     """Fit of each task: training labels, truth(x) [B, T], mean and central 90 % band.
 
     There is one panel per task, in the units of the labels.  The band is the band of an
@@ -34,12 +35,7 @@ def toy_fit(
     train = problem.train
     low, high = problem.bounds or (float(train.x.min()), float(train.x.max()))
     x = torch.linspace(low, high, n_grid, dtype=train.x.dtype, device=train.x.device)
-    location = (
-        torch.zeros(problem.n_tasks, dtype=x.dtype, device=x.device)
-        if problem.y_mean is None
-        else problem.y_mean
-    )
-    scale = torch.ones_like(location) if problem.y_std is None else problem.y_std
+    location, scale = label_units(problem)
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, x[:, None], rng)
     if isinstance(predictive, Categorical):
@@ -54,7 +50,7 @@ def toy_fit(
     margin = 0.015 * (high - low)
 
     figure, axes = new_figure(1, problem.n_tasks, width=4.8, height=3.3)
-    for t, ax in enumerate(axes):
+    for t, (ax, name) in enumerate(zip(axes, name_tasks(problem), strict=True)):
         is_labelled = train.mask[:, t].cpu()
         ax.fill_between(
             grid,
@@ -90,6 +86,6 @@ def toy_fit(
             ylabel="$f(x)$" if problem.n_tasks == 1 else f"$f_{{{t + 1}}}(x)$",
             xlim=(low - margin, high + margin),
         )
-        ax.set_title(problem.task_names[t] if problem.task_names else f"task {t + 1}", loc="left")
+        ax.set_title(name, loc="left")
     legend_below(figure, axes[:1], fontsize=9)
     return {"fit": figure}

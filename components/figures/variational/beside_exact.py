@@ -13,7 +13,7 @@ from components.contracts.posteriors import DensityPosterior, HoldsDraws
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
 from components.figures.samples.parameters import Target
-from components.figures.style import BLACK, BLUE, RED, Figure, legend_above, new_figure
+from components.figures.style import BLACK, BLUE, RED, Figures, legend_above, new_figure, scatter
 from components.posteriors.draws import Draws
 
 GRID = 200
@@ -59,7 +59,7 @@ def plane(theta: Tensor, exact: Density) -> tuple[list[Tensor], Tensor]:
         reach *= WIDER
 
 
-def contours(theta: Tensor, exact: Density, own: Density | None, called: str) -> dict[str, Figure]:
+def contours(theta: Tensor, exact: Density, own: Density | None, called: str) -> Figures:
     """Contours of both, as far out as draws θ [n, 2] of q say; the draws where the density of q is
     not known."""
     sides, points = plane(theta, exact)
@@ -89,7 +89,7 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
         )
     if own is None:
         dots = theta[:: max(1, len(theta) // 1000)].cpu()
-        axis.scatter(dots[:, 0], dots[:, 1], s=4, color=BLUE, alpha=0.4, linewidth=0, label="draws")
+        scatter(axis, dots, s=4, color=BLUE, alpha=0.4, linewidth=0, label="draws")
     low = points.cpu()[inside].amin(0)
     high = points.cpu()[inside].amax(0)
     margin = 0.15 * (high - low)
@@ -110,7 +110,7 @@ def get_log_density(posterior: object, theta: Tensor) -> Density | None:
     return cast(Density, posterior.log_density) if is_known else None
 
 
-def beside_exact(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
+def beside_exact(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
     """Contours that hold 95, 75, 50 and 25 % of the exact posterior of θ, by its log joint on a
     grid, and of q.  Where there are not two coordinates, or no draws, nothing."""
     train = problem.train
@@ -128,7 +128,7 @@ def beside_exact(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dic
     )
 
 
-def target_contours(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
+def target_contours(problem: Target, draws: HoldsDraws) -> Figures:
     """Contours of a density of two coordinates and of q, if the density of q is known.
 
     Nothing is drawn for a q with only draws.

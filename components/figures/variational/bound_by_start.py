@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.figures.style import BLUE, GREY, Figure, new_figure
+from components.figures.style import BLUE, GREY, Figures, new_figure
 
 
-def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
+def bound_by_start(by_cycle: Tensor, title: str) -> Figures:
     """Objectives [T, S] of every start by cycle, and the remaining gain on a logarithmic axis.
 
     The best start has the first colour; the remaining gain is in the right panel.

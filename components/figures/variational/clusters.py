@@ -9,13 +9,13 @@ import torch
 from components.contracts.posteriors import PredictsRows
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import Figure, colour_of, new_figure
+from components.figures.style import Figures, colour_of, new_figure, scatter
 
 GRID = 80
 MARGIN = 0.05  # of the range of the rows, on either side
 
 
-def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
+def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
     """Held-out rows in the first two values: by their known classes, and by the most probable
     cluster, paler where it is less certain; of rows of two values the predictive density too,
     contours a factor e apart."""
@@ -33,7 +33,7 @@ def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[st
     colours = [
         colour_of(int(k)) for k in (classes if classes is not None else torch.full((len(x),), 7))
     ]
-    axes[0].scatter(x[:, 0], x[:, 1], s=9, c=colours, linewidth=0)
+    scatter(axes[0], x[:, :2], s=9, c=colours, linewidth=0)
     kind = "known classes of" if classes is not None else ""
     axes[0].set_title(f"{kind} {len(x):,} held-out rows".strip())
     from matplotlib.colors import to_rgba
@@ -41,7 +41,7 @@ def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[st
     labels = probabilities.argmax(1).tolist()
     certain = probabilities.amax(1).clamp(0.15, 1).tolist()
     paler = [to_rgba(colour_of(k), p) for k, p in zip(labels, certain, strict=True)]
-    axes[1].scatter(x[:, 0], x[:, 1], s=9, c=paler, linewidth=0)
+    scatter(axes[1], x[:, :2], s=9, c=paler, linewidth=0)
     axes[1].set_title("their most probable clusters")
     if x.shape[1] == 2:
         low = x.amin(0)
@@ -64,7 +64,6 @@ def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[st
             linestyles="solid",
             alpha=0.6,
         )
-    for axis in axes:
-        axis.set_xlabel("x1")
-    axes[0].set_ylabel("x2")
+    axes[0].set(xlabel="x1", ylabel="x2")
+    axes[1].set_xlabel("x1")
     return {"clusters": figure}

@@ -7,7 +7,7 @@ from typing import Any
 from components.figures.style import (
     PALETTE,
     Axes,
-    Figure,
+    Figures,
     colour_of,
     legend_above,
     legend_below,
@@ -96,7 +96,7 @@ def gradient_variance(
     iterations: list[int],
     scores: dict[str, float],
     curves: dict[str, float],
-) -> dict[str, Figure]:
+) -> Figures:
     """Trace ratios by iteration of learning and by step of training, and ratio against time at the
     last freeze; the line there joins what has as much variance × time as the first gradient.
     Nothing before the first freeze.
@@ -123,7 +123,7 @@ def gradient_variance(
     return {"gradient_variance": figure}
 
 
-def correction_spread(corrections: dict[str, list[float]]) -> dict[str, Figure]:
+def correction_spread(corrections: dict[str, list[float]]) -> Figures:
     """Distribution function of |δ_i^CV/E[a_VarGrad]| over parameters and rows.
 
     There is a curve for each freeze (Boustati 2021, Figure 5.2 as a distribution function).

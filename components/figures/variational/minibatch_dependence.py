@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from components.figures.style import PALETTE, Figure, legend_above, new_figure
+from components.figures.style import PALETTE, Figures, legend_above, new_figure
 
 if TYPE_CHECKING:
     Array = np.ndarray
@@ -26,7 +26,7 @@ def linear_coefficients(noise: Array, gradient: Array) -> BatchSlopes:
     return BatchSlopes(cross / square, float(cross.sum() / square.sum()))
 
 
-def minibatch_dependence(findings: dict[str, dict[str, list[list[float]]]]) -> dict[str, Figure]:
+def minibatch_dependence(findings: dict[str, dict[str, list[list[float]]]]) -> Figures:
     """Boustati (2021), Figure 4.1: left, g_B(ε) of two minibatches, c_B ε and c̄ ε; right, the
     distribution of g_B(ε), of g_B − c̄ ε and of g_B − c_B ε.
 

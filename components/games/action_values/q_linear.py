@@ -11,6 +11,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.game import Game
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 
@@ -58,7 +59,7 @@ class LinearValues(nn.Module):
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
         """w_ab := w_ab + α (target − Q(s, a, b)) φ(s), in place; a, b, target and an α that is a
         tensor are [R]."""
-        replicate = torch.arange(len(a), device=a.device)
+        replicate = row_numbers(a)
         cell = a * self.other + b
         if self._marked is not None:
             places, mask = self._places(self._marked.marks(s))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from components.contracts.games import Environment
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
+from components.contracts.roles import Model, NonEmptyList
 from components.contracts.streams import Rng
 from components.games.environments.game import Game
 from components.registry import register
@@ -100,7 +99,7 @@ class QNetwork(Model[Game, NetworkValues]):
     requires = Requirements(kinds={"game"})
     offers = {"q_function"}
 
-    widths: Annotated[list[PositiveInt], Field(min_length=1)]
+    widths: NonEmptyList[PositiveInt]
 
     def build(self, problem: Game, rng: Rng) -> NetworkValues:
         environment = problem.environment

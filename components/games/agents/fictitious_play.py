@@ -8,20 +8,20 @@ Source: Gallego (2021), sections 4.3.1 and 4.3.5, Algorithm 4.4.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from components.contracts.games import Seat
+from components.contracts.roles import NonEmptyList
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.environments.transition import Transition
+from components.maths.spacing import row_numbers
 
 # α⁰ of every action, or of each: the Dirichlet's, of two actions the Beta's
-Prior = PositiveFloat | Annotated[list[PositiveFloat], Field(min_length=1)]
+Prior = PositiveFloat | NonEmptyList[PositiveFloat]
 
 
 def pseudo_counts(
@@ -40,7 +40,7 @@ def pseudo_counts(
             )
         each = torch.tensor(prior * len(sizes), device=seat.device, dtype=seat.dtype)
         return each.expand(*shape, sum(sizes)).clone()
-    return torch.full((*shape, sum(sizes)), prior, device=seat.device, dtype=seat.dtype)
+    return seat.full((*shape, sum(sizes)), prior)
 
 
 def prior_counts(seat: Seat, sizes: tuple[int, ...], prior: Prior) -> Tensor:
@@ -53,9 +53,7 @@ def prior_counts(seat: Seat, sizes: tuple[int, ...], prior: Prior) -> Tensor:
 
 def mean_forecast(counts: Tensor, s: Tensor) -> Tensor:
     """E[p_A(·|s)] = α / Σα: counts [R, S, n], s [R] -> [R, n]."""
-    alpha = (
-        counts[:, 0] if counts.shape[1] == 1 else counts[torch.arange(len(s), device=s.device), s]
-    )
+    alpha = counts[:, 0] if counts.shape[1] == 1 else counts[row_numbers(s), s]
     return alpha / alpha.sum(-1, keepdim=True)
 
 

@@ -15,7 +15,6 @@ from components.contracts.games import Seat
 from components.contracts.roles import AboveZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.games.agents.exploration import exploration_rate
 from components.games.agents.fictitious_play import Prior, StateCounts, expected_values, together
 from components.games.beliefs.bloom_counts import BloomCounts, FilterCounts
 from components.games.beliefs.markov_chains import ChainCounts, MarkovChains
@@ -118,7 +117,4 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
         return mind.counts
 
     def levels(self, episode: int) -> Levels:
-        epsilon = exploration_rate(self.epsilon, episode)
-        return Levels(
-            (self.alpha,), (epsilon,), (self.policy_temperature,), self.shared_keys(self.forget)
-        )
+        return super().levels(episode)._replace(keys=self.shared_keys(self.forget))

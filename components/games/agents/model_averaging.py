@@ -69,15 +69,15 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
             )
         return self
 
-    def _build_thinker(self, level: int) -> LevelK:
-        """The agent as it would be if it were sure of facing an opponent of this level."""
+    def _build_thinkers(self) -> list[LevelK]:
+        """The agent as it would be if it were sure of facing an opponent of each level."""
         shared = {
             name: value for name, value in self if name in LevelK.model_fields and name != "name"
         }
-        return LevelK(name="level_k", level=level + 1, ties="shared", **shared)
-
-    def _build_thinkers(self) -> list[LevelK]:
-        return [self._build_thinker(level) for level in self.levels]
+        return [
+            LevelK(name="level_k", level=level + 1, ties="shared", **shared)
+            for level in self.levels
+        ]
 
     def pairs(self, mind: ModelAveragingState) -> list[tuple[LevelK, Hierarchy]]:
         """The agent for each level of the opponent, with its state."""

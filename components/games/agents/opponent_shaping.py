@@ -22,6 +22,7 @@ from components.games.agents.player import Player, PlayerState
 from components.games.environments.episode import Episode
 from components.games.environments.game import Game
 from components.games.environments.transition import Transition
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 
@@ -39,9 +40,7 @@ class Repeated:
         states = self.own.shape[0]
         flat = pair.flatten(-2)
         onward = self.onward.flatten(1).expand(flat.shape)
-        return torch.zeros(
-            *flat.shape[:-1], states, dtype=flat.dtype, device=flat.device
-        ).scatter_add(-1, onward, flat)
+        return flat.new_zeros(*flat.shape[:-1], states).scatter_add(-1, onward, flat)
 
     def values(self, mine: Tensor, theirs: Tensor, gamma: float) -> tuple[Tensor, Tensor]:
         """Values V(s) = Σ_t γ^t E[r_t | s_0 = s] of both players, which solve (I − γP) V = r.
@@ -196,7 +195,7 @@ class OpponentShaping(Player[OpponentShapingState]):
     @staticmethod
     def _at(mind: OpponentShapingState, table: Tensor, s: Tensor) -> Tensor:
         """Rows of a table [R, S, …] in states s."""
-        return table[torch.arange(len(s), device=s.device), mind.seat.rows(s)]
+        return table[row_numbers(s), mind.seat.rows(s)]
 
     def policy_at(self, mind: OpponentShapingState, s: Tensor, episode: int) -> Tensor:
         return self._at(mind, mind.theta, s).softmax(-1)

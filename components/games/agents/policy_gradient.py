@@ -69,9 +69,7 @@ class PolicyGradient(Player[Preferences]):
             features = seat.environment.features(
                 seat.environment.reset(seat.replicates, rng.init)
             ).shape[1]
-        theta = torch.zeros(
-            seat.replicates, features, seat.own, device=seat.device, dtype=seat.dtype
-        )
+        theta = seat.full((seat.replicates, features, seat.own), 0.0)
         zeros = theta[:, 0, 0].clone()
         moves = torch.zeros_like(zeros, dtype=torch.long)
         traces = (torch.zeros_like(theta), torch.zeros_like(theta))

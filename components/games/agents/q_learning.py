@@ -10,10 +10,8 @@ from torch import Tensor
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.streams import Rng
-from components.games.agents.exploration import exploration_rate
 from components.games.environments.transition import Transition
 from components.games.fast.engine import CompilableDecisionMaker
-from components.games.fast.minds import Levels
 from components.registry import register
 
 
@@ -50,10 +48,3 @@ class QLearning(CompilableDecisionMaker[Values]):
 
     def tables(self, mind: Values) -> list[QFunction]:
         return [mind.q]
-
-    def action_counts(self, mind: Values) -> None:
-        return None
-
-    def levels(self, episode: int) -> Levels:
-        epsilon = exploration_rate(self.epsilon, episode)
-        return Levels((self.alpha,), (epsilon,), (self.policy_temperature,), self.shared_keys())

@@ -17,6 +17,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
 from components.games.agents.decision_maker import MixedStrategyDecisionMaker
 from components.games.environments.transition import Transition
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 
@@ -68,8 +69,7 @@ class WolfPHC(MixedStrategyDecisionMaker[WolfPHCState]):
         if self.delta_win == self.delta_lose:
             message = f"inference.delta_win={self.delta_win:g}: equal to delta_lose, this is plain policy hill-climbing"
             warnings.warn(QuestionableConfigWarning(message), stacklevel=1)
-        shape = (seat.replicates, seat.n_states, seat.own)
-        pi = torch.full(shape, 1 / seat.own, device=seat.device, dtype=seat.dtype)
+        pi = seat.full((seat.replicates, seat.n_states, seat.own), 1 / seat.own)
         return WolfPHCState(
             values.fresh(seat.own, 1), pi, pi.clone(), torch.zeros_like(pi[..., 0]), seat
         )
@@ -78,12 +78,12 @@ class WolfPHC(MixedStrategyDecisionMaker[WolfPHCState]):
         return mind.q.q(s)[..., 0]
 
     def mixture(self, mind: WolfPHCState, s: Tensor) -> Tensor:
-        return mind.pi[torch.arange(len(s), device=s.device), s]
+        return mind.pi[row_numbers(s), s]
 
     def learn(self, mind: WolfPHCState, seen: Transition, episode: int) -> None:
         value = self.think(mind, seen.s_next, episode).amax(-1)
         self.update(mind.q, seen, torch.zeros_like(seen.b), value)
-        replicate = torch.arange(len(seen.s), device=seen.s.device)
+        replicate = row_numbers(seen.s)
         s = seen.s
         if seen.live is not None:
             replicate = replicate[seen.live]

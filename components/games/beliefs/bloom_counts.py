@@ -13,6 +13,7 @@ from components.contracts.games import Seat
 from components.contracts.streams import Rng
 from components.games.agents.fictitious_play import Prior, marks, pseudo_counts
 from components.games.environments.transition import Transition
+from components.maths.spacing import row_numbers
 
 
 @dataclass
@@ -76,7 +77,7 @@ class BloomCounts(BaseModel):
 
     def _rows(self, mind: FilterCounts, seat: Seat, s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         places = self._places(mind, seat, s)
-        r = torch.arange(len(places), device=places.device)
+        r = row_numbers(places)
         h = torch.arange(self.hashes, device=places.device)
         return r.unsqueeze(1), h, places
 

@@ -70,13 +70,12 @@ class Blotto(GameDataset):
         each = -(won / attack_counts.clamp_min(1)).gather(
             2, theirs.expand(len(agent_actions), -1, -1)
         )  # [A, B, M]
+        reward_a = won.sum(-1)[None].to(setting.device, setting.dtype)
         environment = TableEnvironment(
-            reward_a=won.sum(-1)[None].to(setting.device, setting.dtype),
-            reward_b=each[None].to(setting.device, setting.dtype),
-            transition=torch.zeros(
-                1, len(agent_actions), len(theirs), dtype=torch.long, device=setting.device
-            ),
+            reward_a=reward_a,
+            reward_b=each[None].to(reward_a),
+            transition=torch.zeros_like(reward_a, dtype=torch.long),
             n_threats=(n,) * M,
-            touches=(agent_actions / self.resources)[None].to(setting.device, setting.dtype),
+            touches=(agent_actions / self.resources)[None].to(reward_a),
         )
         return self.build_game(environment, setting)

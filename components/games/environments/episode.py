@@ -58,7 +58,10 @@ class Episode:
             transition = play_move(self.game, standing, turn, a, live, rng, cut=cut)
             learn(transition if self.game.learns_from == "every_move" else transition.ending())
             acts = transition.acts()
-            first = _first_actions(transition, acts)
+            actions = torch.cat([transition.a.unsqueeze(0), transition.each.T])
+            first = (actions == 0).to(transition.r_a.dtype)
+            if acts is not None:
+                first = torch.where(acts, first, 0.0)
             firsts = first if firsts is None else firsts + first
             moves = moves + (1.0 if acts is None else acts.to(first.dtype))
             total = self._add_rewards(total, transition, live)
@@ -99,10 +102,3 @@ class Episode:
         )
         firsts = torch.full_like(total[1:], torch.nan)
         return standing.close(environment.reset(replicates, rng.batches), total, firsts)
-
-
-def _first_actions(transition: Transition, acts: Tensor | None) -> Tensor:
-    """1 where the agent or an opponent takes action 0 [1 + M, R]."""
-    actions = torch.cat([transition.a.unsqueeze(0), transition.each.T])
-    first = (actions == 0).to(transition.r_a.dtype)
-    return first if acts is None else torch.where(acts, first, 0.0)

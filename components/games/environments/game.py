@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
+from components.contracts.checks import NamedScores
 from components.contracts.games import (
     ChangingEnvironment,
     Environment,
@@ -37,10 +38,10 @@ from components.games.equilibria.matrix_games import worst_case
 from components.games.parallel.live_environment import LiveEnvironment
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 
-Drawing = Callable[["Game", Played], "dict[str, Figure]"]
+Drawing = Callable[["Game", Played], "Figures"]
 
 
 @dataclass
@@ -204,7 +205,7 @@ class Game:
         for step in range(start + 1, stop + 1):
             yield step, Episode(self, step - 1)
 
-    def score(self, posterior: Played, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: Played, rng: Rng) -> NamedScores:
         """Mean reward over the last episodes and total reward, [R] each, in units of reward.
 
         They are given for the agent, the opponents and welfare.
@@ -219,7 +220,7 @@ class Game:
             return None
         return worst_case(rules.reward_a, rules.transition, rules.ends, None, rules.horizon)
 
-    def draw(self, posterior: Played, rng: Rng) -> dict[str, Figure]:
+    def draw(self, posterior: Played, rng: Rng) -> Figures:
         return draw_each(self.figures, self, posterior)
 
     def describe(self) -> dict[str, str]:

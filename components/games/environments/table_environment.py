@@ -99,18 +99,15 @@ def repeat_game(
     and A·B before the first. Opponents see the agent's action.
     """
     A, B = reward_a.shape
-    states = A * B + 1 if memory else 1
-    pair = (
-        torch.arange(A * B, device=reward_a.device).view(A, B)
-        if memory
-        else torch.zeros(A, B, dtype=torch.long, device=reward_a.device)
-    )
-    sees = torch.eye(A, device=reward_a.device, dtype=reward_a.dtype)
+    start = memory * A * B
+    states = start + 1
+    pair = memory * torch.arange(A * B, device=reward_a.device).view(A, B)
+    sees = torch.eye(A).to(reward_a)
     return TableEnvironment(
         reward_a=reward_a.expand(states, A, B).contiguous(),
         reward_b=reward_b.expand(states, *reward_b.shape).contiguous(),
         transition=pair.expand(states, A, B).contiguous(),
         n_threats=n_threats,
         touches=sees.expand(states, A, A).contiguous(),
-        start=A * B if memory else 0,
+        start=start,
     )

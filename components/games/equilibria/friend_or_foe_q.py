@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
+from components.contracts.roles import NonEmptyList
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.equilibria.stage_games import StageGames, StageGameState
@@ -37,7 +37,7 @@ class FriendOrFoeQ(StageGames[StageGameState]):
     Source: Littman (2001), friend-or-foe Q-learning.
     """
 
-    opponents: Side | Annotated[list[Side], Field(min_length=1)]
+    opponents: Side | NonEmptyList[Side]
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> StageGameState:
         if isinstance(self.opponents, list) and len(self.opponents) != len(seat.others):

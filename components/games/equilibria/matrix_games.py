@@ -13,6 +13,7 @@ from torch import Tensor
 from components.errors import NumericalError
 from components.games.equilibria import matrix_games as simplex
 from components.games.equilibria.bimatrix import TIE
+from components.maths.spacing import row_numbers
 
 ZERO = 1e-11  # relative to a tableau with entries that begin between 1 and 2
 
@@ -47,7 +48,7 @@ def safest(payoff: Tensor) -> Tensor:
             duals = tableau[:, A, B:-1].clamp_min(0)
             return duals / duals.sum(1, keepdim=True)
         now = tableau[unsolved]
-        games = torch.arange(len(unsolved), device=payoff.device)
+        games = row_numbers(unsolved)
         enters = better[unsolved].long().argmax(1)
         column = now[games, :, enters]  # [n, A + 1]
         limits = torch.where(
@@ -202,11 +203,9 @@ def worst_case(
     V_h(s) = max_p min_b of the same expression (Shapley 1953).  Rewards and next states s′
     are [S, A, B]; all other agents act as one adversary.
     """
-    goes_on = torch.ones(len(reward), dtype=reward.dtype, device=reward.device)
-    if ends is not None:
-        goes_on = goes_on.masked_fill(ends, 0)
+    goes_on = reward.new_ones(len(reward)) if ends is None else (~ends).to(reward)
     lead = () if policy is None else policy.shape[:-2]
-    value = torch.zeros(*lead, len(reward), dtype=reward.dtype, device=reward.device)
+    value = reward.new_zeros(*lead, len(reward))
     for _ in range(moves):
         worth = reward + (goes_on * value)[..., onward]  # [..., S, A, B]
         value = (

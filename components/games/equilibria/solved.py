@@ -23,8 +23,7 @@ class StageGameSolutions:
     def none(cls, seat: Seat, n: int, k: int) -> StageGameSolutions:
         """Before anything is asked."""
         lead = (seat.replicates, seat.n_states or 1)
-        games = torch.full((*lead, n), nan, device=seat.device, dtype=seat.dtype)
-        return cls(games, torch.zeros(*lead, k, device=seat.device, dtype=seat.dtype))
+        return cls(seat.full((*lead, n), nan), seat.full((*lead, k), 0.0))
 
     def at(self, rows: Tensor, games: Tensor, solve: Callable[[Tensor], Tensor]) -> Tensor:
         """Solutions [R, k] of ``games`` [R, n], one for each state number in ``rows`` [R].

@@ -12,14 +12,13 @@ from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.costs.counts import count
-from components.contracts.opponents import Opponent
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.games.action_values.q_linear import LinearValues
 from components.games.action_values.q_table import Table
 from components.games.agents.decision_maker import ValueDecisionMaker
-from components.games.agents.exploration import Decay
+from components.games.agents.exploration import Decay, exploration_rate
 from components.games.agents.player import Play, PlayerState
 from components.games.agents.policies import check_finite
 from components.games.environments.coin_game import CoinEnvironment
@@ -42,16 +41,6 @@ K = TypeVar("K")
 ONE_MIND: Array = np.empty((0, 0))  # nothing to average
 
 
-def has_loop_opponent(players: list[Opponent[Any]]) -> bool:
-    """True if the loop plays these opponents: there is one, of a kind with a loop."""
-    opponent = players[0]
-    if len(players) > 1:
-        return False
-    if type(opponent) is Learner:
-        return isinstance(opponent.agent, CompilableDecisionMaker) and opponent.agent.has_loop()
-    return type(opponent) in (ExponentialSmoother, FixedPolicy, TitForTat)
-
-
 def is_compiled(game: Game, values: list[QFunction]) -> bool:
     """True if the loop plays a game, with action values of these types.
 
@@ -62,11 +51,18 @@ def is_compiled(game: Game, values: list[QFunction]) -> bool:
         is_served = environment.ends is None or not environment.continuing
     else:
         is_served = isinstance(environment, CoinEnvironment)
+    is_served &= environment.device.type == "cpu"
+    opponent, *others = game.opponents()
+    if type(opponent) is Learner:
+        agent = opponent.agent
+        is_met = isinstance(agent, CompilableDecisionMaker) and agent.has_loop()
+    else:
+        is_met = type(opponent) in (ExponentialSmoother, FixedPolicy, TitForTat)
     return (
         is_served
-        and environment.device.type == "cpu"
+        and is_met
+        and not others
         and all(isinstance(q, Table | LinearValues) for q in values)
-        and has_loop_opponent(game.opponents())
     )
 
 
@@ -119,14 +115,6 @@ class CompiledGame:
             self.rules[id(environment)] = (environment, build_rules(self.game, environment))
         return self.rules[id(environment)][1]
 
-    def _build_agent(self, mind: Any, episode: int) -> Minds:
-        right = self.agent.times_right(mind)
-        seated = zip(self.seats, self.agent.thinkers(mind), strict=True)
-        return Minds(
-            tuple(seat.build_mind(part, episode) for seat, (_, part) in seated),
-            ONE_MIND if right is None else right.numpy(),
-        )
-
     def _adversary(self, memory: object, agent: Mind, episode: int) -> CompiledOpponent:
         mind = agent
         if self.learner is not None and isinstance(memory, Learning):
@@ -139,7 +127,12 @@ class CompiledGame:
         """Plays an episode and moves ``standing`` and the players on in place."""
         environment = self.game.environment
         replicates = self.game.replicates
-        agent = self._build_agent(mind, episode.index)
+        right = self.agent.times_right(mind)
+        seated = zip(self.seats, self.agent.thinkers(mind), strict=True)
+        agent = Minds(
+            tuple(seat.build_mind(part, episode.index) for seat, (_, part) in seated),
+            ONE_MIND if right is None else right.numpy(),
+        )
         total = torch.empty(3, replicates, dtype=environment.dtype)
         firsts = torch.empty(2, replicates, dtype=environment.dtype)
         after = standing.s if environment.continuing else standing.s.clone()
@@ -227,13 +220,14 @@ class CompilableDecisionMaker(CompilablePlayer[K], Generic[K]):
     def tables(self, mind: K) -> list[QFunction]:
         """Q_1 … Q_k, the player's own the last."""
 
-    @abstractmethod
     def action_counts(self, mind: K) -> Tensor | None:
         """Counts of the level-1 thinker [R, S, n]; None: it expects one action."""
+        return None
 
-    @abstractmethod
     def levels(self, episode: int) -> Levels:
-        """Constants of an episode."""
+        """Constants of an episode: of a level-1 thinker who forgets nothing."""
+        epsilon = exploration_rate(self.epsilon, episode)
+        return Levels((self.alpha,), (epsilon,), (self.policy_temperature,), self.shared_keys())
 
     def thinkers(self, mind: K) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
         return [(self, mind)]

@@ -30,43 +30,33 @@ class CompiledOpponent(NamedTuple):
     """An opponent's kind, memory (shared with its tensor) and keys."""
 
     kind: Constant
-    p: Array  # [R, B] estimates of a smoother, or probabilities of a fixed policy
-    means: Array  # [R] what tit for tat means to do
-    beta: float
-    takes_first: bool  # of equal estimates
-    forgives: float
-    errs: float
     mind: Mind  # of a learner; else the agent's, which is not read
+    # [R, B] estimates of a smoother, or probabilities of a fixed policy
+    p: Array = np.zeros((1, 1))
+    means: Array = np.zeros(1, np.int64)  # [R] what tit for tat means to do
+    beta: float = 0.0
+    takes_first: bool = False  # of equal estimates
+    forgives: float = 0.0
+    errs: float = 0.0
 
 
 def build_adversary(opponent: Opponent[Any], memory: object, mind: Mind) -> CompiledOpponent:
     """An opponent that remembers ``memory``; ``mind`` is a learner's."""
-    adversary = CompiledOpponent(
-        kind=constant(LEARNER),
-        p=np.zeros((1, 1)),
-        means=np.zeros(1, np.int64),
-        beta=0.0,
-        takes_first=False,
-        forgives=0.0,
-        errs=0.0,
-        mind=mind,
-    )
     if not isinstance(memory, Tensor):
-        return adversary
+        return CompiledOpponent(constant(LEARNER), mind)
+    array = memory.numpy()
     if isinstance(opponent, TitForTat):
-        return adversary._replace(
-            kind=constant(TIT_FOR_TAT),
-            means=memory.numpy(),
-            forgives=opponent.forgives,
-            errs=opponent.errs,
+        kind = constant(TIT_FOR_TAT)
+        return CompiledOpponent(
+            kind, mind, means=array, forgives=opponent.forgives, errs=opponent.errs
         )
-    adversary = adversary._replace(kind=constant(FIXED), p=memory.numpy())
     if isinstance(opponent, ExponentialSmoother):
-        return adversary._replace(
-            kind=constant(SMOOTHER), beta=opponent.beta, takes_first=opponent.ties == "first"
+        first = opponent.ties == "first"
+        return CompiledOpponent(
+            constant(SMOOTHER), mind, array, beta=opponent.beta, takes_first=first
         )
     assert isinstance(opponent, FixedPolicy), "``is_compiled`` is False for others"
-    return adversary
+    return CompiledOpponent(constant(FIXED), mind, array)
 
 
 def choose_target(p: Array, n: int, takes_first: bool, u: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,61 +24,55 @@ class Rules(NamedTuple):
     threats: Constant  # B
     horizon: int
     cut: bool  # the horizon ends an episode; False: the next one goes on from its last state
-    pays: Array  # [3, S·A·B] rewards of the agent and the opponent, and welfare
-    after: Array  # [S·A·B]: s'
-    ends: Array  # [S] bool: states that end an episode
     shown: Array  # [S·A, K] weights on targets that the opponent sees
     seen: Array  # [S·A] bool: the opponent sees anything
-    size: int  # N; 0: a table
-    share: Array  # [2] what a shared coin is worth to the agent and to the opponent
-    next_cell: Array  # [N², 4] cell of a player after an action
     last_alone: bool  # an episode is worth its last move
     ends_alone: bool  # the agent learns from moves to a true end
+    pays: Array = np.zeros((3, 0))  # [3, S·A·B] rewards of the agent and the opponent, and welfare
+    after: Array = np.zeros(0, np.int64)  # [S·A·B]: s'
+    ends: Array = np.zeros(1, bool)  # [S] bool: states that end an episode
+    size: int = 0  # N; 0: a table
+    share: Array = np.zeros(2)  # what a shared coin is worth to the agent and to the opponent
+    next_cell: Array = np.zeros((0, 4), np.int64)  # [N², 4] cell of a player after an action
 
 
 def build_rules(game: Game, environment: Environment) -> Rules:
     """The rules of an episode: what ``step``, ``observe`` and ``welfare`` say of each cell of
     a table."""
-    pays = np.zeros((3, 0))
-    after = np.zeros(0, np.int64)
-    ends = np.zeros(1, bool)
-    size = 0
-    share = (0.0, 0.0)
-    next_cell = np.zeros((0, 4), np.int64)
+    rules: dict[str, Any]
     if isinstance(environment, TableEnvironment):
         S, A, B = environment.reward_a.shape
         cells = torch.arange(S * A * B)
         outcome = environment.step(
             cells // (A * B), cells // B % A, (cells % B).unsqueeze(1), torch.Generator()
         )
-        pays = torch.stack([outcome.r_a, outcome.r_b[:, 0], welfare(outcome)]).double().numpy()
-        after = outcome.s_next.numpy()
-        ends = np.zeros(S, bool) if environment.ends is None else environment.ends.numpy()
+        pays = torch.stack([outcome.r_a, outcome.r_b[:, 0], welfare(outcome)])
+        rules = {
+            "pays": pays.double().numpy(),
+            "after": outcome.s_next.numpy(),
+            "ends": np.zeros(S, bool) if environment.ends is None else environment.ends.numpy(),
+        }
         rows = torch.arange(S * A)
-        shown, seen = environment.observe(rows // A, rows % A)
     else:
         assert isinstance(environment, CoinEnvironment), "``is_compiled`` is False for others"
         A = B = environment.n_actions
-        size = environment.size
-        share = environment.share
-        next_cell = environment.next_cell.numpy()
+        rules = {
+            "size": environment.size,
+            "share": np.array(environment.share),
+            "next_cell": environment.next_cell.numpy(),
+        }
         rows = torch.arange(A)
-        shown, seen = environment.observe(rows, rows)
+    shown, seen = environment.observe(rows // A, rows % A)
     return Rules(
         actions=constant(A),
         threats=constant(B),
         horizon=environment.horizon,
         cut=not environment.continuing,
-        pays=pays,
-        after=after,
-        ends=ends,
         shown=shown.double().numpy(),
         seen=np.ones(len(rows), bool) if seen is None else seen.numpy(),
-        size=size,
-        share=np.array(share),
-        next_cell=next_cell,
         last_alone=game.counts == "last_move",
         ends_alone=game.learns_from == "ends",
+        **rules,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import Played
-from components.figures.style import RED, Figure, new_figure
+from components.figures.style import RED, Figures, bare, new_figure
 
 if TYPE_CHECKING:
     from components.games.environments.standing import EpisodeGame
@@ -21,7 +21,7 @@ def grid_policy(
     columns: int,
     moves: Sequence[tuple[int, int]],
     ends: Sequence[tuple[int, int]],
-) -> dict[str, Figure]:
+) -> Figures:
     """max_a ψ(s, a) of every cell, mean over replicates, and arrows as long as the share of
     replicates that would take them.
 
@@ -63,11 +63,6 @@ def grid_policy(
                         (column, row),
                         arrowprops={"arrowstyle": "-|>", "color": RED, "lw": 1.5},
                     )
-    axis.set(
-        xticks=[],
-        yticks=[],
-        title=f"greedy moves of {game.replicates} replicate{'s' * (game.replicates > 1)}",
-    )
-    axis.grid(False)
-    axis.spines[:].set_visible(False)
+    bare(axis)
+    axis.set_title(f"greedy moves of {game.replicates} replicate{'s' * (game.replicates > 1)}")
     return {"grid_policy": figure}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from components.figures.style import LINES, Figure, colour_of, legend_above, new_figure
+from components.figures.style import LINES, Figure, Figures, colour_of, legend_above, new_figure
 from components.games.game_scores import moving_average
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
     return figure
 
 
-def draw(game: EpisodeGame, play: Played) -> dict[str, Figure]:
+def draw(game: EpisodeGame, play: Played) -> Figures:
     """Rewards in one run: the decision maker's, the opponents' and the social utility.
 
     Social utility is omitted if it is 0 throughout.

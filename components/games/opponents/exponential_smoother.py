@@ -44,9 +44,7 @@ class ExponentialSmoother(Opponent[Tensor]):
                 f"attacker={self.name}: hides the reward in one of the targets she can take, here he has {seat.own} actions "
                 f"for {seat.targets} targets"
             )
-        return torch.full(
-            (seat.replicates, seat.targets), 1 / seat.targets, device=seat.device, dtype=seat.dtype
-        )
+        return seat.full((seat.replicates, seat.targets), 1 / seat.targets)
 
     def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
         """Target of the positive reward, b [R] long."""

@@ -13,6 +13,7 @@ from components.contracts.roles import ZeroToBelowOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 VALUE_TOLERANCE = (
@@ -42,9 +43,7 @@ def best_response(game: TabularGame, policy: Tensor, gamma: float) -> Tensor:
     now = torch.einsum("rsa,sab->rsb", policy, gains)
     if gamma == 0:
         return now
-    goes_on = torch.ones(gains.shape[0], dtype=now.dtype, device=now.device)
-    if game.ends is not None:
-        goes_on = goes_on.masked_fill(game.ends, 0)
+    goes_on = now.new_ones(len(gains)) if game.ends is None else (~game.ends).to(now)
     q = now
     least = VALUE_TOLERANCE * max(float(gains.abs().max()), 1e-300)
     while True:
@@ -93,7 +92,7 @@ class OracleOpponent(Opponent[OracleState]):
         # [R, S, A]
         every = torch.stack([turn.policy(s.expand(state.replicates)) for s in states], 1)
         q = best_response(game, every, self.gamma)
-        return q[torch.arange(len(turn.s), device=turn.s.device), turn.s].argmax(-1)
+        return q[row_numbers(turn.s), turn.s].argmax(-1)
 
     def observe(self, state: OracleState, move: Move) -> OracleState:
         return state

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import field_validator
 from torch import Tensor
 
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.opponents import Opponent
+from components.contracts.roles import NonEmptyList
 from components.contracts.streams import Rng
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 Memories = list[Any]  # of the members that play, in their order
@@ -34,7 +36,7 @@ class Panel(Opponent[Memories]):
 
     knowledge = "black box"
 
-    members: Annotated[list[Opponent], Field(min_length=1)]
+    members: NonEmptyList[Opponent]
 
     @field_validator("members")
     @classmethod
@@ -73,4 +75,4 @@ class Panel(Opponent[Memories]):
 
     def _assign(self, s: Tensor) -> Tensor:
         """Number of the member of each replicate [R] long."""
-        return torch.arange(len(s), device=s.device) % len(self.members)
+        return row_numbers(s) % len(self.members)

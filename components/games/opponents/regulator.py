@@ -83,7 +83,7 @@ class Regulator(Opponent[RegulatorState]):
 
     def reset(self, seat: Seat, rng: Rng) -> RegulatorState:
         n = len(self.rates) if self.policy == "discrete" else 1
-        nothing = torch.zeros(seat.replicates, n, device=seat.device, dtype=seat.dtype)
+        nothing = seat.full((seat.replicates, n), 0.0)
         theta = torch.full_like(nothing, 0.0 if self.policy == "discrete" else self.start)
         zeros = nothing[:, 0].clone()
         sums = (nothing.clone(), nothing.clone(), zeros.clone(), zeros.clone())
@@ -94,8 +94,7 @@ class Regulator(Opponent[RegulatorState]):
         if self.policy == "discrete":
             p = theta.softmax(-1)
             d = draw_action(p, rng.attack)
-            rates = torch.tensor(self.rates, device=theta.device, dtype=theta.dtype)
-            return rates[d], torch.nn.functional.one_hot(d, p.shape[-1]) - p
+            return theta.new_tensor(self.rates)[d], torch.nn.functional.one_hot(d, p.shape[-1]) - p
         if self.policy == "gaussian":
             noise = normal_like(theta, rng.attack)
             return HIGHEST * (theta + self.sd * noise).sigmoid().squeeze(1), noise / self.sd
@@ -122,11 +121,21 @@ class Regulator(Opponent[RegulatorState]):
         if state.turns % self.every or self.policy in ("constant", "none"):
             return state
         mean = state.welfare / self.every
-        climbed = self._change_gradient if self.credit == "change" else self._turn_gradient
         zero = torch.zeros_like(state.theta)
+        if self.credit == "change":
+            # Gradient of the previous draw, weighted by the change of welfare around it: from the
+            # turns before that draw was kept to the turns that just ended.
+            change = (mean - state.longer_ago).unsqueeze(1) * state.earlier
+            gradient = zero if state.turns < 3 * self.every else change
+        else:
+            # Each turn's draw is credited with that turn's welfare. Before the first step the
+            # welfare of the players is unknown: the turn's own mean replaces it.
+            baseline = mean if state.turns == self.every else state.baseline
+            excess = baseline.unsqueeze(1) * state.scores if self.baseline else 0.0
+            gradient = (state.products - excess) / self.every
         return replace(
             state,
-            theta=state.theta + self.lr * climbed(state, mean),
+            theta=state.theta + self.lr * gradient,
             products=zero,
             scores=zero.clone(),
             welfare=torch.zeros_like(mean),
@@ -134,21 +143,3 @@ class Regulator(Opponent[RegulatorState]):
             baseline=mean,
             earlier=state.score.clone(),
         )
-
-    def _turn_gradient(self, state: RegulatorState, mean: Tensor) -> Tensor:
-        """The gradient [R, ·] where each turn's draw is credited with that turn's welfare."""
-        # Before the first step the welfare of the players is unknown: the turn's own mean replaces
-        # it.
-        baseline = mean if state.turns == self.every else state.baseline
-        return (
-            state.products - (baseline.unsqueeze(1) * state.scores if self.baseline else 0.0)
-        ) / self.every
-
-    def _change_gradient(self, state: RegulatorState, mean: Tensor) -> Tensor:
-        """Gradient of the previous draw, weighted by the change of welfare around it.
-
-        The change is from the turns before that draw was kept to the turns that just ended.
-        """
-        if state.turns < 3 * self.every:
-            return torch.zeros_like(state.theta)
-        return (mean - state.longer_ago).unsqueeze(1) * state.earlier

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from components.contracts.opponents import Opponent
+from components.contracts.roles import NonEmptyList
 from components.registry import register
 
 
@@ -21,7 +20,7 @@ class Together(Opponent[None]):
 
     knowledge = "black box"
 
-    members: Annotated[list[Opponent], Field(min_length=1)]
+    members: NonEmptyList[Opponent]
 
     def assign_seats(self, seats: int) -> list[Opponent[Any]]:
         return [player for member in self.members for player in member.assign_seats(1)]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import Pathwise
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient, ZeroToBelowOne
+from components.contracts.roles import Gradient, NonEmptyList, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Estimate, as_gradients, flat
 from components.gradients.pathwise.bound import whole_gradient
@@ -50,7 +50,7 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
     unbiased = True
 
     n_samples: PositiveInt
-    members: Annotated[list[Gradient], Field(min_length=1)]
+    members: NonEmptyList[Gradient]
     decay: ZeroToBelowOne
     ridge: PositiveFloat
 

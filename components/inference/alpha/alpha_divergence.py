@@ -29,7 +29,7 @@ from components.problems.density import Density
 from components.registry import register
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 Alpha = float | Literal["-inf", "inf"]
 # α at which mass, mean and sd are drawn
@@ -75,7 +75,7 @@ class NearestGaussians(Draws):
             out |= {f"{name}/{one.alpha:g}": value for name, value in sizes.items()}
         return out
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         from components.figures.variational.alpha_divergence import (
             nearest_gaussians,
             sizes_by_alpha,

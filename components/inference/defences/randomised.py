@@ -19,6 +19,7 @@ from components.contracts.roles import AboveZeroToOne, Info
 from components.contracts.streams import Rng, seed_from
 from components.contracts.victim import Direction
 from components.inference.point.fit import Fit, FitState
+from components.maths.spacing import row_numbers
 from components.registry import register
 
 FEWEST_VOTES = 1e-6  # probability of a class that no member votes for
@@ -49,7 +50,7 @@ class RandomisedClassifier:
         q = self.fitted["weights"].to(x)
         if self.drawn:
             k = torch.multinomial(q, len(x), replacement=True, generator=generator)
-            return Categorical(each[k, torch.arange(len(x), device=x.device)][None])
+            return Categorical(each[k, row_numbers(x)][None])
         votes = one_hot(top_class(each) + 1, each.shape[-1] + 1)[..., 1:].to(x)
         return Categorical(torch.tensordot(q, votes, 1).clamp_min(FEWEST_VOTES).log()[None])
 

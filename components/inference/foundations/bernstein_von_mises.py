@@ -12,6 +12,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import BetaPosterior
+from components.contracts.checks import NamedScores
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne, Increasing, Inference, Info
@@ -26,7 +27,8 @@ from components.registry import register
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from components.figures.style import Figures
 
 DISTANCES = ("total_variation", "hellinger")
 
@@ -48,12 +50,12 @@ class NormalLimit:
     def clusters(self, batch: Rows) -> None:
         """Tosses have none."""
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         """Mean distances at each N, and the slope of their log on log N; ``exponent`` is −½, what
         theory says unless the skewness at θ₀ is 0."""
         if not len(self.distances):
             return {}
-        out: dict[str, Tensor | float] = {}
+        out: NamedScores = {}
         for i, name in enumerate(DISTANCES):
             mean = self.distances[..., i].mean(0)
             out[f"slope/{name}"] = float(log_slopes(mean, self.numbers))
@@ -62,7 +64,7 @@ class NormalLimit:
             }
         return out | {"exponent": -0.5}
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         return {}
 
     def table(self) -> pd.DataFrame:

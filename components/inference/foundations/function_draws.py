@@ -23,7 +23,7 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 Given = Literal["prior", "rows"]
 FLAT = 0.05  # of the root mean square slope of a function: below it is flat
@@ -69,7 +69,7 @@ class DrawnFunctions:
             "log_slope_sd": float(logs.std(correction=0)),
         }
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         if not len(self.functions):
             return {}
         from components.figures.style import colour_of, new_figure

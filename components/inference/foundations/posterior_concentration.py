@@ -30,7 +30,8 @@ from components.registry import register
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from components.figures.style import Figures
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class Contraction:
         slope = float(log_slopes(self.errors.new_tensor(each), self.numbers))
         return {"slope/hellinger": slope} | {f"hellinger/{n}": h for n, h in by_number}
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         from components.figures.foundations.contraction import contraction
 
         if not len(self.errors):

@@ -17,7 +17,8 @@ from components.posteriors.tables import write_tables
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from components.figures.style import Figures
 
 
 KINDS = ("credible", "confidence")
@@ -129,7 +130,7 @@ class StoppingReport:
             out[f"tosses/{rule}"] = float(self.tosses[r]) / self.n
         return out
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         from components.figures.foundations.stopping import Coverage, ObservedTosses, stopping
 
         coverages = {

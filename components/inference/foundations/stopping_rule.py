@@ -14,7 +14,7 @@ from torch import Tensor
 from components.contracts.capabilities import BetaPosterior
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import BetweenZeroAndOne, Inference, Info, ZeroToOne
+from components.contracts.roles import BetweenZeroAndOne, Inference, Info, NonEmptyList, ZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -68,7 +68,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
         capabilities={"beta_posterior"},
     )
     provides = {"predicts_rows", "analyses", "writes_files"}
-    rules: Annotated[list[Rule], Field(min_length=1)]
+    rules: NonEmptyList[Rule]
     n_max: Annotated[int, Field(ge=1, le=2000)]
     alpha: BetweenZeroAndOne
     hypothesis: BetweenZeroAndOne

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import WeightSpace
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses, Predicts
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
@@ -110,7 +111,7 @@ class LinearisedPosterior(Analyses):
         generator."""
         return hold(replace(self, n_predict=n, drawn=True), generator)
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         """Laplace's approximation of the evidence of the training rows."""
         return {"log_evidence": self.log_evidence}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses, Predicts
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.inference.gaussian_weights.linearised import LinearisedPosterior
@@ -83,7 +84,7 @@ class SeveralModes(Analyses):
         drawn = tuple(replace(fit, drawn=True) for fit in self.fits)
         return hold(replace(self, fits=drawn, n_predict=n), generator)
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         """Evidence of all modes together, how many are distinct, and the weight of the best."""
         logs = torch.tensor([fit.log_evidence for fit in self.fits], dtype=torch.float64)
         return {

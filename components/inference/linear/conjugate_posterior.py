@@ -20,7 +20,7 @@ from components.posteriors.decisions import (
 from components.posteriors.draws import Draws
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 
 def region_radius(level: float, dim: int, shape: float | None) -> float:
@@ -124,7 +124,7 @@ class ConjugatePosterior:
         out["coverage/credible"] = self.over_prior / self.n
         return out | {"coverage/credible_at_beta": self.at_beta / self.n}
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         from components.figures.supervised.credible_region import credible_region
 
         figure = credible_region(

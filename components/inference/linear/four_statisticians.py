@@ -11,6 +11,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
@@ -35,7 +36,8 @@ from components.registry import register
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from components.figures.style import Figures
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,10 @@ class FourAnalyses:
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         return self.savage.predict(x, generator)
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         return {name: value for part in self.parts for name, value in part.scores().items()}
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         return {name: figure for part in self.parts for name, figure in part.figures().items()}
 
     def estimates(self) -> pd.DataFrame:

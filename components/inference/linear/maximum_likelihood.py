@@ -22,7 +22,7 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]  # for the coverage check, in addition to ``level``
 SHOWN = 400  # estimates of repeated data sets that a figure shows
@@ -56,7 +56,7 @@ class MaximumLikelihoodEstimate:
     def scores(self) -> dict[str, float]:
         return {"coverage/confidence": self.coverage(self.level)[0]}
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         from components.figures.supervised.confidence_region import confidence_region
 
         coverage = {level: self.coverage(level) for level in self.inside}

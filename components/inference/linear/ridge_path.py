@@ -25,7 +25,7 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 Choice = Literal["gcv", "loo", "evidence", "hkb"]
 
@@ -98,7 +98,7 @@ class RidgeEstimates:
         }
         return out | risks | {"ridge_risk/least_squares": self.risk(0.0)}
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         from components.figures.supervised.ridge_trace import ridge_trace
 
         figure = ridge_trace(

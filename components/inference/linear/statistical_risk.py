@@ -32,7 +32,7 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 ESTIMATORS = ["least_squares", "james_stein", "james_stein_plus", "ridge_hkb", "bayes"]
 
@@ -108,7 +108,7 @@ class Risks:
             | {f"dominates/{name}": float(yes) for name, yes in self.dominating_estimators.items()}
         )
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         from components.figures.supervised.risk_functions import risk_functions
 
         figure = risk_functions(

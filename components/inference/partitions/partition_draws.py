@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from components.contracts.checks import NamedScores
 from components.contracts.problems import Rows
 from components.maths.compiled.loops import Array
 from components.maths.exponential.normal_wishart import NormalWishart
@@ -31,7 +32,7 @@ from components.posteriors.partitions import (
 from components.posteriors.tables import write_tables
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 MAX_PREDICTIVE_DRAWS = 200  # draws, evenly spaced, that mix their predictive densities
 MAX_LOSS_DRAWS = 1000  # draws, evenly spaced, over which losses are expected
@@ -117,8 +118,8 @@ class PartitionDraws:
         1]."""
         return self._log_predictive_by_cluster(self.bayes_action, batch).softmax(0).T
 
-    def scores(self) -> dict[str, Tensor | float]:
-        out: dict[str, Tensor | float] = {"n_clusters": float(self.sizes.double().mean())}
+    def scores(self) -> NamedScores:
+        out: NamedScores = {"n_clusters": float(self.sizes.double().mean())}
         for name, action in self.actions.items():
             out |= {
                 f"expected_loss/{name}": self.expected_losses[name].cost(action),
@@ -138,7 +139,7 @@ class PartitionDraws:
                 )
         return out
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         from components.figures.partitions.co_clustering import co_clustering
 
         figure = co_clustering(self.x, self.sizes, self.together, self.bayes_action, self.loss)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import ClassConditional, Pathwise
 from components.contracts.capabilities.modules import Trainable
 from components.contracts.problems import RowBatch, Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Inference, Info, NonEmptyList
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError, NumericalError
 from components.gradients.pathwise.bound import whole_gradient
@@ -122,7 +122,7 @@ class VIS(
     differentiate: Literal["full", "fast"]
     refine_steps: NonNegativeInt
     infer_steps: NonNegativeInt | None
-    eta: PositiveFloat | Annotated[list[PositiveFloat], Field(min_length=1)]
+    eta: PositiveFloat | NonEmptyList[PositiveFloat]
     learn_eta: bool
     n_samples: PositiveInt
     bandwidth: Bandwidth

@@ -10,6 +10,7 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
 from torch import Tensor
 
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses
 from components.contracts.problems import Batch
 from components.contracts.roles import BetweenZeroAndOne
@@ -34,12 +35,10 @@ class MeasuredPosterior(MeanFieldPosterior, Analyses):
     # traces of covariances by divergence and by parameter; empty: none measured
     variances: dict[str, float]
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         """trace/… of the covariance of ∇L/N, and trace_ratio/… against the divergence as
         printed."""
-        out: dict[str, Tensor | float] = {
-            f"trace/{name}": value for name, value in self.variances.items()
-        }
+        out: NamedScores = {f"trace/{name}": value for name, value in self.variances.items()}
         for name, value in self.variances.items():
             parameter = name.partition(" of ")[2]
             out[f"trace_ratio/{name}"] = value / self.variances[f"sampled of {parameter}"]

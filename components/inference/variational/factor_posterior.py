@@ -16,12 +16,13 @@ from components.contracts.capabilities.mean_field import (
     Factors,
     RowsAscent,
 )
+from components.contracts.checks import NamedScores
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Rows
 from components.posteriors.draws import Draws
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class ObjectiveHistory:
     title: str  # of the objective
     by_cycle: Tensor  # [T, S], T = 0 before the first
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         from components.figures.variational.bound_by_start import bound_by_start
 
         return bound_by_start(self.by_cycle, self.title)
@@ -47,11 +48,11 @@ class FactorDraws(Draws):
     objective: float  # nats: below the log evidence of the training rows
     climb: ObjectiveHistory
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         """Minus the bound."""
         return {"nelbo": -self.objective}
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         return self.climb.figures()
 
     def log_predictive(self, batch: Rows) -> Tensor:
@@ -89,14 +90,14 @@ class PointMassPosterior:
         """p(y | x, θ̂) at x [B, D]."""
         return Draws(self.theta[None], self.theta, model=self.model).predictive(self.theta, x)
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         """The objective, and where it is."""
         values = self.model.constrain(self.theta)[0].tolist()
         return {"objective": self.objective} | {
             f"mean/{name}": value for name, value in zip(self.model.names, values, strict=True)
         }
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         return self.climb.figures()
 
     def log_predictive(self, batch: Rows) -> Tensor:

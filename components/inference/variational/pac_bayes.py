@@ -10,6 +10,7 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import WeightSpace
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Categorical, top_class
 from components.contracts.problems import Batch
@@ -71,7 +72,7 @@ class PacPosterior(MeanFieldPosterior, Analyses):
 
     values: dict[str, float]
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         """pac_bound, gibbs_risk (held out), gibbs_risk_train (on the rows of the bound), pac_kl."""
         return dict(self.values)
 

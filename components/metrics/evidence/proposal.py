@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
+from components.maths.spacing import row_numbers
 
 Target = Callable[[Tensor], Tensor]  # log p(x_b, z_sb) of z [S, B, D]: [S, B]
 
@@ -62,7 +63,7 @@ def fit(target: Target, start: Tensor) -> tuple[Tensor, Tensor]:
         trials = z + sizes * ascent  # [H + 1, B, D], the last where it is
         with torch.no_grad():
             best = target(trials).nan_to_num(nan=-torch.inf).argmax(0)  # [B]
-        z = trials[best, torch.arange(len(z), device=z.device)]
+        z = trials[best, row_numbers(z)]
     curvature, directions = bent(derivatives(target, z)[1])
     return z, directions * curvature.rsqrt()[:, None, :]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.contracts.checks import check_shape
+from components.contracts.checks import NamedScores, check_shape
 from components.contracts.predictive import top_class
 
 
@@ -34,11 +34,11 @@ def adjusted_rand(one: Tensor, other: Tensor) -> float:
     return 1.0 if most == chance else float((both - chance) / (most - chance))
 
 
-def scores(probabilities: Tensor, classes: Tensor | None) -> dict[str, Tensor | float]:
+def scores(probabilities: Tensor, classes: Tensor | None) -> NamedScores:
     """``clusters``, how many are some row's most probable one, and ``ari`` against the classes,
     where they are known; of rows with finite probabilities."""
     labels = top_class(probabilities.cpu())
     finite = labels >= 0
     labels = labels[finite]
-    out: dict[str, Tensor | float] = {"clusters": float(len(labels.unique()))}
+    out: NamedScores = {"clusters": float(len(labels.unique()))}
     return out if classes is None else out | {"ari": adjusted_rand(labels, classes[finite])}

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import HoldsDraws
 
 MOST = 40  # parameters that are reported
 FEWEST_OF_AN_INTERVAL = 20  # draws of a 90 % interval
 
 
-def scores(posterior: HoldsDraws) -> dict[str, Tensor | float]:
+def scores(posterior: HoldsDraws) -> NamedScores:
     """``mean/…`` and ``sd/…`` of the first 40 parameters; nothing while there are no draws."""
     if not posterior.n_draws or posterior.replicates > 1:
         return {}
@@ -29,7 +30,7 @@ def scores(posterior: HoldsDraws) -> dict[str, Tensor | float]:
     }
 
 
-def against_truth(posterior: HoldsDraws, truth: Mapping[str, Tensor]) -> dict[str, Tensor | float]:
+def against_truth(posterior: HoldsDraws, truth: Mapping[str, Tensor]) -> NamedScores:
     """Errors and 90 % intervals of named coefficients x1 … xD and of sigma2, which are known.
 
     ``error/…`` is the root of the mean square of posterior mean − truth, ``coverage90/…`` the share
@@ -44,7 +45,7 @@ def against_truth(posterior: HoldsDraws, truth: Mapping[str, Tensor]) -> dict[st
         "beta": {f"x{j + 1}": float(b) for j, b in enumerate(truth["beta"])},
         "sigma2": {"sigma2": float(truth["noise"])},
     }
-    out: dict[str, Tensor | float] = {}
+    out: NamedScores = {}
     for group, values in known.items():
         places = [j for j, name in enumerate(posterior.names) if name in values]
         if not places:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
+from components.maths.spacing import row_numbers
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.labels import Labels
 from components.models.shallow_gp.prior import GPParts
@@ -26,7 +27,7 @@ class SparseCache:
 
 def add_product(total: Tensor, A: Tensor) -> None:
     """Adds A Aᵀ to the lower block triangle of ``total`` [M, M], in place; A [M, n]."""
-    for rows in torch.arange(len(A), device=A.device).chunk(BLOCKS):
+    for rows in row_numbers(A).chunk(BLOCKS):
         first = int(rows[0])
         last = int(rows[-1]) + 1
         total[first:last, :last].addmm_(A[first:last], A[:last].mT)
@@ -35,7 +36,7 @@ def add_product(total: Tensor, A: Tensor) -> None:
 def lower_product(L: Tensor, K: Tensor) -> Tensor:
     """L K for lower triangular L [M, M] and K [M, n]."""
     out = torch.empty_like(K)
-    for rows in torch.arange(len(L), device=L.device).chunk(BLOCKS):
+    for rows in row_numbers(L).chunk(BLOCKS):
         first = int(rows[0])
         last = int(rows[-1]) + 1
         torch.mm(L[first:last, :last], K[:last], out=out[first:last])

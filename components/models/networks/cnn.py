@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
+from pydantic import AfterValidator, PositiveFloat, PositiveInt
 
 from components.contracts.requirements import Requirements
+from components.contracts.roles import NonEmptyList
 from components.contracts.streams import Rng
 from components.models.networks.activations import Activation
 from components.models.networks.convolutions import ConvolutionSettings, Downsampling
@@ -55,7 +56,7 @@ class CNN(DropoutModel):
         "own_inputs",
     }
 
-    channels: Annotated[list[PositiveInt], Field(min_length=1)]
+    channels: NonEmptyList[PositiveInt]
     kernel: Annotated[PositiveInt, AfterValidator(_check_odd_kernel)]
     downsampling: Downsampling
     widths: list[PositiveInt]

@@ -14,6 +14,7 @@ from components.contracts.class_outputs import CLOSE, NonLogitKind, Outputs, gue
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
 from components.maths.exponential.global_stream import keep_global_streams
 from components.maths.exponential.standard_draws import normal_like
+from components.maths.spacing import spaced_rows
 
 ROWS = 16  # training rows used for the examination
 OUTPUT_TOLERANCE = 1e-4  # relative difference of outputs that counts as equal, in either precision
@@ -36,7 +37,7 @@ LOOKS: dict[NonLogitKind, str] = {
 
 def pick_spaced_rows(x: Tensor) -> Tensor:
     """At most ``ROWS`` rows of x [N, D], from its first to its last."""
-    return x[torch.linspace(0, len(x) - 1, min(ROWS, len(x)), device=x.device).round().long()]
+    return x[spaced_rows(len(x), ROWS, device=x.device)]
 
 
 def check_rows(answer: Answer, x: Tensor, where: str) -> None:

@@ -14,7 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from components.errors import ConfigMismatchError, DamagedFileError, QuestionableConfigWarning
+from components.errors import (
+    ConfigMismatchError,
+    DamagedFileError,
+    QuestionableConfigWarning,
+    list_names,
+)
 
 MOST_NAMED = 3  # tensors of each kind in an error message
 # Keys under which training loops put the weights next to other things: used if one of them exists.
@@ -52,12 +57,12 @@ def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
     }
     if not tensors:
         raise ConfigMismatchError(
-            f"model.prefix={prefix}: no name in {path} begins so; there are {_join_names(sorted(content))}"
+            f"model.prefix={prefix}: no name in {path} begins so; there are {list_names(sorted(content))}"
         )
     wrong = [name for name, value in tensors.items() if not bool(torch.isfinite(value).all())]
     if wrong:
         raise ConfigMismatchError(
-            f"model.path={path}: {_join_names(wrong)} hold numbers that are not finite; save the weights anew"
+            f"model.path={path}: {list_names(wrong)} hold numbers that are not finite; save the weights anew"
         )
     return tensors
 
@@ -105,12 +110,12 @@ def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Map
     if len(likely) > 1:
         ways = " or ".join(f"model.prefix={key}." for key in likely[:MOST_NAMED])
         raise ConfigMismatchError(
-            f"model.path={path}: holds several sets of weights, {_join_names(likely)}; choose one, {ways}"
+            f"model.path={path}: holds several sets of weights, {list_names(likely)}; choose one, {ways}"
         )
     if others := [key for key in groups if key != likely[0]]:
         warnings.warn(
             QuestionableConfigWarning(
-                f"model.path={path}: holds {_join_names(others)} beside {likely[0]}, which is taken; "
+                f"model.path={path}: holds {list_names(others)} beside {likely[0]}, which is taken; "
                 f"model.prefix={others[0]}. would choose {others[0]}"
             ),
             stacklevel=1,
@@ -151,11 +156,6 @@ def _damaged_file_error(path: Path, kind: str, error: Exception, mend: str) -> D
     return DamagedFileError(f"model.path={path}: no {kind} ({reason}); write it with {mend}")
 
 
-def _join_names(names: list[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -> str:
     """Message about missing tensors, unused tensors and wrong shapes; "" if everything fits."""
     missing = [name for name in asked if name not in found]
@@ -166,9 +166,9 @@ def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -
         if name in found and tuple(found[name].shape) != shape
     ]
     problems = [
-        f"lacks {_join_names(missing)}" if missing else "",
-        f"has {_join_names(extra)}, which the network has not" if extra else "",
-        _join_names(shapes),
+        f"lacks {list_names(missing)}" if missing else "",
+        f"has {list_names(extra)}, which the network has not" if extra else "",
+        list_names(shapes),
     ]
     return "; ".join(part for part in problems if part)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.contracts.streams import Rng
+from components.maths.spacing import row_numbers
 from components.models.networks.classifier import Classifier
 from components.models.text.tokens import TextModel, check_vocabulary, lengths, read
 from components.problems.supervised import Supervised
@@ -58,7 +59,7 @@ class LSTMNetwork(Classifier):
         for cell in self.cells:
             h = self.apply_dropout(cell(h)[0], generator)  # [B, L, units]
         last = lengths(mask) - 1  # later steps have no effect: time runs forwards
-        return h[torch.arange(len(h), device=h.device), last]
+        return h[row_numbers(h), last]
 
 
 @register("model", "lstm")

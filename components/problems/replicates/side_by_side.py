@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import BatchKind, Kind, KnowsTruth
 from components.contracts.streams import Rng
@@ -20,7 +21,7 @@ from components.problems.replicates.variants import Variants
 from components.problems.supervised import Supervised
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 V = TypeVar("V")
 
@@ -111,9 +112,7 @@ class SupervisedReplicates(KnowsTruth):
                 ),
             )
 
-    def score(
-        self, posterior: Sequence[Predicts | Variants], rng: Rng
-    ) -> dict[str, Tensor | float]:
+    def score(self, posterior: Sequence[Predicts | Variants], rng: Rng) -> NamedScores:
         """Scores of every split [R] by its own posterior, or by each of its variants."""
         each = enumerate(zip(self.splits, posterior, strict=True))
         scores = [
@@ -122,7 +121,7 @@ class SupervisedReplicates(KnowsTruth):
         ]
         return stack_scores(scores)
 
-    def draw(self, posterior: Sequence[Predicts | Variants], rng: Rng) -> dict[str, Figure]:
+    def draw(self, posterior: Sequence[Predicts | Variants], rng: Rng) -> Figures:
         figures = _of_each(posterior[0], self.splits[0].draw, rng.of(0))
         return {name.replace("/", "_"): figure for name, figure in figures.items()}
 

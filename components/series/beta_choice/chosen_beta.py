@@ -14,7 +14,7 @@ from components.series.posteriors.filtered import Filtered
 from components.series.scores.predictive_loss import smallest
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class SelectedBeta(Filtered):
             "beta_of_replicate": grid[self.best],
         }
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         """Loss against β."""
         from components.series.figures.beta_choice import beta_losses
 
@@ -74,7 +74,7 @@ class OnlineBeta(Filtered):
         often = torch.stack([(self.index == g).sum(1) for g in range(len(self.betas))])  # [G, R]
         return {"beta_most_often": self.mean.new_tensor(self.betas)[smallest(-often.double())]}
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         """β over time."""
         from components.series.figures.beta_choice import beta_over_time
 

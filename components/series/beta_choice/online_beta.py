@@ -14,6 +14,7 @@ from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.maths.spacing import row_numbers
 from components.registry import register
 from components.series.beta_choice.beta_grid import BetaGrid
 from components.series.beta_choice.chosen_beta import OnlineBeta
@@ -91,7 +92,7 @@ class OnlineBetaFilter(BetaGrid):
         for g, f in enumerate(self.filters):
             state.filters[g], info = f.step(state.filters[g], batch, rng)
             infos.append(info)
-        rows = torch.arange(len(best), device=best.device)
+        rows = row_numbers(best)
 
         def of_best(values: list[Tensor]) -> Tensor:  # G of [R, …] -> [R, …]
             return torch.stack(values)[best, rows]

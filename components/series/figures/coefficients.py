@@ -5,14 +5,14 @@ from __future__ import annotations
 from torch import Tensor
 
 from components.contracts.posteriors import Selects
-from components.figures.style import BLUE, Figure, new_figure
+from components.figures.style import BLUE, Figures, new_figure
 from components.maths.particles.order_statistics import quantiles
 from components.metrics.structural.coefficients import CENTRAL
 
 MOST = 40  # columns that are drawn, the largest effects first
 
 
-def coefficients(effects: dict[str, Tensor], posterior: Selects) -> dict[str, Figure]:
+def coefficients(effects: dict[str, Tensor], posterior: Selects) -> Figures:
     """Mean and central 95 % of the effect on y of a standard deviation of each column.
 
     Columns that are not standardised have the effect of one unit.  The labels on the right

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 
 from components.contracts.posteriors import StructuralPosterior
-from components.figures.style import BLUE, GREY, Figure, legend_below, new_figure
+from components.figures.style import BLUE, GREY, Figures, legend_below, new_figure
 from components.series.figures.bands import draw_band
 from components.series.figures.time_axis import axis_times, label_times
 
 
-def components(posterior: StructuralPosterior) -> dict[str, Figure]:
+def components(posterior: StructuralPosterior) -> Figures:
     """The series with the sum of its parts, and below it a panel for each part, its mean and 95 %
     band."""
     parts = posterior.components

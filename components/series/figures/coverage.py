@@ -9,7 +9,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, Figure, legend_above, new_figure
+from components.figures.style import PALETTE, Figures, legend_above, new_figure
 from components.series.figures.spread import draw_boxes
 from components.series.scores import filtering
 
@@ -27,7 +27,7 @@ def _window_coverage(covered: Tensor) -> tuple[Tensor, Tensor]:
     return centres, torch.stack([part.mean((0, 1)) for part in parts])
 
 
-def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
+def coverage(problem: Trajectories, found: SmoothedStates) -> Figures:
     """90 % coverage of each state dimension over time, and its error over replicates as box plots.
 
     Boxes are of RMSE, in the units of the state: NMSE of positions and velocities lie decades

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import BLUE, ORANGE, Figure, legend_above, new_figure
+from components.figures.style import BLUE, ORANGE, Figures, legend_above, new_figure
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
 from components.series.posteriors.filtered import Filtered
 from components.series.posteriors.smoothed import SmoothedSeries
 
 
-def effective_size(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
+def effective_size(problem: Trajectories, found: SmoothedStates) -> Figures:
     """Effective sample size of one replicate's particles, and the median of all replicates.
 
     Both are shown at every time.  Nothing is drawn for a posterior without weighted

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, Predictive
-from components.figures.style import BLACK, GREY, SKY, Figure, legend_above, new_figure
+from components.figures.style import BLACK, GREY, SKY, Figures, legend_above, new_figure
 from components.series.figures.bands import draw_band
 from components.series.figures.time_axis import axis_times, label_times
 
@@ -19,7 +19,7 @@ def forecast(
     found: Predictive,
     dates: tuple[str, ...] = (),
     label: str = "",
-) -> dict[str, Figure]:
+) -> Figures:
     """The end of a series [T], what followed [H], and of numbers the mean and central 95 % band of
     the forecast; of classes their probabilities, as areas.  ``label`` names the vertical axis of
     numbers."""

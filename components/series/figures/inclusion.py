@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from components.contracts.posteriors import Selects
-from components.figures.style import BLACK, Figure, new_figure
+from components.figures.style import BLACK, Figures, new_figure
 
 
-def inclusion(posterior: Selects) -> dict[str, Figure]:
+def inclusion(posterior: Selects) -> Figures:
     """A bar for each column, as long as it is probably in, the likeliest on top; white where its
     coefficient is positive more often than not, black where it is negative."""
     probable = posterior.inclusion

@@ -7,14 +7,14 @@ import math
 import torch
 
 from components.contracts.posteriors import StructuralPosterior
-from components.figures.style import BLUE, Figure, new_figure
+from components.figures.style import BLUE, Figures, new_figure
 from components.series.figures.time_axis import axis_times, label_times
 
 FEWEST = 8
 MOST_LAGS = 40
 
 
-def residuals(posterior: StructuralPosterior) -> dict[str, Figure]:
+def residuals(posterior: StructuralPosterior) -> Figures:
     """Standardised one-step residuals in time, against quantiles of the normal law, and their
     autocorrelation with the band ±1.96/√T of white noise."""
     every = posterior.residuals.cpu().double()

@@ -7,7 +7,7 @@ import torch
 
 from components.contracts.posteriors import SmoothedSignal, SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import GREY, RED, Figure, legend_above, new_figure
+from components.figures.style import GREY, RED, Figures, legend_above, new_figure
 from components.series.figures.bands import draw_band, drawn_states
 from components.series.figures.outliers import REPLICATE
 from components.series.figures.time_axis import axis_times, label_times
@@ -16,7 +16,7 @@ from components.series.figures.time_axis import axis_times, label_times
 ROOM = 1.5
 
 
-def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
+def signal(problem: Trajectories, found: SmoothedStates) -> Figures:
     """Mean of the signal and the 90 % band of new observations over time, the measurements, and the
     truth.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import RED, Figure, colour_of, legend_above, new_figure
+from components.figures.style import RED, Figures, colour_of, legend_above, new_figure
 from components.series.figures.bands import draw_band, draw_ticks, drawn_states
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
 
 
-def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
+def states(problem: Trajectories, found: SmoothedStates) -> Figures:
     """Mean and 90 % band of every state dimension over time with the truth where it is known, then
     the observations.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import Figure, legend_below, new_figure
+from components.figures.style import Figures, legend_below, new_figure
 from components.series.figures.bands import draw_band, draw_ticks, drawn_states
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
 
 
-def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
+def trajectory(problem: Trajectories, found: SmoothedStates) -> Figures:
     """Error x̂_t − x_t and 90 % band of every state dimension.
 
     Ticks below mark the corrupted observations.  Errors are drawn instead of states,

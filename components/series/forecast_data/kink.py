@@ -8,11 +8,12 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Forecasts, SmoothedStates
 from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.figures.style import BLACK, Figure, legend_above, new_figure
+from components.figures.style import BLACK, Figures, legend_above, new_figure
 from components.posteriors.draws import Draws, evenly_spaced
 from components.registry import register
 from components.series.figures.bands import draw_band
@@ -48,7 +49,7 @@ class KnownTransition(Forecasting):
             f = posterior.model.transition(theta, x[None])
         return f, theta[:, 1 - len(self.path) :].mean(0)
 
-    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> NamedScores:
         """Scores of the forecasts, and root mean squared errors of E[f | y] at the true states and of
         E[x_1:T | y], and the share of f in its central 90 % intervals."""
         out = super().score(posterior, rng)
@@ -64,7 +65,7 @@ class KnownTransition(Forecasting):
             "coverage90_f": float(((below > 0.05) & (below < 0.95)).to(truth).mean()),
         }
 
-    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
+    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> Figures:
         figures = super().draw(posterior, rng)
         x = torch.linspace(float(self.path.min()) - 1, float(self.path.max()) + 1, 200)
         found = self._learnt(posterior, x.to(self.path))

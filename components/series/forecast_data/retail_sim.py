@@ -10,7 +10,14 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import AboveZeroToOne, AtLeastTwo, Dataset, Setting, ZeroToBelowOne
+from components.contracts.roles import (
+    AboveZeroToOne,
+    AtLeastTwo,
+    Dataset,
+    NonEmptyList,
+    Setting,
+    ZeroToBelowOne,
+)
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.registry import register
@@ -61,7 +68,7 @@ class RetailSim(Dataset[Forecasting]):
     n_steps: PositiveInt
     n_train: AtLeastTwo
     origin: Origin
-    channels: Annotated[list[str], Field(min_length=1)]
+    channels: NonEmptyList[str]
     effects: dict[str, float]
     q: dict[str, float]
     half: dict[str, PositiveFloat]

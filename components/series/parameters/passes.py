@@ -13,6 +13,7 @@ from components.contracts.capabilities import TransitionDensity
 from components.contracts.roles import Inference
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
+from components.maths.spacing import row_numbers
 from components.series.filtering.generalised_particle_filter import FilterState, WeightedParticles
 from components.series.sequence import Sequence
 
@@ -69,5 +70,5 @@ def trajectories(
         u = torch.rand(log_w.shape, generator=generator, device=x.device, dtype=torch.float64)
         # Gumbel's maximum has the probabilities
         indices = (log_w.double() - (-u.log()).log()).argmax(1)
-        path.append(x[torch.arange(len(x), device=x.device), indices])  # [K, dx]
+        path.append(x[row_numbers(x), indices])  # [K, dx]
     return torch.stack(path[::-1], 1)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from components.contracts.checks import check_same_shape
 from components.errors import ConfigMismatchError
+from components.maths.spacing import row_numbers
 
 Standardised = Literal["inverse_median", "none"]
 
@@ -58,7 +59,7 @@ def smallest(losses: Tensor) -> Tensor:
     """Index of the smallest loss of each replicate, the first of equal ones; NaN is larger than
     all; [G, R] -> [R]."""
     finite_losses = losses.nan_to_num(nan=torch.inf)
-    index = torch.arange(len(finite_losses), device=finite_losses.device).unsqueeze(1)
+    index = row_numbers(finite_losses).unsqueeze(1)
     return torch.where(finite_losses == finite_losses.amin(0), index, len(finite_losses)).amin(0)
 
 

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import Setting
+from components.contracts.roles import NonEmptyList, Setting
 from components.contracts.streams import Rng
 from components.datasets.own.collinear import name_collinear
 from components.datasets.own.number_marks import Decimal
@@ -56,7 +56,7 @@ class CsvSeries(OwnFile[Sequence]):
     traits = {"unknown_states"}
     vectorised = True
 
-    columns: Annotated[list[str], Field(min_length=1)]
+    columns: NonEmptyList[str]
     truth: list[str] | None
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
     decimal: Decimal | None

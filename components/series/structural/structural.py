@@ -12,7 +12,7 @@ from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Block, Model, ZeroToBelowOne
+from components.contracts.roles import Block, Model, NonEmptyList, ZeroToBelowOne
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import (
@@ -160,7 +160,7 @@ class Structural(Model[Sequence, SumOfBlocks]):
     offers = {"structural_series"}
     inherited_keys = {"df"}
 
-    blocks: Annotated[list[Block], Field(min_length=1)]
+    blocks: NonEmptyList[Block]
     scale: PositiveFloat | None
     centre: float | None
     df: PositiveFloat

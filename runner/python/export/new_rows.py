@@ -20,7 +20,7 @@ from components.contracts.problems import Counts
 from components.datasets.own.missing_words import is_missing
 from components.datasets.own.text_table import TextTable, decode, read_table
 from components.datasets.text.words import tokens_of
-from components.errors import ConfigMismatchError, DamagedFileError
+from components.errors import ConfigMismatchError, DamagedFileError, list_names
 from components.problems.input_columns import InputColumn, InputColumns, TimeColumn
 from components.series.calendars.dates_ahead import find_other_dates
 from components.topics.corpus import count_words
@@ -100,7 +100,8 @@ def _to_frame(rows: Any, columns: InputColumns, where: str) -> pd.DataFrame:
         if missing := [name for name in names if name not in given]:
             hint = nearest(missing[0], given)
             raise ConfigError(
-                f"predict: {where} lacks {_list(missing)}{hint}; the model reads {_list(names)}"
+                f"predict: {where} lacks {list_names(missing, MOST_NAMED)}{hint}; "
+                f"the model reads {list_names(names, MOST_NAMED)}"
             )
         if twice := [name for name in names if given.count(name) > 1]:
             raise ConfigError(f"predict: {where} has two columns {twice[0]!r}; rename one")
@@ -141,11 +142,6 @@ def check_times(rows: Any, time: TimeColumn | None, expected: list[str], where: 
         )
 
 
-def _list(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
-
-
 def _encode(cells: pd.Series[Any], column: InputColumn, columns: InputColumns, where: str) -> Any:
     """Inputs [B, k] of a column; gaps are filled as those of the training rows were.
 
@@ -158,7 +154,7 @@ def _encode(cells: pd.Series[Any], column: InputColumn, columns: InputColumns, w
     plain = replace(table, decimal=".")  # of cells that are no texts
     expected = f"no number; the model was trained on {column.type}"
     if column.levels:
-        expected = f"an unknown category; those learnt are {_list(column.levels)}"
+        expected = f"an unknown category; those learnt are {list_names(column.levels, MOST_NAMED)}"
     elif column.parts:
         expected = f"no date of the form {column.date_format}"
     rows: list[Sequence[float]] = []
@@ -204,7 +200,7 @@ def to_documents(rows: Any, vocabulary: Sequence[str], where: str) -> Counts:
         if not known:
             raise ConfigError(
                 f"predict: {where} has neither a column {TEXT} nor one named by a word of the model; words are "
-                f"{_list(list(vocabulary))}"
+                f"{list_names(list(vocabulary), MOST_NAMED)}"
             )
         counts = to_inputs(rows, InputColumns.named([str(name) for name in known]), where)
         table = torch.zeros(len(rows), len(vocabulary), dtype=torch.float64)

@@ -12,7 +12,7 @@ from support.small.small_victims import UNIT, find_broken, make_rng, make_victim
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
-from components.attackers.criteria import TOWARDS
+from components.attackers.criteria import CRITERIA
 from components.attackers.evasion.apgd import _checkpoints
 from components.attackers.hyperplanes import project_to_plane
 from components.attackers.norms import NORMS
@@ -93,7 +93,7 @@ def test_the_targeted_ratio_is_its_equation():
     z = draw_normal(20, 6)
     y, t = (torch.randint(6, (20, 1), generator=generator(s)) for s in (1, 2))
     for scale in (1.0, 1e6):
-        ours = TOWARDS["dlr"](Categorical(scale * z[None, :, None]), y, t)
+        ours = CRITERIA["dlr"](Categorical(scale * z[None, :, None]), y, t)
         first, _, third, fourth, *_ = z.sort(1, descending=True)[0].T
         gap = (z.gather(1, y) - z.gather(1, t))[:, 0]
         assert_close(ours, gap / (first - (third + fourth) / 2))
@@ -102,7 +102,7 @@ def test_the_targeted_ratio_is_its_equation():
 def test_a_climb_towards_a_class_follows_its_gradient():
     model, x, y = make_victim(15, classes=5)
     other = (y + 1) % 5
-    for name, value in TOWARDS.items():
+    for name, value in CRITERIA.items():
         z = x.clone().requires_grad_(True)
         (literal,) = torch.autograd.grad(value(model.predict(z, generator()), y, other).sum(), z)
         ours = Attacked(model).answer(x, y, generator(), name, towards=other).gradient

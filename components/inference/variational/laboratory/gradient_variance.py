@@ -17,7 +17,14 @@ from components.contracts.checks import Check
 from components.contracts.posteriors import BoundsLikelihood, Predicts
 from components.contracts.problems import Kind, RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import FinishedRun, Gradient, Increasing, Inference, Info
+from components.contracts.roles import (
+    FinishedRun,
+    Gradient,
+    Increasing,
+    Inference,
+    Info,
+    NonEmptyList,
+)
 from components.contracts.states import rebuilt
 from components.contracts.streams import Beside, Rng
 from components.inference.variational.ascent import TrainingState
@@ -117,7 +124,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     inherited_keys = {"n_samples"}
 
     train: Inference
-    gradients: Annotated[list[Gradient], Field(min_length=1)]
+    gradients: NonEmptyList[Gradient]
     gradient: Gradient | None
     n_samples: PositiveInt
     at: Annotated[list[NonNegativeInt], Field(min_length=1), Increasing]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.contracts.checks import Check, Scores
+from components.contracts.checks import Check, NamedScores, Scores
 from components.contracts.posteriors import Analyses, BoundsLikelihood, Predicts, WritesFiles
 from components.contracts.predictive import Predictive
 from components.contracts.problems import RowBatch
@@ -18,7 +18,7 @@ from components.metrics import limits
 from components.posteriors.tables import write_tables
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from components.figures.style import Figures
 
 
 def _parts(name: str) -> tuple[str, str | None, str | None]:
@@ -56,7 +56,7 @@ class Measured:
     findings: Findings
     inner: object
 
-    def scores(self) -> dict[str, Tensor | float]:
+    def scores(self) -> NamedScores:
         inner_scores = self.inner.scores() if isinstance(self.inner, Analyses) else {}
         return {**inner_scores, **self.findings.scores}
 
@@ -82,7 +82,7 @@ class Measured:
         detail = f"smallest p {corrected:.2g}, corrected for {len(p)}: {worst}"
         return Check(name, corrected > limits.BIAS_P, detail)
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Figures:
         from components.figures.variational.gradient_variance import (
             correction_spread,
             gradient_variance,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import BetweenZeroAndOne, Model
+from components.contracts.roles import BetweenZeroAndOne, Model, NonEmptyList
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI, half_log_det
@@ -206,7 +206,7 @@ class ShallowNetwork(Model[Supervised, ShallowModule]):
     hyperparameters: Literal["learned", "known"]
     shape: PositiveFloat
     degrees: PositiveFloat | None
-    proposal_scales: Annotated[list[PositiveFloat], Field(min_length=1)]
+    proposal_scales: NonEmptyList[PositiveFloat]
     jumps: PositiveInt
 
     def build(self, problem: Supervised, rng: Rng) -> ShallowModule:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import ForecastMoments
-from components.figures.style import BLACK, Figure, legend_above, new_figure
+from components.figures.style import BLACK, Figures, legend_above, new_figure
 from components.series.figures.bands import draw_band
 from components.series.figures.time_axis import axis_times, label_times
 
@@ -19,7 +19,7 @@ def effect(
     without: ForecastMoments,
     dates: tuple[str, ...] = (),
     label: str = "y",
-) -> dict[str, Figure]:
+) -> Figures:
     """Observations [T] and [H] with their forecast without the intervention: the counterfactual,
     the effect at each time, and its sum so far, means and central 95 % bands.  ``label`` is the
     name of y."""

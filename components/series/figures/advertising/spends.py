@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from components.figures.style import Figure, colour_of, legend_below, new_figure
+from components.figures.style import Figures, colour_of, legend_below, new_figure
 from components.series.figures.time_axis import axis_times, label_times
 
 
-def spends(inputs: Tensor, names: list[str], dates: tuple[str, ...]) -> dict[str, Figure]:
+def spends(inputs: Tensor, names: list[str], dates: tuple[str, ...]) -> Figures:
     """Inputs [n, c], a panel with a scale of its own for each channel; and their totals by calendar
     year, where the dates of the n times reach over several."""
     u = inputs.cpu().double().numpy()
