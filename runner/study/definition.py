@@ -17,7 +17,7 @@ ranks    critical-difference diagrams: rows that differ by their ranks over colu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -127,8 +127,49 @@ class StudyDefinition(StrictModel):
         return [str(value) for value in values]
 
 
+def _list_references(
+    study: StudyDefinition,
+) -> Iterator[tuple[str, Iterable[str | None], Collection[str]]]:
+    """Names that a study mentions: the message about one, ``{}``, that is not known; the names; and
+    the known ones."""
+    rows = [row.name for row in study.rows]
+    labels = [row.label for row in study.rows]
+    tables = {table.name: table for table in study.tables}
+    metrics = [metric for table in study.tables for metric in table.metrics]
+    yield "reference: {} is not a row", [study.reference], rows
+    yield "gold: {} is not a row", [study.gold], rows
+    for table in study.tables:
+        yield f"table {table.name}: {{}} is not a row", [*(table.rows or []), table.over], rows
+    for spread in study.spreads:
+        shown = [*spread.metrics, *spread.levels, *spread.words]
+        yield f"figure {spread.name}: {{}} is in no table", shown, metrics
+    for ranks in study.ranks:
+        where = f"figure {ranks.name}: {{}} is not a"
+        yield f"{where} table", [ranks.table], tables
+        columns = study.columns(tables[ranks.table])
+        yield f"{where} column of {ranks.table}", [ranks.column], columns
+    for figure in study.all_figures:
+        yield f"figure {figure.name}: {{}} is not a row", figure.rows or [], [*rows, *labels]
+    for evolution in study.evolutions:
+        yield f"figure {evolution.name}: less is not a row", [evolution.less], rows
+    for curve in study.figures:
+        if isinstance(curve, CostSpec):
+            continue
+        where = f"figure {curve.name}:"
+        if curve.floor is not None:
+            message = f"{where} with a floor, x and floor are tables; {{}} is none"
+            yield message, [curve.x, curve.floor], tables
+        else:
+            scores = [t.metric for t in study.tables if t.columns == curve.x and t.metric]
+            yield f"{where} against needs a table of {{}} by {curve.x}", [curve.against], scores
+
+
 def _find_problems(study: StudyDefinition) -> Iterator[str]:
     """Messages about what is wrong in a study."""
+    for message, given, known in _list_references(study):
+        for name in given:
+            if name is not None and name not in known:
+                yield message.replace("{}", name) + nearest(name, known)
     names = [row.name for row in study.rows]
     for row in study.rows:
         grid = study.grid if row.grid is None else row.grid
@@ -138,89 +179,23 @@ def _find_problems(study: StudyDefinition) -> Iterator[str]:
                     yield f"row {row.name}: cells has {key}={value}, which is not in its grid"
         if names.count(row.name) > 1:
             yield f"rows: {row.name} occurs twice"
-    for key, name in (("reference", study.reference), ("gold", study.gold)):
-        if name is not None:
-            yield from _unknown(f"{key}: {name} is not a row", name, names)
     for table in study.tables:
-        yield from _find_in_table(study, table, names)
-    metrics = [metric for table in study.tables for metric in table.metrics]
-    for spread in study.spreads:
-        for name in [*spread.metrics, *spread.levels, *spread.words]:
-            yield from _unknown(f"figure {spread.name}: {name} is in no table", name, metrics)
+        where = f"table {table.name}"
+        if study.gold is None and DISTANCES & {*table.metrics}:
+            yield f"{where}: distances are from a row; say which one with gold"
+        for key in study.grid:
+            if key not in (POOLED_KEY, table.columns):
+                yield f"{where}: grid key {key} is neither its columns nor {POOLED_KEY}"
+    for figure in [*study.evolutions, *study.figures]:
+        for key, value in () if isinstance(figure, FigureSpec) else figure.cell.items():
+            if value not in study.grid.get(key, []):
+                yield f"figure {figure.name}: cell has {key}={value}, which is not in the grid"
     for ranks in study.ranks:
-        yield from _find_in_ranks(study, ranks)
-    yield from _find_in_figures(study, names)
-
-
-def _find_in_figures(study: StudyDefinition, names: list[str]) -> Iterator[str]:
-    labels = [row.label for row in study.rows]
-    for figure in study.all_figures:
-        for name in figure.rows or []:
-            if name not in labels:
-                yield from _unknown(f"figure {figure.name}: {name} is not a row", name, names)
-    for evolution in study.evolutions:
-        if evolution.less is not None:
-            yield from _unknown(
-                f"figure {evolution.name}: less is not a row", evolution.less, names
-            )
-        yield from _find_in_cell(study, evolution.name, evolution.cell)
-    for drawn in study.figures:
-        if isinstance(drawn, CostSpec):
-            yield from _find_in_cell(study, drawn.name, drawn.cell)
-        else:
-            yield from _find_in_curve(study, drawn)
-
-
-def _unknown(message: str, name: str, known: Collection[str]) -> Iterator[str]:
-    """The message and the nearest name, if the name is not known."""
-    if name not in known:
-        yield f"{message}{nearest(name, known)}"
-
-
-def _find_in_table(study: StudyDefinition, table: TableSpec, names: list[str]) -> Iterator[str]:
-    where = f"table {table.name}"
-    for name in [*(table.rows or []), *([table.over] if table.over else [])]:
-        yield from _unknown(f"{where}: {name} is not a row", name, names)
-    if study.gold is None and DISTANCES & {*table.metrics}:
-        yield f"{where}: distances are from a row; say which one with gold"
-    for key in study.grid:
-        if key not in (POOLED_KEY, table.columns):
-            yield f"{where}: grid key {key} is neither its columns nor {POOLED_KEY}"
-
-
-def _find_in_curve(study: StudyDefinition, figure: FigureSpec) -> Iterator[str]:
-    where = f"figure {figure.name}"
-    if figure.floor is not None:
-        tables = [table.name for table in study.tables]
-        for name in (figure.x, figure.floor):
-            message = f"{where}: with a floor, x and floor are tables; {name} is none"
-            yield from _unknown(message, name, tables)
-    elif figure.against is not None:
-        scores = [t.metric for t in study.tables if t.columns == figure.x and t.metric is not None]
-        message = f"{where}: against needs a table of {figure.against} by {figure.x}"
-        yield from _unknown(message, figure.against, scores)
-
-
-def _find_in_ranks(study: StudyDefinition, ranks: RankSpec) -> Iterator[str]:
-    where = f"figure {ranks.name}"
-    tables = {table.name: table for table in study.tables}
-    yield from _unknown(f"{where}: {ranks.table} is not a table", ranks.table, tables)
-    table = tables[ranks.table]
-    columns = study.columns(table)
-    if ranks.column is not None:
-        message = f"{where}: {ranks.column} is not a column of {ranks.table}"
-        yield from _unknown(message, ranks.column, columns)
-        columns = [ranks.column]
-    for column in columns:
-        if table.column_direction(column) is None:
-            metric = table.column_metric(column)
-            yield f"{where}: nobody knows whether more {metric} is better; rank another score"
-
-
-def _find_in_cell(study: StudyDefinition, figure: str, cell: dict[str, Any]) -> Iterator[str]:
-    for key, value in cell.items():
-        if value not in study.grid.get(key, []):
-            yield f"figure {figure}: cell has {key}={value}, which is not in the grid"
+        table = next(table for table in study.tables if table.name == ranks.table)
+        for column in study.columns(table) if ranks.column is None else [ranks.column]:
+            if table.column_direction(column) is None:
+                metric = table.column_metric(column)
+                yield f"figure {ranks.name}: nobody knows whether more {metric} is better; rank another score"
 
 
 def load_study(name: str) -> StudyDefinition:
