@@ -84,6 +84,12 @@ PACKAGES = {
     ("dataset", "pymc"): "pymc",
     ("dataset", "stan"): "stanli",
     ("model", "roberta"): "transformers",
+    ("inference", "blackjax_mclmc"): "blackjax",
+    ("inference", "blackjax_nuts"): "blackjax",
+    ("inference", "blackjax_pathfinder"): "blackjax",
+    ("inference", "emcee"): "emcee",
+    ("inference", "numpyro_nuts"): "numpyro",
+    ("inference", "nutpie"): "nutpie",
 }
 
 

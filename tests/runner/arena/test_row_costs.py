@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from components import registry
 from components.contracts.costs.counts import Costs, counting
 from components.contracts.costs.meters import metered, metered_density
 from components.contracts.roles import Setting
@@ -40,7 +41,10 @@ class CountedDensity:
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_counted_costs_equal_an_independent_counter(row, tmp_path):
     words = ["dataset=funnel", "dataset.dim=3", "model=target_density", *row.overrides]
-    keys = component_defaults("inference", compose(words)[0].inference.name)
+    name = compose(words)[0].inference.name
+    if package := getattr(registry.get("inference", name), "package", None):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    keys = component_defaults("inference", name)
     short = dict.fromkeys(WARM_UP_KEYS, 4) | {"thinning": 1}
     words += [f"inference.{key}={value}" for key, value in short.items() if key in keys]
     job = prepare(*compose([*words, f"steps={STEPS}", f"output_dir={tmp_path}"]))

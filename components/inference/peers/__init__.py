@@ -1,0 +1,1 @@
+"""Samplers of other packages, through adapters; ``pip install 'bayes-runner[peers]'``."""

@@ -1,0 +1,67 @@
+"""BlackJAX' no-U-turn sampler."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from components.contracts.roles import BetweenZeroAndOne
+from components.inference.peers.jax_peer import Init, JaxPeer, Move
+from components.registry import register
+
+
+@register("inference", "blackjax_nuts")
+class BlackJAXNUTS(JaxPeer):
+    """No-U-turn sampler of BlackJAX, C chains in one compiled program, with its window adaptation.
+
+    Each chain learns its own step size and masses, by the schedule of Stan.
+
+    Source: Cabezas et al. (2024).
+    """
+
+    package = "blackjax"
+    target_acceptance: BetweenZeroAndOne
+    mass: Literal["diagonal", "dense"]
+    max_depth: Annotated[int, Field(ge=1, le=20)]
+
+    def make_kernel(self, log_density: Any, dim: int) -> tuple[Init, Move]:
+        import jax
+        from blackjax import nuts
+        from blackjax.adaptation import window_adaptation
+
+        with warnings.catch_warnings():
+            # a warm-up in one go is recommended, which no budget can end
+            warnings.simplefilter("ignore", DeprecationWarning)
+            begin, learn, finish = window_adaptation.base(
+                self.mass == "diagonal", self.target_acceptance
+            )
+        sampler = nuts.build_kernel()
+        schedule = window_adaptation.build_schedule(max(self.warmup, 1))
+
+        def init(key: Any, theta: Any) -> Any:
+            return nuts.init(theta, log_density), begin(theta, 1.0)
+
+        def move(key: Any, t: Any, carry: Any) -> Any:
+            is_warm_up = t < self.warmup
+            tuning = carry[1]
+            used = (tuning.step_size, tuning.inverse_mass_matrix)
+            used = jax.lax.cond(is_warm_up, lambda: used, lambda: finish(tuning))
+            state, info = sampler(
+                key, carry[0], log_density, *used, max_num_doublings=self.max_depth
+            )
+            tuning = jax.lax.cond(
+                is_warm_up,
+                lambda: learn(tuning, schedule[t], state.position, info.acceptance_rate),
+                lambda: tuning,
+            )
+            stats = {
+                "acceptance_rate": info.acceptance_rate,
+                "n_steps": info.num_integration_steps,
+                "diverging": info.is_divergent,
+                "energy": info.energy,
+            }
+            return (state, tuning), state.position, stats
+
+        return init, move

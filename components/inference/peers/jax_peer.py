@@ -1,0 +1,37 @@
+"""Base of the samplers that are written in JAX."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from components.inference.peers.peer import Peer, PeerTarget, Transition
+
+Init = Callable[[Any, Any], Any]  # key, θ [P] -> state
+# key, number of the step from 0, state -> state, θ [P], statistics
+Move = Callable[[Any, Any, Any], tuple[Any, Any, dict[str, Any]]]
+
+
+class JaxPeer(Peer):
+    """Sampler in JAX: all chains are mapped over, one callback evaluates the density for all."""
+
+    @abstractmethod
+    def make_kernel(self, log_density: Any, dim: int) -> tuple[Init, Move]:
+        """Start and transition of a single chain, for log π of θ [P]."""
+
+    def sample(self, target: PeerTarget, seed: int) -> Iterator[Transition]:
+        import jax
+
+        from components.inference.peers.jax_density import jax_settings, make_density
+
+        key = jax.random.PRNGKey(seed)
+        with jax_settings():
+            init, move = self.make_kernel(make_density(target), target.dim)
+            state = jax.jit(jax.vmap(init))(jax.random.split(key, len(target.start)), target.start)
+        advance = jax.jit(jax.vmap(move, (0, None, 0)))
+        for t in range(2**31):
+            with jax_settings():
+                keys = jax.random.split(jax.random.fold_in(key, t), len(target.start))
+                state, theta, stats = jax.block_until_ready(advance(keys, t, state))
+            yield theta, stats

@@ -1,0 +1,48 @@
+"""NumPyro's no-U-turn sampler."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from components.contracts.roles import BetweenZeroAndOne
+from components.inference.peers.jax_peer import Init, JaxPeer, Move
+from components.registry import register
+
+
+@register("inference", "numpyro_nuts")
+class NumPyroNUTS(JaxPeer):
+    """No-U-turn sampler of NumPyro, C chains in one compiled program, with the warm-up of Stan.
+
+    Each chain learns its own step size and masses in windows that double.
+
+    Source: Phan, Pradhan & Jankowiak (2019), section 3.
+    """
+
+    package = "numpyro"
+    target_acceptance: BetweenZeroAndOne
+    mass: Literal["diagonal", "dense"]
+    max_depth: Annotated[int, Field(ge=1, le=20)]
+
+    def make_kernel(self, log_density: Any, dim: int) -> tuple[Init, Move]:
+        from numpyro.infer import NUTS
+
+        sampler = NUTS(
+            potential_fn=lambda theta: -log_density(theta),
+            dense_mass=self.mass == "dense",
+            target_accept_prob=self.target_acceptance,
+            max_tree_depth=self.max_depth,
+        )
+
+        def move(key: Any, t: Any, state: Any) -> Any:
+            state = sampler.sample(state, (), {})  # the state has a key, and knows its step
+            stats = {
+                "acceptance_rate": state.accept_prob,
+                "n_steps": state.num_steps,
+                "diverging": state.diverging,
+                "energy": state.energy,
+            }
+            return state, state.z, stats
+
+        return lambda key, theta: sampler.init(key, self.warmup, theta), move
