@@ -338,16 +338,14 @@ def split(
     }
     for name in ("states", "means", "clean"):
         fields[name] = None if fields[name] is None else fields[name][:, :n]
-    x = whole.regressors
-    u = whole.inputs
-    beyond = (
-        None
-        if x is None and u is None
-        else FutureCovariates(None if x is None else x[n:], None if u is None else u[n:])
-    )
-    fields |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
+    later: dict[str, Tensor] = {}
+    for name, key in (("regressors", "x"), ("inputs", "u")):
+        if fields[name] is not None:
+            later[key] = fields[name][n:]
+            fields[name] = fields[name][:n]
     fields["observations"] = whole.observations[:, :n]
-    fields |= {"future": whole.observations[:, n:], "beyond": beyond, "origin": origin}
+    fields["future"] = whole.observations[:, n:]
+    fields |= {"beyond": FutureCovariates(**later) if later else None, "origin": origin}
     return Forecasting(**fields, budget=budget, intervention=intervention, season=season)
 
 

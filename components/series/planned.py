@@ -104,6 +104,7 @@ class PlannedBudget:
             by_channel = choice.u.reshape(len(self.weeks), -1).sum(0)
             spends = dict(zip(self.channels, by_channel, strict=True))
             promise = self.promise(choice.u)
+            low, high = (self.law.quantile(choice.u, level) for level in CENTRAL)
             rows.append(
                 {
                     "choice": choice.name,
@@ -111,14 +112,14 @@ class PlannedBudget:
                     **spends,
                     "expected": choice.mean,
                     "sd": choice.sd,
+                    "added by spending": choice.mean - nothing,
+                    "gain": promise.gain,
+                    "gain lower90": promise.lower,
+                    "gain upper90": promise.upper,
+                    "sales lower90": low,
+                    "sales upper90": high,
+                    "verdict": choice.verdict,
                 }
-                | {"added by spending": choice.mean - nothing, "gain": promise.gain}
-                | {"gain lower90": promise.lower, "gain upper90": promise.upper}
-                | {
-                    f"sales {end}90": self.law.quantile(choice.u, level)
-                    for end, level in zip(("lower", "upper"), CENTRAL, strict=True)
-                }
-                | {"verdict": choice.verdict}
             )
         out = {"budget": pd.DataFrame(rows)}
         if self.plan is not None:

@@ -42,10 +42,6 @@ class GaussianContamination(Contamination):
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
         """Law of the corrupted noise when the clean noise is N(0, Σ), Σ [..., dy, dy]: weights [2],
         covariances [2, ...]."""
-        weights = torch.tensor(
-            [1 - self.probability, self.probability], device=Sigma.device, dtype=Sigma.dtype
-        )
-        wide = Sigma + self.sd**2 * torch.eye(
-            Sigma.shape[-1], device=Sigma.device, dtype=Sigma.dtype
-        )
+        weights = Sigma.new_tensor([1 - self.probability, self.probability])
+        wide = Sigma + self.sd**2 * torch.eye(Sigma.shape[-1]).to(Sigma)
         return weights, torch.stack([Sigma, wide])

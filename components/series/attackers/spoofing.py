@@ -17,12 +17,6 @@ from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 from components.series.attackers.shifts import climb, random_signs, search
 
-KNOWLEDGE_BY_ACCESS: dict[str, Knowledge] = {
-    "gradient": "white box",
-    "queries": "black box",
-    "nothing": "black box",
-}
-
 
 def _scale_to_norm(u: Tensor, eps: float) -> Tensor:
     """Rescale shifts so that the longest of each replicate has length ε.
@@ -86,7 +80,7 @@ class Spoofing(Injection):
         return self.unit
 
     def knowledge_used(self) -> Knowledge:
-        return KNOWLEDGE_BY_ACCESS[self.access]
+        return "white box" if self.access == "gradient" else "black box"
 
     def references(self) -> dict[str, Injection]:
         """The same attacker with a single step, with queries, and with random signs: at the same

@@ -51,13 +51,9 @@ class StudentTOutliers(Contamination):
         y = clean.y
         wide = (*y.shape[:2], 1 if self.shared else y.shape[2])
         # Always in float64: 24 bits of a uniform do not reach the last of the tail.
-        hit = (
-            torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=torch.float64)
-            < self.probability
-        )
-        u, v = (
-            torch.rand(wide, generator=rng.attack, device=y.device, dtype=torch.float64)
-            for _ in range(2)
+        hit, u, v = (
+            torch.rand(shape, generator=rng.attack, device=y.device, dtype=torch.float64)
+            for shape in (y.shape[:2], wide, wide)
         )
         tau = student_t(1 - u, v, self.df)
         if self.mode == "add":
@@ -68,7 +64,7 @@ class StudentTOutliers(Contamination):
             )
         else:
             base = clean.mean
-        struck = hit.unsqueeze(-1) & ~y.isnan()
+        struck = (hit < self.probability).unsqueeze(-1) & ~y.isnan()
         return torch.where(struck, (base + self.scale * tau).to(y), y)
 
     def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor:

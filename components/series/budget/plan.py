@@ -71,7 +71,7 @@ def best_plan(
         eta = 0.0
     else:
         limit = (risk / one.sale) ** 2
-        safest, _ = one.ascend(lambda u: -inner.variance(u), lambda u: -inner.slope(u), corner)
+        safest = one.safest(corner)
         if inner.variance(safest) > limit:
             least = math.sqrt(inner.variance(safest)) * one.sale
             raise ConfigMismatchError(
@@ -98,9 +98,7 @@ def safest_plan(law: SumLaw, spends: Spends) -> Plan:
     spends.check()
     one = _ScaledPlan.of(law, spends)
     inner = one.law
-    u, _ = one.ascend(
-        lambda u: -inner.variance(u), lambda u: -inner.slope(u), one.spends.best(np.zeros(law.size))
-    )
+    u = one.safest(one.spends.best(np.zeros(law.size)))
     gap = one.gap(u, -inner.variance(u), -inner.slope(u), math.inf, 0.0) / (2 * inner.sd(u))
     return _plan(law, u * one.unit, max(gap, 0.0) * one.sale)
 
@@ -177,6 +175,10 @@ class _ScaledPlan:
         )
         eta = max(float(solution.multipliers[-1]), 0.0) if math.isfinite(limit) else 0.0
         return np.clip(solution.x, self.spends.lower, self.spends.upper), eta
+
+    def safest(self, begin: Array) -> Array:
+        """Spends of least variance over the constraints."""
+        return self.ascend(lambda u: -self.law.variance(u), lambda u: -self.law.slope(u), begin)[0]
 
     def gap(self, u: Array, value: float, gradient: Array, limit: float, eta: float) -> float:
         """Upper bound on the improvement that the best plan can have over u.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -53,7 +54,9 @@ class EqualSteps(NamedTuple):
 
 def count_steps(times: pd.DatetimeIndex, gaps: Gaps) -> EqualSteps:
     """Times counted in months, in business days, or in microseconds."""
-    elapsed = EqualSteps(times.as_unit("us").asi8, "seconds", _timestamp)
+    import pandas as pd
+
+    elapsed = EqualSteps(times.as_unit("us").asi8, "seconds", partial(pd.Timestamp, unit="us"))
     if gaps == "business_days":
         return _business_days(times)
     if (months := _find_month_steps(times)) is not None:
@@ -109,9 +112,3 @@ def _business_days(times: pd.DatetimeIndex) -> EqualSteps:
 
 def are_weekdays(times: pd.DatetimeIndex) -> bool:
     return bool((times.day_of_week < 5).all() and (times == times.normalize()).all())
-
-
-def _timestamp(microseconds: int) -> pd.Timestamp:
-    import pandas as pd
-
-    return pd.Timestamp(microseconds, unit="us")

@@ -45,7 +45,6 @@ def beta_over_time(betas: list[float], index: Tensor) -> Figure:
     axes[0].set(
         ylabel=f"β, replicate 1 of {len(index)}" if several else "β", ylim=(-0.5, len(betas) - 0.5)
     )
-    axes[0].set_yticks(range(len(betas)), [f"{beta:g}" for beta in betas], fontsize=8)
     if several:
         share = torch.stack([(index == g).double().mean(0) for g in range(len(betas))])  # [G, T]
         image = axes[1].imshow(
@@ -58,9 +57,10 @@ def beta_over_time(betas: list[float], index: Tensor) -> Figure:
             interpolation="nearest",
             extent=(0.5, index.shape[1] + 0.5, -0.5, len(betas) - 0.5),
         )
-        axes[1].set_yticks(range(len(betas)), [f"{beta:g}" for beta in betas], fontsize=8)
         axes[1].set_ylabel("β, all replicates")
         axes[1].grid(visible=False)
         figure.colorbar(image, ax=axes[1], label="share", pad=0.01)
+    for axis in axes:
+        axis.set_yticks(range(len(betas)), [f"{beta:g}" for beta in betas], fontsize=8)
     axes[-1].set_xlabel("t")
     return figure

@@ -112,7 +112,10 @@ def _one(
     grid = np.linspace(shape.min(), shape.max(), POINTS)
     low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
     if np.ptp(shape) > 0:
-        half = 0.42 * _density(shape, grid)
+        from matplotlib.mlab import GaussianKDE
+
+        density = GaussianKDE(shape, "scott").evaluate(grid)
+        half = 0.42 * density / density.max()
         y = 10**grid if log else grid
         ax.fill_betweenx(y, place - half, place + half, alpha=0.55, lw=0.5, edgecolor=BLACK, **look)
     ax.vlines(place, low, high, color=BLACK, lw=2.5)
@@ -137,14 +140,6 @@ def draw_boxes(
     )
     for patch, look in zip(boxes["boxes"], looks, strict=True):
         patch.set(alpha=0.55, **look)
-
-
-def _density(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """A Gaussian kernel density with Scott's bandwidth, scaled to a largest value of 1."""
-    from matplotlib.mlab import GaussianKDE
-
-    density: np.ndarray = GaussianKDE(values, "scott").evaluate(grid)
-    return density / density.max()
 
 
 def _ticks(

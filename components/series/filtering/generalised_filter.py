@@ -12,12 +12,15 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StateSpace
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.errors import QuestionableConfigWarning
 from components.registry import register
-from components.series.filtering.generalised_particle_filter import FilterState, Potential
+from components.series.filtering.generalised_particle_filter import (
+    FilterState,
+    FilterStep,
+    Potential,
+)
 from components.series.filtering.guided import GUIDE_REQUIREMENTS, Guide, advance_guided
 from components.series.filtering.iterated import IteratedProposal, TwistedState
 from components.series.filtering.losses import (
@@ -129,7 +132,7 @@ class GeneralisedFilter(IteratedProposal):
 
     def step(
         self, state: FilterState[StateSpace], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[StateSpace], Info]:
+    ) -> FilterStep[StateSpace]:
         if isinstance(state, TwistedState):
             return self.advance_twisted(state, batch, rng)
         if self.proposal in ("optimal", "linearised"):

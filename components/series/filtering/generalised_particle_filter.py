@@ -73,6 +73,9 @@ class FilterState(Generic[M]):
     weighted: WeightedParticles | None = rebuilt()
 
 
+FilterStep = tuple[FilterState[M], Info]
+
+
 def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) -> FilterState[M]:
     """N equally weighted draws of x_0 for each replicate; ``evidence``: the potential will be the
     likelihood."""
@@ -90,7 +93,7 @@ def advance(
     rng: Rng,
     potential: Potential[M],
     resampling: Resampling,
-) -> tuple[FilterState[M], Info]:
+) -> FilterStep[M]:
     """x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G_t(y_t | x̄_t); predictions are Σ_n w_{t−1}^n E[y_t |
     x̄_t^n].
 
@@ -136,7 +139,7 @@ def settle(
     rng: Rng,
     moved: PropagatedParticles,
     resampling: Resampling,
-) -> tuple[FilterState[M], Info]:
+) -> FilterStep[M]:
     """Normalise, summarise, and resample if the ESS is at most ``resampling.below`` · N.
 
     ESS is the effective sample size.  Mean and variance are computed from the weighted

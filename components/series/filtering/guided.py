@@ -22,13 +22,13 @@ from components.contracts.capabilities import (
     StateSpace,
     TransitionDensity,
 )
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.maths.cholesky import half_log_det
 from components.maths.particles.draws import standard_normal_like
 from components.series.filtering.generalised_particle_filter import (
     FilterState,
+    FilterStep,
     M,
     Potential,
     PropagatedParticles,
@@ -60,7 +60,7 @@ def advance_guided(
     potential: Potential[M] | None,
     guide: Guide,
     resampling: Resampling,
-) -> tuple[FilterState[M], Info]:
+) -> FilterStep[M]:
     """One step with x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} G_t f_t / q_t.
 
     ``None`` as potential means the likelihood under the optimal proposal, for which g f / q

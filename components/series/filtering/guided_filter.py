@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from components.contracts.capabilities import StateSpace
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
-from components.series.filtering.generalised_particle_filter import FilterState
+from components.series.filtering.generalised_particle_filter import FilterState, FilterStep
 from components.series.filtering.guided import GUIDE_REQUIREMENTS, Guide, advance_guided
 from components.series.filtering.particle_filter import AdaptiveFilter
 
@@ -35,7 +34,7 @@ class GuidedFilter(AdaptiveFilter[StateSpace]):
 
     def step(
         self, state: FilterState[StateSpace], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[StateSpace], Info]:
+    ) -> FilterStep[StateSpace]:
         potential = (
             None if self.proposal == "optimal" else self.potential(state.model, batch.t, rng.noise)
         )

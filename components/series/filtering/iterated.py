@@ -15,14 +15,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.maths.exponential.standard_draws import standard_uniform
 from components.maths.particles.draws import standard_normal_like
 from components.maths.particles.resampling import ancestors
 from components.series.filtering import generalised_particle_filter as particles
-from components.series.filtering.generalised_particle_filter import FilterState
+from components.series.filtering.generalised_particle_filter import FilterState, FilterStep
 from components.series.filtering.particle_filter import AdaptiveFilter
 from components.series.models.linear_gaussian_ssm import factor
 from components.series.posteriors.filtered import Filtering
@@ -134,9 +133,7 @@ class IteratedProposal(AdaptiveFilter[Any]):
         log_g = potential(model, particles.stand_in(batch, predicted), x)
         return particles.zero_where_missing(batch, log_g)  # [R, N]
 
-    def advance_twisted(
-        self, state: TwistedState, batch: Observation, rng: Rng
-    ) -> tuple[FilterState[Any], Info]:
+    def advance_twisted(self, state: TwistedState, batch: Observation, rng: Rng) -> FilterStep[Any]:
         """k_t ~ w_{t−1}^k f̃_t(x_{t−1}^k), x_t ~ f_t(· | x_{t−1}^{k_t}) ψ_t / f̃_t, w_t = G_t / ψ_t.
 
         A replicate keeps its particles, with weights w_{t−1} f̃_t, while their effective sample

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from components.contracts.capabilities import BoundedObservation, TransitionMean
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.maths.particles.resampling import ancestors, take_rows
 from components.series.filtering.generalised_particle_filter import (
     FilterState,
+    FilterStep,
     PropagatedParticles,
     Resampling,
     expectation,
@@ -51,9 +51,7 @@ class LookAheadFilter(ParticleFilter[A], Generic[A]):
         assert isinstance(model, BoundedObservation)  # asked by the stabiliser
         return mu.new_tensor(model.log_observation_bound(t))
 
-    def step(
-        self, state: FilterState[A], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[A], Info]:
+    def step(self, state: FilterState[A], batch: Observation, rng: Rng) -> FilterStep[A]:
         model = state.model
         potential = self.potential(model, batch.t, rng.noise)
         before = state.particles

@@ -8,6 +8,7 @@ Source: Boustati (2021), eqs. (2.92), (6.4)."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -35,11 +36,21 @@ def log_beta_likelihood(model: PowerIntegral, batch: Observation, x: Tensor, bet
     and not infinity.
 
     Source: Boustati (2021), eqs. (6.6), (6.7), (6.11)."""
+    return _log_divergence(model, batch, x, beta, beta_potential)
+
+
+def _log_divergence(
+    model: PowerIntegral,
+    batch: Observation,
+    x: Tensor,
+    power: float,
+    potential: Callable[[Tensor, Tensor, float], Tensor],
+) -> Tensor:
     log_g = model.log_observation(batch.y, x, batch.t)  # [R, N]
-    if beta == 0:
+    if power == 0:
         return log_g
-    integral = model.log_power_integral(x, batch.t, 1 + beta)  # [R, N] or []
-    return beta_potential(log_g, integral, beta)
+    integral = model.log_power_integral(x, batch.t, 1 + power)  # [R, N] or []
+    return potential(log_g, integral, power)
 
 
 def log_beta_estimate(
@@ -93,11 +104,7 @@ def log_gamma_likelihood(
 
     Source: Fujisawa & Eguchi (2008), section 2; Futami, Sato & Sugiyama (2018), section 3.
     """
-    log_g = model.log_observation(batch.y, x, batch.t)  # [R, N]
-    if gamma == 0:
-        return log_g
-    integral = model.log_power_integral(x, batch.t, 1 + gamma)  # [R, N] or []
-    return gamma_potential(log_g, integral, gamma)
+    return _log_divergence(model, batch, x, gamma, gamma_potential)
 
 
 def log_huber_likelihood(

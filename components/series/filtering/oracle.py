@@ -74,7 +74,7 @@ class Oracle(AdaptiveFilter[StateSpace]):
         state: FilterState[StateSpace] = start(truthful, problem, self.particles, rng)
         one = state.particles[:, :1]
         offset = torch.linalg.cholesky(model.Sigma).sum(-1)
-        clean = gaussian_mixture(model.Sigma.new_ones(1), model.Sigma.unsqueeze(0))
+        clean = self._law(None, model.Sigma)
         for y in (model.observation_mean(one, 1)[:, 0] + side * offset for side in (-1, 1)):
             log_density = model.log_observation(y, one, 1)
             if not torch.allclose(

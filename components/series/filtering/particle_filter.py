@@ -12,12 +12,13 @@ import torch
 from pydantic import BaseModel, PositiveInt, field_validator
 
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info, ZeroToOne
+from components.contracts.roles import Inference, ZeroToOne
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.maths.particles.resampling import Scheme
 from components.series.filtering.generalised_particle_filter import (
     FilterState,
+    FilterStep,
     M,
     Potential,
     Resampling,
@@ -78,9 +79,7 @@ class AdaptiveFilter(ParticleFilter[M], Generic[M]):
     def resampler(self) -> Resampling:
         return Resampling(self.resampling, self.resample_below)
 
-    def step(
-        self, state: FilterState[M], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[M], Info]:
+    def step(self, state: FilterState[M], batch: Observation, rng: Rng) -> FilterStep[M]:
         potential = self.potential(state.model, batch.t, rng.noise)
         return advance(state, batch, rng, potential, self.resampler())
 

@@ -3,6 +3,7 @@ private series."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -83,7 +84,7 @@ class RetailSim(Dataset[Forecasting]):
 
     def _check(self) -> None:
         """Raises ConfigMismatchError."""
-        named = {
+        named: dict[str, tuple[Collection[str], Collection[str]]] = {
             "channels": (self.channels, CHANNELS),
             "q": (self.q, CHANNELS),
             "half": (self.half, CHANNELS),
@@ -111,7 +112,7 @@ class RetailSim(Dataset[Forecasting]):
         weeks = self.n_steps
         world = RetailWorld(weeks, generator)
         X = torch.stack([draw(world) for draw in REGRESSORS.values()], 1)  # [T, 7]
-        U = torch.stack([draw(world) for draw in CHANNELS.values()], 1)  # [T, 7]
+        U = torch.stack([world.bursts(*spends) for spends in CHANNELS.values()], 1)  # [T, 7]
         beta = torch.tensor(
             [self.effects.get(name, 0.0) for name in REGRESSORS], dtype=torch.float64
         )

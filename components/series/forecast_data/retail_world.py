@@ -97,7 +97,9 @@ class RetailWorld:
 
     def bursts(self, mean: float, share: float) -> Tensor:
         """Campaigns of three weeks on average, that fill this share of the weeks, nothing between
-        them."""
+        them; of share 1 ``even``."""
+        if share == 1:
+            return self.even(mean)
         out = torch.zeros(self.weeks, dtype=torch.float64)
         on = False
         change = self._uniform()
@@ -119,12 +121,12 @@ REGRESSORS: dict[str, Callable[[RetailWorld], Tensor]] = {
 }
 # Million EUR a week, ours: section 1.2.3 says that TV and OOH dominate, and that some are spread
 # evenly, others in spikes.
-CHANNELS: dict[str, Callable[[RetailWorld], Tensor]] = {
-    "OOH": lambda world: world.bursts(1.5, 0.4),
-    "RADIO": lambda world: world.bursts(0.5, 0.3),
-    "TV": lambda world: world.bursts(2.5, 0.5),
-    "ONLINE": lambda world: world.bursts(0.4, 0.4),
-    "SEARCH": lambda world: world.even(0.3),
-    "PRESS": lambda world: world.bursts(0.1, 0.1),
-    "CINEMA": lambda world: world.bursts(0.05, 0.05),
+CHANNELS = {  # mean, and the share of the weeks with a campaign
+    "OOH": (1.5, 0.4),
+    "RADIO": (0.5, 0.3),
+    "TV": (2.5, 0.5),
+    "ONLINE": (0.4, 0.4),
+    "SEARCH": (0.3, 1.0),
+    "PRESS": (0.1, 0.1),
+    "CINEMA": (0.05, 0.05),
 }

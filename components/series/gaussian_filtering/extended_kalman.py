@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from components.contracts.capabilities import AdditiveGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
@@ -12,6 +11,7 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     Deviations,
     GaussianFilter,
     Gaussians,
+    GaussianStep,
     finish_filter_step,
     gain,
 )
@@ -37,7 +37,7 @@ class ExtendedKalman(GaussianFilter[AdditiveGaussian]):
 
     def step(
         self, state: Gaussians[AdditiveGaussian], batch: Observation, rng: Rng
-    ) -> tuple[Gaussians[AdditiveGaussian], Info]:
+    ) -> GaussianStep[AdditiveGaussian]:
         prior_m, prior_P, predicted, H = predict(state, batch)
         deviations = Deviations(None, H, prior_P)
         filter_gain = gain(state.P, prior_P, deviations, state.model.Sigma, batch.t)

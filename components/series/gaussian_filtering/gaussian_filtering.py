@@ -88,6 +88,9 @@ class Gaussians(Generic[M]):
     filtered: Filtering
 
 
+GaussianStep = tuple[Gaussians[M], Info]
+
+
 class GaussianFilter(Inference[M, Sequence, Observation, Gaussians[M]], Generic[M]):
     """Filter that approximates the state at each time by a Gaussian."""
 
@@ -217,19 +220,6 @@ def innovation(batch: Observation, predicted: Tensor) -> Tensor:
     return (batch.y - predicted).masked_fill(batch.missing.unsqueeze(1), 0)
 
 
-def unseen(found: Gain, missing: Tensor) -> Tensor:
-    """The P of the next time where some replicates saw nothing, and keep P⁻."""
-    return torch.where(
-        missing.view(-1, 1, 1) if found.P.dim() == 3 else missing[0], found.prior_P, found.P
-    )
-
-
-def log_density(found: Gain, v: Tensor) -> Tensor:
-    """log N(v | 0, S) of innovations [R, dy] -> [R]."""
-    squares = apply_gain(found.whiten, v).square().sum(1)
-    return torch.add(found.log_scale, squares, alpha=-0.5)
-
-
 def finish_filter_step(
     state: Gaussians[M],
     batch: Observation,
@@ -239,7 +229,7 @@ def finish_filter_step(
     v: Tensor | None = None,
     extra: Tensor | None = None,
     weight: Tensor | None = None,
-) -> tuple[Gaussians[M], Info]:
+) -> GaussianStep[M]:
     """m = m⁻ + K v for innovations v (None: y − ŷ), 0 where nothing was seen; the rest is written
     down.
 
@@ -250,11 +240,13 @@ def finish_filter_step(
     m = torch.addmm(prior_m, v, found.K.mT) if shares_gain else prior_m + apply_gain(found.K, v)
     P = found.P
     variance, z = found.margins
-    log_normaliser = log_density(found, v)
+    squares = apply_gain(found.whiten, v).square().sum(1)
+    log_normaliser = torch.add(found.log_scale, squares, alpha=-0.5)  # log N(v | 0, S)  # [R]
     if extra is not None:
         log_normaliser = log_normaliser + extra
     if batch.missing is not None:
-        P = unseen(found, batch.missing)
+        gone = batch.missing.view(-1, 1, 1) if P.dim() == 3 else batch.missing[0]
+        P = torch.where(gone, found.prior_P, P)
         variance, z = margins(P)
         log_normaliser = log_normaliser.masked_fill(batch.missing, 0)
     filtered = state.filtered

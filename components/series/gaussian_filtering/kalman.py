@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.gaussian_filtering.gaussian_filtering import (
     Deviations,
-    Gain,
     GaussianFilter,
     Gaussians,
+    GaussianStep,
     finish_filter_step,
     freeze_converged_gain,
     gain,
@@ -23,16 +20,6 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     start,
 )
 from components.series.sequence import Sequence
-
-
-def kalman_gain(model: LinearGaussian, P: Tensor, last: Gain | None, t: int) -> Gain:
-    """K, S and the next P after P; ``last`` itself where P has settled."""
-    if last is not None and last.start is P:
-        return last
-    prior_P = predicted_covariance(model.A, P, model.Q)
-    return freeze_converged_gain(
-        gain(P, prior_P, Deviations(None, model.H, prior_P), model.Sigma, t)
-    )
 
 
 @register("inference", "kalman")
@@ -62,9 +49,15 @@ class Kalman(GaussianFilter[LinearGaussian]):
 
     def step(
         self, state: Gaussians[LinearGaussian], batch: Observation, rng: Rng
-    ) -> tuple[Gaussians[LinearGaussian], Info]:
+    ) -> GaussianStep[LinearGaussian]:
         model = state.model
         prior_m = propagate_mean(model, state.m)  # [R, dx]
         predicted = prior_m @ model.H.T  # [R, dy]
-        filter_gain = kalman_gain(model, state.P, state.gain, batch.t)
+        filter_gain = state.gain
+        if filter_gain is None or filter_gain.start is not state.P:  # P has not settled
+            prior_P = predicted_covariance(model.A, state.P, model.Q)
+            deviations = Deviations(None, model.H, prior_P)
+            filter_gain = freeze_converged_gain(
+                gain(state.P, prior_P, deviations, model.Sigma, batch.t)
+            )
         return finish_filter_step(state, batch, prior_m, predicted, filter_gain)

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
@@ -19,6 +18,7 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     Deviations,
     GaussianFilter,
     Gaussians,
+    GaussianStep,
     finish_filter_step,
     gain,
 )
@@ -69,7 +69,7 @@ class UnscentedKalman(GaussianFilter[AdditiveGaussian]):
 
     def step(
         self, state: Gaussians[AdditiveGaussian], batch: Observation, rng: Rng
-    ) -> tuple[Gaussians[AdditiveGaussian], Info]:
+    ) -> GaussianStep[AdditiveGaussian]:
         model = state.model
         t = batch.t
         means, covariances, spread = self.weights(state.m.shape[1], state.m)

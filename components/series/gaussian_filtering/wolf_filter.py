@@ -10,7 +10,6 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI
@@ -19,6 +18,7 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     Deviations,
     GaussianFilter,
     Gaussians,
+    GaussianStep,
     apply_gain,
     finish_filter_step,
     gain,
@@ -68,7 +68,7 @@ class WolfFilter(GaussianFilter[AdditiveGaussian]):
 
     def step(
         self, state: Gaussians[AdditiveGaussian], batch: Observation, rng: Rng
-    ) -> tuple[Gaussians[AdditiveGaussian], Info]:
+    ) -> GaussianStep[AdditiveGaussian]:
         Sigma = state.model.Sigma
         prior_m, prior_P, predicted, H = predict(state, batch)
         v = innovation(batch, predicted)

@@ -119,11 +119,6 @@ class NoisePriors(Priors):
     transition_sd: PositivePrior
 
 
-def cycle(period: int) -> Tensor:
-    """G of a season [p, p], z_1 ← z_p and z_j ← z_{j−1}, as appendix 2.B.1 prints it for p = 12."""
-    return torch.eye(period, dtype=torch.float64).roll(1, 0)
-
-
 def system(trend: Trend, period: int | None, initial_sd: float) -> LinearSystem:
     """Matrices of a trend, with a season if there is one, in float64."""
     size = len(NOISES[trend])
@@ -132,7 +127,8 @@ def system(trend: Trend, period: int | None, initial_sd: float) -> LinearSystem:
     # of level and slope: level + slope, slope
     blocks = [COEFFICIENT * ones if simple else ones.triu()]
     if period is not None:
-        blocks.append(cycle(period))
+        # z_1 ← z_p and z_j ← z_{j−1}, as appendix 2.B.1 prints it for p = 12
+        blocks.append(torch.eye(period, dtype=torch.float64).roll(1, 0))
     G = torch.block_diag(*blocks)
     c = torch.zeros_like(G[0])
     F = torch.zeros_like(G[0])
@@ -169,8 +165,7 @@ class DynamicLinear(UnknownParameters, nn.Module):
         self.dim = 1 + len(noises)
         self._covariances: dict[int, SeriesCovariance] = {}  # by the number of times
 
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.draw_prior(n, generator)  # [n, P]
+    sample_prior = UnknownParameters.draw_prior
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
         """Draws of the prior, or its medians [n, P]."""

@@ -166,19 +166,14 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
     emission_concentration: PositiveFloat
 
     def build(self, problem: Sequence, rng: Rng) -> HiddenMarkovModule:
+        problem.check_single(f"model={self.name}")
         y = problem.observations
         assert isinstance(problem.system, CategoricalSeries)  # one of its assumptions
         classes = problem.system.n_classes
-        if len(y) > 1:
-            raise ConfigMismatchError(
-                f"model={self.name}: takes one series at a time, dataset={problem.name} holds {len(y)}"
-            )
         symbols = y[~y.isnan()]
-        if y.shape[2] != 1 or bool(
-            ((symbols != symbols.round()) | (symbols < 0) | (symbols >= classes)).any()
-        ):
+        if bool(((symbols != symbols.round()) | (symbols < 0) | (symbols >= classes)).any()):
             raise ConfigMismatchError(
-                f"model={self.name}: observations must be class numbers 0 to {classes - 1}, one at a time; those of "
+                f"model={self.name}: observations must be class numbers 0 to {classes - 1}; those of "
                 f"dataset={problem.name} are not"
             )
         return HiddenMarkovModule(

@@ -46,13 +46,6 @@ class StateMoments:
         return self.m @ system.F + system.a, spread @ system.F + r, spread
 
 
-def first(system: LinearSystem, sets: int) -> StateMoments:
-    """Moments of z_0."""
-    d = len(system.m0)
-    P = system.s0**2 * torch.eye(d, dtype=system.m0.dtype, device=system.m0.device)
-    return StateMoments(system.m0.expand(sets, d), P.expand(sets, d, d))
-
-
 def filter_series(
     system: LinearSystem, q: Tensor, r: Tensor, x: Tensor, seen: list[bool]
 ) -> tuple[Tensor, StateMoments]:
@@ -62,7 +55,10 @@ def filter_series(
         S = F P⁻ Fᵀ + r,  m = m⁻ + P⁻ Fᵀ (x − F m⁻ − a)/S,  P = P⁻ − P⁻ Fᵀ F P⁻/S,  log p = Σ_t log N(x_t | F m⁻ + a, S)
 
     Source: Särkkä (2013), theorem 4.2."""
-    now = first(system, len(r))
+    sets = len(r)
+    d = len(system.m0)
+    P = system.s0**2 * torch.eye(d).to(system.m0)
+    now = StateMoments(system.m0.expand(sets, d), P.expand(sets, d, d))  # of z_0
     errors = []
     variances = []
     for value, is_observed in zip(x.unbind(), seen, strict=True):

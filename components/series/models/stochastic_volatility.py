@@ -18,6 +18,7 @@ from components.maths.cholesky import LOG_2PI
 from components.maths.particles.draws import standard_normal
 from components.registry import register
 from components.series.models.families import UnknownParameterModel
+from components.series.models.nonlinear_growth import log_normal
 from components.series.models.unknown import (
     Normal,
     PositivePrior,
@@ -58,9 +59,7 @@ class VolatilityModule(nn.Module):
         return torch.addcmul(self.transition_mean(x, t), self.sigma, z)  # [R, N, 1]
 
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
-        whitened = (x - self.transition_mean(x_prev, t)) / self.sigma
-        # [R, N]
-        return (-0.5 * whitened.square() - self.sigma.log() - 0.5 * LOG_2PI).squeeze(-1)
+        return log_normal(x - self.transition_mean(x_prev, t), self.sigma)  # [R, N]
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         return torch.zeros_like(x)  # [R, N, 1]

@@ -5,22 +5,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 from torch import Tensor
 
-from components.maths.bijectors import POSITIVE, Interval
+from components.maths.bijectors import POSITIVE, Interval, LowerBounded
 from components.maths.cholesky import LOG_2PI
-
-CORRELATION_INTERVAL = Interval(-1.0, 1.0)
 
 
 class Law(BaseModel):
     """Prior of one parameter x = x(θ), θ any number; its keys are the keys of the YAML."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    bijector: ClassVar[LowerBounded | Interval | None] = None  # from θ to x; None: x is θ
 
     @property
     def centre(self) -> float:
@@ -36,10 +35,13 @@ class Law(BaseModel):
 
     def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """x(θ) and log |dx/dθ|."""
-        return theta, torch.zeros_like(theta)
+        if self.bijector is None:
+            return theta, torch.zeros_like(theta)
+        x, log_jacobian = self.bijector.forward(theta.unsqueeze(-1))
+        return x.squeeze(-1), log_jacobian
 
     def inverse(self, x: Tensor) -> Tensor:
-        return x
+        return x if self.bijector is None else self.bijector.inverse(x)
 
 
 class Normal(Law):
@@ -60,20 +62,10 @@ class Normal(Law):
         return _log_normal(x, self.mean, self.sd)
 
 
-class _PositivePriorBase(Law):
-    """A prior of a positive number, moved as its logarithm."""
-
-    def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        x, log_jacobian = POSITIVE.forward(theta.unsqueeze(-1))
-        return x.squeeze(-1), log_jacobian
-
-    def inverse(self, x: Tensor) -> Tensor:
-        return POSITIVE.inverse(x)
-
-
-class HalfNormal(_PositivePriorBase):
+class HalfNormal(Law):
     """x = |z|, z ~ N(0, s²)."""
 
+    bijector = POSITIVE
     law: Literal["half_normal"]
     scale: PositiveFloat
 
@@ -88,9 +80,10 @@ class HalfNormal(_PositivePriorBase):
         return math.log(2) + _log_normal(x, 0.0, self.scale)
 
 
-class LogNormal(_PositivePriorBase):
+class LogNormal(Law):
     """log x ~ N(log m, s²)."""
 
+    bijector = POSITIVE
     law: Literal["log_normal"]
     median: PositiveFloat
     spread: PositiveFloat
@@ -109,6 +102,7 @@ class LogNormal(_PositivePriorBase):
 class StretchedBeta(Law):
     """(x + 1)/2 ~ Beta(a, b), x in (−1, 1)."""
 
+    bijector = Interval(-1.0, 1.0)
     law: Literal["beta"]
     a: PositiveFloat
     b: PositiveFloat
@@ -128,13 +122,6 @@ class StretchedBeta(Law):
         constant = math.lgamma(self.a + self.b) - math.lgamma(self.a) - math.lgamma(self.b)
         constant -= (self.a + self.b - 1) * math.log(2)
         return (self.a - 1) * torch.log1p(x) + (self.b - 1) * torch.log1p(-x) + constant
-
-    def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        x, log_jacobian = CORRELATION_INTERVAL.forward(theta.unsqueeze(-1))
-        return x.squeeze(-1), log_jacobian
-
-    def inverse(self, x: Tensor) -> Tensor:
-        return CORRELATION_INTERVAL.inverse(x)
 
 
 PositivePrior = Annotated[HalfNormal | LogNormal, Field(discriminator="law")]

@@ -158,8 +158,8 @@ class ParticleMCMC(
             "lp": value,
             "acceptance_rate": alpha,
             "step_size": state.proposal.log_step.exp().flatten(),
+            "filter_ess": ess,
         }
-        stats["filter_ess"] = ess
         if t > self.warmup and (t - self.warmup) % self.thinning == 0:
             state.kept.append(moved.cpu())
             state.kept_states.append(states.cpu())

@@ -109,6 +109,8 @@ class CsvSeries(OwnFile[Sequence]):
         self._check(table.file, x, regressors, "regressors", n_train, where)
         self._check(table.file, u, self.inputs, "inputs", n_train, where)
 
+        covariates = [*regressors, *self.inputs]
+        named = name_collinear(torch.cat([x, u], 1)[:n_train], covariates)
         sequence = Sequence(
             name=self.identity(setting.data_dir, setting.offline),
             states=None,
@@ -123,14 +125,14 @@ class CsvSeries(OwnFile[Sequence]):
             dates=dates,
             figures=[signal],
             columns=replace(
-                InputColumns.named([*regressors, *self.inputs]),
+                InputColumns.named(covariates),
                 decimal=table.decimal,
                 missing=tuple(self.missing),
                 time=times.time,
             ),
             about=table.facts
             | times.facts
-            | self._describe_collinear(torch.cat([x, u], 1)[:n_train], [*regressors, *self.inputs])
+            | ({"collinear": f"{named}; their coefficients are hardly told apart"} if named else {})
             | ({} if means is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
         )
         if n_ahead == 0:
@@ -225,11 +227,6 @@ class CsvSeries(OwnFile[Sequence]):
                 raise ConfigMismatchError(
                     f"{file}, {first}: {name} of dataset.{key} is missing; {why}"
                 )
-
-    def _describe_collinear(self, beside: Tensor, names: list[str]) -> dict[str, str]:
-        """Columns of regressors and inputs that others determine over the times that are seen."""
-        named = name_collinear(beside, names)
-        return {"collinear": f"{named}; their coefficients are hardly told apart"} if named else {}
 
     def _numbers(self, table: TextTable, names: list[str], key: str) -> Tensor:
         """Columns by name [T, …], NaN where missing.

@@ -109,7 +109,7 @@ class RealisedDataset(SimulatedSeries):
             raise ConfigMismatchError(
                 f"dataset={self.name}: the released realisation has {most:,} times; set dataset.n_steps={most}"
             )
-        return released.until(n_steps)
+        return ReleasedSequences(*(value[:n_steps] for value in vars(released).values()))
 
     def apply_observation_keys(
         self, sequence: Sequence, released: ReleasedSequences | None

@@ -31,10 +31,6 @@ class ReleasedSequences:
     first: Tensor  # Y⁽⁰⁾ [T, dy]
     corrupted: Tensor  # [T] bool
 
-    def until(self, t: int) -> ReleasedSequences:
-        """The first t times."""
-        return ReleasedSequences(self.states[:t], self.first[:t], self.corrupted[:t])
-
 
 def wiener_velocity(system: LinearGaussianSystem, rate: float) -> ReleasedSequences:
     """x at 1,000 times, the first of them x_0 + N(0, I) and its observation clean; N(0, 100² I) is

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.posteriors import Signal
-from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
@@ -21,6 +20,7 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     Z90,
     GaussianFilter,
     Gaussians,
+    GaussianStep,
 )
 from components.series.gaussian_filtering.linearisation import transition_tangent
 from components.series.posteriors.smoothed import SmoothedSeries
@@ -42,7 +42,7 @@ class GaussianSmoother(GaussianFilter[M], Generic[M]):
     def init(self, model: M, problem: Sequence, rng: Rng) -> Forward[M]:
         return Forward(**vars(super().init(model, problem, rng)))
 
-    def step(self, state: Gaussians[M], batch: Observation, rng: Rng) -> tuple[Gaussians[M], Info]:
+    def step(self, state: Gaussians[M], batch: Observation, rng: Rng) -> GaussianStep[M]:
         after, info = super().step(state, batch, rng)
         assert isinstance(after, Forward)
         after.covariances.append(after.P)

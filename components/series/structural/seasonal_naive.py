@@ -46,15 +46,8 @@ class SeasonalWalk:
         return -0.5 * terms.sum().view(1)
 
 
-@dataclass(frozen=True)
-class WalkState:
-    """Variance of the errors so far."""
-
-    variance: Tensor  # [1]
-
-
 @register("inference", "seasonal_naive")
-class SeasonalNaive(Inference[Any, Sequence, Series, WalkState]):
+class SeasonalNaive(Inference[Any, Sequence, Series, SeasonalWalk]):
     """Seasonal naive forecast: each time as it was a season before.
 
         y_{T+h} ~ N(y_{T+h−mk}, k s²),   k = ⌈h/m⌉,   s² = mean (y_t − y_{t−m})²
@@ -84,14 +77,14 @@ class SeasonalNaive(Inference[Any, Sequence, Series, WalkState]):
 
     period: PositiveInt
 
-    def init(self, model: Any, problem: Sequence, rng: Rng) -> WalkState:
+    def init(self, model: Any, problem: Sequence, rng: Rng) -> SeasonalWalk:
         problem.check_single(f"inference={self.name}")
         return self._estimate(problem.series)
 
-    def step(self, state: WalkState, batch: Series, rng: Rng) -> tuple[WalkState, Info]:
+    def step(self, state: SeasonalWalk, batch: Series, rng: Rng) -> tuple[SeasonalWalk, Info]:
         return self._estimate(batch), {}
 
-    def _estimate(self, series: Series) -> WalkState:
+    def _estimate(self, series: Series) -> SeasonalWalk:
         """State of the series.
 
         Raises:
@@ -107,7 +100,7 @@ class SeasonalNaive(Inference[Any, Sequence, Series, WalkState]):
                 f"inference.period={self.period}: the series repeats itself exactly; no error is known"
             )
         count(forwards=len(errors))
-        return WalkState(errors.square().mean().view(1))
+        return SeasonalWalk(errors.square().mean().view(1), self.period)
 
-    def posterior(self, state: WalkState) -> SeasonalWalk:
-        return SeasonalWalk(state.variance, self.period)
+    def posterior(self, state: SeasonalWalk) -> SeasonalWalk:
+        return state

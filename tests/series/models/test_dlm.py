@@ -11,7 +11,7 @@ from support.series.dense_series import dense
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError
 from components.series.models import dlm
-from components.series.models.dlm import cycle, system
+from components.series.models.dlm import system
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
@@ -72,7 +72,7 @@ def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, 
 
 def test_season_has_the_order_that_is_printed():
     """2.B.1: ones below the diagonal and in the upper right corner; twelve times around is once."""
-    G = cycle(12)
+    G = system("linear", 12, 1.0).G[2:, 2:]
     printed = torch.diag(torch.ones(11, dtype=F64), -1)
     printed[0, 11] = 1
     assert torch.equal(G, printed)

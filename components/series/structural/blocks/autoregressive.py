@@ -49,6 +49,6 @@ class AutoregressiveBlock(NoiseBlock):
             G=torch.diag(like.new_ones(p - 1), -1),
             mean=like.new_zeros(p),
             sd=like.new_full((p,), self.initial_sd * facts.scale),
-            scales=(facts.noise("ar_sd", self.guess, self.df, self.upper, (0,)),),
+            scales=self.scales(facts, "ar_sd"),
             transitions=(phi,),
         )

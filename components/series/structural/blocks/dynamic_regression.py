@@ -34,6 +34,6 @@ class DynamicRegressionBlock(NoiseBlock):
             G=torch.eye(len(places)).to(like),
             mean=like.new_zeros(len(places)),
             sd=like.new_full((len(places),), self.initial_sd * facts.scale),
-            scales=facts.noises((f"{name}_sd" for name in names), self.guess, self.df, self.upper),
+            scales=self.scales(facts, *(f"{name}_sd" for name in names)),
             units={f"{name}_sd": unit for name, unit in zip(names, units, strict=True)},
         )

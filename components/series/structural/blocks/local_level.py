@@ -26,5 +26,5 @@ class LevelBlock(NoiseBlock):
             G=one.view(1, 1),
             mean=facts.centre * one,
             sd=self.initial_sd * facts.scale * one,
-            scales=(facts.noise("level_sd", self.guess, self.df, self.upper, (0,)),),
+            scales=self.scales(facts, "level_sd"),
         )

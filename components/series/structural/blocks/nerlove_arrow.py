@@ -67,7 +67,7 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
             G=torch.zeros_like(one).view(1, 1),
             mean=torch.zeros_like(one),
             sd=self.initial_sd * facts.scale * one,
-            scales=(facts.noise("goodwill_sd", self.guess, self.df, self.upper, (0,)),),
+            scales=self.scales(facts, "goodwill_sd"),
             transitions=(stays,),
             regressors=self.select(facts, names, flows, fades=(0, 0), limits=limits),
         )

@@ -9,7 +9,7 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.roles import Block
-from components.contracts.structural import Covariates, Facts
+from components.contracts.structural import Covariates, Facts, Scale
 from components.errors import ConfigMismatchError
 
 Rows = Callable[[Covariates], Tensor]
@@ -22,6 +22,10 @@ class NoiseBlock(Block):
     df: PositiveFloat
     upper: PositiveFloat | None
     initial_sd: PositiveFloat
+
+    def scales(self, facts: Facts, *names: str) -> tuple[Scale, ...]:
+        """A standard deviation for each of the first states in turn."""
+        return facts.noises(names, self.guess, self.df, self.upper)
 
 
 def constant(row: Tensor) -> Rows:

@@ -37,5 +37,5 @@ class SeasonalBlock(NoiseBlock):
             G=G,
             mean=like.new_zeros(p - 1),
             sd=like.new_full((p - 1,), self.initial_sd * facts.scale),
-            scales=(facts.noise(f"season_{p}_sd", self.guess, self.df, self.upper, (0,)),),
+            scales=self.scales(facts, f"season_{p}_sd"),
         )

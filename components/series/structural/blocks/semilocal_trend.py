@@ -43,6 +43,6 @@ class SemilocalTrendBlock(NoiseBlock):
             mean=like.new_tensor([facts.centre, 0.0, 0.0]),
             sd=facts.scale
             * like.new_tensor([self.initial_sd, self.initial_slope_sd, self.mean_slope_sd]),
-            scales=facts.noises(("level_sd", "slope_sd"), self.guess, self.df, self.upper),
+            scales=self.scales(facts, "level_sd", "slope_sd"),
             transitions=(back,),
         )
