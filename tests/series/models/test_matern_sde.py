@@ -131,7 +131,5 @@ def test_only_what_has_a_name_is_scored():
 
 def test_observations_of_several_coordinates_do_not_fit():
     problem, rng = load("wiener_velocity", n_steps=5)
-    with pytest.raises(
-        ConfigMismatchError, match="model=matern_sde: takes one number at a time"
-    ):
+    with pytest.raises(ConfigMismatchError, match="model=matern_sde: takes one number at a time"):
         component("model", "matern_sde").build(problem, rng)
