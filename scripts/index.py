@@ -59,7 +59,8 @@ def index_text() -> str:
         for name in registry.names(role)
         if registry.file(role, name)
     }
-    entries = {key: describe_class(cls) for key, cls in {CONFIG: Settings, **classes}.items()}
+    entries = {CONFIG: describe_class(Settings)}
+    entries |= {key: describe_class(cls, *key.split("/")) for key, cls in classes.items()}
     entries |= {f"command/{name}": describe_command(name) for name in COMMANDS}
     lines = [
         f"{json.dumps(key)}: {json.dumps(asdict(entry), ensure_ascii=False)}"

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+import components
+from components import registry
 from components.contracts.requirements import DataFacts, Requirements
 
 
@@ -14,6 +17,9 @@ from components.contracts.requirements import DataFacts, Requirements
 class ClassDeclaration:
     """Declarations of one class, as the index holds them."""
 
+    role: str = ""
+    name: str = ""
+    path: str = ""  # file of the class, of one of ours from the folder ``components``
     docstring: str = ""
     fields: dict[str, str] = field(default_factory=dict)  # types, in words
     holds: dict[str, str] = field(default_factory=dict)  # roles of fields that hold components
@@ -25,6 +31,21 @@ class ClassDeclaration:
     # keys that name a file, and the key that holds its checksum
     reads: dict[str, str] = field(default_factory=dict)
     names_data: bool = False  # a dataset that names its data by more than its keys
+
+    @cached_property
+    def file(self) -> Path:
+        """File of the class."""
+        return Path(components.__path__[0]) / self.path
+
+    @cached_property
+    def sentence(self) -> str:
+        """First sentence of the docstring."""
+        return registry.parse_docstring(self.docstring)[0]
+
+    @cached_property
+    def source(self) -> str:
+        """Source that the docstring names; empty if it names none."""
+        return registry.parse_docstring(self.docstring)[1]
 
     @cached_property
     def keys(self) -> Set[str]:
@@ -59,28 +80,32 @@ class ClassDeclaration:
     @cached_property
     def kinds(self) -> Set[str]:
         """Kinds of problems that it poses or is for."""
-        kind = self.facts.get("kind")
-        return frozenset({kind}) if kind else self.requires.kinds
+        return self.words("kind") or self.requires.kinds
 
-    def data_facts(self, name: str) -> DataFacts:
+    def data_facts(self) -> DataFacts:
         """Facts of a dataset, as its class declares them."""
         kind, target, values, domain = map(
             self.facts.get, ("kind", "label_kind", "values", "domain")
         )
-        return DataFacts(name, kind or "", target, values, domain or "")
+        return DataFacts(self.name, kind or "", target, values, domain or "")
+
+    def words(self, fact: str) -> Set[str]:
+        """Words of a class variable that holds one, several or a mapping of them."""
+        value = self.facts.get(fact) or ()
+        return frozenset({value} if isinstance(value, str) else value)
 
     @property
-    def pairing_words(self) -> dict[str, Any]:
+    def pairing_words(self) -> dict[str, Set[str]]:
         """Words that decide what it fits, by what they are called where they are shown."""
         return {
-            "kind": self.facts.get("kind"),
-            "target": self.facts.get("label_kind"),
+            "kind": self.words("kind"),
+            "target": self.words("label_kind"),
             "kinds": self.requires.kinds,
-            "targets": self.requires.targets,
+            "targets": self.requires.targets or frozenset(),
             "needs": self.requires.capabilities,
-            "offers": self.facts.get("offers"),
-            "gives": self.facts.get("provides"),
-            "action": self.facts.get("action"),
+            "offers": self.words("offers"),
+            "gives": self.words("provides"),
+            "action": self.words("action"),
         }
 
 

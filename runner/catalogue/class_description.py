@@ -5,21 +5,25 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+import components
 from components import registry
 from components.contracts.attackers import Evasion
 from components.contracts.roles import Component, Dataset
 from components.evaluation.security.threat import Grid
 from runner.catalogue.class_declaration import ClassDeclaration
 
+ROOT = Path(components.__path__[0])
 # class variables by which components fit each other, or are shown
 FACTS = (
     "kind",
@@ -115,8 +119,10 @@ def nested_roles(cls: type[BaseModel]) -> dict[str, str]:
 
 # ---- classes
 # --------------------------------------------------------------------------------------------------
-def describe_class(cls: type[BaseModel]) -> ClassDeclaration:
+def describe_class(cls: type[BaseModel], role: str = "", name: str = "") -> ClassDeclaration:
     """Declarations of an imported class, its base classes' included."""
+    file = Path(vars(sys.modules[cls.__module__]).get("__file__") or "") if role else Path()
+    file = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
     fields = {name: words(key.annotation, key.metadata) for name, key in cls.model_fields.items()}
     needs: dict[str, Any] = {}
     keys: dict[str, Any] = {}
@@ -136,6 +142,9 @@ def describe_class(cls: type[BaseModel]) -> ClassDeclaration:
         comments |= _read_comments(base)
     facts = {name: _to_lists(getattr(cls, name, None)) for name in FACTS}
     return ClassDeclaration(
+        role=role,
+        name=name,
+        path=file.as_posix(),
         docstring=inspect.getdoc(cls) or "",
         fields=fields,
         holds=nested_roles(cls),

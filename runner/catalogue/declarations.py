@@ -7,8 +7,6 @@ that torch is not imported for them; another class is imported and described by 
 from __future__ import annotations
 
 import json
-import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -38,31 +36,9 @@ def declaration(role: str, name: str) -> ClassDeclaration:
         return indexed
     from runner.catalogue.class_description import describe_class
 
-    return describe_class(registry.get(role, name))
+    return describe_class(registry.get(role, name), role, name)
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One line of ``runner list``."""
-
-    role: str
-    name: str
-    sentence: str
-    source: str
-    file: Path
-
-
-def read_entry(role: str, name: str) -> Entry:
-    """Entry of a component; a plug-in is imported already."""
-    file = registry.file(role, name)
-    indexed = read_index().get(f"{role}/{name}")
-    if file and indexed:
-        return Entry(role, name, *registry.parse_docstring(indexed.docstring), file)
-    cls = registry.get(role, name)
-    file = Path(sys.modules[cls.__module__].__file__ or "")
-    return Entry(role, name, *registry.parse_docstring(cls.__doc__), file)
-
-
-def catalogue(role: str) -> list[Entry]:
+def catalogue(role: str) -> list[ClassDeclaration]:
     """Every built-in component of a role, and every plug-in registered so far."""
-    return [read_entry(role, name) for name in registry.names(role)]
+    return [declaration(role, name) for name in registry.names(role)]

@@ -11,12 +11,7 @@ from components import registry
 from runner import CONF
 from runner.catalogue import plugins
 from runner.catalogue.class_declaration import ClassDeclaration
-from runner.catalogue.declarations import (
-    Entry,
-    catalogue,
-    declaration,
-    read_entry,
-)
+from runner.catalogue.declarations import catalogue, declaration
 from runner.disk import conf_folders
 from runner.disk.read_yaml import YAML_READ_ERRORS, describe_read_error, reading
 from runner.disk.yaml_comments import YamlKey, read_file
@@ -90,14 +85,14 @@ def rows(group: str) -> list[Row]:
     return [describe_file(find_file(group, name)) for name in options(group)]
 
 
-def describe(role: str, name: str) -> tuple[Entry, ClassDeclaration]:
-    """Catalogue entry and class declarations of a component.
+def describe(role: str, name: str) -> ClassDeclaration:
+    """Declarations of a component's class.
 
     Raises:
         ConfigError: there is no component of that name.
     """
     if name in registry.names(role):
-        return read_entry(role, name), declaration(role, name)
+        return declaration(role, name)
     if file := conf_folders.find(role, name):
         raise ConfigError(
             f"{role}/{name}: {display_path(file)} is there, its class is not; name its module, --plugin MODULE"

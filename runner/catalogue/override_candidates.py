@@ -64,7 +64,7 @@ def _own(role: str, name: str) -> ClassDeclaration:
     """
     if not role:
         return read_index()[CONFIG]
-    return describe(role, name)[1] if name in registry.names(role) else ClassDeclaration()
+    return describe(role, name) if name in registry.names(role) else ClassDeclaration()
 
 
 def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:

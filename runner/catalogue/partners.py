@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
 
 from components.contracts.requirements import misfit
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import catalogue, declaration
-
-
-def as_set(value: Any) -> set[str]:
-    """One word or several, of a fact of a class."""
-    return (
-        set(value)
-        if isinstance(value, set | list | tuple | frozenset)
-        else {value}
-        if value
-        else set()
-    )
 
 
 def _fits(parts: dict[str, ClassDeclaration]) -> bool:
@@ -31,11 +19,10 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     if gradient and inference:
         return "gradient" in inference.holds
     if gradient and model:
-        return gradient.requires.capabilities <= as_set(model.facts.get("offers"))
+        return gradient.requires.capabilities <= model.words("offers")
     if dataset and model:
-        simulated = as_set(dataset.facts.get("simulates"))
-        is_misfit = misfit(dataset.data_facts(""), model.requires)
-        return not is_misfit and model.requires.simulated <= simulated
+        is_misfit = misfit(dataset.data_facts(), model.requires)
+        return not is_misfit and model.requires.simulated <= dataset.words("simulates")
     first, second = parts.values()
     shared = first.kinds & second.kinds
     if model and inference:
@@ -45,7 +32,7 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
 
 def _offers_enough(model: ClassDeclaration, inference: ClassDeclaration, kinds: Set[str]) -> bool:
     """True if some setting of a model has what a method asks for a problem of one of the kinds."""
-    offered = as_set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
+    offered = model.words("offers") | model.words("offers_where")
     return any(inference.requires.capabilities_for(k, offered) <= offered for k in kinds)
 
 

@@ -23,7 +23,7 @@ from runner.catalogue.list_and_show import (
     selected_components,
     use_extensions,
 )
-from runner.catalogue.partners import as_set, partners
+from runner.catalogue.partners import partners
 from runner.catalogue.study_text import print_study
 from runner.disk import conf_folders
 from runner.disk.yaml_comments import YamlKey, read_file
@@ -64,7 +64,7 @@ def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
 
 
 def _show_component(role: str, name: str, as_json: bool) -> None:
-    entry, declared = describe(role, name)
+    declared = describe(role, name)
     path = find_file(role, name)
     has_yaml = path.exists()
     keys, content = read_keys(path) if has_yaml else ([], {})
@@ -74,26 +74,26 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
         summary = {
             "role": role,
             "name": name,
-            "sentence": entry.sentence,
-            "source": entry.source,
-            "file": entry.file,
+            "sentence": declared.sentence,
+            "source": declared.source,
+            "file": declared.file,
             "docstring": docstring,
             "keys": _as_objects(_key_rows(explained, declared.fields), content),
         }
         print_json([summary])
         return
-    print(f"{role}/{name}  {entry.sentence}")
-    words = {key: sorted(as_set(value)) for key, value in declared.pairing_words.items()}
-    fits = [f"{key} {', '.join(ws)}" for key, ws in words.items() if ws and key != "gives"]
+    print(f"{role}/{name}  {declared.sentence}")
+    words = declared.pairing_words.items()
+    fits = [f"{key} {', '.join(sorted(ws))}" for key, ws in words if ws and key != "gives"]
     # of the inference methods that hold one
     key = role if role in registry.CHOSEN else f"inference.{role}"
     _print_facts(
         [
-            ("paper", entry.source),
+            ("paper", declared.source),
             ("use", f"{key}={name}{f'  {key}.<key>=…' if has_yaml else ''}"),
             ("fits", "; ".join(fits)),
             *partners(role, declared),
-            ("code", os.path.relpath(entry.file)),
+            ("code", os.path.relpath(declared.file)),
         ]
     )
     print(f"\n{docstring}\n")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from runner.catalogue.class_description import nested_roles
 from runner.compose.build import build_component
 from runner.compose.fit.pairs import check_data, check_labels, check_pairs
 from runner.compose.parts import component_defaults, expand_component
+from runner.compose.settings import Values
 from runner.errors import ConfigError
 
 SMALL_RUNS = yaml.safe_load(Path(__file__).with_name("small.yaml").read_text("utf-8"))
@@ -27,6 +29,7 @@ SMALL: dict[str, dict[str, list[str]]] = SMALL_RUNS["small"]
 KINDS_TO_TRY = ("supervised", "unlabelled", "sequence", "density", "game")
 Part = tuple[str, str]  # role, name
 Keys = tuple[str, ...]  # "key=value" of one component
+SmallPart = tuple[str, str, Keys]
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,6 @@ class PartnerSearch:
 
     small: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: SMALL)
     asked: Mapping[str, Keys] = field(default_factory=dict)
-    _built: dict[tuple[str, str, Keys], Any] = field(default_factory=dict)
-    _data_fits: dict[tuple[object, object], bool] = field(default_factory=dict)
-    _expanded: dict[tuple[str, str, Keys], Any] = field(default_factory=dict)
 
     def small_keys(self, role: str, name: str) -> list[str]:
         """Keys that make a component small.
@@ -106,41 +106,38 @@ class PartnerSearch:
         choice = list(zip(REQUIRED, (dataset, model, inference), strict=True))
         data, *parts = ((role, name, self.required_keys(role, choice)) for role, name in choice)
         parts += [] if attacker is None else [("attacker", attacker, ())]
-        if not all(self._fits_data(data, part) for part in parts):
+        if not all(self.fits_data(data, part) for part in parts):
             return False
         try:
-            dataset_, model_, method, *attackers = (self._build(*part) for part in (data, *parts))
-            check_pairs(dataset_, model_, method, next(iter(attackers), None))
+            first, second, third, *others = (self.build(*part) for part in (data, *parts))
+            check_pairs(first, second, third, next(iter(others), None))
         except ConfigError:
             return False
         return True
 
-    def _expand(self, role: str, name: str, keys: Keys) -> Any:
+    def _expand(self, role: str, name: str, keys: Keys) -> Values:
         """Full mapping of a small component, from its YAML."""
-        if (role, name, keys) not in self._expanded:
-            values = component_defaults(role, name)
-            for pair in [*self.small_keys(role, name), *keys]:
-                key, _, value = pair.partition("=")
-                values[key] = yaml.safe_load(value)
-            self._expanded[role, name, keys] = expand_component(role, values, role)
-        return self._expanded[role, name, keys]
+        pairs = (pair.partition("=") for pair in [*self.small_keys(role, name), *keys])
+        small = {key: yaml.safe_load(value) for key, _, value in pairs}
+        return expand_component(role, component_defaults(role, name) | small, role)
 
-    def _build(self, role: str, name: str, keys: Keys) -> Any:
-        """A small component."""
-        if (role, name, keys) not in self._built:
-            expanded = self._expand(role, name, keys)
-            self._built[role, name, keys] = build_component(role, expanded, role)
-        return self._built[role, name, keys]
+    @cached_property
+    def build(self) -> Callable[[str, str, Keys], Any]:
+        """Function that builds a small component of a role and a name, once."""
+        return cache(lambda *part: build_component(part[0], self._expand(*part), part[0]))
 
-    def _fits_data(self, dataset: tuple[str, str, Keys], part: tuple[str, str, Keys]) -> bool:
-        """True if a component can use what a dataset holds."""
-        if (dataset, part) not in self._data_fits:
-            self._data_fits[dataset, part] = False
+    @cached_property
+    def fits_data(self) -> Callable[[SmallPart, SmallPart], bool]:
+        """Function that tells if a dataset can be used by a component."""
+
+        def fits(dataset: SmallPart, part: SmallPart) -> bool:
             with contextlib.suppress(ConfigError):
-                check_data(self._build(*dataset), part[0], self._expand(*part))
-                check_labels(self._build(*dataset), self._build(*part), part[0])
-                self._data_fits[dataset, part] = True
-        return self._data_fits[dataset, part]
+                check_data(self.build(*dataset), part[0], self._expand(*part))
+                check_labels(self.build(*dataset), self.build(*part), part[0])
+                return True
+            return False
+
+        return cache(fits)
 
     def find_run(self, kind: str, **fixed: str) -> SmallRun:
         """The first run on a problem of a kind with the components named.

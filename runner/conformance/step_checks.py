@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from components.contracts.capabilities import missing
 from components.contracts.plugins.global_streams import GLOBAL_STREAM_FIXES, drawn_from, stand
 from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from components.contracts.user_code import format_code_location
@@ -89,27 +87,14 @@ class StepTrial:
 
 
 def find_broken_promise(rehearsal: Rehearsal) -> str:
-    """A declaration that what was loaded, built or stepped does not keep; empty: all are kept."""
-    job = rehearsal.job
-    inference = job.inference
+    """A declaration of the method that does not hold on its problem, beyond those that are checked
+    at each call; empty: all hold."""
+    inference = rehearsal.job.inference
     kind = rehearsal.problem.kind
     if inference.requires.batch_kind not in BATCH_KINDS_BY_PROBLEM[kind]:
         return (
             f"inference={inference.name} asks a {kind} problem for {inference.requires.batch_kind}"
         )
-    if kind != job.dataset.poses():
-        return (
-            f"dataset={job.dataset.name} loads a {kind} problem and declares {job.dataset.poses()}"
-        )
-    offers = job.model.capabilities()
-    if lacks := missing(rehearsal.model, offers):
-        return f"model={job.model.name} offers {', '.join(lacks)}, which it does not have"
-    if lacks := missing(rehearsal.model, inference.required_capabilities(kind, offers)):
-        return f"model={job.model.name} lacks {', '.join(lacks)}"
-    for info in rehearsal.infos:
-        for name, value in info.items():
-            if not isinstance(value, int | float | Tensor):
-                return f"inference={inference.name}: info[{name!r}] is no number and no tensor"
     if lacks := rehearsal.missing_from(rehearsal.posterior()):
         return f"inference={inference.name}: its posterior lacks {', '.join(lacks)}"
     return ""

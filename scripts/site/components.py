@@ -7,9 +7,8 @@ from typing import Any
 from components import registry
 from runner import CONF
 from runner.catalogue.class_declaration import ClassDeclaration
-from runner.catalogue.declarations import Entry, catalogue
-from runner.catalogue.list_and_show import describe, explain_keys, read_keys
-from runner.catalogue.partners import as_set
+from runner.catalogue.declarations import catalogue
+from runner.catalogue.list_and_show import explain_keys, read_keys
 from scripts.pages import TEMPLATES, render
 from scripts.results_figures import of_component
 from scripts.site.docstrings import description, inline
@@ -46,9 +45,9 @@ FACT_TITLES = {"kinds": "kinds of problem", "offers": "provides", "gives": "prov
 def _facts(declaration: ClassDeclaration) -> dict[str, str]:
     """Words that decide which components fit, by fact."""
     return {
-        FACT_TITLES.get(fact, fact): ", ".join(sorted(as_set(value)))
-        for fact, value in declaration.pairing_words.items()
-        if as_set(value)
+        FACT_TITLES.get(fact, fact): ", ".join(sorted(words))
+        for fact, words in declaration.pairing_words.items()
+        if words
     }
 
 
@@ -62,20 +61,19 @@ def _keys(role: str, name: str, declaration: ClassDeclaration) -> list[tuple[Any
     return [(key, declaration.fields.get(key.path, "")) for key in shown]
 
 
-def component_page(role: str, entry: Entry) -> str:
+def component_page(role: str, entry: ClassDeclaration) -> str:
     """Sentence, example command, source, requirements, docstring, keys, and a figure if any."""
-    declaration = describe(role, entry.name)[1]
     return render(
         "component",
         entry=entry,
         option=option_of(role, entry.name),
         code=entry.file.resolve().relative_to(ROOT).as_posix(),
         command=example_command(role, entry.name),
-        text=description(declaration),
-        facts=_facts(declaration),
+        text=description(entry),
+        facts=_facts(entry),
         partners=fitting(role, entry.name),
         registered={other: set(registry.names(other)) for other in registry.ROLES},
-        keys=_keys(role, entry.name, declaration),
+        keys=_keys(role, entry.name, entry),
         figure=of_component(role, entry.name),
     )
 

@@ -36,7 +36,7 @@ def _holds(experiment: str, role: str, name: str) -> bool:
 @cache
 def fitting(role: str, name: str) -> dict[str, tuple[str, ...]]:
     """Components of other roles that a component fits, by role."""
-    pairs = partners(role, describe(role, name)[1])
+    pairs = partners(role, describe(role, name))
     return {other: tuple(names.split(", ")) for other, names in pairs}
 
 
@@ -48,7 +48,7 @@ def option_of(role: str, name: str) -> str:
 
 def _hosts(role: str, name: str) -> list[str]:
     """Experiments that a component fits, those with one of its own family first."""
-    entry = describe(role, name)[0]
+    entry = describe(role, name)
     needed = fitting(role, name)
     family = {e.name for e in catalogue(role) if e.file.parent == entry.file.parent}
 

@@ -7,19 +7,20 @@ import re
 from functools import cache
 from pathlib import Path
 
-from runner.catalogue.declarations import Entry, catalogue
+from runner.catalogue.class_declaration import ClassDeclaration
+from runner.catalogue.declarations import catalogue
 from runner.catalogue.families import describe_folder
 
 
-def family_of(entry: Entry) -> Path:
+def family_of(entry: ClassDeclaration) -> Path:
     """Folder of a component's file, the family that it belongs to."""
     return entry.file.resolve().parent
 
 
 @cache
-def families(role: str) -> dict[Path, list[Entry]]:
+def families(role: str) -> dict[Path, list[ClassDeclaration]]:
     """Components of a role by family, families by title."""
-    by_family: dict[Path, list[Entry]] = {}
+    by_family: dict[Path, list[ClassDeclaration]] = {}
     for entry in catalogue(role):
         by_family.setdefault(family_of(entry), []).append(entry)
     return dict(sorted(by_family.items(), key=lambda item: family_title(item[0]).lower()))

@@ -13,7 +13,7 @@ from components.contracts.progress import report_each
 from components.figures.attempts import attempt, warn_not_shown
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
-from runner.catalogue.declarations import read_entry
+from runner.catalogue.declarations import declaration
 from runner.compose.config import Job
 from runner.compose.parts import all_parts
 from runner.disk.atomic import replace_file, write_text
@@ -120,7 +120,7 @@ def references(job: Job) -> str:
         if job.config.get(role)
         for _, inner, part in all_parts(role, job.config[role])
     }
-    sources = [read_entry(role, name).source for role, name in choices]
+    sources = [declaration(role, name).source for role, name in choices]
     return (
         "\n\n".join(entry.body for entry in cited_entries("; ".join(sources), BIBLIOGRAPHY)) + "\n"
     )

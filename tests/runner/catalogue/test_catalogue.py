@@ -62,7 +62,7 @@ def test_every_key_of_every_component_has_a_comment_and_a_type(role, name):
     path = CONF / role / f"{name}.yaml"
     if not path.exists():
         pytest.skip("the contract test says that it has no YAML")
-    own = describe(role, name)[1]
+    own = describe(role, name)
     for key in explain_keys(read_file(path)[0], own):
         if key.path != "name":
             assert key.comment, f"{role}.{key.path} has no comment"
@@ -73,7 +73,7 @@ def test_what_a_shared_key_means_is_said_once():
     """Where a class that several components share declares a key, its comment stands there; a YAML
     has one of its own only where it has more to say."""
     for role, name in COMPONENTS:
-        own = describe(role, name)[1]
+        own = describe(role, name)
         shared = {
             key
             for base in registry.get(role, name).__mro__[1:]
