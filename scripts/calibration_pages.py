@@ -22,7 +22,7 @@ from components.figures.labels import readable
 from components.figures.samples.calibration import calibration_figures
 from runner.commands.sbc.rank_record import FACTS, HEADER, SEED, RankResults, read_rows
 from runner.disk.atomic import write_bytes, write_text
-from runner.disk.yaml_limits import read_yaml
+from runner.disk.read_yaml import load_untrusted
 from scripts.pages import render
 from scripts.prose.scores import FOLDER
 
@@ -99,7 +99,7 @@ def draw(kept: Kept) -> bytes:
 
 def main(argv: list[str]) -> int:
     """Write pages again; the exit code."""
-    pages: dict[str, Any] = read_yaml(FOLDER / PAGES)
+    pages: dict[str, Any] = load_untrusted(FOLDER / PAGES)
     parser = argparse.ArgumentParser(prog="python -m scripts.calibration_pages")
     parser.add_argument("page", nargs="*", help=f"of {', '.join(pages)} (default: all)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="run there, and keep the ranks")

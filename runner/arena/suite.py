@@ -13,8 +13,7 @@ from pydantic import Field, PositiveFloat, ValidationError, model_validator
 
 from components.metrics.names import COST_PREFIX, ScoreDirection
 from runner.disk import conf_folders
-from runner.disk.read_yaml import reading
-from runner.disk.yaml_limits import read_yaml
+from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError, nearest
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import StrictModel, describe_mistake
@@ -156,15 +155,12 @@ def load_suite(name: str, may_extend: bool = True) -> Suite:
     if path is None:
         raise ConfigError(f"arena {name}: no such suite{nearest(name, conf_folders.names(GROUP))}")
     try:
-        with reading(path):
-            keys = read_yaml(path)
-            if "extends" not in keys:
-                return Suite(**keys)
-            if not may_extend:
-                raise ConfigError(
-                    f"{path.name}: extends: another suite extends this one; leave it out"
-                )
-            return Suite(**_inherit(keys))
+        keys = load_untrusted(path)
+        if "extends" not in keys:
+            return Suite(**keys)
+        if not may_extend:
+            raise ConfigError(f"{path.name}: extends: another suite extends this one; leave it out")
+        return Suite(**_inherit(keys))
     except ValidationError as error:
         raise ConfigError(f"{path.name}: {describe_mistake(error, Suite)}") from None
     except TypeError:

@@ -12,7 +12,7 @@ from components import registry
 from runner import CONF
 from runner.catalogue.declarations import catalogue
 from runner.catalogue.list_and_show import options
-from runner.disk.yaml_limits import read_yaml
+from runner.disk.read_yaml import load_untrusted
 
 OTHER = "other"  # of no text
 PLUGIN = "plugin"  # components of the user
@@ -29,7 +29,7 @@ def families(group: str) -> dict[str, list[str]]:
         for entry in catalogue(group):
             members[_family_of_component(entry.file)].append(entry.name)
         return {key: members[key] for key in sorted(members, key=lambda k: (-len(members[k]), k))}
-    texts: dict[str, list[str]] = read_yaml(CONF / "texts.yaml")[group]
+    texts: dict[str, list[str]] = load_untrusted(CONF / "texts.yaml")[group]
     text_of = {name: text for text, names in texts.items() for name in names}
     for name in options(group):
         members[text_of.get(name, OTHER)].append(name)
@@ -49,7 +49,7 @@ def _family_of_component(file: Path) -> str:
 
 @cache
 def _read_folders() -> dict[str, dict[str, str]]:
-    folders: dict[str, dict[str, str]] = read_yaml(_ROOT / "families.yaml")
+    folders: dict[str, dict[str, str]] = load_untrusted(_ROOT / "families.yaml")
     return folders
 
 

@@ -13,9 +13,8 @@ from runner.catalogue import plugins
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import catalogue, declaration
 from runner.disk import conf_folders
-from runner.disk.read_yaml import YAML_READ_ERRORS, describe_read_error, reading
-from runner.disk.yaml_comments import YamlKey, read_file
-from runner.disk.yaml_limits import check_file, read_yaml
+from runner.disk.read_yaml import load_untrusted
+from runner.disk.yaml_comments import YamlKey, read_text
 from runner.errors import ConfigError, display_path, nearest
 
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
@@ -40,9 +39,8 @@ def read_keys(path: Path) -> tuple[list[YamlKey], Any]:
     Raises:
         ConfigError: it is not valid YAML; the message gives the line of the error.
     """
-    with reading(path):
-        check_file(path)
-        return read_file(path)
+    content: tuple[list[YamlKey], Any] = load_untrusted(path, parse=read_text)
+    return content
 
 
 def selected_components(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
@@ -54,7 +52,7 @@ def selected_components(content: Any, within: tuple[str, ...] = ()) -> dict[str,
             name = entry.removeprefix("/").removeprefix("experiment/")
             path = conf_folders.find("experiment", name)
             if name not in within and path is not None:
-                selection |= selected_components(read_yaml(path), (*within, name))
+                selection |= selected_components(load_untrusted(path), (*within, name))
             continue
         for key, value in entry.items() if isinstance(entry, dict) else []:
             role = key.removeprefix("override ").strip().lstrip("/").split("@")[0]
@@ -66,9 +64,9 @@ def selected_components(content: Any, within: tuple[str, ...] = ()) -> dict[str,
 def describe_file(path: Path) -> Row:
     """Name, one line and third column of an experiment, a study or a published table."""
     try:
-        content = read_yaml(path)
-    except YAML_READ_ERRORS as error:
-        return path.stem, describe_read_error(path, error), ""
+        content = load_untrusted(path)
+    except ConfigError as error:
+        return path.stem, str(error), ""
     if not isinstance(content, dict):
         return path.stem, "", ""
     line = content.get("description") or content.get("caption") or content.get("title") or ""

@@ -22,8 +22,8 @@ from runner.catalogue.list_and_show import (
     selected_components,
 )
 from runner.disk import conf_folders
-from runner.disk.yaml_comments import YamlKey, read_file
-from runner.disk.yaml_limits import read_yaml
+from runner.disk.read_yaml import load_untrusted
+from runner.disk.yaml_comments import YamlKey
 from runner.errors import ConfigError
 
 Candidate = tuple[str, str]  # text to insert, and its meaning
@@ -53,7 +53,7 @@ def _choices(words: list[str]) -> dict[str, str]:
     picked: dict[str, str] = {}
     path = conf_folders.find("experiment", overrides.get("experiment", ""))
     if path is not None:
-        picked = selected_components(read_yaml(path))
+        picked = selected_components(load_untrusted(path))
     return picked | {role: overrides[role] for role in registry.CHOSEN if role in overrides}
 
 
@@ -126,7 +126,7 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
     types = _own("", "").fields
     out += [
         (f"{key.path}=", key.comment)
-        for key in read_file(CONF / "config.yaml")[0]
+        for key in read_keys(CONF / "config.yaml")[0]
         if key.path in types
     ]
     return out

@@ -26,7 +26,7 @@ from runner.catalogue.list_and_show import (
 from runner.catalogue.partners import partners
 from runner.catalogue.study_text import print_study
 from runner.disk import conf_folders
-from runner.disk.yaml_comments import YamlKey, read_file
+from runner.disk.yaml_comments import YamlKey
 from runner.errors import ConfigError, nearest, similar
 from runner.terminal.arguments import Parser, add_json
 from runner.terminal.tables import print_json, print_table
@@ -136,7 +136,7 @@ def _show_file(group: str, name: str, as_json: bool) -> None:
 
 
 def _show_config(as_json: bool) -> None:
-    keys, content = read_file(CONF / "config.yaml")
+    keys, content = read_keys(CONF / "config.yaml")
     types = read_index()[CONFIG].fields
     key_rows = [row for row in _key_rows(keys, types) if row[0] in types]
     if as_json:

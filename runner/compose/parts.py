@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from functools import lru_cache
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,7 @@ from runner.catalogue.declarations import declaration
 from runner.compose.numbers import parse_keys
 from runner.compose.settings import Values
 from runner.disk import conf_folders
-from runner.disk.read_yaml import reading
-from runner.disk.yaml_limits import check_file
+from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError, display_path, nearest
 
 
@@ -104,9 +104,9 @@ def component_defaults(role: str, name: str) -> Values:
 @lru_cache(maxsize=512)
 def _read_yaml(file: Path, changed: int) -> Values:
     """A YAML file as it was at its last change."""
-    with reading(file):
-        check_file(file)
-        values: Any = OmegaConf.to_container(OmegaConf.load(file))
+    values = load_untrusted(
+        file, parse=lambda text: OmegaConf.to_container(OmegaConf.load(StringIO(text)))
+    )
     return values if isinstance(values, dict) else {}
 
 

@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from runner.disk.yaml_limits import YamlLimitError
+from runner.disk.yaml_comments import Loader
+from runner.disk.yaml_limits import MAX_VALUES, YamlLimitError, check_file
 from runner.errors import ConfigError, display_path
 
 YAML_READ_ERRORS = (yaml.YAMLError, UnicodeDecodeError, OSError)  # errors of reading a YAML file
+
+
+def _parse(text: str) -> Any:
+    return yaml.load(text, Loader=Loader)
+
+
+def load_untrusted(
+    path: Path,
+    most: int = MAX_VALUES,
+    mend: str = "",
+    parse: Callable[[str], Any] = _parse,
+) -> Any:
+    """Content of a YAML file that somebody else may have written, within the limits.
+
+    Args:
+        path: the file.
+        most: number of values that are read.
+        mend: fix for a file that cannot be read, the end of the message.
+        parse: content of the text.
+
+    Raises:
+        ConfigError: it cannot be read, or is too large, in one line.
+    """
+    with reading(path, mend):
+        text = check_file(path, most)
+        try:
+            return parse(text)
+        except ValueError as error:  # an impossible date
+            raise YamlLimitError(str(error)) from None
 
 
 @contextmanager

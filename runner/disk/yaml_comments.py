@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -96,7 +95,6 @@ def read_keys(text: str) -> list[YamlKey]:
     return reader.keys
 
 
-def read_file(path: Path) -> tuple[list[YamlKey], Any]:
-    """Keys and content of a YAML file."""
-    text = path.read_text(encoding="utf-8")
+def read_text(text: str) -> tuple[list[YamlKey], Any]:
+    """Keys and content of a YAML text."""
     return read_keys(text), yaml.safe_load(text)

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -148,18 +147,6 @@ def check_file(path: Path, most: int = MAX_VALUES) -> str:
     if CONF not in path.parents:  # the runner's own files need no counting
         check_text(text, most)
     return text
-
-
-def read_yaml(path: Path, most: int = MAX_VALUES) -> Any:
-    """Content of a YAML file.
-
-    Raises as ``check_file``, and also for an impossible date.
-    """
-    text = check_file(path, most)
-    try:
-        return yaml.load(text, Loader=Loader)
-    except ValueError as error:
-        raise YamlLimitError(str(error)) from None
 
 
 def check_values(values: object) -> None:

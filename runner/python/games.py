@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium.spaces import Box, Discrete
-from omegaconf import OmegaConf
 from pettingzoo import ParallelEnv
 
 from components import registry
@@ -23,10 +22,8 @@ from components.contracts.games import ChangingEnvironment
 from components.contracts.roles import Setting
 from components.games.environments.game import Game
 from runner.compose.build import build_component
-from runner.compose.parts import expand_component
+from runner.compose.parts import component_defaults, expand_component
 from runner.disk import conf_folders
-from runner.disk.read_yaml import reading
-from runner.disk.yaml_limits import check_file
 from runner.errors import ConfigError, nearest
 from runner.execution.rng import Streams
 
@@ -201,12 +198,9 @@ def parallel_env(game: str, **keys: Any) -> GameAsParallelEnv:
     games = [
         name for name in registry.names("dataset") if registry.get("dataset", name).kind == "game"
     ]
-    file = conf_folders.find("dataset", game)
-    if game not in games or file is None:
+    if game not in games or conf_folders.find("dataset", game) is None:
         raise ConfigError(f"{game}: no such game{nearest(game, games)}")
-    with reading(file):
-        check_file(file)
-        defaults: Any = OmegaConf.to_container(OmegaConf.load(file))
+    defaults = component_defaults("dataset", game)
     dataset: Any = build_component(
         "dataset", expand_component("dataset", defaults | keys, "dataset"), "dataset"
     )

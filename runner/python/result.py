@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.disk.yaml_limits import read_yaml
+from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError
 from runner.python.score import Score
 from runner.record.checks import combine_checks
@@ -140,7 +140,7 @@ class Result:
             >>> result.config["steps"], result.config["model"]["name"]
             (20, 'probit_regression')
         """
-        config: dict[str, Any] = read_yaml(self.record / "config.yaml")
+        config: dict[str, Any] = load_untrusted(self.record / "config.yaml")
         return config
 
     @property

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from runner.disk.plain_file import parse_json, read_plain
-from runner.disk.read_yaml import reading
-from runner.disk.yaml_limits import read_yaml
+from runner.disk.read_yaml import load_untrusted
 from runner.errors import ACCESS_FIX, ConfigError, RunnerWarning, display_path
 from runner.record.files import warn_damage
 
@@ -159,8 +158,7 @@ def read_config(folder: Path) -> Facts:
         ConfigError: it is damaged, not there, or not readable, in one line.
     """
     file = folder / "config.yaml"
-    with reading(file):
-        config = read_yaml(file)
+    config = load_untrusted(file)
     if not isinstance(config, dict):
         raise ConfigError(f"{display_path(file)}: must hold keys and their values")
     return config

@@ -24,8 +24,7 @@ from typing import Annotated, Any
 from pydantic import Field, PositiveInt, ValidationError, model_validator
 
 from runner.disk import conf_folders
-from runner.disk.read_yaml import reading
-from runner.disk.yaml_limits import read_yaml
+from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError, nearest
 from runner.statistics.published import load_published
 from runner.study.figure_specs import (
@@ -210,8 +209,7 @@ def load_study(name: str) -> StudyDefinition:
             f"study {name}: no such study{nearest(name, conf_folders.names('study'))}"
         )
     try:
-        with reading(path):
-            study = StudyDefinition(**read_yaml(path))
+        study = StudyDefinition(**load_untrusted(path))
     except ValidationError as error:
         raise ConfigError(f"{path.name}: {describe_mistake(error, StudyDefinition)}") from None
     except TypeError:

@@ -23,9 +23,9 @@ from runner.compose.protocol import protocol_parts
 from runner.disk import conf_folders
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
-from runner.disk.read_yaml import YAML_READ_ERRORS, reading
+from runner.disk.read_yaml import load_untrusted
 from runner.disk.yaml_comments import Dumper
-from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES, read_yaml
+from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES
 from runner.errors import ConfigError, UnfitError
 from runner.record.facts import Facts, read_facts_or_warn
 from runner.record.machine import now
@@ -181,8 +181,8 @@ def choose_components(overrides: list[str]) -> dict[str, str]:
 @cache
 def _read_choice(file: Path, _changed: int) -> dict[str, str]:
     """Names that an experiment chooses by role; none from a damaged file, which composing reports."""
-    with suppress(*YAML_READ_ERRORS):
-        return selected_components(read_yaml(file))
+    with suppress(ConfigError):
+        return selected_components(load_untrusted(file))
     return {}
 
 
@@ -205,8 +205,7 @@ def load(name: str, output_dir: Path) -> Snapshot | None:
     if not path.exists():
         return None
     try:
-        with reading(path, "; take a new one with --fresh"):
-            content = read_yaml(path, MAX_SNAPSHOT_VALUES)
+        content = load_untrusted(path, MAX_SNAPSHOT_VALUES, "; take a new one with --fresh")
         placed = content | {"name": name, "output_dir": output_dir}
         return TypeAdapter(Snapshot).validate_python(placed)
     except (TypeError, ValidationError) as error:

@@ -9,8 +9,7 @@ from typing import Any
 
 from runner.disk.atomic import write_text
 from runner.disk.plain_file import parse_json
-from runner.disk.read_yaml import reading
-from runner.disk.yaml_limits import read_yaml
+from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError
 from runner.sweep.outcomes import SWEEP_VARIABLE
 
@@ -41,5 +40,4 @@ def read_best(sweep: Path) -> tuple[Path, dict[str, Any]] | None:
         ) from None
     if not (folder / BEST).is_file():
         return None
-    with reading(folder / BEST):
-        return folder, read_yaml(folder / BEST)
+    return folder, load_untrusted(folder / BEST)

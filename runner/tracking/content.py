@@ -20,11 +20,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from runner.compose.settings import signed_overrides
+from runner.disk.read_yaml import load_untrusted
 from runner.disk.secrets import mask_secrets
-from runner.disk.yaml_limits import read_yaml
+from runner.errors import ConfigError
 from runner.record.checks import verdict
 from runner.record.facts import Facts, flatten, load_facts
 from runner.record.lines import read_lines
@@ -69,9 +68,9 @@ class RecordContent:
             facts = load_facts(folder)
             if facts is None:
                 raise InvalidRecordError("run.json is damaged")
-            config = read_yaml(folder / "config.yaml")
+            config = load_untrusted(folder / "config.yaml")
             lines = read_lines(folder)
-        except (OSError, ValueError, yaml.YAMLError) as error:
+        except (OSError, ValueError, ConfigError) as error:
             raise InvalidRecordError(f"cannot be read ({str(error).splitlines()[0]})") from None
         content = cls(facts, config, lines)
         try:

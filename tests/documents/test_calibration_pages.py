@@ -2,11 +2,11 @@
 
 import pytest
 
-from runner.disk.yaml_limits import read_yaml
+from runner.disk.read_yaml import load_untrusted
 from scripts.calibration_pages import PAGES, command, make_page, read
 from scripts.prose.scores import FOLDER
 
-DEFINED = read_yaml(FOLDER / PAGES)
+DEFINED = load_untrusted(FOLDER / PAGES)
 
 
 @pytest.mark.parametrize("name", DEFINED)

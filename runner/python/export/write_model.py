@@ -15,7 +15,7 @@ from components.contracts.predictive import GaussianMixture, Predictive, compone
 from runner.commands.resume import read_run_config
 from runner.compose.parts import all_parts, known_keys
 from runner.disk.plain_file import read_plain
-from runner.disk.yaml_limits import read_yaml
+from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError
 from runner.python.export.answers import Answers, TopicAnswers, answers_of
 from runner.python.export.described_problem import pack_problem
@@ -165,7 +165,7 @@ def write_card(facts: ModelFacts, record: Path, compared: ComparedRecord, answer
     values = {
         "facts": facts,
         "answers": answers,
-        "config": read_yaml(record / "config.yaml"),
+        "config": load_untrusted(record / "config.yaml"),
         "roles": CHOSEN_ROLES,
         "run": compared.facts,
         "scores": results_table(scores_table({"run": compared}))["run"].items(),

@@ -22,7 +22,7 @@ from runner.catalogue.list_and_show import (
 )
 from runner.commands.sub_commands import COMMANDS
 from runner.compose.settings import Settings
-from runner.disk.yaml_comments import read_file, read_keys
+from runner.disk.yaml_comments import read_keys, read_text
 from scripts.index import describe_command
 
 FILES = sorted(CONF.rglob("*.yaml"))
@@ -44,7 +44,7 @@ def leaves(content: object, prefix: str = "") -> dict[str, object]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_the_reader_agrees_with_the_parser_on_every_yaml(path):
-    keys, content = read_file(path)
+    keys, content = read_text(path.read_text())
     expected = leaves(content)
     for key in keys:
         value = expected[key.path]
@@ -63,7 +63,7 @@ def test_every_key_of_every_component_has_a_comment_and_a_type(role, name):
     if not path.exists():
         pytest.skip("the contract test says that it has no YAML")
     own = describe(role, name)
-    for key in explain_keys(read_file(path)[0], own):
+    for key in explain_keys(read_text(path.read_text())[0], own):
         if key.path != "name":
             assert key.comment, f"{role}.{key.path} has no comment"
             assert own.fields.get(key.path.split(".")[0]), f"{role}.{key.path} has no type"
@@ -79,7 +79,7 @@ def test_what_a_shared_key_means_is_said_once():
             for base in registry.get(role, name).__mro__[1:]
             for key in vars(base).get("__annotations__", ())
         }
-        for key in read_file(CONF / role / f"{name}.yaml")[0]:
+        for key in read_text((CONF / role / f"{name}.yaml").read_text())[0]:
             if key.path in shared and key.comment:
                 assert key.comment != own.comments.get(key.path), (
                     f"{role}.{key.path} of {name} says it again"
@@ -167,7 +167,7 @@ def test_types_are_described_in_words():
 
 @pytest.mark.parametrize(("role", "name"), COMPONENTS)
 def test_the_index_has_the_declarations_of_the_class(role, name):
-    described = asdict(describe_class(registry.get(role, name)))
+    described = asdict(describe_class(registry.get(role, name), role, name))
     assert asdict(read_index()[f"{role}/{name}"]) == described, "run make index"
 
 

@@ -12,13 +12,13 @@ from support.runs.made_records import made_record
 import runner
 from runner.commands.resume import read_run_config
 from runner.disk import conf_folders
+from runner.disk.read_yaml import load_untrusted
 from runner.disk.yaml_limits import (
     DEEPEST,
     MAX_VALUES,
     YamlLimitError,
     check_text,
     check_values,
-    read_yaml,
 )
 from runner.errors import ConfigError
 from runner.python.words import words_of
@@ -57,7 +57,7 @@ def test_bombs_are_refused_at_once(bomb):
 def test_what_is_within_the_limits_is_read_as_before(tmp_path):
     file = tmp_path / "fine.yaml"
     file.write_text("a: &a {x: [1, 2], y: 1.5}\nb: *a\nc: {<<: *a, y: null}\n")
-    assert read_yaml(file) == yaml.safe_load(file.read_text()) == {
+    assert load_untrusted(file) == yaml.safe_load(file.read_text()) == {
         "a": {"x": [1, 2], "y": 1.5}, "b": {"x": [1, 2], "y": 1.5}, "c": {"x": [1, 2], "y": None}
     }  # fmt: skip
     check_text("[" * DEEPEST + "]" * DEEPEST)
