@@ -3,11 +3,10 @@ not compare."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from components.metrics.names import without_costs
 from runner.record.checks import failed_checks, verdict
@@ -191,62 +190,6 @@ def scores_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
         columns[label, "se"] = [mean_se(cell)[1] for cell in cells]
         columns[label, "n"] = [len(cell) for cell in cells]
     return pd.DataFrame(columns, index=metrics)
-
-
-def results_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """Mean ± SE in words: by metric, a column for each run; ``scores``: as in ``Comparison``."""
-    import pandas as pd
-
-    runs = scores.columns.unique(0)
-    texts = {run: [_format_score(*cell) for cell in scores[run].to_numpy()] for run in runs}
-    return pd.DataFrame(texts, index=scores.index)
-
-
-def _format_score(mean: float, se: float, n: float) -> str:
-    if not n:
-        return ABSENT
-    return f"{mean:.4g} ± {se:.4g} (n={n:.0f})" if n > 1 else f"{mean:.4g}"
-
-
-def differences_table(comparison: Comparison) -> pd.DataFrame:
-    """Differences from the first run in words, with the p of their tests: by metric, a column for
-    each other run."""
-    first, *others = comparison.facts
-    tests = comparison.tests[comparison.tests["a"] == first]
-    texts = [_format_test(test, len(others)) for _, test in tests.iterrows()]
-    table = tests.assign(text=texts).pivot(index="metric", columns="b", values="text")
-    return table.reindex(index=comparison.scores.index, columns=others).fillna(ABSENT)
-
-
-def _format_test(test: pd.Series[Any], n_tests: int) -> str:
-    text = f"{test.difference:.4g}"
-    if test.n > 1:
-        text += f" ± {test.se:.4g} (paired)"
-    if math.isnan(test.p):
-        return text
-    corrected = f" (Holm {test.p_holm:.2g})" if n_tests > 1 else ""
-    return f"{text}, {'McNemar p' if test.n == 1 else 'p'} {test.p:.2g}{corrected}"
-
-
-def evidence_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
-    """p(M | y) ∝ p(y | M) of the models of paired runs that have a log evidence, of equal
-    probability before the data: mean ± SE over replicates, each of data of its own; nothing where
-    fewer than two have one."""
-    import pandas as pd
-    from scipy.special import softmax
-
-    first = next(iter(records.values()))
-    logs = {
-        label: run.result["log_evidence"]
-        for label, run in records.items()
-        if run.result.get("log_evidence") and are_paired(first, run)
-    }
-    if len(logs) < 2 or len({len(values) for values in logs.values()}) > 1:
-        return pd.DataFrame()
-    shares = dict(zip(logs, softmax(list(logs.values()), axis=0).tolist(), strict=True))
-    cells = {label: shares.get(label, []) for label in records}
-    texts = {label: _format_score(*mean_se(cell), len(cell)) for label, cell in cells.items()}
-    return pd.DataFrame(texts, index=["p(model | y)"])
 
 
 def warnings(runs: list[ComparedRecord]) -> list[str]:

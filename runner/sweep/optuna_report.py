@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runner.disk.atomic import write_text
 from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
@@ -72,29 +72,18 @@ def figures(study: Study) -> Iterator[tuple[str, go.Figure]]:
         # several.
         target = _value(k) if several(study) else None
         suffix = f": {name}" if several(study) else ""
-        yield (
-            f"History{suffix}",
-            show.plot_optimization_history(study, target=target, target_name=name),
-        )
-        if name in shares:
-            of_each = show.plot_param_importances(
-                study,
-                evaluator=FanovaImportanceEvaluator(seed=0),
-                target=_value(k),
-                target_name=name,
-            )
-            yield f"Importance of the keys{suffix}", of_each
-        if keys:
-            figure = show.plot_parallel_coordinate(
-                study, params=keys, target=target, target_name=name
-            )
-            yield f"Parallel coordinates{suffix}", figure
-        if len(keys) > 1:
-            leading = [key for key in shares.get(name, keys) if key in keys][:KEYS]
-            yield (
-                f"Contour{suffix}",
-                show.plot_contour(study, params=leading, target=target, target_name=name),
-            )
+        leading = [key for key in shares.get(name, keys) if key in keys][:KEYS]
+        importance = {"evaluator": FanovaImportanceEvaluator(seed=0), "target": _value(k)}
+        plots: list[tuple[str, Callable[..., go.Figure], dict[str, Any], bool]] = [
+            ("History", show.plot_optimization_history, {}, True),
+            ("Importance of the keys", show.plot_param_importances, importance, name in shares),
+            ("Parallel coordinates", show.plot_parallel_coordinate, {"params": keys}, bool(keys)),
+            ("Contour", show.plot_contour, {"params": leading}, len(keys) > 1),
+        ]
+        for title, plot, options, is_shown in plots:
+            if is_shown:
+                figure = plot(study, **{"target": target, "target_name": name} | options)
+                yield f"{title}{suffix}", figure
     if any(t.intermediate_values for t in study.get_trials(deepcopy=False)):
         on_the_way = show.plot_intermediate_values(study)
         yield (

@@ -125,26 +125,17 @@ class Mirror:
                 with suppress(RunDeletedError):
                     Push(client, file, self.folder, self._files_at).push(content)
                 _note(file, None)
-        except RecordReplacedError as error:
-            self.trouble = str(error)
-        except InvalidRecordError as error:
-            self.trouble = str(error)
-            self._record_trouble()
-        except BusyError as error:
-            self.trouble = str(error)
-            self.unreachable = True
-        except StoreError as error:
-            self.trouble = mask_secrets(str(error))
-            self.unreachable = True
-            self._record_trouble()
         except Exception as error:
             # MLflow's clients raise requests', SQLAlchemy's and their own errors: none of them may
             # stop a run.
-            self.trouble = mask_secrets(
-                str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            )
-            self.unreachable = not self._answers(error)
-            self._record_trouble()
+            lines = str(error).strip().splitlines()
+            self.trouble = mask_secrets(lines[0] if lines else type(error).__name__)
+            if isinstance(error, BusyError | StoreError):
+                self.unreachable = True
+            elif not isinstance(error, RecordReplacedError | InvalidRecordError):
+                self.unreachable = not self._answers(error)
+            if not isinstance(error, RecordReplacedError | BusyError):
+                self._record_trouble()
         return self.trouble is None
 
     def _connect(self) -> MlflowClient:

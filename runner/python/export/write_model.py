@@ -25,8 +25,9 @@ from runner.python.export.series_answers import SeriesAnswers
 from runner.record.checks import combine_checks, verdict
 from runner.record.code import installed_version
 from runner.record.facts import CHOSEN_ROLES
+from runner.report.compare import results_table
 from runner.report.compared_record import ComparedRecord
-from runner.report.comparison import results_table, scores_table
+from runner.report.comparison import scores_table
 from runner.report.pages import render
 from runner.report.scores.cells import FAILED_CHECK_MARK
 

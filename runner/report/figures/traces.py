@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 Chart = dict[str, Any]
+Handles = Sequence[tuple[str, "Artist"]]  # names and artists of a legend
 DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
 SYMBOLS = dict(
     zip(
@@ -63,7 +64,7 @@ def numbers(values: Iterable[float]) -> list[float | None]:
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]
 
 
-def list_traces(ax: Axes, handles: Sequence[tuple[str, Artist]]) -> Iterator[Chart]:
+def list_traces(ax: Axes, handles: Handles) -> Iterator[Chart]:
     """Areas of the axes first, then their lines; ``handles``: names and artists of the legend.
 
     Each has its ``name``, empty if the legend has none.
@@ -94,7 +95,7 @@ def list_traces(ax: Axes, handles: Sequence[tuple[str, Artist]]) -> Iterator[Cha
             yield trace
 
 
-def _list_areas(ax: Axes, handles: Sequence[tuple[str, Artist]]) -> Iterator[Chart]:
+def _list_areas(ax: Axes, handles: Handles) -> Iterator[Chart]:
     """Filled areas of the axes."""
     from matplotlib.collections import PolyCollection
     from matplotlib.patches import PathPatch
@@ -122,7 +123,7 @@ def _make_line(points: np.ndarray, colour: str) -> Chart:
     return form | {"x": x, "y": y, "line": {"color": colour}}
 
 
-def _make_area(artist: Any, edge: Any, handles: Sequence[tuple[str, Artist]]) -> Chart:
+def _make_area(artist: Any, edge: Any, handles: Handles) -> Chart:
     """What an edge [N, 2] surrounds, with the name of the legend's area, or line, of its colour."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -148,7 +149,7 @@ def _find_look(line: Line2D) -> tuple[str, str, str]:
     return _hex(line.get_color()), symbol, DASHES.get(str(line.get_linestyle()), "")
 
 
-def _find_name(line: Line2D, handles: Sequence[tuple[str, Artist]]) -> str:
+def _find_name(line: Line2D, handles: Handles) -> str:
     """Name of the legend's line in the same colour, of several the one most alike; empty: none."""
     from matplotlib.lines import Line2D
 

@@ -11,8 +11,9 @@ from support.runs.made_records import made_record
 
 from runner.python.comparing import compare
 from runner.record.outcomes import mcnemar, outcomes_file, read_outcomes, write_outcomes
+from runner.report.compare import differences_table
 from runner.report.compared_record import load
-from runner.report.comparison import Comparison, differences_table
+from runner.report.comparison import Comparison
 
 
 def labels(n: int = 103, seed: int = 0, share: float = 0.7) -> np.ndarray:

@@ -13,16 +13,15 @@ import pytest
 import yaml
 
 from runner.errors import ConfigError
-from runner.report.compare import _add_arrow, main
-from runner.report.compared_record import load
-from runner.report.comparison import (
-    Comparison,
+from runner.report.compare import (
+    _add_arrow,
     differences_table,
     evidence_table,
+    main,
     results_table,
-    settings_table,
-    warnings,
 )
+from runner.report.compared_record import load
+from runner.report.comparison import Comparison, settings_table, warnings
 
 FACTS = {
     "state": "done", "experiment": "toy", "data": "toy-data",
