@@ -91,7 +91,7 @@ def fill_in(config: Values, settings: Settings, smoke_keys: set[str] | None) -> 
     config = config | {role: expand_component(role, own, role) for role, own in _chosen(config)}
     refuse_large(config)
     if smoke_keys is not None:
-        config = shorten_for_smoke({"steps": settings.steps} | config, smoke_keys)
+        config = shorten_for_smoke(config, settings.steps, smoke_keys)
     config = json.loads(json.dumps(config))
     for role, values in _chosen(config):
         refuse_untrusted(role, values, settings.plugins)

@@ -36,16 +36,15 @@ def apply_smoke_overrides(config: Values, explicit: set[str]) -> Values:
     return merge(config, config.get("smoke_overrides") or {}, "")
 
 
-def shorten_for_smoke(config: Values, explicit: set[str]) -> Values:
+def shorten_for_smoke(config: Values, steps: int | None, explicit: set[str]) -> Values:
     """A smoke run's config in which a sampler leaves out at most half of its few steps and keeps at
     least four draws.
 
     An experiment's smoke overrides know its own sampler; this serves the one that a user put in its
     place."""
-    steps = config.get("steps")
     inference = dict(config.get("inference") or {})
     key = burn_in_key(inference)
-    if key is None or not isinstance(inference[key], int) or not isinstance(steps, int):
+    if key is None or not isinstance(inference[key], int) or steps is None:
         return config
     if f"inference.{key}" not in explicit and inference[key] >= steps:
         inference[key] = steps // 2
