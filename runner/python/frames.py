@@ -112,11 +112,8 @@ def runs(
         config_keys |= values.keys()
         row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
         row = {name: row.get(name, facts.get(name)) for name in COLUMNS}
-        wanted = {name: row.get(name, values.get(name)) for name in conditions}
         if all(
-            value == wanted[name]
-            or (isinstance(value, list | tuple | set | range) and wanted[name] in value)
-            for name, value in conditions.items()
+            _is_wanted(row.get(name, values.get(name)), value) for name, value in conditions.items()
         ):
             rows.append(
                 row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts)
@@ -154,6 +151,11 @@ def _refuse_unknown_names(conditions: dict[str, Any], *, has_runs: bool) -> None
         existing = get_args(RunState) if column == "state" else conf_folders.names(column)
         if isinstance(name, str) and name not in existing and not has_runs:
             raise ConfigError(f"runs: {column}={name}: no such {column}{nearest(name, existing)}")
+
+
+def _is_wanted(value: Any, wanted: Any) -> bool:
+    """True if a value equals the requested one, or one in the requested list."""
+    return value == wanted or (isinstance(wanted, list | tuple | set | range) and value in wanted)
 
 
 def _scores(folder: Path, facts: dict[str, Any], parts: bool) -> dict[str, float]:

@@ -18,6 +18,7 @@ ranks    critical-difference diagrams: rows that differ by their ranks over colu
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -126,14 +127,14 @@ class StudyDefinition(StrictModel):
         return [str(value) for value in values]
 
 
-def _list_references(
-    study: StudyDefinition,
-) -> Iterator[tuple[str, Iterable[str | None], Collection[str]]]:
-    """Names that a study mentions: the message about one, ``{}``, that is not known; the names; and
-    the known ones."""
+# the message about a name, ``{}``, that is not known; the names that a study mentions; the known ones
+Reference = tuple[str, Iterable[str | None], Collection[str]]
+
+
+def _list_references(study: StudyDefinition) -> Iterator[Reference]:
+    """Names of rows and metrics that a study mentions."""
     rows = [row.name for row in study.rows]
     labels = [row.label for row in study.rows]
-    tables = {table.name: table for table in study.tables}
     metrics = [metric for table in study.tables for metric in table.metrics]
     yield "reference: {} is not a row", [study.reference], rows
     yield "gold: {} is not a row", [study.gold], rows
@@ -142,15 +143,20 @@ def _list_references(
     for spread in study.spreads:
         shown = [*spread.metrics, *spread.levels, *spread.words]
         yield f"figure {spread.name}: {{}} is in no table", shown, metrics
+    for figure in study.all_figures:
+        yield f"figure {figure.name}: {{}} is not a row", figure.rows or [], [*rows, *labels]
+    for evolution in study.evolutions:
+        yield f"figure {evolution.name}: less is not a row", [evolution.less], rows
+
+
+def _list_table_references(study: StudyDefinition) -> Iterator[Reference]:
+    """Names of tables, and of columns and metrics of them, that figures mention."""
+    tables = {table.name: table for table in study.tables}
     for ranks in study.ranks:
         where = f"figure {ranks.name}: {{}} is not a"
         yield f"{where} table", [ranks.table], tables
         columns = study.columns(tables[ranks.table])
         yield f"{where} column of {ranks.table}", [ranks.column], columns
-    for figure in study.all_figures:
-        yield f"figure {figure.name}: {{}} is not a row", figure.rows or [], [*rows, *labels]
-    for evolution in study.evolutions:
-        yield f"figure {evolution.name}: less is not a row", [evolution.less], rows
     for curve in study.figures:
         if isinstance(curve, CostSpec):
             continue
@@ -165,10 +171,20 @@ def _list_references(
 
 def _find_problems(study: StudyDefinition) -> Iterator[str]:
     """Messages about what is wrong in a study."""
-    for message, given, known in _list_references(study):
+    for message, given, known in chain(_list_references(study), _list_table_references(study)):
         for name in given:
             if name is not None and name not in known:
                 yield message.replace("{}", name) + nearest(name, known)
+    yield from _find_in_rows(study)
+    for table in study.tables:
+        yield from _find_in_table(study, table)
+    for figure in [*study.evolutions, *study.figures]:
+        for key, value in () if isinstance(figure, FigureSpec) else figure.cell.items():
+            if value not in study.grid.get(key, []):
+                yield f"figure {figure.name}: cell has {key}={value}, which is not in the grid"
+
+
+def _find_in_rows(study: StudyDefinition) -> Iterator[str]:
     names = [row.name for row in study.rows]
     for row in study.rows:
         grid = study.grid if row.grid is None else row.grid
@@ -178,19 +194,18 @@ def _find_problems(study: StudyDefinition) -> Iterator[str]:
                     yield f"row {row.name}: cells has {key}={value}, which is not in its grid"
         if names.count(row.name) > 1:
             yield f"rows: {row.name} occurs twice"
-    for table in study.tables:
-        where = f"table {table.name}"
-        if study.gold is None and DISTANCES & {*table.metrics}:
-            yield f"{where}: distances are from a row; say which one with gold"
-        for key in study.grid:
-            if key not in (POOLED_KEY, table.columns):
-                yield f"{where}: grid key {key} is neither its columns nor {POOLED_KEY}"
-    for figure in [*study.evolutions, *study.figures]:
-        for key, value in () if isinstance(figure, FigureSpec) else figure.cell.items():
-            if value not in study.grid.get(key, []):
-                yield f"figure {figure.name}: cell has {key}={value}, which is not in the grid"
+
+
+def _find_in_table(study: StudyDefinition, table: TableSpec) -> Iterator[str]:
+    where = f"table {table.name}"
+    if study.gold is None and DISTANCES & {*table.metrics}:
+        yield f"{where}: distances are from a row; say which one with gold"
+    for key in study.grid:
+        if key not in (POOLED_KEY, table.columns):
+            yield f"{where}: grid key {key} is neither its columns nor {POOLED_KEY}"
     for ranks in study.ranks:
-        table = next(table for table in study.tables if table.name == ranks.table)
+        if ranks.table != table.name:
+            continue
         for column in study.columns(table) if ranks.column is None else [ranks.column]:
             if table.column_direction(column) is None:
                 metric = table.column_metric(column)

@@ -39,6 +39,14 @@ def state(snapshot: Snapshot, run: FrozenRun) -> str:
     return "crashed" if recorded in ("running", "pending") else recorded
 
 
+def _end_state(recorded: str, code: int) -> str:
+    """State of a run that ended; one that ended badly without a line in the record crashed, or was
+    refused before it began."""
+    is_late = recorded == "done" and code > 128  # a signal came during its last writes
+    ends = (*FAILED, "interrupted", "running")
+    return recorded if code == 0 or is_late or recorded in ends else "failed"
+
+
 def _column(run: FrozenRun) -> str:
     """Heading of the column with a run's state: its cell."""
     return " ".join(f"{k.split('.')[-1]}={format_typed(v)}" for k, v in run.cell.items())
@@ -159,12 +167,7 @@ class StudyDisplay:
             self.counts["interrupted"] += 1
             out.print(f"interrupted  {run.name}  ({seconds:.0f} s)")
             return
-        # a signal came during its last writes
-        is_late = now == "done" and code > 128
-        # a process that ended badly without a line in the record crashed, or was refused before it
-        # began
-        if code and not is_late and now not in (*FAILED, "interrupted", "running"):
-            now = "failed"
+        now = _end_state(now, code)
         self.counts[now] += 1
         self.progress.advance(self.task)
         if self.forecast:

@@ -4,7 +4,7 @@ runs can give the scores that its tables and figures show."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from components.metrics.names import PREFIXES, base_name, score_names
 from runner.errors import ConfigError, nearest
 from runner.study import snapshot as snapshots
 from runner.study.choice import refuse_unknown_pairs, select_runs
-from runner.study.definition import load_study
+from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.study_arguments import list_named_plugins
 from runner.study.table_specs import DISTANCES, Row
@@ -91,13 +91,7 @@ def refuse_unknown_scores(snapshot: Snapshot) -> None:
             return
         scores[run.row] |= frozenset() if run.refused else _scores_of(run)
     study = snapshot.study
-    shown: list[tuple[str, Iterable[str], list[Row]]] = []  # name, metrics, and rows that have them
-    for table in study.tables:
-        rows = [row for row in study.rows if table.rows is None or row.name in table.rows]
-        shown.append((f"table {table.name}", table.metrics, rows))
-    for figure in [*study.figures, *study.evolutions, *study.spreads]:
-        shown.append((f"figure {figure.name}", figure.metrics, study.rows_of_figure(figure)))
-    for item, metrics, rows in shown:
+    for item, metrics, rows in _list_shown(study):
         composed = [scores[row.name] for row in rows if scores.get(row.name)]
         names = frozenset().union(*composed)
         for metric in metrics if composed else ():
@@ -107,6 +101,15 @@ def refuse_unknown_scores(snapshot: Snapshot) -> None:
                 raise ConfigError(
                     f"study {snapshot.name}: {item}: no run gives {metric}{nearest(metric, names)}"
                 )
+
+
+def _list_shown(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], list[Row]]]:
+    """Items that a report shows: name, metrics, and the rows that have them."""
+    for table in study.tables:
+        rows = [row for row in study.rows if table.rows is None or row.name in table.rows]
+        yield f"table {table.name}", table.metrics, rows
+    for figure in [*study.figures, *study.evolutions, *study.spreads]:
+        yield f"figure {figure.name}", figure.metrics, study.rows_of_figure(figure)
 
 
 def _scores_of(run: FrozenRun) -> frozenset[str]:

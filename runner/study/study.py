@@ -118,6 +118,19 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
     return arguments, launcher
 
 
+def _show_status(snapshot: Snapshot, runs: list[FrozenRun], as_json: bool) -> None:
+    """Show the state of runs, and of those that cannot be composed."""
+    visible_runs = [run for run in snapshot.runs if run.refused or run in runs]
+
+    lines = describe_states(snapshot, visible_runs, SubmittedJobs(snapshot).words)
+    if as_json:
+        print_json(lines)
+    elif out.is_terminal:
+        out.print(status(snapshot, visible_runs, lines))
+    else:
+        print_table("", (), [list(line.values()) for line in lines])
+
+
 def main(argv: list[str]) -> int:
     """Runs a study (``study``), or the failed runs of one (``rerun --failed``)."""
     arguments, launcher = _parse(argv)
@@ -134,15 +147,7 @@ def main(argv: list[str]) -> int:
     snapshot = find_snapshot(arguments, output_dir, arguments.status)
     runs = select_runs(snapshot, arguments.only)
     if arguments.status:
-        visible_runs = [run for run in snapshot.runs if run.refused or run in runs]
-
-        lines = describe_states(snapshot, visible_runs, SubmittedJobs(snapshot).words)
-        if arguments.json:
-            print_json(lines)
-        elif out.is_terminal:
-            out.print(status(snapshot, visible_runs, lines))
-        else:
-            print_table("", (), [list(line.values()) for line in lines])
+        _show_status(snapshot, runs, arguments.json)
         return 0
     budget = TimeBudget(arguments.budget or math.inf, arguments.probe_seconds, rest)
     code = run_remaining(
@@ -164,6 +169,16 @@ def main(argv: list[str]) -> int:
             style="red",
         )
     return code or int(refused > 0)
+
+
+def _report_others(going: int, diverged: int, again: str) -> None:
+    """Numbers of runs that go on from before, and of those that ``again`` tries again."""
+    if going:
+        out.print(
+            f"         {going} still going from before: they count among these, and are waited for"
+        )
+    if diverged:
+        out.print(f"         {diverged} diverged before: {again} tries them again")
 
 
 def run_remaining(
@@ -194,13 +209,8 @@ def run_remaining(
     where = f"as jobs of {launcher.engine}" if launcher.engine else f"{jobs} at a time"
     told = ", ".join(f"{n} {name}" for name, n in counts.items())
     out.print(f"study    {snapshot.name}: {told}; running {len(remaining)}, {where}")
-    if before:
-        out.print(
-            f"         {len(before)} still going from before: they count among these, and are waited for"
-        )
-    if counts["diverged"] and not failed:
-        again = again or f"runner rerun --failed {snapshot.name}"
-        out.print(f"         {counts['diverged']} diverged before: {again} tries them again")
+    diverged = 0 if failed else counts["diverged"]
+    _report_others(len(before), diverged, again or f"runner rerun --failed {snapshot.name}")
     budget = budget or TimeBudget()
     remaining = budget.choose(snapshot, remaining, jobs)
     if not before and not remaining:

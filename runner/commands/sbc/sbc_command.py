@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 from runner.disk import conf_folders
 from runner.errors import ConfigError
@@ -80,18 +81,14 @@ def _calibrate(arguments: Namespace) -> int:
     from runner.commands.sbc.fits import ONCE, Fitter, RankSettings, fit_all
     from runner.commands.sbc.rank_record import (
         FOLDER,
-        HEADER,
-        RankResults,
         add_row,
         name_folder,
         open_ranks,
         read_rows,
-        write_results,
     )
     from runner.compose.overrides import compose_words
     from runner.record.code import commit, identity, versions
     from runner.terminal.printer import show_count
-    from runner.terminal.tables import print_table
 
     words = list(arguments.words)
     if arguments.config_dir is not None:
@@ -122,6 +119,14 @@ def _calibrate(arguments: Namespace) -> int:
         print(f"interrupted; {kept} data sets are kept, the same command goes on")
         return INTERRUPTED
     done = [row for number, row in read_rows(folder).items() if number < total]
+    return _conclude(folder, done, arguments)
+
+
+def _conclude(folder: Path, done: list[dict[str, Any]], arguments: Namespace) -> int:
+    """Show and write the results; the exit code."""
+    from runner.commands.sbc.rank_record import HEADER, RankResults, write_results
+    from runner.terminal.tables import print_table
+
     results = RankResults.of_rows(done, arguments.draws, arguments.bins)
     if results.ranks:
         write_results(folder, results)

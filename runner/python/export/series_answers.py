@@ -74,6 +74,23 @@ class SeriesAnswers:
             ConfigError: the horizon is unknown, or regressors at the times ahead are.
         """
         problem = self.problem
+        horizon, ahead = self._choose_horizon(rows, where, horizon)
+        try:
+            predictive = self.ask(horizon, ahead)
+        except ConfigMismatchError as error:
+            raise ConfigError(f"predict: {error}") from None
+        system = problem.system
+        n_classes = system.n_classes if isinstance(system, CategoricalSeries) else 0
+        classes = [str(k) for k in range(n_classes)]
+        frame = frame_of_predictive(predictive, problem.state_names, classes)
+        frame.insert(0, "time", self.list_dates(horizon) or range(1, horizon + 1))
+        return frame
+
+    def _choose_horizon(
+        self, rows: Any, where: str, horizon: int | None
+    ) -> tuple[int, FutureCovariates | None]:
+        """Times ahead, and their regressors and inputs."""
+        problem = self.problem
         ahead = problem.beyond if isinstance(problem, Forecasting) else None
         known = problem.future.shape[1] if isinstance(problem, Forecasting) else None
         if rows is not None:
@@ -92,16 +109,7 @@ class SeriesAnswers:
         if ahead is not None:
             parts = (None if value is None else value[:horizon] for value in ahead)
             ahead = FutureCovariates(*parts)
-        try:
-            predictive = self.ask(horizon, ahead)
-        except ConfigMismatchError as error:
-            raise ConfigError(f"predict: {error}") from None
-        system = problem.system
-        n_classes = system.n_classes if isinstance(system, CategoricalSeries) else 0
-        classes = [str(k) for k in range(n_classes)]
-        frame = frame_of_predictive(predictive, problem.state_names, classes)
-        frame.insert(0, "time", self.list_dates(horizon) or range(1, horizon + 1))
-        return frame
+        return horizon, ahead
 
     def list_dates(self, horizon: int) -> list[str]:
         """Dates of the times ahead; empty for a series without dates."""

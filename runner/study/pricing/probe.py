@@ -36,6 +36,14 @@ EVERY = "every"  # steps from one kept state to the next, of methods with a burn
 Keys = Mapping[str, Any]
 
 
+def _thinning_key(keys: Keys) -> str | None:
+    """Key of the steps from one kept state to the next; None: the method keeps no states."""
+    if isinstance(keys.get(THINNING), int):
+        return THINNING
+    has_burn_in = any(key in keys for key in LEFT_OUT)
+    return EVERY if has_burn_in and isinstance(keys.get(EVERY), int) else None
+
+
 def _shrink_keys(keys: Keys, steps: int, total: int) -> dict[str, Any]:
     """Keys of a method for ``steps`` steps in place of ``total``."""
     small = dict(keys)
@@ -48,10 +56,7 @@ def _shrink_keys(keys: Keys, steps: int, total: int) -> dict[str, Any]:
         if isinstance(keys.get(key), int):
             small[key] = min(shrink(keys[key], 1), steps - min(DRAWS, steps - 1))
             left_out += small[key]
-    # ``every`` is the thinning of methods with a burn-in
-    thinning = THINNING if THINNING in keys else EVERY
-    has_burn_in = any(key in keys for key in LEFT_OUT)
-    if isinstance(keys.get(thinning), int) and (thinning == THINNING or has_burn_in):
+    if (thinning := _thinning_key(keys)) is not None:
         small[thinning] = min(keys[thinning], max(1, (steps - left_out) // DRAWS))
     for key in STEP_COUNTS:
         if isinstance(keys.get(key), int):
