@@ -82,10 +82,9 @@ class GaussianNoise(StateSpace, Protocol, metaclass=ModuleProtocol):
     def Sigma(self) -> Tensor: ...
 
 
-@runtime_checkable
-class AdditiveGaussian(Protocol, metaclass=ModuleProtocol):
-    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h
-    differentiable in x: what Gaussian filters linearise, or send sigma points through."""
+class GaussianSystem(Protocol):
+    """x_0 ~ N(m_0, P_0), and Gaussian noises N(0, Q) of the states and N(0, Σ) of the
+    observations."""
 
     @property
     def m0(self) -> Tensor: ...  # [dx]
@@ -99,6 +98,12 @@ class AdditiveGaussian(Protocol, metaclass=ModuleProtocol):
 
     @property
     def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy]
+
+
+@runtime_checkable
+class AdditiveGaussian(GaussianSystem, Protocol, metaclass=ModuleProtocol):
+    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h
+    differentiable in x: what Gaussian filters linearise, or send sigma points through."""
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # f_t(x) [R, N, dx]
 
@@ -165,22 +170,9 @@ class PowerIntegral(StateSpace, Protocol):
 
 
 @runtime_checkable
-class LinearGaussian(Protocol, metaclass=ModuleProtocol):
+class LinearGaussian(GaussianSystem, Protocol, metaclass=ModuleProtocol):
     """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ), x_0 ~ N(m_0, P_0): what a Kalman filter
     needs."""
-
-    @property
-    def m0(self) -> Tensor: ...  # [dx]
-
-    @property
-    def P0(self) -> Tensor: ...  # [dx, dx]
-
-    @property
-    # [dx, dx], or [R, dx, dx] where each replicate has its own parameters
-    def Q(self) -> Tensor: ...
-
-    @property
-    def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy]
 
     @property
     def A(self) -> Tensor: ...  # [dx, dx]

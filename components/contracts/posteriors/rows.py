@@ -45,5 +45,6 @@ class PredictsRows(Protocol[Shown]):
 
     def log_predictive(self, batch: Shown) -> Tensor: ...  # log p(x_b | training rows) [B]
 
-    # p(z_b = k | x_b) [B, K]; None: there are none
-    def clusters(self, batch: Shown) -> Tensor | None: ...
+    def clusters(self, batch: Shown) -> Tensor | None:
+        """p(z_b = k | x_b) [B, K]; None: there are none, as for a class that inherits this."""
+        return None

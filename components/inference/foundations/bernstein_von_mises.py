@@ -13,6 +13,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import BetaPosterior
 from components.contracts.checks import NamedScores
+from components.contracts.posteriors import Analyses, PredictsRows
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne, Increasing, Inference, Info
@@ -28,13 +29,11 @@ from components.registry import register
 if TYPE_CHECKING:
     import pandas as pd
 
-    from components.figures.style import Figures
-
 DISTANCES = ("total_variation", "hellinger")
 
 
 @dataclass(frozen=True)
-class NormalLimit:
+class NormalLimit(Analyses, PredictsRows[Rows]):
     """Distances of R simulated posteriors from their normal limit at each N, and those of the data at
     hand."""
 
@@ -46,9 +45,6 @@ class NormalLimit:
     def log_predictive(self, batch: Rows) -> Tensor:
         """log p(x | tosses at hand) [B]."""
         return self.model.log_predictive(self.counts, batch)
-
-    def clusters(self, batch: Rows) -> None:
-        """Tosses have none."""
 
     def scores(self) -> NamedScores:
         """Mean distances at each N, and the slope of their log on log N; ``exponent`` is −½, what
@@ -63,9 +59,6 @@ class NormalLimit:
                 f"{name}/{n}": float(v) for n, v in zip(self.numbers, mean.tolist(), strict=True)
             }
         return out | {"exponent": -0.5}
-
-    def figures(self) -> Figures:
-        return {}
 
     def table(self) -> pd.DataFrame:
         """One row per N: mean distances with their standard errors."""

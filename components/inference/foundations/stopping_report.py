@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from components.contracts.capabilities import BetaPosterior
+from components.contracts.posteriors import PredictsRows
 from components.contracts.problems import Rows
 from components.inference.foundations import rules
 from components.inference.foundations.rules import Array, Rule, Stopped
@@ -38,7 +39,7 @@ class RuleTables:
 
 
 @dataclass(frozen=True)
-class StoppingReport:
+class StoppingReport(PredictsRows[Rows]):
     """How often intervals held θ and tests rejected a true θ₀ under every rule, simulated and
     exact; and the tosses at hand."""
 
@@ -61,9 +62,6 @@ class StoppingReport:
     def log_predictive(self, batch: Rows) -> Tensor:
         """log p(x | tosses at hand) [B]."""
         return self.model.log_predictive((self.heads, self.tails), batch)
-
-    def clusters(self, batch: Rows) -> None:
-        """ObservedTosses have none."""
 
     @property
     def beta(self) -> tuple[float, float]:

@@ -12,15 +12,14 @@ from torch import Tensor
 from components.contracts.capabilities import Conjugate
 from components.contracts.problems import Batch
 from components.contracts.roles import BetweenZeroAndOne, Info
-from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.linear.conjugate_posterior import ConjugatePosterior, region_radius
-from components.inference.linear.known_data import LinearAnalysis, read_linear_data
+from components.inference.linear.known_data import LinearAnalysis, LinearState, read_linear_data
 from components.maths.conjugate_regression import coefficients
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
-from components.maths.least_squares import LeastSquares, LinearData, least_squares
+from components.maths.least_squares import LeastSquares, least_squares
 from components.posteriors.decisions import (
     AbsoluteLoss,
     CentralInterval,
@@ -40,11 +39,9 @@ Decision = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConjugateState:
+class ConjugateState(LinearState):
     """Draws from the posterior so far, and what the imagined data sets have shown."""
 
-    model: Conjugate = rebuilt()
-    data: LinearData = rebuilt()
     n: int = 0  # imagined data sets
     over_prior: int = 0  # of those with β from the prior: regions that held it
     at_beta: int = 0  # of those with the β at hand

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Generic
 
 import torch
@@ -12,11 +13,20 @@ from components.contracts.capabilities import Conjugate
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference
+from components.contracts.states import rebuilt
 from components.maths.least_squares import LinearData, least_squares
 from components.models.linear.design import design, select_labelled
 from components.problems.supervised import Supervised
 
 S = TypeVar("S")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearState:
+    """The model, and the rows at hand as it sees them."""
+
+    model: Conjugate = rebuilt()
+    data: LinearData = rebuilt()
 
 
 class LinearAnalysis(Inference[Conjugate, Supervised, Batch, S], Generic[S]):

@@ -14,9 +14,13 @@ from components.contracts.costs.counts import count
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.roles import BetweenZeroAndOne, Info
-from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.linear.known_data import LinearAnalysis, plug_in, read_linear_data
+from components.inference.linear.known_data import (
+    LinearAnalysis,
+    LinearState,
+    plug_in,
+    read_linear_data,
+)
 from components.maths.least_squares import LeastSquares, LinearData
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -65,11 +69,9 @@ class MaximumLikelihoodEstimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaximumLikelihoodState:
+class MaximumLikelihoodState(LinearState):
     """Running counts from the repeated data sets."""
 
-    model: Conjugate = rebuilt()
-    data: LinearData = rebuilt()
     n: int = 0  # repeated data sets
     inside: Tensor  # number of them with β inside the region, at each of ``levels``
     cloud: Tensor  # estimates of the first of them [≤ SHOWN, D]

@@ -14,9 +14,13 @@ from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.roles import AtLeastTwo, Info
-from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.linear.known_data import LinearAnalysis, plug_in, read_linear_data
+from components.inference.linear.known_data import (
+    LinearAnalysis,
+    LinearState,
+    plug_in,
+    read_linear_data,
+)
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import LinearData, hkb_penalty, ridge_risk
 from components.models.linear.ridge import effective_parameters, generalised_cross_validation
@@ -113,16 +117,8 @@ class RidgeEstimates:
         return {"hoerl_kennard": figure}
 
 
-@dataclass(frozen=True, kw_only=True)
-class RidgePathState:
-    """Nothing changes: all of it is computed from the data at hand when it is asked for."""
-
-    model: Conjugate = rebuilt()
-    data: LinearData = rebuilt()
-
-
 @register("inference", "ridge_path")
-class RidgePath(LinearAnalysis[RidgePathState]):
+class RidgePath(LinearAnalysis[LinearState]):
     """Hoerl and Kennard's linear regression: the ridge trace, four ways to choose the penalty, and
     the exact risk of each.
 
@@ -149,16 +145,16 @@ class RidgePath(LinearAnalysis[RidgePathState]):
             raise ValueError(f"lowest: {self.lowest} must be below highest, {self.highest}")
         return self
 
-    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> RidgePathState:
+    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> LinearState:
         data = read_linear_data(model, problem)
         # raises before any step where there is no least squares estimate to start from
         _ = data.fit
-        return RidgePathState(model=model, data=data)
+        return LinearState(model=model, data=data)
 
-    def step(self, state: RidgePathState, batch: Batch, rng: Rng) -> tuple[RidgePathState, Info]:
+    def step(self, state: LinearState, batch: Batch, rng: Rng) -> tuple[LinearState, Info]:
         return state, {}
 
-    def posterior(self, state: RidgePathState) -> RidgeEstimates:
+    def posterior(self, state: LinearState) -> RidgeEstimates:
         data = state.data
         model = state.model
         X = data.X

@@ -15,10 +15,14 @@ from components.contracts.costs.counts import count
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.inference.linear.known_data import LinearAnalysis, plug_in, read_linear_data
+from components.inference.linear.known_data import (
+    LinearAnalysis,
+    LinearState,
+    plug_in,
+    read_linear_data,
+)
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.least_squares import (
     LeastSquares,
@@ -122,11 +126,9 @@ class Risks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RiskState:
+class RiskState(LinearState):
     """Sums over the data sets drawn so far, of x and of x² in the first dimension."""
 
-    model: Conjugate = rebuilt()
-    data: LinearData = rebuilt()
     n: int = 0  # data sets
     risk: Tensor  # [2, E, M]
     gain: Tensor  # [2, E, M]
@@ -167,9 +169,13 @@ class StatisticalRisk(LinearAnalysis[RiskState]):
         blank = torch.zeros(2, E, M, dtype=torch.float64)
         return RiskState(model=model, data=data, risk=blank, gain=blank, bayes=blank[..., 0])
 
+    def weights(self, fit: LeastSquares) -> Tensor:
+        """Q of the loss [D, D]."""
+        return fit.gram if self.loss == "prediction" else torch.eye(fit.dim).to(fit.gram)
+
     def losses(self, beta: Tensor, fit: LeastSquares, penalty: Tensor, free: int) -> Tensor:
         """L of every estimator on every data set, [E, R]; β [D] or [R, D]."""
-        Q = fit.gram if self.loss == "prediction" else torch.eye(fit.dim).to(fit.gram)
+        Q = self.weights(fit)
         error = estimates(fit, Q, penalty, free) - beta
         return (error @ Q * error).sum(-1).clamp_min(0).double() ** (self.loss_power / 2)
 
@@ -197,15 +203,15 @@ class StatisticalRisk(LinearAnalysis[RiskState]):
         prior = (data.noise / model.penalty).sqrt() * z  # β ~ N(0, σ² diag(λ)⁻¹) [R, D]
         imagined = dataclasses.replace(noise_alone, beta=prior + noise_alone.beta)
 
-        def user_folder(sums: Tensor, found: Tensor) -> Tensor:
-            return sums + torch.stack([found.sum(-1), found.square().sum(-1)]).cpu()
+        def add_sums(sums: Tensor, values: Tensor) -> Tensor:
+            return sums + torch.stack([values.sum(-1), values.square().sum(-1)]).cpu()
 
         state = dataclasses.replace(
             state,
             n=state.n + self.simulations,
-            risk=user_folder(state.risk, risk),
-            gain=user_folder(state.gain, risk - risk[:1]),
-            bayes=user_folder(state.bayes, self.losses(prior, imagined, model.penalty, free)),
+            risk=add_sums(state.risk, risk),
+            gain=add_sums(state.gain, risk - risk[:1]),
+            bayes=add_sums(state.bayes, self.losses(prior, imagined, model.penalty, free)),
         )
         worst = state.risk[0].amax(1) / state.n
         return state, {f"worst_risk/{name}": worst[e] for e, name in enumerate(ESTIMATORS)}
@@ -222,7 +228,7 @@ class StatisticalRisk(LinearAnalysis[RiskState]):
             mean_and_error(sums) for sums in (state.risk, state.gain, state.bayes)
         )
         fit = data.fit
-        Q = fit.gram if self.loss == "prediction" else torch.eye(fit.dim).to(fit.gram)
+        Q = self.weights(fit)
         estimate = estimates(fit, Q, state.model.penalty, int(state.model.intercept))[
             int(bayes.argmin())
         ]
