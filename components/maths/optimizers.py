@@ -47,7 +47,7 @@ class Optimizer:
     def descend(self, loss: Tensor) -> None:
         """One step down a loss []; parameters that it does not depend on stay."""
         self.zero_grad()
-        loss.backward(inputs=[p for p in self.parameters if p.requires_grad])
+        loss.backward()
         self.step()
 
     def moving(self) -> list[tuple[Tensor, Tensor, dict[str, Tensor]]]:

@@ -24,7 +24,9 @@ def descend(state: Learnt[Any], by_alpha: Sequence[Tensor]) -> None:
     To be called when ``by_alpha`` has been used: a control variate must not know the noise that it
     corrects."""
     square = torch.stack([g.square().sum(-1).mean() for g in by_alpha]).sum()
-    state.optimizer.descend(square)
+    state.optimizer.zero_grad()
+    square.backward(inputs=list(state.control.parameters()))  # and not of the model
+    state.optimizer.step()
 
 
 def silent(sizes: Sequence[int], activation: Activation, rng: Rng) -> Perceptron:
