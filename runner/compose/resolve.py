@@ -20,12 +20,12 @@ from omegaconf.errors import OmegaConfBaseException
 from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.catalogue.declarations import CONFIG, read_index
 from runner.catalogue.plugins import import_plugins
+from runner.compose.full_config import chosen_components, fill_in
 from runner.compose.hydra.guard import refuse_foreign
-from runner.compose.named_files import note_checksums, refuse_untrusted
-from runner.compose.numbers import parse_integer, parse_keys, refuse_large
-from runner.compose.parts import component_defaults, expand_component, known_keys
+from runner.compose.numbers import parse_integer, parse_keys
+from runner.compose.parts import component_defaults, known_keys
 from runner.compose.settings import GEOMETRIC, UNSIGNED_KEYS, BudgetKeys, Settings, Values
-from runner.compose.smoke import apply_smoke_overrides, shorten_for_smoke
+from runner.compose.smoke import apply_smoke_overrides
 from runner.compose.validation import validate_model
 from runner.disk import conf_folders
 from runner.disk.inside import inside
@@ -75,28 +75,6 @@ def _normalise_numbers(config: Values) -> Values:
     if isinstance(config.get("budget"), dict):
         result["budget"] = {kind: parse_integer(n) for kind, n in config["budget"].items()}
     return result
-
-
-def fill_in(config: Values, settings: Settings, smoke_keys: set[str] | None) -> Values:
-    """A config with its components in full, and the checksums of the files that they name.
-
-    Args:
-        config: the config; the mappings of its components may lack the keys of parts.
-        settings: its run-level keys.
-        smoke_keys: keys that the user has set, if it is the config of a smoke run.
-
-    Raises:
-        ConfigError: a component does not exist, or names code or a file that is refused.
-    """
-    config = config | {role: expand_component(role, own, role) for role, own in _chosen(config)}
-    refuse_large(config)
-    if smoke_keys is not None:
-        config = shorten_for_smoke(config, settings.steps, smoke_keys)
-    config = json.loads(json.dumps(config))
-    for role, values in _chosen(config):
-        refuse_untrusted(role, values, settings.plugins)
-        note_checksums(role, values)
-    return config
 
 
 def _drop_foreign_keys(role: str, values: Values, explicit: set[str], notes: list[str]) -> Values:
@@ -162,7 +140,7 @@ def resolve(
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []
     given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}
-    for role, values in _chosen(config):
+    for role, values in chosen_components(config):
         config[role] = _drop_foreign_keys(role, values, keys, notes)
     _refuse_missing(config)
     config = fill_in(config, settings, keys if is_smoke else None)
@@ -223,11 +201,6 @@ def _refuse_missing(config: Values) -> None:
             f"{', '.join(missing)}: not chosen; pick an experiment (runner +experiment=sarcos_mdgp; runner list experiment "
             f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
         )
-
-
-def _chosen(config: Values) -> list[tuple[str, Any]]:
-    """Roles that a component is chosen for, and its mapping."""
-    return [(role, config[role]) for role in CHOSEN if config.get(role) is not None]
 
 
 def _refuse_misplaced(config: Values, explicit: Collection[str]) -> None:

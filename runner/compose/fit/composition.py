@@ -14,10 +14,12 @@ from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.compose.build import build_component
 from runner.compose.draws_kept import check_draws
-from runner.compose.fit.pairs import check_data, check_pairs, check_side_by_side
+from runner.compose.fit.pairs import check_data, check_pairs
+from runner.compose.fit.replicates import check_side_by_side
+from runner.compose.full_config import fill_in
 from runner.compose.objectives import check_objective
 from runner.compose.parts import all_parts, component_defaults, known_keys
-from runner.compose.resolve import ResolvedConfig, fill_in
+from runner.compose.resolve import ResolvedConfig
 from runner.compose.settings import Values
 from runner.errors import ConfigError
 

@@ -8,7 +8,7 @@ from collections.abc import Set
 
 from components import registry
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
-from components.contracts.requirements import kind_with_article, misfit
+from components.contracts.requirements import misfit
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
 from components.datasets.own.own_file import OwnFile
 from runner.catalogue.declarations import declaration
@@ -226,38 +226,6 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
     if "predicts" not in inference.provides | by_kind:
         raise IncompatibleError(
             f"{why}, and inference={inference.name} predicts nothing", "inference"
-        )
-
-
-def check_side_by_side(
-    asked_for: bool, dataset: Dataset, inference: Inference, attacker: Attacker | None
-) -> None:
-    """Refuses replicates side by side of parts that cannot have them so, and variants that are to
-    be learnt otherwise.
-
-    Raises:
-        ConfigError: naming what cannot, and what could.
-    """
-    setting = "side_by_side=true"
-    if not asked_for:
-        several = ", ".join(inference.variants())
-        raise IncompatibleError(
-            f"inference={inference.name}: several posteriors ({several}) are learnt side by side; add {setting}, or ask for one"
-        )
-    if dataset.poses() != "supervised":
-        raise IncompatibleError(
-            f"{setting}: is for supervised data, and dataset={dataset.name} is "
-            f"{kind_with_article(dataset.poses())} problem; leave it out"
-        )
-    if inference.side_by_side() is None:
-        raise IncompatibleError(
-            f"{setting}: inference={inference.name} computes one replicate after the other; leave it out",
-            "inference",
-        )
-    if isinstance(attacker, Evasion):
-        raise IncompatibleError(
-            f"{setting}: attacker={attacker.name} evades one posterior at a time, there would be one of each replicate; leave "
-            "one of them out"
         )
 
 
