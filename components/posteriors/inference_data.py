@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from xarray import DataTree
 
 FILE = "posterior.nc"
+UNCONSTRAINED = "unconstrained_posterior"  # group of θ, where parameters are functions of it
 MOST_NUMBERS = 10_000_000  # written, 80 MB in float64; more draws are thinned
 MOST_VARIABLES = 1000  # of a file: to make one more takes as long as all before it together
 FEWEST_DRAWS = 4  # per chain, needed for ArviZ's ESS
 _INDEXED = re.compile(r"^(.+)\[(\d+(?:, ?\d+)*)\]$")  # theta[1], w[0,2]
 
 
-def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[Any]], list[int]]]:
+def group_variables(
+    names: list[str], size: int
+) -> dict[str, tuple[dict[str, list[Any]], list[int]]]:
     """The variables that P' named parameters make up: name -> ({dimension: its coordinates},
     columns in their order).
 
@@ -98,7 +101,7 @@ def parameter_groups(draws: HoldsDraws, index: np.ndarray | None = None) -> Grou
         values = _numpy(draws.constrain(part.flatten(0, 1)).unflatten(0, part.shape[:2]))
     else:
         values = _numpy(draws.values)
-    variables = _variables(draws.names, values.shape[-1])
+    variables = group_variables(draws.names, values.shape[-1])
     posterior = {}
     dims = {}
     coords: dict[str, Any] = {"draw": index}
@@ -109,6 +112,9 @@ def parameter_groups(draws: HoldsDraws, index: np.ndarray | None = None) -> Grou
         dims[name] = list(axes)
         coords |= axes
     groups = {"posterior": posterior}
+    theta = _numpy(draws.draws)[:, index]
+    if theta.shape != values.shape or not np.array_equal(theta, values):
+        groups[UNCONSTRAINED] = {"theta": theta}
     stats = {name: _numpy(value)[:, index] for name, value in draws.stats.items()}
     if draws.log_weights is not None:
         stats["log_weight"] = _numpy(draws.log_weights)[:, index]

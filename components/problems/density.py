@@ -169,8 +169,12 @@ class Density(KnowsTruth):
         by_name |= errors
         out |= {name: float(errors[name].max()) for name in LARGEST if name in errors}
         worst, each = diagnostics.convergence(posterior)
-        out |= worst | {"ksd": self._ksd(posterior)}
-        if (kl := self._kl(posterior)) is not None:
+        out |= worst
+        # of draws of another program θ may not be known
+        is_known = not bool(posterior.flat[:1].isnan().any())
+        if is_known:
+            out["ksd"] = self._ksd(posterior)
+        if is_known and (kl := self._kl(posterior)) is not None:
             out["kl"] = kl
         by_name |= each
         return out | {

@@ -35,6 +35,7 @@ from runner.study.choice import ONLY_HELP, refuse_unknown_pairs, select_runs
 from runner.study.cluster.launcher import split_launcher
 from runner.study.study import run_remaining
 from runner.study.study_arguments import list_named_plugins, repeat_flags
+from runner.study.table_specs import PROBLEM_KEY
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import out
 
@@ -81,6 +82,27 @@ def _tune(argv: list[str]) -> int:
     return code
 
 
+def _score(argv: list[str]) -> int:
+    parser = _parser("score", "Scores draws that another program has made, as a row.")
+    parser.add_argument("files", nargs="+", help="funnel.nc, problem=draws.npy, or a folder")
+    parser.add_argument("--as", dest="name", required=True, help="name of the row")
+    cost = "stated cost of a replicate on each problem: gradients=200000"
+    parser.add_argument("--cost", action="append", default=[], metavar="KIND=NUMBER", help=cost)
+    given = parser.parse_intermixed_args(argv)
+    suite, budget = _suite(given)
+    from runner.arena.given import make_given_row
+
+    row = make_given_row(suite, given.name, given.files, given.cost)
+    snapshot = prepare_row(suite, budget, row, Path(given.output_dir).resolve(), fresh=True)
+    problems = ",".join(row.cells[PROBLEM_KEY])
+    runs = select_runs(snapshot, [f"{PROBLEM_KEY}={problems}"])
+    code = run_remaining(snapshot, runs, os.cpu_count() or 1)
+    if code <= 1:
+        print_places(suite, budget, row, read_lines(suite, budget, [snapshot]))
+        out.print(f"page     runner arena show {suite.name}{_repeat(given, budget)}")
+    return code
+
+
 def _add_row(parser: Parser, overrides: str, fresh: str) -> None:
     """Arguments of a command that runs rows."""
     parser.add_argument("overrides", nargs="*", help=overrides)
@@ -106,8 +128,15 @@ def _plugins_of(given: argparse.Namespace) -> tuple[list[str], list[str]]:
 def _show(argv: list[str]) -> int:
     parser = _parser("show", "Writes the page of a suite: your rows next to all kept rows.")
     parser.add_argument("--to", type=Path, help="file to write (default: in the output folder)")
+    names = "print the names of each problem's parameters, and end"
+    parser.add_argument("--problems", action="store_true", help=names)
     given = parser.parse_args(argv)
     suite, budget = _suite(given)
+    if given.problems:
+        from runner.arena.given import print_parameters
+
+        print_parameters(suite)
+        return 0
     output_dir = Path(given.output_dir).resolve()
     frozen = find_snapshots(suite, budget, output_dir)
     lines = read_lines(suite, budget, frozen)
@@ -202,6 +231,7 @@ def _verify(argv: list[str]) -> int:
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "run": _run,
+    "score": _score,
     "tune": _tune,
     "show": _show,
     "pack": _pack,
@@ -214,10 +244,13 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner arena",
         description="Your method next to all others: run it on every problem of a suite, show the page.",
-        epilog="runner arena run --help, tune, show, pack and verify --help tell their options.",
+        epilog="runner arena run --help, score, tune, show, pack and verify --help tell their options.",
     )
     parser.add_argument(
-        "command", nargs="?", choices=sorted(COMMANDS), metavar="run | tune | show | pack | verify"
+        "command",
+        nargs="?",
+        choices=sorted(COMMANDS),
+        metavar="run | score | tune | show | pack | verify",
     )
     conf_folders.add_option(parser)
     if len(argv) > 1 and argv[1] in COMMANDS:

@@ -9,6 +9,7 @@ import errno
 import re
 import shlex
 
+from components.errors import ConfigMismatchError
 from runner.errors import ACCESS_FIX
 from runner.execution.memory import THREAD_FIX, out_of_memory_message
 
@@ -33,6 +34,8 @@ def describe_unexpected(error: BaseException) -> tuple[int, str]:
     text = next(iter(str(error).splitlines()), "")
     if isinstance(error, KeyboardInterrupt):
         return 130, "interrupted"
+    if isinstance(error, ConfigMismatchError):
+        return 2, text
     if isinstance(error, OSError) and error.errno is not None:
         return _describe_os_error(error)
     if isinstance(error, UnicodeEncodeError | UnicodeDecodeError):

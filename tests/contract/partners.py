@@ -59,6 +59,7 @@ OF_THESE_TESTS: dict[str, dict[str, list[str]]] = {
             "network={name: mlp, widths: [3]}",
         ],
     },
+    "inference": {"given_draws": [f"file={FIXTURES / 'draws.npy'}", "gradients=5"]},
     "attacker": {"replayed": [f"file={FIXTURES / 'actions.txt'}"]},
 }
 SEARCH = PartnerSearch({role: SMALL[role] | OF_THESE_TESTS.get(role, {}) for role in SMALL})

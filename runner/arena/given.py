@@ -1,0 +1,76 @@
+"""``runner arena score``: draws that another program has made, as a row of a suite.
+
+Each problem has a file, which a run with ``inference=given_draws`` reads and scores like draws of a
+method here: its record, its place, its pack are those of any other row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from components.inference.peers.given_draws import read_draws
+from components.problems.density import Density
+from runner.arena.rows import make_row
+from runner.arena.suite import Suite
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
+from runner.errors import ConfigError, nearest
+from runner.execution.assembly import build_model, load_problem
+from runner.execution.rng import Streams
+from runner.study.table_specs import PROBLEM_KEY, Row
+from runner.terminal.printer import out
+
+SUFFIXES = (".nc", ".npy")
+STATED = "(costs stated)"  # of the name of a row whose costs are not counted
+
+
+def make_given_row(suite: Suite, name: str, words: Sequence[str], costs: Sequence[str]) -> Row:
+    """A row of draws from files, which are read to refuse bad ones.
+
+    Args:
+        words: files or folders; a file is named as its problem, or is given as problem=file.
+        costs: kind=number, of a replicate, on each problem.
+
+    Raises:
+        ConfigError: a cost is wrong, or a file belongs to no problem of the suite.
+        ConfigMismatchError: a file has no draws of its problem.
+    """
+    stated = [f"inference.{cost}" for cost in costs]
+    row = make_row(["inference=given_draws", "steps=1", *stated], f"{name} {STATED}")
+    cells = {}
+    for problem, path in _find_files(suite, words):
+        density, model, rng = _load(suite, problem, row.overrides)
+        read_draws(path, model, density.sample_prior(1, rng.init))
+        cells[problem] = [f"inference.file='{path.resolve()}'"]
+    return row.model_copy(update={"cells": {PROBLEM_KEY: cells}})
+
+
+def _find_files(suite: Suite, words: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """Problems and their files."""
+    for word in words:
+        problem, _, name = word.rpartition("=")
+        place = Path(name)
+        files = [path for path in place.glob("*") if path.suffix in SUFFIXES]
+        for path in sorted(files) if place.is_dir() else [place]:
+            if (problem or path.stem) not in suite.problems:
+                near = nearest(problem or path.stem, suite.problems)
+                raise ConfigError(f"{path}: no problem of {suite.name}{near}; give PROBLEM={path}")
+            yield problem or path.stem, path
+
+
+def print_parameters(suite: Suite) -> None:
+    """Prints the names of the parameters of each problem, in their order."""
+    for problem in suite.problems:
+        density, *_ = _load(suite, problem, ["inference=given_draws"])
+        out.print(f"{problem}: {', '.join(density.names)}")
+
+
+def _load(suite: Suite, problem: str, overrides: list[str]) -> tuple[Density, Any, Streams]:
+    """The density of a problem, its model, and streams; others are refused as incompatible."""
+    words = [*suite.overrides, *suite.problems[problem], *overrides, "tracking=false"]
+    job = prepare(*compose(words))
+    rng = Streams(0)
+    density = load_problem(job, rng)
+    assert isinstance(density, Density)
+    return density, build_model(job, density, rng), rng
