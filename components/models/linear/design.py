@@ -30,6 +30,13 @@ def design(x: Tensor, intercept: bool) -> Tensor:
     return torch.cat([x.new_ones(len(x), 1), x], 1) if intercept else x
 
 
+def prior_scales(problem: Supervised, scale: float, intercept_scale: float | None) -> Tensor:
+    """Prior standard deviations of the coefficients, the intercept's first [D]; None: there is no
+    intercept."""
+    first = [] if intercept_scale is None else [intercept_scale]
+    return problem.train.x.new_tensor(first + [scale] * problem.n_inputs)
+
+
 def predictor(beta: Tensor, x: Tensor, intercept: bool) -> Tensor:
     """β x for K coefficient vectors by one product: β [K, D or 1 + D], x [B, D] -> [K, B]."""
     return torch.addmm(beta[:, :1], beta[:, 1:], x.T) if intercept else beta @ x.T

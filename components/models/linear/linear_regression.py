@@ -25,6 +25,7 @@ from components.models.linear.design import (
     design,
     name_columns,
     predictor,
+    prior_scales,
     select_labelled,
 )
 from components.models.linear.mean_field import BlockedLinearAscent, JointLinearAscent, LinearAscent
@@ -247,9 +248,6 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
 
     def build(self, problem: Supervised, rng: Rng) -> LinearRegressionModule:
         check_one_task(problem, self.name)
-        scales = [self.prior_scale] * problem.n_inputs
-        if self.intercept_scale is not None:
-            scales = [self.intercept_scale, *scales]
         noise = (self.noise_shape, self.noise_scale) if self.noise == "learned" else self.noise
-        penalty = problem.train.x.new_tensor(scales) ** -2
+        penalty = prior_scales(problem, self.prior_scale, self.intercept_scale) ** -2
         return LinearRegressionModule(problem, penalty, self.intercept_scale is not None, noise)

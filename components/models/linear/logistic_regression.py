@@ -26,6 +26,7 @@ from components.models.linear.design import (
     design,
     name_columns,
     predictor,
+    prior_scales,
     select_labelled,
 )
 from components.models.linear.labelled_rows import ManyClasses, TwoClasses
@@ -55,11 +56,6 @@ class LogisticRegressionModule(nn.Module, BoundsMargins):
         self.prior = prior
         self.intercept = intercept_scale is not None
         columns = name_columns(problem.n_inputs, self.intercept)
-        scales = (
-            [scale] * problem.n_inputs
-            if intercept_scale is None
-            else [intercept_scale] + [scale] * problem.n_inputs
-        )
         self.n_rows = 1 if self.n_classes == 2 else self.n_classes  # coefficient vectors of one θ
         self.names = (
             columns
@@ -67,7 +63,8 @@ class LogisticRegressionModule(nn.Module, BoundsMargins):
             else [f"{c}/{k}" for k in range(self.n_classes) for c in columns]
         )
         self.dim = len(self.names)
-        self.register_buffer("scales", problem.train.x.new_tensor(scales * self.n_rows))  # [P]
+        scales = prior_scales(problem, scale, intercept_scale)
+        self.register_buffer("scales", scales.repeat(self.n_rows))  # [P]
         heavy = [prior == "laplace" and c != "intercept" for c in columns] * self.n_rows
         # ∇ log p(θ)/θ of a Gaussian prior [P]
         self.register_buffer("slopes", -self.scales.pow(-2), persistent=False)

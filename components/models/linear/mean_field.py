@@ -17,6 +17,7 @@ from components.maths.cholesky import LOG_2PI
 from components.maths.conjugate_regression import coefficients
 from components.maths.exponential.dirichlet import draw_gamma
 from components.models.linear.normal_factors import (
+    NormalFactor,
     divergence,
     invert_positive_definite,
     normal_draws,
@@ -216,7 +217,7 @@ class JointLinearAscent:
 
 
 @dataclass(frozen=True)
-class LogisticAscent:
+class LogisticAscent(NormalFactor):
     """q(β) = N(m, V) of a logistic regression under Jaakkola and Jordan's bound; factors m, V, and
     ξ_n at its optimum.
 
@@ -255,9 +256,3 @@ class LogisticAscent:
         xi = self._xi(factors, X)
         of_rows = F.logsigmoid(xi) - 0.5 * xi + (y.to(X.dtype) - 0.5) * (factors["m"] @ X.T)
         return of_rows.sum(1) - divergence(factors, self.scales)
-
-    def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
-        return normal_draws(factors, n, generator)
-
-    def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
-        return normal_log_density(factors, theta)

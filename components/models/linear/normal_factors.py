@@ -27,6 +27,16 @@ def normal_log_density(factors: Factors, beta: Tensor) -> Tensor:
     return -0.5 * (unit.square().sum(0) + len(L) * LOG_2PI) - L.diagonal().log().sum()
 
 
+class NormalFactor:
+    """q(β) = N(m, V), the only factor; factors m, V."""
+
+    def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
+        return normal_draws(factors, n, generator)
+
+    def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
+        return normal_log_density(factors, theta)
+
+
 def divergence(factors: Factors, scales: Tensor) -> Tensor:
     """KL(N(m, V) ‖ N(0, diag s²)) [S]."""
     return kl_gaussian(

@@ -16,12 +16,17 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
-from components.models.linear.design import check_one_task, name_columns, predictor, select_labelled
+from components.models.linear.design import (
+    check_one_task,
+    name_columns,
+    predictor,
+    prior_scales,
+    select_labelled,
+)
 from components.models.linear.normal_factors import (
+    NormalFactor,
     divergence,
     invert_positive_definite,
-    normal_draws,
-    normal_log_density,
     scatter_starts,
 )
 from components.problems.supervised import Supervised
@@ -122,7 +127,7 @@ class ProbitModule:
 
 
 @dataclass(frozen=True)
-class ProbitAscent:
+class ProbitAscent(NormalFactor):
     """q(z) q(β) = Π_n N(z_n | x_nᵀm, 1; on the side of y_n) N(β | m, V); factors m, V.
 
         V = (XᵀX + diag(s)⁻²)⁻¹,   m ← V Xᵀ E[z],   L = Σ_n [log Φ(±x_nᵀm) − ½ x_nᵀV x_n] − KL(N(m, V) ‖ N(0, diag s²))
@@ -149,12 +154,6 @@ class ProbitAscent:
             (X @ factors["V"]) * X
         ).sum(2)
         return of_rows.sum(1) - divergence(factors, self.model.scales)
-
-    def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
-        return normal_draws(factors, n, generator)
-
-    def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
-        return normal_log_density(factors, theta)
 
 
 @dataclass(frozen=True)
@@ -219,10 +218,6 @@ class ProbitRegression(Model[Supervised, ProbitModule]):
 
     def build(self, problem: Supervised, rng: Rng) -> ProbitModule:
         check_one_task(problem, self.name)
-        scales = [self.prior_scale] * problem.n_inputs
-        if self.intercept_scale is not None:
-            scales = [self.intercept_scale, *scales]
-        names = name_columns(problem.n_inputs, self.intercept_scale is not None)
-        return ProbitModule(
-            problem.train.x.new_tensor(scales), self.intercept_scale is not None, names
-        )
+        intercept = self.intercept_scale is not None
+        scales = prior_scales(problem, self.prior_scale, self.intercept_scale)
+        return ProbitModule(scales, intercept, name_columns(problem.n_inputs, intercept))

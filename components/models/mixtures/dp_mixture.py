@@ -15,71 +15,41 @@ from components.contracts.roles import AtLeastTwo, Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.exponential.dirichlet import draw_log_dirichlet
-from components.maths.exponential.normal_wishart import NormalWishart
-from components.models.mixtures.gaussian_mixture import GaussianMixtureModule, cluster_prior
+from components.models.mixtures.gaussian_mixture import MixtureParameters, cluster_prior
 from components.models.mixtures.stick_ascent import StickAscent, log_shares
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
 
 @dataclass(frozen=True)
-class DpMixtureModule:
+class DpMixtureModule(MixtureParameters):
     """Dirichlet-process mixture with partitions that do not depend on the truncation.
 
-    θ describes a mixture of its T clusters, with π given by sticks.
+    θ describes a mixture of its T clusters, with π given by sticks in place of Dir(1, …, 1).
     """
 
-    concentration: float  # α
-    # T clusters with π ~ Dir(1, …, 1), which sticks take the place of
-    mixture: GaussianMixtureModule
-
-    @property
-    def prior(self) -> NormalWishart:
-        """The base measure."""
-        return self.mixture.prior
-
-    @property
-    def dim(self) -> int:
-        return self.mixture.dim
-
-    @property
-    def names(self) -> list[str]:
-        return self.mixture.names
-
-    def constrain(self, theta: Tensor) -> Tensor:
-        return self.mixture.constrain(theta)
-
-    def log_likelihood(self, theta: Tensor, batch: Rows) -> Tensor:
-        return self.mixture.log_likelihood(theta, batch)  # [K, B]
+    concentration: float  # α of the process
 
     def log_prior(self, theta: Tensor) -> Tensor:
         """With v_t = π_t/s_t, s_t = Σ_{j≥t} π_j: Π_{t<T} Beta(v_t | 1, α)/s_t is the density of
         π."""
-        log_pi = self.mixture.split(theta)[0]
+        log_pi = self.split(theta)[0]
         log_s = log_pi.flip(1).logcumsumexp(1).flip(1)  # [K, T]
         T = log_pi.shape[1]
         sticks = ((self.concentration - 1) * log_s.diff(dim=1) - log_s[:, :-1]).sum(1) + (
             T - 1
         ) * math.log(self.concentration)
         # Dir(1, …, 1) is Γ(T) everywhere
-        return self.mixture.log_prior(theta) - math.lgamma(T) + sticks
+        return super().log_prior(theta) - math.lgamma(T) + sticks
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        T = self.mixture.n_clusters
-        like = self.prior.m
-        logs = draw_log_dirichlet(
-            like.new_tensor([1.0, self.concentration]).expand(n, T - 1, 2), generator
-        )
-        mu, L = self.mixture.expand_prior(n).draw(generator)
-        return self.mixture.join(log_shares(logs[..., 0], logs[..., 1]), mu, L)
-
-    def clusters(self, theta: Tensor, batch: Rows) -> Tensor:
-        return self.mixture.clusters(theta, batch)
+        sticks = self.prior.m.new_tensor([1.0, self.concentration])
+        logs = draw_log_dirichlet(sticks.expand(n, self.n_clusters - 1, 2), generator)
+        mu, L = self.expand_prior(n).draw(generator)
+        return self.join(log_shares(logs[..., 0], logs[..., 1]), mu, L)
 
     def mean_field(self) -> StickAscent:
-        return StickAscent(
-            self.concentration, self.prior, self.mixture.n_clusters, self.mixture.join
-        )
+        return StickAscent(self.prior, self.n_clusters, self.concentration, self.join)
 
 
 @register("model", "dp_mixture")
@@ -113,6 +83,4 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
                 f"dataset={problem.name}: a value never changes in the training rows; leave it out"
             )
         prior = cluster_prior(x.mean(0), variance, self.width**2, self.mean_rows, self.freedom)
-        return DpMixtureModule(
-            self.concentration, GaussianMixtureModule(1.0, prior, self.truncation)
-        )
+        return DpMixtureModule(1.0, prior, self.truncation, self.concentration)

@@ -26,7 +26,7 @@ from components.registry import register
 
 
 @dataclass(frozen=True)
-class GaussianMixtureModule:
+class MixtureParameters:
     """θ = (η, μ, ℓ) [S, K − 1 + KD + KD(D + 1)/2]: π = softmax(η, 0), means, and of each Λ = L Lᵀ
     the lower triangle, log L_ii on the diagonal.  Parameters: π, means and standard deviations
     √(Λ⁻¹)_ii, clusters in the order of their first mean."""
@@ -34,7 +34,6 @@ class GaussianMixtureModule:
     alpha: float  # of the Dirichlet prior
     prior: NormalWishart  # of each cluster, without leading dimensions
     n_clusters: int
-    blocks: tuple[str, ...] = ("clusters",)
 
     @property
     def n_values(self) -> int:
@@ -54,7 +53,7 @@ class GaussianMixtureModule:
         return [f"pi{k}" for k in K] + each
 
     @cached_property
-    def concentration(self) -> Tensor:
+    def dirichlet(self) -> Tensor:
         """α of each cluster [K]."""
         return self.prior.m.new_full((self.n_clusters,), self.alpha)
 
@@ -102,7 +101,7 @@ class GaussianMixtureModule:
         log_pi, mu, L = self.split(theta)
         D = self.n_values
         # |∂π/∂η| = Π π_k
-        simplex = (self.concentration * log_pi).sum(1) + log_normaliser(self.concentration)
+        simplex = (self.dirichlet * log_pi).sum(1) + log_normaliser(self.dirichlet)
         power = torch.arange(
             D + 1, 1, -1, dtype=L.dtype, device=L.device
         )  # Λ = L Lᵀ, L_ii = e^ℓ: 2^D Π L_ii^(D + 2 − i)
@@ -110,7 +109,7 @@ class GaussianMixtureModule:
         return simplex + (self.prior.log_density(mu, L) + jacobian).sum(1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.draw_given(self.concentration.expand(n, -1), self.expand_prior(n), generator)
+        return self.draw_given(self.dirichlet.expand(n, -1), self.expand_prior(n), generator)
 
     def expand_prior(self, n: int) -> NormalWishart:
         """The prior of K clusters, n times [n, K]."""
@@ -131,6 +130,20 @@ class GaussianMixtureModule:
         mu, L = clusters.draw(generator)
         return self.join(draw_log_dirichlet(alpha, generator), mu, L)
 
+    def clusters(self, theta: Tensor, batch: Rows) -> Tensor:
+        """p(z_b = k | θ, x_b), on average over θ [S, P], clusters in the order of their first mean:
+        [B, K]."""
+        order = self.split(theta)[1][:, :, 0].argsort(1)
+        p = self.log_components(theta, batch).softmax(2)
+        return p.gather(2, order[:, None].expand_as(p)).mean(0)
+
+
+@dataclass(frozen=True)
+class GaussianMixtureModule(MixtureParameters):
+    """A mixture of K clusters, π ~ Dir(α, …, α)."""
+
+    blocks: tuple[str, ...] = ("clusters",)
+
     def draw_block(
         self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator
     ) -> Tensor:
@@ -144,18 +157,11 @@ class GaussianMixtureModule:
             self.alpha + z.sum(2), self.expand_prior(len(theta)).posterior(z, batch.x), generator
         )
 
-    def clusters(self, theta: Tensor, batch: Rows) -> Tensor:
-        """p(z_b = k | θ, x_b), on average over θ [S, P], clusters in the order of their first mean:
-        [B, K]."""
-        order = self.split(theta)[1][:, :, 0].argsort(1)
-        p = self.log_components(theta, batch).softmax(2)
-        return p.gather(2, order[:, None].expand_as(p)).mean(0)
-
     def mean_field(self) -> MixtureAscent:
-        return MixtureAscent(self.concentration, self.prior, self.draw_given)
+        return MixtureAscent(self.prior, self.n_clusters, self.dirichlet, self.draw_given)
 
     def point_masses(self, penalised: bool) -> MixtureExpectation:
-        return MixtureExpectation(self.concentration, self.prior, penalised, self.join)
+        return MixtureExpectation(self.dirichlet, self.prior, penalised, self.join)
 
 
 def cluster_prior(

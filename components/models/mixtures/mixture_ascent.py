@@ -47,64 +47,88 @@ def cluster_factors(posterior: NormalWishart) -> Factors:
 
 
 @dataclass(frozen=True)
-class MixtureAscent:
-    """q(z) q(π) Π_k q(μ_k, Λ_k) = Π_b Cat(z_b | r_b) Dir(π | α) Π_k NW(μ_k, Λ_k | m_k, β_k, V_k,
-    ν_k).
+class ClusterAscent:
+    """q(z) q(weights) Π_k q(μ_k, Λ_k) = Π_b Cat(z_b | r_b) q(weights) Π_k NW(μ_k, Λ_k | m_k, β_k,
+    V_k, ν_k); a subclass adds the weights.
+
+    Factors m, beta, V, nu of the K clusters of S starts, and those of the weights."""
+
+    prior: NormalWishart  # of each cluster
+    n_clusters: int
+
+    def optimal_factors(self, r: Tensor, batch: Rows) -> Factors:
+        """Factors of θ at their optimum given responsibilities r [S, K, B]."""
+        raise NotImplementedError
+
+    def expected_log_weights(self, factors: Factors) -> Tensor:
+        """E log π [S, K]."""
+        raise NotImplementedError
+
+    def log_mean_weights(self, factors: Factors) -> Tensor:
+        """log E π [S, K]."""
+        raise NotImplementedError
+
+    def weight_divergence(self, factors: Factors) -> Tensor:
+        """KL of q(weights) from the prior [S]."""
+        raise NotImplementedError
+
+    def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
+        """At the optimum given that each row is of the nearest of K centres, rows drawn by
+        k-means++."""
+        r = nearest_centre(batch.x.flatten(1), n, self.n_clusters, generator)
+        return self.optimal_factors(r, batch)
+
+    def _log_rho(self, factors: Factors, batch: Rows) -> Tensor:
+        """E log π_k N(x_b | μ_k, Λ_k⁻¹) [S, K, B]."""
+        each = cluster_posterior(factors).expected_log_density(batch.x.flatten(1))
+        return self.expected_log_weights(factors)[..., None] + each
+
+    def cycle(self, factors: Factors, batch: Rows) -> Factors:
+        return self.optimal_factors(self._log_rho(factors, batch).softmax(1), batch)
+
+    def objective(self, factors: Factors, batch: Rows) -> Tensor:
+        """Σ_b log Σ_k ρ_bk, which is the bound at the best q(z), less the divergences of the other
+        factors."""
+        of_rows = self._log_rho(factors, batch).logsumexp(1).sum(1)
+        of_clusters = cluster_posterior(factors).kl(self.prior).sum(1)
+        return of_rows - self.weight_divergence(factors) - of_clusters
+
+    def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
+        """A mixture of Student's t with the weights E π."""
+        each = cluster_posterior(factors).log_predictive(batch.x.flatten(1))
+        return (self.log_mean_weights(factors)[..., None] + each).logsumexp(1)
+
+    def responsibilities(self, factors: Factors, batch: Rows) -> Tensor:
+        return self._log_rho(factors, batch).softmax(1).mT
+
+
+@dataclass(frozen=True)
+class MixtureAscent(ClusterAscent):
+    """q(z) q(π) Π_k q(μ_k, Λ_k) with q(π) = Dir(π | α).
 
     Factors: alpha, beta, nu [S, K], m [S, K, D], V [S, K, D, D].
 
     Source: Bishop (2006), eqs. (10.46) to (10.63), (10.81)."""
 
     concentration: Tensor  # α of the prior [K]
-    prior: NormalWishart  # of each cluster
     draw_given: Callable[[Tensor, NormalWishart, torch.Generator], Tensor]
 
-    def _optimal_factors(self, r: Tensor, batch: Rows) -> Factors:
-        """Factors of θ at their optimum given responsibilities r [S, K, B]."""
+    def optimal_factors(self, r: Tensor, batch: Rows) -> Factors:
         posterior = self.prior.posterior(r, batch.x.flatten(1))
-        return {
-            "alpha": self.concentration + r.sum(2),
-            **cluster_factors(posterior),
-        }
+        return {"alpha": self.concentration + r.sum(2), **cluster_factors(posterior)}
 
-    def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
-        """At the optimum given that each row is of the nearest of K centres, rows drawn by
-        k-means++."""
-        return self._optimal_factors(
-            nearest_centre(batch.x.flatten(1), n, len(self.concentration), generator), batch
-        )
+    def expected_log_weights(self, factors: Factors) -> Tensor:
+        return expected_log(factors["alpha"])
 
-    def _log_rho(self, factors: Factors, batch: Rows) -> Tensor:
-        """E log π_k N(x_b | μ_k, Λ_k⁻¹) [S, K, B]."""
-        return expected_log(factors["alpha"])[..., None] + cluster_posterior(
-            factors
-        ).expected_log_density(batch.x.flatten(1))
+    def log_mean_weights(self, factors: Factors) -> Tensor:
+        return (factors["alpha"] / factors["alpha"].sum(1, keepdim=True)).log()
 
-    def cycle(self, factors: Factors, batch: Rows) -> Factors:
-        return self._optimal_factors(self._log_rho(factors, batch).softmax(1), batch)
-
-    def objective(self, factors: Factors, batch: Rows) -> Tensor:
-        """Σ_b log Σ_k ρ_bk, which is the bound at the best q(z), less the divergences of the other
-        factors."""
-        of_rows = self._log_rho(factors, batch).logsumexp(1).sum(1)
-        return (
-            of_rows
-            - kl_dirichlet(factors["alpha"], self.concentration)
-            - cluster_posterior(factors).kl(self.prior).sum(1)
-        )
+    def weight_divergence(self, factors: Factors) -> Tensor:
+        return kl_dirichlet(factors["alpha"], self.concentration)
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
         first = {name: v[:1].expand(n, *v.shape[1:]) for name, v in factors.items()}
         return self.draw_given(first["alpha"], cluster_posterior(first), generator)
-
-    def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
-        """A mixture of Student's t."""
-        share = factors["alpha"] / factors["alpha"].sum(1, keepdim=True)
-        each = cluster_posterior(factors).log_predictive(batch.x.flatten(1))
-        return (share.log()[..., None] + each).logsumexp(1)
-
-    def responsibilities(self, factors: Factors, batch: Rows) -> Tensor:
-        return self._log_rho(factors, batch).softmax(1).mT
 
 
 @dataclass(frozen=True)

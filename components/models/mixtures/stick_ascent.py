@@ -11,11 +11,10 @@ from torch import Tensor
 from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Rows
 from components.maths.exponential.dirichlet import draw_log_dirichlet, expected_log, kl_dirichlet
-from components.maths.exponential.normal_wishart import NormalWishart
 from components.models.mixtures.mixture_ascent import (
+    ClusterAscent,
     cluster_factors,
     cluster_posterior,
-    nearest_centre,
 )
 
 
@@ -27,7 +26,7 @@ def log_shares(log_v: Tensor, log_rest: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class StickAscent:
+class StickAscent(ClusterAscent):
     """q(z) Π_t q(v_t) q(μ_t, Λ_t) = Π_b Cat(z_b | r_b) Π_{t<T} Beta(v_t | γ_t1, γ_t2) Π_t NW(μ_t,
     Λ_t | m_t, β_t, V_t, ν_t).
 
@@ -39,12 +38,9 @@ class StickAscent:
     (order)."""
 
     concentration: float
-    prior: NormalWishart  # of each cluster
-    truncation: int  # T
     joined: Callable[[Tensor, Tensor, Tensor], Tensor]
 
-    def _optimal_factors(self, r: Tensor, batch: Rows) -> Factors:
-        """Factors of v, μ and Λ at their optimum given responsibilities r [S, T, B]."""
+    def optimal_factors(self, r: Tensor, batch: Rows) -> Factors:
         order = r[:, :-1].sum(2).argsort(dim=1, descending=True, stable=True)
         r = torch.cat([r[:, :-1].gather(1, order[..., None].expand_as(r[:, :-1])), r[:, -1:]], 1)
         size = r.sum(2)  # [S, T]
@@ -53,35 +49,19 @@ class StickAscent:
         sticks = torch.stack([1 + size[:, :-1], self.concentration + later[:, :-1].clamp_min(0)], 2)
         return {"sticks": sticks, **cluster_factors(posterior)}
 
-    def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
-        """At the optimum given that each row is of the nearest of T centres, rows drawn by
-        k-means++."""
-        return self._optimal_factors(
-            nearest_centre(batch.x.flatten(1), n, self.truncation, generator), batch
-        )
-
-    def _log_rho(self, factors: Factors, batch: Rows) -> Tensor:
-        """E log π_t N(x_b | μ_t, Λ_t⁻¹) [S, T, B]."""
+    def expected_log_weights(self, factors: Factors) -> Tensor:
         logs = expected_log(factors["sticks"])
-        shares = log_shares(logs[..., 0], logs[..., 1])
-        return shares[..., None] + cluster_posterior(factors).expected_log_density(
-            batch.x.flatten(1)
-        )
+        return log_shares(logs[..., 0], logs[..., 1])
 
-    def cycle(self, factors: Factors, batch: Rows) -> Factors:
-        return self._optimal_factors(self._log_rho(factors, batch).softmax(1), batch)
-
-    def objective(self, factors: Factors, batch: Rows) -> Tensor:
-        """Σ_b log Σ_t ρ_bt, which is the bound at the best q(z), less the divergences of the other
-        factors."""
-        of_rows = self._log_rho(factors, batch).logsumexp(1).sum(1)
+    def log_mean_weights(self, factors: Factors) -> Tensor:
+        """E π_t = E v_t Π_{j<t} E(1 − v_j)."""
         sticks = factors["sticks"]
-        prior = sticks.new_tensor([1.0, self.concentration])
-        return (
-            of_rows
-            - kl_dirichlet(sticks, prior).sum(1)
-            - cluster_posterior(factors).kl(self.prior).sum(1)
-        )
+        log_means = (sticks / sticks.sum(2, keepdim=True)).log()
+        return log_shares(log_means[..., 0], log_means[..., 1])
+
+    def weight_divergence(self, factors: Factors) -> Tensor:
+        sticks = factors["sticks"]
+        return kl_dirichlet(sticks, sticks.new_tensor([1.0, self.concentration])).sum(1)
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
         first = {name: v[:1].expand(n, *v.shape[1:]) for name, v in factors.items()}
@@ -89,15 +69,3 @@ class StickAscent:
         return self.joined(
             log_shares(logs[..., 0], logs[..., 1]), *cluster_posterior(first).draw(generator)
         )
-
-    def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
-        """A mixture of T Student's t, with weights E π_t = E v_t Π_{j<t} E(1 − v_j)."""
-        sticks = factors["sticks"]
-        log_means = (sticks / sticks.sum(2, keepdim=True)).log()
-        shares = log_shares(log_means[..., 0], log_means[..., 1])
-        return (
-            shares[..., None] + cluster_posterior(factors).log_predictive(batch.x.flatten(1))
-        ).logsumexp(1)
-
-    def responsibilities(self, factors: Factors, batch: Rows) -> Tensor:
-        return self._log_rho(factors, batch).softmax(1).mT

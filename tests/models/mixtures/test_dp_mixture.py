@@ -20,7 +20,7 @@ from components.models.mixtures.stick_ascent import log_shares
 ALPHA, T = 1.7, 3
 X, PRIOR = small_rows(4)
 ROWS = Rows(X, 1.0)
-MODULE = DpMixtureModule(ALPHA, GaussianMixtureModule(1.0, PRIOR, T))
+MODULE = DpMixtureModule(1.0, PRIOR, T, ALPHA)
 
 
 def log_sticks(z):
@@ -56,7 +56,7 @@ def climbed(cycles, starts=3):
 
 def test_prior_of_weights_is_that_of_sticks():
     theta = MODULE.sample_prior(3, generator(1))
-    log_pi, *_ = MODULE.mixture.split(theta)
+    log_pi, *_ = MODULE.split(theta)
     for one in range(3):
         v = [float(log_pi[one, t].exp() / log_pi[one, t:].exp().sum()) for t in range(T - 1)]
 
@@ -69,9 +69,11 @@ def test_prior_of_weights_is_that_of_sticks():
             J.det().abs().log()
         )
         # of the clusters alone
-        flat = float(MODULE.mixture.log_prior(theta)[one] - log_pi[one].sum()) - math.lgamma(T)
+        flat = float(
+            GaussianMixtureModule(1.0, PRIOR, T).log_prior(theta)[one] - log_pi[one].sum()
+        ) - math.lgamma(T)
         assert_close(float(MODULE.log_prior(theta)[one]), literal + flat)
-    many, *_ = MODULE.mixture.split(MODULE.sample_prior(20_000, generator(2)))
+    many, *_ = MODULE.split(MODULE.sample_prior(20_000, generator(2)))
     first = many[:, 0].exp()
     assert abs(float(first.mean()) - 1 / (1 + ALPHA)) < 4 * float(first.std()) / 20_000**0.5
 
@@ -85,7 +87,7 @@ def test_bound_literally_below_the_evidence_and_never_falls():
     r = ascent.responsibilities(factors, ROWS)[0]  # the best q(z) given q(θ) [B, T]
     theta = ascent.draw(factors, 50, generator(3))
     joint = MODULE.log_prior(theta)
-    each = MODULE.mixture.log_components(theta, ROWS)  # [S, B, T]
+    each = MODULE.log_components(theta, ROWS)  # [S, B, T]
     joint = joint + (r * (each - r.log())).sum((1, 2))
     bound = joint - log_q(factors, theta)  # q(θ) is at its optimum given q(z): the same at every θ
     assert_close(bound, path[-1, 0].expand(50))
@@ -93,7 +95,7 @@ def test_bound_literally_below_the_evidence_and_never_falls():
 
 def log_q(factors, theta):
     """log density of q at θ in its free coordinates."""
-    log_pi, mu, L = MODULE.mixture.split(theta)
+    log_pi, mu, L = MODULE.split(theta)
     log_s = log_pi.flip(1).logcumsumexp(1).flip(1)
     log_v, log_left = log_pi[:, :-1] - log_s[:, :-1], log_s[:, 1:] - log_s[:, :-1]
     a, b = factors["sticks"][0].unbind(1)
@@ -109,7 +111,7 @@ def log_q(factors, theta):
 def test_order_of_sizes_has_the_highest_bound():
     ascent = MODULE.mean_field()
     size = torch.tensor([0.4, 3.0, 0.6], dtype=X.dtype)
-    best = ascent._optimal_factors((size / 4)[None, :, None].expand(1, T, 4), ROWS)
+    best = ascent.optimal_factors((size / 4)[None, :, None].expand(1, T, 4), ROWS)
     assert_close(best["nu"][0] - PRIOR.nu, size[[1, 0, 2]])
     assert_close(best["sticks"][0], X.new_tensor([[4.0, ALPHA + 1.0], [1.4, ALPHA + 0.6]]))
     # the largest of the first two sticks first, whatever the last has
