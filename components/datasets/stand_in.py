@@ -67,7 +67,26 @@ class FilesOrStandIn:
         return [packed]
 
 
-class FileOrSimulationDataset(Dataset[P]):
+class StandInDataset(Dataset[P]):
+    """A data set of files, or of what takes their place under another name."""
+
+    def source(self) -> FilesOrStandIn:
+        """The files and what takes their place."""
+        raise NotImplementedError
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use; may download them.
+
+        Raises:
+            DataUnavailableError: a file cannot be had and ``offline`` is error."""
+        return self.source().identity(data_dir, offline)
+
+    def locate(self, setting: Setting) -> tuple[str, list[Path]]:
+        """Name of the data and paths of their files; no path: use what takes their place."""
+        return self.identity(setting.data_dir, setting.offline), self.source().locate(setting)
+
+
+class FileOrSimulationDataset(StandInDataset[P]):
     """A data set of one file; a subclass adds the file, what is simulated, and how either is
     read."""
 
@@ -85,7 +104,6 @@ class FileOrSimulationDataset(Dataset[P]):
         return self.name
 
     def source(self) -> FilesOrStandIn:
-        """The file and what takes its place."""
         name = self.genuine()
         what = f"{self.file()} of dataset={self.name}"
         return FilesOrStandIn(
@@ -97,14 +115,3 @@ class FileOrSimulationDataset(Dataset[P]):
             self.offline,
             what=what,
         )
-
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailableError: the file cannot be had and ``offline`` is error."""
-        return self.source().identity(data_dir, offline)
-
-    def locate(self, setting: Setting) -> Path | None:
-        """Path of the file; None: simulate."""
-        return next(iter(self.source().locate(setting)), None)

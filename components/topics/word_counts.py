@@ -51,10 +51,9 @@ class WordCounts(FileOrSimulationDataset[Corpus], CountingKeys):
         return SmsSpam.text if self.corpus == "sms_spam" else REVIEWS
 
     def load(self, rng: Rng, setting: Setting) -> Corpus:
-        name = self.identity(setting.data_dir, setting.offline)
-        path = self.locate(setting)
+        name, files = self.locate(setting)
         if self.corpus == "sms_spam":
-            documents: Documents = message_texts(path)[0]
+            documents: Documents = message_texts(*files)[0]
         else:
-            documents = [words_of(" ".join(text)) for text in reviews(path).words]
+            documents = [words_of(" ".join(text)) for text, *_ in reviews(*files)]
         return build_corpus(documents, self, name, rng, setting)

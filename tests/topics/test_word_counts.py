@@ -54,7 +54,7 @@ def test_the_vocabulary_is_of_training_texts_alone():
         min_documents=3,
         max_share=0.4,
     )
-    texts = simulated_reviews().words
+    texts = [review.words for review in simulated_reviews()]
     order = torch.randperm(len(texts), generator=Streams(0).data)
     counts = Counter(word for i in order[500:520].tolist() for word in set(texts[i]))
     assert set(problem.vocabulary) == {word for word, n in counts.items() if 3 <= n <= 8}

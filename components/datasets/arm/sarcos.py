@@ -12,7 +12,7 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.arm.protocol import TEST_ROWS, Array, PartlyLabelled, sample_rows
 from components.datasets.arm.simulation import simulated_rows
-from components.datasets.stand_in import FilesOrStandIn
+from components.datasets.stand_in import FilesOrStandIn, StandInDataset
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -37,7 +37,7 @@ def _read(path: Path) -> tuple[Array, Array]:
 
 
 @register("dataset", "sarcos")
-class Sarcos(PartlyLabelled):
+class Sarcos(PartlyLabelled, StandInDataset[Supervised]):
     """Torques of the seven SARCOS arm joints from positions, velocities and accelerations.
 
     N training rows, one label each uniformly at random (``labels_per_row`` of the 7),
@@ -76,15 +76,7 @@ class Sarcos(PartlyLabelled):
             TEST_OF_TEST_FILE if self.split == "test_file" and self.n_test is None else self.n_test
         )
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailableError: the files cannot be had and ``offline`` is error."""
-        return self._source.identity(data_dir, offline)
-
-    @property
-    def _source(self) -> FilesOrStandIn:
+    def source(self) -> FilesOrStandIn:
         return FilesOrStandIn(
             FILES[self.split],
             NAMES[self.split],
@@ -96,8 +88,7 @@ class Sarcos(PartlyLabelled):
         )
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name = self.identity(setting.data_dir, setting.offline)
-        paths = self._source.locate(setting)
+        name, paths = self.locate(setting)
         if not paths:
             rows = simulated_rows()
             train = (rows.x_train, rows.y_train)

@@ -5,6 +5,7 @@ Rows drawn at random are scored, and some or all of the others are for training.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -34,7 +35,7 @@ class BigTable(FileOrSimulationDataset[Supervised]):
     n_test: PositiveInt
     batch_size: PositiveInt | None
 
-    def rows(self, setting: Setting, simulate: int) -> Array:
+    def rows(self, files: list[Path], simulate: int) -> Array:
         """The whole set or, where it is simulated, as many rows as are asked for."""
         raise NotImplementedError
 
@@ -46,8 +47,8 @@ class BigTable(FileOrSimulationDataset[Supervised]):
                 f"dataset.n_train: {self.name} has {self.total:,} rows, {max(available, 0):,} beside dataset.n_test="
                 f"{self.n_test:,}; lower either"
             )
-        name = self.identity(setting.data_dir, setting.offline)
-        data = self.rows(setting, n + self.n_test)
+        name, files = self.locate(setting)
+        data = self.rows(files, n + self.n_test)
         order = torch.randperm(len(data), generator=rng.data, device=rng.data.device).cpu().numpy()
         scored = order[: self.n_test]
         train_rows = order[self.n_test : self.n_test + n]

@@ -141,10 +141,9 @@ class UciClassification(SplitTable):
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         split = self.choose_split(rng)
-        name = self.identity(setting.data_dir, setting.offline)
-        path = self.locate(setting)
+        name, files = self.locate(setting)
         values, classes = (
-            simulated_labels(self.set, SOURCES[self.set]) if path is None else _read(path, self.set)
+            _read(*files, self.set) if files else simulated_labels(self.set, SOURCES[self.set])
         )
         train_rows, scored = split_rows(len(values), split)
         raw = torch.from_numpy(values)

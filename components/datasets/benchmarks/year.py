@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from components.contracts.roles import Setting
 from components.datasets.benchmarks.big_table import Array, BigTable
 from components.datasets.tables.uci_regression import Shape, simulated_rows
 from components.registry import register
@@ -54,6 +53,5 @@ class Year(BigTable):
     def file(self) -> str:
         return FILE
 
-    def rows(self, setting: Setting, simulate: int) -> Array:
-        path = self.locate(setting)
-        return simulated_rows("year", Shape(simulate, INPUTS)) if path is None else _read(path)
+    def rows(self, files: list[Path], simulate: int) -> Array:
+        return _read(*files) if files else simulated_rows("year", Shape(simulate, INPUTS))

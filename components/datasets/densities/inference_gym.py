@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.densities.posteriordb import SIMULATED, simulated_regression
 from components.datasets.inference_gym_densities import TARGETS
-from components.datasets.stand_in import FilesOrStandIn
+from components.datasets.stand_in import FilesOrStandIn, StandInDataset
 from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
@@ -33,7 +32,7 @@ def paths(target: str) -> tuple[str, ...]:
 
 
 @register("dataset", "inference_gym")
-class InferenceGym(Dataset[Density]):
+class InferenceGym(StandInDataset[Density]):
     """Eleven posteriors with 25 to 2,519 unknowns and reference moments.
 
     Regressions of German credit data (logistic, probit, sparse), Brownian motions and Lorenz
@@ -70,8 +69,7 @@ class InferenceGym(Dataset[Density]):
     ]
     offline: Literal["simulate", "error"]
 
-    @property
-    def _source(self) -> FilesOrStandIn:
+    def source(self) -> FilesOrStandIn:
         is_simulated = self.target == SIMULATED
         files = () if is_simulated else paths(self.target)
         what = f"dataset.target={self.target}"
@@ -80,18 +78,11 @@ class InferenceGym(Dataset[Density]):
             files, self.target, SIMULATED, substitute, is_simulated, self.offline, what
         )
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the target that ``load`` would use.
-
-        Raises:
-            DataUnavailableError: its files are not available and ``offline`` is error."""
-        return self._source.identity(data_dir, offline)
-
     def load(self, rng: Rng, setting: Setting) -> Density:
-        files = self._source.locate(setting)
+        name, files = self.locate(setting)
         if not files:
             return replace(
-                simulated_regression(SIMULATED, setting.dtype, setting.device),
+                simulated_regression(name, setting.dtype, setting.device),
                 replicates=setting.replicates,
             )
         content = json.loads(files[0].read_text(encoding="utf-8"))
@@ -109,7 +100,7 @@ class InferenceGym(Dataset[Density]):
 
         mean, sd, error = map(gather, ("mean", "standard_deviation", "mean_standard_error"))
         return Density(
-            name=self.target,
+            name=name,
             replicates=setting.replicates,
             names=[target.names[i] for i in scored],
             log_density=target.log_density,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.posteriordb_densities import DENSITIES
 from components.datasets.posteriordb_densities.gaussian_regressions import (
@@ -19,7 +19,7 @@ from components.datasets.posteriordb_densities.gaussian_regressions import (
     numbered_names,
 )
 from components.datasets.posteriordb_densities.scale_priors import half_normal
-from components.datasets.stand_in import FilesOrStandIn
+from components.datasets.stand_in import FilesOrStandIn, StandInDataset
 from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
@@ -94,7 +94,7 @@ def read(path: Path) -> Any:
 
 
 @register("dataset", "posteriordb")
-class Posteriordb(Dataset[Density]):
+class Posteriordb(StandInDataset[Density]):
     """Eleven posteriors of posteriordb with 10,000 reference draws each.
 
     Among them are a hidden Markov model and a GARCH(1, 1).  ``mean`` and ``second_moment``
@@ -130,15 +130,7 @@ class Posteriordb(Dataset[Density]):
     ]
     offline: Literal["simulate", "error"]
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the posterior that ``load`` would use; may download its files.
-
-        Raises:
-            DataUnavailableError: they cannot be had and ``offline`` is error."""
-        return self._source.identity(data_dir, offline)
-
-    @property
-    def _source(self) -> FilesOrStandIn:
+    def source(self) -> FilesOrStandIn:
         return FilesOrStandIn(
             paths(self.posterior),
             self.posterior,
@@ -150,8 +142,7 @@ class Posteriordb(Dataset[Density]):
         )
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        name = self.identity(setting.data_dir, setting.offline)
-        files = self._source.locate(setting)
+        name, files = self.locate(setting)
         if not files:
             return replace(
                 simulated_regression(name, setting.dtype, setting.device),

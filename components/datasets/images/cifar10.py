@@ -106,9 +106,8 @@ class Cifar10(FileOrSimulationDataset[Supervised]):
         return ARCHIVE
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name = self.identity(setting.data_dir, setting.offline)
-        path = self.locate(setting)
-        train, test = coloured_digits() if path is None else read_cifar10(path)
+        name, files = self.locate(setting)
+        train, test = read_cifar10(*files) if files else coloured_digits()
         train_rows = torch.randperm(len(train[1]), generator=rng.data)[: self.n_train].numpy()
 
         pixels = train[0][train_rows].astype(np.float32) / 255

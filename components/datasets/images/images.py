@@ -10,15 +10,13 @@ from pydantic import model_validator
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
-from components.datasets.images.mnist_files import idx_files
+from components.datasets.images.mnist_files import IdxFiles, idx_files
 from components.datasets.images.omniglot import OmniglotFiles
 from components.datasets.images.unlabelled_images import (
     STATIC,
-    BinarisationMode,
     Split,
     UnlabelledImages,
 )
-from components.datasets.stand_in import FilesOrStandIn
 from components.registry import register
 
 DIGITS = 1_797  # images of scikit-learn's digits, which have no test split of their own
@@ -60,7 +58,6 @@ class Images(UnlabelledImages):
     """
 
     set: Literal["digits", "mnist", "fashion_mnist", "omniglot", "omniglot-partial"]
-    binarised: BinarisationMode
 
     @model_validator(mode="after")
     def _check_image_count(self) -> Images:
@@ -71,12 +68,7 @@ class Images(UnlabelledImages):
             )
         return self
 
-    @property
-    def how(self) -> BinarisationMode:
-        return self.binarised
-
-    @property
-    def _files(self) -> FilesOrStandIn | OmniglotFiles | None:
+    def source(self) -> IdxFiles | OmniglotFiles | None:
         if self.set == "digits":
             return None
         if self.set == "omniglot" or self.set == "omniglot-partial":

@@ -13,11 +13,11 @@ import torch
 from pydantic import Field, PositiveInt
 
 from components.contracts.problems import Batch
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
 from components.datasets.labelled_rows import labelled_rows
-from components.datasets.stand_in import FilesOrStandIn
+from components.datasets.stand_in import FilesOrStandIn, StandInDataset
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 
@@ -64,7 +64,22 @@ def enlarged_digits() -> tuple[Images, Images]:
     return (images[:cut], classes[:cut]), (images[cut:], classes[cut:])
 
 
-def idx_files(folder: str, genuine: str, stand_in: str, offline: Offline) -> FilesOrStandIn:
+class IdxFiles(FilesOrStandIn):
+    """MNIST's four files: training images and labels, test images and labels."""
+
+    def images(self, setting: Setting) -> tuple[Images, Images]:
+        """Training and test images with their classes.
+
+        Raises:
+            DataUnavailableError: the files cannot be had and ``offline`` is error."""
+        paths = self.locate(setting)
+        if not paths:
+            return enlarged_digits()
+        images, labels, test_images, test_labels = map(read_idx, paths)
+        return (images, labels), (test_images, test_labels)
+
+
+def idx_files(folder: str, genuine: str, stand_in: str, offline: Offline) -> IdxFiles:
     """The idx files in a folder of the data folder (training images and labels, test images and
     labels) under the name ``genuine``, or else the digits under ``stand_in``."""
     paths = [
@@ -72,24 +87,12 @@ def idx_files(folder: str, genuine: str, stand_in: str, offline: Offline) -> Fil
         for split in ("train", "t10k")
         for kind in ("images-idx3", "labels-idx1")
     ]
-    return FilesOrStandIn(
+    return IdxFiles(
         tuple(paths), genuine, stand_in, DIGITS, simulated=offline == "always", offline=offline
     )
 
 
-def read_images(files: FilesOrStandIn, setting: Setting) -> tuple[Images, Images]:
-    """Training and test images with their classes.
-
-    Raises:
-        DataUnavailableError: the files cannot be had and ``offline`` is error."""
-    paths = files.locate(setting)
-    if not paths:
-        return enlarged_digits()
-    images, labels, test_images, test_labels = map(read_idx, paths)
-    return (images, labels), (test_images, test_labels)
-
-
-class ImageDataset(Dataset):
+class ImageDataset(StandInDataset[Supervised]):
     """A set in MNIST's files, in the folder of its own name: ``n_train`` of the training images at
     random, the first ``n_test`` of the test images."""
 
@@ -112,20 +115,16 @@ class ImageDataset(Dataset):
             {"binary_inputs"} if self.binarised == "threshold" else frozenset()
         )
 
-    @property
-    def files(self) -> FilesOrStandIn:
+    def source(self) -> IdxFiles:
         return idx_files(self.name, self.name, "digits-enlarged", self.offline)
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailableError: the files cannot be had and ``offline`` is error."""
-        name = self.files.identity(data_dir, offline)
+        """``StandInDataset.identity`` and the way in which pixels are binarised."""
+        name = super().identity(data_dir, offline)
         return name if self.binarised == "none" else f"{name}-{self.binarised}"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        train, test = read_images(self.files, setting)
+        train, test = self.source().images(setting)
         train_rows = torch.randperm(len(train[1]), generator=rng.data)[: self.n_train].numpy()
         is_binary = self.binarised == "threshold"
 

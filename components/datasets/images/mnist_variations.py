@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -10,12 +9,12 @@ import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from components.contracts.problems import Batch
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_photographs
-from components.datasets.images.mnist_files import SIDE, Images, Offline, idx_files, read_images
+from components.datasets.images.mnist_files import SIDE, IdxFiles, Images, Offline, idx_files
 from components.datasets.labelled_rows import labelled_rows
-from components.datasets.stand_in import FilesOrStandIn
+from components.datasets.stand_in import StandInDataset
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
@@ -65,7 +64,7 @@ def overlay(digit: np.ndarray, background: np.ndarray) -> np.ndarray:
 
 
 @register("dataset", "mnist_variations")
-class MnistVariations(Dataset):
+class MnistVariations(StandInDataset[Supervised]):
     """Digits in three tasks: standard MNIST, on random pixels and on photographs, regenerated.
 
     Recipe of Larochelle et al., applied to MNIST: in mnist-back-rand every background pixel
@@ -108,20 +107,11 @@ class MnistVariations(Dataset):
     offline: Offline
     batch_size: PositiveInt | None
 
-    @property
-    def files(self) -> FilesOrStandIn:
+    def source(self) -> IdxFiles:
         return idx_files("mnist", "mnist-variations-regenerated", "digits-variations", self.offline)
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailableError: MNIST cannot be had and ``offline`` is error."""
-        return self.files.identity(data_dir, offline)
-
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        files = self.files
-        train_pool, test_pool = read_images(files, setting)
+        train_pool, test_pool = self.source().images(setting)
         n_train = min(self.n_train, len(train_pool[1]) // 3)
         n_test = min(self.n_test, len(test_pool[1]))
         order = torch.randperm(len(train_pool[1]), generator=rng.data)[: 3 * n_train].numpy()
@@ -138,7 +128,7 @@ class MnistVariations(Dataset):
             return labelled_rows(torch.from_numpy(images).flatten(1), y, setting, mask)
 
         return Supervised(
-            name=files.identity(setting.data_dir, setting.offline),
+            name=self.identity(setting.data_dir, setting.offline),
             target="classes",
             train=batch(*train),
             test=batch(*test),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -13,9 +12,8 @@ from torch import Tensor
 from components.contracts.problems import Rows, Values
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.images.mnist_files import HALF, Offline, idx_files, read_images
+from components.datasets.images.mnist_files import HALF, IdxFiles, Offline, idx_files
 from components.datasets.images.omniglot import OmniglotFiles
-from components.datasets.stand_in import FilesOrStandIn
 from components.figures.latent.latent_images import latent_plane, prior_samples, reconstructions
 from components.metrics.evidence.held_out import LatentEvidence, Proposal
 from components.problems.unlabelled import Unlabelled, sample_binary
@@ -46,19 +44,14 @@ class UnlabelledImages(Dataset[Unlabelled]):
     ais_rows: PositiveInt
     best_q_steps: NonNegativeInt
     offline: Offline
+    binarised: BinarisationMode
 
-    @property
-    @abstractmethod
-    def how(self) -> BinarisationMode:
-        """How pixels are binarised."""
-
-    @property
-    @abstractmethod
-    def _files(self) -> FilesOrStandIn | OmniglotFiles | None:
+    def source(self) -> IdxFiles | OmniglotFiles | None:
         """Files of the images; None if they ship with a package."""
+        raise NotImplementedError
 
     def holds(self) -> Values:
-        return "real" if self.how == "none" else "binary"
+        return "real" if self.binarised == "none" else "binary"
 
     def asked_by_keys(self) -> dict[str, tuple[str, str]]:
         options = {
@@ -77,28 +70,24 @@ class UnlabelledImages(Dataset[Unlabelled]):
 
         Raises:
             DataUnavailableError: the files cannot be had and ``offline`` is error."""
-        files = self._files
+        files = self.source()
         name = "digits" if files is None else files.identity(data_dir, offline)
-        return name if self.how == "none" else f"{name}-{self.how}"
+        return name if self.binarised == "none" else f"{name}-{self.binarised}"
 
     def _binarise_if_static(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """The images as they are, or where they are ``static`` as they were drawn once."""
-        if self.how != "static":
+        if self.binarised != "static":
             return images
         return (torch.rand(images.shape, generator=generator) < images).to(images.dtype)
 
     def _split(self, rng: Rng, setting: Setting) -> Split:
-        files = self._files
+        files = self.source()
         assert files is not None
-        (train, _), (test, labels) = (
-            files.images(setting)
-            if isinstance(files, OmniglotFiles)
-            else read_images(files, setting)
-        )
+        (train, _), (test, labels) = files.images(setting)
         train_rows = torch.randperm(len(train), generator=rng.data)[: self.n_train]
         white = 255 if train.dtype == "uint8" else 1
         fixed = torch.Generator().manual_seed(STATIC)
-        if self.how == "static":
+        if self.binarised == "static":
             images, test_images = (
                 self._binarise_if_static(torch.tensor(part) / white, fixed)
                 for part in (train, test)
@@ -113,13 +102,13 @@ class UnlabelledImages(Dataset[Unlabelled]):
     def load(self, rng: Rng, setting: Setting) -> Unlabelled:
         train, test, classes = self._split(rng, setting)
         shape = tuple(train.shape[1:])
-        if self.how == "threshold":
+        if self.binarised == "threshold":
             train = train > HALF
             test = test > HALF
         rows, test_rows = (
             Rows(images.flatten(1).to(setting.dtype), 1.0) for images in (train, test)
         )
-        if self.how == "dynamic":
+        if self.binarised == "dynamic":
             test_rows = sample_binary(test_rows, rng.data)
         return Unlabelled(
             name=self.identity(setting.data_dir, setting.offline),
@@ -127,7 +116,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
             train=Rows(rows.x.to(setting.device), 1.0),
             test=Rows(test_rows.x.to(setting.device), 1.0),
             batch_size=self.batch_size,
-            redrawn=self.how == "dynamic",
+            redrawn=self.binarised == "dynamic",
             image_shape=shape,
             test_classes=classes.long(),
             figures=[reconstructions, prior_samples, latent_plane],
@@ -149,10 +138,5 @@ class BinarisedImages(UnlabelledImages):
     folder: ClassVar[str]
     binarised: Literal["static", "dynamic", "threshold"]
 
-    @property
-    def how(self) -> BinarisationMode:
-        return self.binarised
-
-    @property
-    def _files(self) -> FilesOrStandIn:
+    def source(self) -> IdxFiles:
         return idx_files(self.folder, self.folder, "digits-enlarged", self.offline)

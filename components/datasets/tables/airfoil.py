@@ -53,9 +53,8 @@ class Airfoil(FileOrSimulationDataset[Supervised], HeldOutRows):
         return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name = self.identity(setting.data_dir, setting.offline)
-        path = self.locate(setting)
-        data = simulated_rows("airfoil", SHAPE) if path is None else _read(path)
+        name, files = self.locate(setting)
+        data = _read(*files) if files else simulated_rows("airfoil", SHAPE)
         rows = torch.from_numpy(data)
         return self.make_problem(
             name,

@@ -161,9 +161,8 @@ class UciRegression(SplitTable):
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         shape = SHAPES[self.set]
         split = self.choose_split(rng)
-        name = self.identity(setting.data_dir, setting.offline)
-        path = self.locate(setting)
-        data = simulated_rows(self.set, shape) if path is None else _read(path)
+        name, files = self.locate(setting)
+        data = _read(*files) if files else simulated_rows(self.set, shape)
         train_rows, scored = split_rows(len(data), split)
         x = torch.from_numpy(data[:, : shape.inputs])
         y = torch.from_numpy(data[:, shape.inputs, None])

@@ -13,7 +13,7 @@ from pydantic import Field
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.text.review_files import simulated_reviews
-from components.datasets.text.token_rows import Text, TokenRows
+from components.datasets.text.token_rows import LabelledText, Text, TokenRows
 from components.errors import DamagedFileError
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -21,7 +21,7 @@ from components.registry import register
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"
 EACH = 12_500  # reviews of a class in either split
 BREAK = re.compile(r"<br\s*/?>")
-Split = tuple[list[Text], list[int]]  # words and labels, 1: for the film
+Split = list[LabelledText]  # 1: for the film
 
 
 def words_of(text: str) -> Text:
@@ -58,17 +58,15 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
                 )
 
     def half(split: str) -> Split:
-        texts = []
-        labels = []
+        texts: Split = []
         for label, kind in enumerate(("neg", "pos")):
             rows = sorted(reviews_by_kind.get((split, kind), []))
             if len(rows) != EACH:
                 raise DamagedFileError(
                     f"{path}: {EACH:,} reviews are expected in {split}/{kind}, {len(rows):,} are there"
                 )
-            texts += [words for _, words in rows]
-            labels += [label] * len(rows)
-        return texts, labels
+            texts += [(words, label) for _, words in rows]
+        return texts
 
     return half("train"), half("test")
 
@@ -77,14 +75,9 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
 def simulated_imdb() -> tuple[Split, Split]:
     """The 2,000 simulated reviews of ``reviews``, half of them to learn from and half to test
     on."""
-    corpus = simulated_reviews()
-    rows = list(zip(corpus.words, corpus.labels, corpus.folds, strict=True))
-    train = [(w, y) for w, y, fold in rows if fold < 5]
-    test = [(w, y) for w, y, fold in rows if fold >= 5]
-    return ([w for w, _ in train], [y for _, y in train]), (
-        [w for w, _ in test],
-        [y for _, y in test],
-    )
+    train = [(words, label) for words, label, fold in simulated_reviews() if fold < 5]
+    test = [(words, label) for words, label, fold in simulated_reviews() if fold >= 5]
+    return train, test
 
 
 @register("dataset", "imdb")
@@ -113,16 +106,8 @@ class Imdb(TokenRows):
         return ARCHIVE
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        path = self.locate(setting)
-        train, (texts, labels) = (
-            simulated_imdb() if path is None else read_imdb(path, self.tokenizer is None)
-        )
-        each = len(texts) // 2 if self.n_test is None else self.n_test // 2
-        first = [
-            row
-            for label in (0, 1)
-            for row in [i for i, y in enumerate(labels) if y == label][:each]
-        ]
-        return self.problem(
-            train, ([texts[i] for i in first], [labels[i] for i in first]), rng, setting
-        )
+        name, files = self.locate(setting)
+        train, test = read_imdb(*files, self.tokenizer is None) if files else simulated_imdb()
+        each = len(test) // 2 if self.n_test is None else self.n_test // 2
+        by_class = [[text for text in test if text[1] == label] for label in (0, 1)]
+        return self.problem(name, train, by_class[0][:each] + by_class[1][:each], rng, setting)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import tarfile
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,23 +17,22 @@ SIMULATED_WORDS = 2_000
 LENGTH = 200
 
 
-@dataclass(frozen=True)
-class Reviews:
-    """Texts in the order of the archive's numbers, first those against, then those for."""
+class Review(NamedTuple):
+    """A text and its class."""
 
-    # [N] of as many tokens as a text has, punctuation among them
-    words: tuple[tuple[str, ...], ...]
-    labels: tuple[int, ...]  # [N], 1: for the film
-    folds: tuple[int, ...]  # [N], 0 … 9: the hundreds of the number, the folds of the authors
+    words: tuple[str, ...]  # as many tokens as it has, punctuation among them
+    label: int  # 1: for the film
+    fold: int  # 0 … 9: the hundreds of its number, the folds of the authors
 
 
-def reviews(path: Path | None) -> Reviews:
-    """The reviews of an archive, or simulated ones without a ``path`` (None)."""
-    return simulated_reviews() if path is None else read(path)
+def reviews(*archive: Path) -> list[Review]:
+    """The reviews of an archive, or simulated ones without one, first those against, then those
+    for, in the order of their numbers."""
+    return read(*archive) if archive else simulated_reviews()
 
 
 @functools.lru_cache(maxsize=1)
-def read(path: Path) -> Reviews:
+def read(path: Path) -> list[Review]:
     """All texts of the archive: txt_sentoken/neg/cv123_….txt is number 123 of those against."""
     entries: list[tuple[int, int, tuple[str, ...]]] = []
     with tarfile.open(path) as archive:
@@ -46,15 +45,11 @@ def read(path: Path) -> Reviews:
                 words = content.read().decode("latin-1").split()
                 entries.append((int(kind == "pos"), int(name[2:5]), tuple(words)))
     entries.sort()
-    return Reviews(
-        tuple(w for *_, w in entries),
-        tuple(y for y, *_ in entries),
-        tuple(n // 100 for _, n, _ in entries),
-    )
+    return [Review(words, label, number // 100) for label, number, words in entries]
 
 
 @functools.lru_cache(maxsize=1)
-def simulated_reviews() -> Reviews:
+def simulated_reviews() -> list[Review]:
     """One fixed corpus, independent of the seed of a run.
 
     Words follow Zipf's law, tilted by class, and lengths a Poisson law.
@@ -68,7 +63,7 @@ def simulated_reviews() -> Reviews:
     word_ids = [
         rng.choice(SIMULATED_WORDS, n, p=p[y]) for n, y in zip(lengths, labels, strict=True)
     ]
-    words = tuple(tuple(f"word{j}" for j in js) for js in word_ids)
-    return Reviews(
-        words, tuple(labels.tolist()), tuple((np.arange(len(labels)) % EACH // 100).tolist())
-    )
+    return [
+        Review(tuple(f"word{j}" for j in js), i // EACH, i % EACH // 100)
+        for i, js in enumerate(word_ids)
+    ]

@@ -9,7 +9,7 @@ from pydantic import NonNegativeInt, model_validator
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.text.review_files import REVIEWS, reviews
-from components.datasets.text.token_rows import TokenRows
+from components.datasets.text.token_rows import LabelledText, TokenRows
 from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -60,13 +60,9 @@ class FilmReviews(TokenRows):
             raise ConfigMismatchError(
                 f"replicates: reviews has {FOLDS} folds, one to each; set replicates to at most that"
             )
-        corpus = reviews(self.locate(setting))
-        rows = list(zip(corpus.words, corpus.labels, corpus.folds, strict=True))
-        train = [(words, label) for words, label, review_fold in rows if review_fold != fold]
-        test = [(words, label) for words, label, review_fold in rows if review_fold == fold]
-        return self.problem(
-            ([w for w, _ in train], [y for _, y in train]),
-            ([w for w, _ in test], [y for _, y in test]),
-            rng,
-            setting,
-        )
+        name, files = self.locate(setting)
+        train: list[LabelledText] = []
+        test: list[LabelledText] = []
+        for words, label, review_fold in reviews(*files):
+            (test if review_fold == fold else train).append((words, label))
+        return self.problem(name, train, test, rng, setting)

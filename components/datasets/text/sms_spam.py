@@ -39,14 +39,14 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"\w\w+", text.lower())
 
 
-def message_texts(path: Path | None) -> Texts:
-    """The messages of a file, or simulated ones without a ``path`` (None)."""
-    return _simulate() if path is None else _read(path)
+def message_texts(*file: Path) -> Texts:
+    """The messages of a file, or simulated ones without one."""
+    return _read(*file) if file else _simulate()
 
 
-def messages(path: Path | None) -> Messages:
+def messages(*file: Path) -> Messages:
     """The same as sets of words."""
-    texts, spam = message_texts(path)
+    texts, spam = message_texts(*file)
     return [frozenset(words) for words in texts], spam
 
 
@@ -130,9 +130,8 @@ class SmsSpam(MailDataset):
     n_words: PositiveInt
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name = self.identity(setting.data_dir, setting.offline)
-        path = self.locate(setting)
-        texts, spam = messages(path)
+        name, files = self.locate(setting)
+        texts, spam = messages(*files)
         rows = held_out(len(texts), self.test_share, self.n_train, rng.data)
         vocabulary = most_frequent([texts[i] for i in rows[0].tolist()], self.n_words)
         return make_word_problem(

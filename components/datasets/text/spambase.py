@@ -75,9 +75,8 @@ class Spambase(MailDataset):
     packed = "classification/spambase.data.gz"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name = self.identity(setting.data_dir, setting.offline)
-        path = self.locate(setting)
-        words, spam = simulated_mails() if path is None else _read(path)
+        name, files = self.locate(setting)
+        words, spam = _read(*files) if files else simulated_mails()
         x = torch.from_numpy(words)
         y = torch.from_numpy(spam)
         rows = held_out(len(x), self.test_share, self.n_train, rng.data)

@@ -26,6 +26,7 @@ NONE = 0
 UNKNOWN = 1
 FIRST = 2  # no word, a word that is not in the vocabulary, and the most frequent word
 Text = tuple[str, ...]
+LabelledText = tuple[Text, int]
 Keep = Literal["first", "last"]
 T = TypeVar("T")
 
@@ -141,26 +142,27 @@ class TokenRows(FileOrSimulationDataset[Supervised]):
 
     def problem(
         self,
-        train: tuple[list[Text], list[int]],
-        test: tuple[list[Text], list[int]],
+        name: str,
+        train: list[LabelledText],
+        test: list[LabelledText],
         rng: Rng,
         setting: Setting,
     ) -> Supervised:
-        """Texts and labels to learn from, ``n_train`` of them at random, and to test on."""
-        rows = torch.randperm(len(train[0]), generator=rng.data)[: self.n_train].tolist()
-        texts = [train[0][i] for i in rows]
-        labels = [train[1][i] for i in rows]
-        numbers, size = self.numbering(texts)
+        """Texts to learn from, ``n_train`` of them at random, and to test on."""
+        rows = torch.randperm(len(train), generator=rng.data)[: self.n_train].tolist()
+        chosen = [train[i] for i in rows]
+        numbers, size = self.numbering([text for text, _ in chosen])
 
-        def batch(texts: list[Text], labels: list[int]) -> Batch:
-            x = pad_rows([numbers(text) for text in texts], setting.dtype)
-            return labelled_rows(x, torch.tensor(labels)[:, None], setting)
+        def batch(texts: list[LabelledText]) -> Batch:
+            x = pad_rows([numbers(text) for text, _ in texts], setting.dtype)
+            y = torch.tensor([label for _, label in texts])
+            return labelled_rows(x, y[:, None], setting)
 
         return Supervised(
-            name=self.identity(setting.data_dir, setting.offline),
+            name=name,
             target="binary",
-            train=batch(texts, labels),
-            test=batch(*test),
+            train=batch(chosen),
+            test=batch(test),
             batch_size=self.batch_size,
             n_classes=2,
             task_names=["praise"],

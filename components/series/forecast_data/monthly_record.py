@@ -49,10 +49,9 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
         raise NotImplementedError
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
-        name = self.identity(setting.data_dir, setting.offline)
-        path = self.locate(setting)
+        name, files = self.locate(setting)
         record = (
-            self.simulate() if path is None else torch.from_numpy(np.loadtxt(path, **self.layout))
+            torch.from_numpy(np.loadtxt(*files, **self.layout)) if files else self.simulate()
         )
         n = self.n_train + self.n_ahead
         if n > len(record):

@@ -80,9 +80,8 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
         return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        name = self.identity(setting.data_dir, setting.offline)
-        path = self.locate(setting)
-        network = simulated_network() if path is None else read_network(path, self.species)
+        name, files = self.locate(setting)
+        network = read_network(*files, self.species) if files else simulated_network()
         window = self._window(network)
         rows = slice(window.start, window.start + self.hours)
         y = network.values[rows, window.sensor]

@@ -58,7 +58,7 @@ def test_genuine_files_are_read_as_they_are(name):
 
 
 def test_fashion_is_not_mnist():
-    paths = [component("dataset", name).files.paths for name in FIRST_TEN]
+    paths = [component("dataset", name).source().paths for name in FIRST_TEN]
     assert not set(paths[0]) & set(paths[1])
 
 

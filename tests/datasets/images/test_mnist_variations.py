@@ -13,7 +13,7 @@ from support.small.small_problems import component
 from components.datasets.images.mnist_files import enlarged_digits, read_idx
 from components.datasets.images.mnist_variations import overlay, patches, photographs
 
-FILES = component("dataset", "mnist_variations").files.paths
+FILES = component("dataset", "mnist_variations").source().paths
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 

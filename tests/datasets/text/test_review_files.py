@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from collections import Counter
 
 from support.runs.real_files import find_or_skip
 
@@ -20,27 +21,22 @@ def test_an_archive_by_hand(tmp_path):
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
     found = read(path)
-    assert found.words == (("dull", ",", "very", "dull"), ("a", "fine", "film", "."))
-    assert (found.labels, found.folds) == ((0, 1), (9, 1))
+    assert found == [(("dull", ",", "very", "dull"), 0, 9), (("a", "fine", "film", "."), 1, 1)]
 
 
 def test_the_simulated_corpus_is_fixed_and_of_the_real_size():
-    found = reviews(None)
+    found = reviews()
     assert found is simulated_reviews()
-    assert (len(found.words), sum(found.labels)) == (2_000, 1_000)
-    assert all(found.folds.count(fold) == 200 for fold in range(10))
+    check_size(found)
+
+
+def check_size(found):
+    assert (len(found), sum(review.label for review in found)) == (2_000, 1_000)
+    assert Counter(review.fold for review in found) == dict.fromkeys(range(10), 200)
 
 
 def test_the_genuine_archive():
     found = reviews(*find_or_skip(REVIEWS))
-    assert (
-        len(found.words),
-        sum(found.labels),
-        len({w for words in found.words for w in words}),
-    ) == (
-        2_000,
-        1_000,
-        50_920,
-    )
-    assert found.words[0][:4] == ("plot", ":", "two", "teen")
-    assert all(found.folds.count(fold) == 200 for fold in range(10))
+    check_size(found)
+    assert len({word for words, *_ in found for word in words}) == 50_920
+    assert found[0].words[:4] == ("plot", ":", "two", "teen")

@@ -34,13 +34,13 @@ def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
     assert (problem.train.x.shape, problem.test.x.shape) == ((4180, 200), (1394, 200))
     assert (problem.bounds, problem.domain, problem.n_classes) == ((0.0, 1.0), "binary", 2)
     assert problem.train.x.unique().tolist() == [0.0, 1.0]
-    assert sum(messages(None)[1]) == 747
+    assert sum(messages()[1]) == 747
 
 
 def test_the_vocabulary_is_of_training_messages_alone():
     """Counted anew from the rows that are trained on: the columns are the words that most of them
     hold."""
-    found, _ = messages(None)
+    found, _ = messages()
     order = torch.randperm(len(found), generator=Streams(0).data)
     train = [found[i] for i in order[1394 : 1394 + 50].tolist()]
     counts = {

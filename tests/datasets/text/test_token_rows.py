@@ -38,9 +38,9 @@ def test_numbers_of_words_by_hand():
 
 def test_rows_are_the_reviews_words_by_the_vocabulary_of_those_learnt_from():
     problem, _ = load("reviews", simulated=True, n_words=30, length=12, n_train=50, fold=3)
-    found = simulated_reviews()
-    train = [w for w, fold in zip(found.words, found.folds, strict=True) if fold != 3]
-    labels = [y for y, fold in zip(found.labels, found.folds, strict=True) if fold != 3]
+    train, labels, _ = zip(
+        *(review for review in simulated_reviews() if review.fold != 3), strict=True
+    )
     chosen = torch.randperm(1800, generator=Streams(0).data)[:50].tolist()
     number = build_vocabulary([train[i] for i in chosen], 30)
     for row, i in zip(problem.train.x.tolist(), chosen, strict=True):
@@ -93,9 +93,9 @@ def test_an_archive_of_imdb_by_hand(tmp_path, monkeypatch):
             entry.size = len(text)
             out.addfile(entry, io.BytesIO(text.encode()))
     train, test = read_imdb(path, True)
-    assert train == ([("bad",), ("so", "bad"), ("very", "good"), ("good", ".")], [0, 0, 1, 1])
-    assert test == ([("dull",), ("poor",), ("fine",), ("nice",)], [0, 0, 1, 1])
-    assert read_imdb(path, False)[0][0][3] == ("Good.",)
+    assert train == [(("bad",), 0), (("so", "bad"), 0), (("very", "good"), 1), (("good", "."), 1)]
+    assert test == [(("dull",), 0), (("poor",), 0), (("fine",), 1), (("nice",), 1)]
+    assert read_imdb(path, False)[0][3] == (("Good.",), 1)
     monkeypatch.setattr(imdb, "EACH", 3)
     read_imdb.cache_clear()
     with pytest.raises(DamagedFileError, match="3 reviews are expected in train/neg, 2 are there"):
