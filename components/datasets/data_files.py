@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ import platformdirs
 import yaml
 
 from components.datasets.checksums import mismatch
-from components.errors import DamagedFileError
+from components.errors import DamagedFileError, DataUnavailableError
 
 # path, size, time of change of files with a verified checksum
 _verified: set[tuple[str, int, int]] = set()
@@ -81,6 +82,22 @@ def writable(folder: Path) -> bool:
 def find(data_dir: Path, path: str) -> Path | None:
     """Path of a file, unchecked; None if nowhere."""
     return next((folder / path for folder in folders(data_dir) if (folder / path).is_file()), None)
+
+
+def find_own_file(
+    key: str, path: str, data_dir: Path, fits: Callable[[Path], bool] = Path.is_file
+) -> Path:
+    """Path of a user's file in the data folder, or from where the runner was started.
+
+    Raises:
+        DataUnavailableError: there is none."""
+    places = (Path(data_dir) / path, Path(path))
+    file = next((place for place in places if fits(place)), None)
+    if file is None:
+        raise DataUnavailableError(
+            f"dataset.{key}={path}: no such file, neither here nor in {Path(data_dir)}"
+        )
+    return file
 
 
 def verify_catalogue_file(path: Path, name: str) -> None:

@@ -17,7 +17,7 @@ def labelled_rows(x: Tensor, y: Tensor, setting: Setting, mask: Tensor | None = 
     dtype = setting.dtype if y.is_floating_point() else y.dtype
     mask = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
     return Batch(
-        x.to(setting.device, setting.dtype),
+        setting.place(x),
         y.to(setting.device, dtype),
         mask.to(setting.device),
         1.0,

@@ -61,7 +61,7 @@ class SmoothFunction(Dataset[KnownFunction]):
             return torch.cat(parts).to(x)
 
         def batch(x: Tensor) -> Batch:
-            x = x[:, None].to(setting.device, setting.dtype)
+            x = setting.place(x[:, None])
             e = torch.randn(len(x), generator=rng.data, dtype=torch.float64).to(x)
             return labelled_rows(x, (f0(x) + self.noise**0.5 * e)[:, None], setting)
 

@@ -22,7 +22,7 @@ from components.topics.bound_figure import bounds_figure
 from components.topics.corpus import Corpus
 from components.topics.maths.document_factors import fit_documents
 from components.topics.starts import evenly, log_weights, sample_topics, topic_elbo
-from components.topics.topic_posterior import TopicInference, Topics
+from components.topics.topic_posterior import TopicInference, Topics, mean_topics
 
 if TYPE_CHECKING:
     from components.figures.style import Figures
@@ -129,9 +129,8 @@ class LdaCavi(TopicInference[SideBySide]):
     def posterior(self, state: SideBySide) -> BestStartTopics:
         bounds = state.bounds.rows if state.t else state.lam.new_zeros(0, self.starts).cpu()
         best = int(bounds[-1].argmax()) if state.t else 0
-        lam = state.lam[best].T
         return BestStartTopics(
-            topics=(lam / lam.sum(1, keepdim=True))[None],
+            topics=mean_topics(state.lam[best].T)[None],
             alpha=state.model.alpha,
             bounds=bounds,
             fresh=self.fresh_passes,

@@ -16,7 +16,7 @@ from components.contracts.states import placed, rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.registry import register
 from components.topics.corpus import Corpus
-from components.topics.topic_posterior import TopicInference, Topics
+from components.topics.topic_posterior import TopicInference, Topics, mean_topics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,4 +79,4 @@ class LdaSklearn(TopicInference[LdaSklearnState]):
 
     def posterior(self, state: LdaSklearnState) -> Topics:
         assert state.lam is not None
-        return Topics((state.lam / state.lam.sum(1, keepdim=True))[None], state.model.alpha)
+        return Topics(mean_topics(state.lam)[None], state.model.alpha)

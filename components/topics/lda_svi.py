@@ -19,7 +19,7 @@ from components.registry import register
 from components.topics.corpus import Corpus
 from components.topics.maths.document_factors import Factors, fit_documents
 from components.topics.starts import evenly, log_weights, sample_topics, topic_elbo
-from components.topics.topic_posterior import Topics
+from components.topics.topic_posterior import Topics, mean_topics
 
 
 @dataclass(kw_only=True)
@@ -77,5 +77,4 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, LdaSviState]):
         return replace(state, lam=lam + rho * (aim - lam), t=state.t + 1), info
 
     def posterior(self, state: LdaSviState) -> Topics:
-        lam = state.lam.T
-        return Topics((lam / lam.sum(1, keepdim=True))[None], state.model.alpha)
+        return Topics(mean_topics(state.lam.T)[None], state.model.alpha)

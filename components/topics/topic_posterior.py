@@ -25,6 +25,11 @@ class Topics:
     alpha: Tensor  # [K]
 
 
+def mean_topics(lam: Tensor) -> Tensor:
+    """E B of B_k ~ Dir(λ_k), λ [..., K, V]."""
+    return lam / lam.sum(-1, keepdim=True)
+
+
 class TopicInference(Inference[TopicModel, Corpus, Counts, S], Generic[S]):
     """Base of methods that learn topics, from all documents in each step."""
 

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.labelled_rows import labelled_rows
-from components.datasets.tables.raw_units import column_scales, standardised_inputs
+from components.datasets.tables.raw_units import standardise
 from components.datasets.tables.uci_regression import Shape, SplitTable, simulated_rows, split_rows
 from components.figures.supervised.calibration import calibration
-from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -146,9 +145,7 @@ class UciClassification(SplitTable):
             _read(*files, self.set) if files else simulated_labels(self.set, SOURCES[self.set])
         )
         train_rows, scored = split_rows(len(values), split)
-        raw = torch.from_numpy(values)
-        x = standardised_inputs(raw, train_rows)
-        kept = raw[train_rows]
+        x, columns = standardise(torch.from_numpy(values), train_rows)
         y = torch.from_numpy(classes)[:, None]
         train, test = (labelled_rows(x[rows], y[rows], setting) for rows in (train_rows, scored))
         return Supervised(
@@ -161,5 +158,5 @@ class UciClassification(SplitTable):
             task_names=[self.set],
             figures=[calibration],
             input_units="standardised",
-            columns=InputColumns.numbered(x.shape[1], kept.mean(0), column_scales(kept)),
+            columns=columns,
         )

@@ -56,12 +56,10 @@ class Banana(NormalStart):
         fourth_moment[0] = 3 * s**4
         fourth_moment[1] = 3 + 12 * b**2 * s**4 + 60 * b**4 * s**8
         bent = -b * ((3.2 * s) ** 2 - s**2), b * s**2  # z_2 = 0 at |θ_1| = 3.2 s, and at 0
-        return Density(
-            name=self.name,
-            replicates=setting.replicates,
-            names=[f"x{j + 1}" for j in range(self.dim)],
-            log_density=log_density,
-            sample_prior=self.prior_sampler(self.dim, setting),
+        return self.make_density(
+            setting,
+            [f"x{j + 1}" for j in range(self.dim)],
+            log_density,
             mean=torch.zeros(self.dim, device=device, dtype=dtype),
             second_moment=second_moment,
             fourth_moment=fourth_moment,

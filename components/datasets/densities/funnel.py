@@ -57,12 +57,10 @@ class Funnel(NormalStart):
 
         # three standard deviations of x where v is two of its own above 0
         reach = 3 * math.exp(a * s)
-        return Density(
-            name=self.name,
-            replicates=setting.replicates,
-            names=["v", *(f"x{i}" for i in range(1, self.dim))],
-            log_density=log_density,
-            sample_prior=self.prior_sampler(self.dim, setting),
+        return self.make_density(
+            setting,
+            ["v", *(f"x{i}" for i in range(1, self.dim))],
+            log_density,
             mean=per_parameter(0.0, 0.0),
             second_moment=per_parameter(s**2, math.exp(a**2 * s**2 / 2)),
             fourth_moment=per_parameter(3 * s**4, 3 * math.exp(2 * a**2 * s**2)),

@@ -69,12 +69,11 @@ class Gaussian(NormalStart):
 
         low = torch.minimum(mean - 3.5 * sd, start - 2.5 * self.start_sd)
         high = torch.maximum(mean + 3.5 * sd, start + 2.5 * self.start_sd)
-        return Density(
-            name=self.name,
-            replicates=setting.replicates,
-            names=[f"x{j + 1}" for j in range(self.dim)],
-            log_density=log_density,
-            sample_prior=self.prior_sampler(self.dim, setting, start),
+        return self.make_density(
+            setting,
+            [f"x{j + 1}" for j in range(self.dim)],
+            log_density,
+            start,
             mean=mean,
             second_moment=mean.square() + sd.square(),
             box=list(zip(low.tolist(), high.tolist(), strict=True)),

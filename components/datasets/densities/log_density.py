@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pydantic import FiniteFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import FiniteFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.contracts.user_code import Place, import_object, reraise_user_error, short_digest
-from components.datasets.densities.normal_start import NormalStart
+from components.datasets.densities.normal_start import KnownMoments, NormalStart
 from components.errors import ConfigMismatchError
 from components.figures.samples.trace import trace
 from components.maths.bijectors import POSITIVE, Interval
@@ -26,7 +26,7 @@ TRIED = 3  # rows with which the function is tried
 
 
 @register("dataset", "log_density")
-class LogDensity(NormalStart):
+class LogDensity(NormalStart, KnownMoments):
     """User-defined log density log π(x) [S] of a batch of parameters x [S, P].
 
     It need not be normalised.  Samplers move in unconstrained θ, coordinate by coordinate
@@ -54,8 +54,6 @@ class LogDensity(NormalStart):
     names: list[str] | None
     support: Support | list[Support]
     start_mean: FiniteFloat | list[FiniteFloat]
-    mean: list[FiniteFloat] | None
-    sd: list[PositiveFloat] | None
 
     @model_validator(mode="after")
     def _check_consistency(self) -> LogDensity:
@@ -63,8 +61,6 @@ class LogDensity(NormalStart):
             value = dict(self)[key]
             if isinstance(value, list) and len(value) != self.dim:
                 raise ValueError(f"{key}: {len(value)} of them for dim={self.dim}; give {self.dim}")
-        if (self.mean is None) != (self.sd is None):
-            raise ValueError("mean, sd: one of the two is not given; give both or neither")
         if self.names is not None and len(set(self.names)) < self.dim:
             raise ValueError("names: two parameters have the same; rename one")
         return self
@@ -80,8 +76,7 @@ class LogDensity(NormalStart):
         user_function = partial(
             import_object("dataset.function", self.function), **(self.arguments or {})
         )
-        tensor = partial(torch.as_tensor, device=setting.device, dtype=setting.dtype)
-        begin = tensor(self.start_mean).expand(self.dim)
+        begin = setting.place(torch.tensor(self.start_mean, dtype=torch.float64)).expand(self.dim)
 
         def constrain(theta: Tensor) -> Tensor:
             return self._transform(theta)[0]  # [K, P]
@@ -91,24 +86,19 @@ class LogDensity(NormalStart):
             with reraise_user_error(where, user_function):
                 return user_function(x) + log_jacobian  # [K]
 
-        sample_prior = self.prior_sampler(self.dim, setting, begin)
-        theta = sample_prior(TRIED, rng.at("data", 0))
+        theta = self.prior_sampler(self.dim, setting, begin)(TRIED, rng.at("data", 0))
         _check_density_contract(user_function, constrain(theta), where)
         if not bool(torch.isfinite(log_density(theta)).any()):
             raise ConfigMismatchError(
                 f"{where}: finite at none of {TRIED} starts; set dataset.start_mean, start_sd or support"
             )
-        mean, sd = (None if v is None else tensor(v) for v in (self.mean, self.sd))
-        reach = 4 * self.start_sd
-        return Density(
-            name=self.identity(setting.data_dir, setting.offline),
-            replicates=setting.replicates,
-            names=self.names or [f"x{j + 1}" for j in range(self.dim)],
-            log_density=log_density,
-            sample_prior=sample_prior,
-            mean=mean,
-            second_moment=None if mean is None or sd is None else mean.square() + sd.square(),
-            box=[(float(b) - reach, float(b) + reach) for b in begin],
+        return self.make_density(
+            setting,
+            self.names or [f"x{j + 1}" for j in range(self.dim)],
+            log_density,
+            begin,
+            box=self.start_box(begin),
+            **self.moments(setting),
             constrain=constrain if self._places("positive") or self._places("unit") else None,
             figures=[trace],
         )

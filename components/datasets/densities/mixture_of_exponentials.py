@@ -50,12 +50,11 @@ class MixtureOfExponentials(NormalStart):
             return torch.logsumexp(constants - rates * y.exp(), 1) + y[:, 0]  # [K, 1] -> [K]
 
         mean = (weights / rates).sum().reshape(1)
-        return Density(
-            name=self.name,
-            replicates=setting.replicates,
-            names=["z"],
-            log_density=log_density,
-            sample_prior=self.prior_sampler(1, setting, self.start_mean),
+        return self.make_density(
+            setting,
+            ["z"],
+            log_density,
+            self.start_mean,
             mean=mean,
             second_moment=2 * (weights / rates.square()).sum().reshape(1),
             fourth_moment=24 * (weights / rates**4).sum().reshape(1),

@@ -48,12 +48,11 @@ class MixtureOfGaussians1D(NormalStart):
         def log_density(theta: Tensor) -> Tensor:
             return (log_constant - 0.5 * ((theta - m) / s).square()).logsumexp(1)  # [K]
 
-        return Density(
-            name=self.name,
-            replicates=setting.replicates,
-            names=["x"],
-            log_density=log_density,
-            sample_prior=self.prior_sampler(1, setting, (w * m).sum()),
+        return self.make_density(
+            setting,
+            ["x"],
+            log_density,
+            (w * m).sum(),
             mean=(w * m).sum()[None],
             second_moment=(w * (m.square() + s.square())).sum()[None],
             fourth_moment=(w * (m**4 + 6 * (m * s).square() + 3 * s**4)).sum()[None],

@@ -48,12 +48,11 @@ class MixtureOfGaussians2D(NormalStart):
             square = (theta.unsqueeze(1) - means).square().sum(-1)  # [K, M]
             return torch.logsumexp(-square / (2 * self.variance), 1) - log_constant  # [K]
 
-        return Density(
-            name=self.name,
-            replicates=setting.replicates,
-            names=["x1", "x2"],
-            log_density=log_density,
-            sample_prior=self.prior_sampler(2, setting, start_mean),
+        return self.make_density(
+            setting,
+            ["x1", "x2"],
+            log_density,
+            start_mean,
             mean=means.mean(0),
             second_moment=means.square().mean(0) + self.variance,
             fourth_moment=(means**4 + 6 * self.variance * means.square()).mean(0)

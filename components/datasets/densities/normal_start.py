@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Self
 
 import torch
-from pydantic import PositiveFloat
+from pydantic import BaseModel, FiniteFloat, PositiveFloat, model_validator
 from torch import Tensor
 
 from components.contracts.roles import Dataset, Setting
@@ -31,3 +32,50 @@ class NormalStart(Dataset[Density]):
             return mean + self.start_sd * z.to(setting.device)
 
         return sample_prior
+
+    def start_box(self, begin: Tensor) -> list[tuple[float, float]]:
+        """Range of each coordinate in figures: four standard deviations of the starts around
+        m [P]."""
+        reach = 4 * self.start_sd
+        return [(float(b) - reach, float(b) + reach) for b in begin]
+
+    def make_density(
+        self,
+        setting: Setting,
+        names: list[str],
+        log_density: Callable[[Tensor], Tensor],
+        start: Tensor | float = 0.0,
+        **known: Any,
+    ) -> Density:
+        """The density over θ [K, P] with starts around ``start``, and what else is known of it, as
+        fields of ``Density``."""
+        return Density(
+            name=self.identity(setting.data_dir, setting.offline),
+            names=names,
+            log_density=log_density,
+            sample_prior=self.prior_sampler(known.get("free", len(names)), setting, start),
+            replicates=setting.replicates,
+            **{"mean": None, "second_moment": None} | known,
+        )
+
+
+class KnownMoments(BaseModel):
+    """Moments of the parameters that a user may give: the reference for scoring estimates."""
+
+    mean: list[FiniteFloat] | None
+    sd: list[PositiveFloat] | None
+
+    @model_validator(mode="after")
+    def _check_moments(self) -> Self:
+        if (self.mean is None) != (self.sd is None):
+            raise ValueError("mean, sd: one of the two is not given; give both or neither")
+        return self
+
+    def moments(self, setting: Setting) -> dict[str, Tensor]:
+        """First and second moments [P'] as fields of ``Density``; empty: none are given."""
+        if self.mean is None or self.sd is None:
+            return {}
+        mean, sd = (
+            setting.place(torch.tensor(v, dtype=torch.float64)) for v in (self.mean, self.sd)
+        )
+        return {"mean": mean, "second_moment": mean.square() + sd.square()}

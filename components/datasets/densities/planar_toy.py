@@ -87,12 +87,10 @@ class PlanarToy(NormalStart):
             return torch.stack([v[:, 0], v[:, 1] + bent * (v[:, 0].square() + 1)], 1)
 
         first, second, fourth = MOMENTS[self.shape]
-        return Density(
-            name=self.identity(setting.data_dir, setting.offline),
-            replicates=setting.replicates,
-            names=["x1", "x2"],
-            log_density=log_density,
-            sample_prior=self.prior_sampler(2, setting),
+        return self.make_density(
+            setting,
+            ["x1", "x2"],
+            log_density,
             mean=tensor(first),
             second_moment=tensor(second),
             fourth_moment=tensor(fourth),

@@ -5,43 +5,31 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from pydantic import FiniteFloat, PositiveFloat, model_validator
+from pydantic import FiniteFloat
 from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.contracts.user_code import reraise_user_error
-from components.datasets.densities.normal_start import NormalStart
+from components.datasets.data_files import find_own_file
+from components.datasets.densities.normal_start import KnownMoments, NormalStart
 from components.datasets.foreign.foreign_function import (
     ForeignFunctions,
     ForeignLogDensity,
     to_rows,
     to_tensor,
 )
-from components.errors import ConfigMismatchError, DataUnavailableError
+from components.errors import ConfigMismatchError
 from components.figures.samples.trace import trace
 from components.problems.density import Density
 
 TRIED = 3  # starts at which the density is tried
-
-
-@dataclass(frozen=True)
-class DensityReference:
-    """What is known of the parameters: moments [P'], their standard errors, draws [C, N, P']."""
-
-    mean: Tensor | None = None
-    second_moment: Tensor | None = None
-    mean_error: Tensor | None = None
-    second_moment_error: Tensor | None = None
-    reference_draws: Tensor | None = None
 
 
 class ForeignDensity(NormalStart):
@@ -75,8 +63,9 @@ class ForeignDensity(NormalStart):
         """A word for the model, and all that decides its density."""
 
     @abstractmethod
-    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> DensityReference:
-        """What is known of the parameters, in the order of their names."""
+    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> dict[str, Tensor]:
+        """What is known of the parameters, in the order of their names, as fields of
+        ``Density``."""
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The model's word and the beginning of a checksum of its code and its data: others are
@@ -111,27 +100,26 @@ class ForeignDensity(NormalStart):
                 f"{self.where}: the model has no continuous parameter to draw; give it a prior for one"
             )
         check_length("start_mean", self.start_mean, functions.dim, self.where)
-        begin = torch.as_tensor(self.start_mean, device=setting.device, dtype=setting.dtype)
-        begin = begin.expand(functions.dim)
+        begin = setting.place(torch.tensor(self.start_mean, dtype=torch.float64)).expand(
+            functions.dim
+        )
         log_density = ForeignLogDensity(functions, self.where)
         sample_prior = self.prior_sampler(functions.dim, setting, begin)
         self._check_starts(log_density, sample_prior(TRIED, rng.at("data", 0)))
-        reach = 4 * self.start_sd
 
         def constrain(theta: Tensor) -> Tensor:
             return to_tensor(functions.constrain(to_rows(theta)), theta)  # [K, P']
 
-        return Density(
-            name=self.identity(setting.data_dir, setting.offline),
-            replicates=setting.replicates,
-            names=functions.names,
-            log_density=log_density,
-            sample_prior=sample_prior,
-            box=[(float(b) - reach, float(b) + reach) for b in begin],
+        return self.make_density(
+            setting,
+            functions.names,
+            log_density,
+            begin,
+            box=self.start_box(begin),
             constrain=constrain,
             free=functions.dim,
             figures=[trace],
-            **vars(self.read_reference(functions, setting)),
+            **self.read_reference(functions, setting),
         )
 
     def _check_starts(self, log_density: ForeignLogDensity, theta: Tensor) -> None:
@@ -145,7 +133,7 @@ class ForeignDensity(NormalStart):
             )
 
 
-class OwnDensity(ForeignDensity):
+class OwnDensity(ForeignDensity, KnownMoments):
     """A density that the user states, with its data and, if known, its moments.
 
     With ``derived``, draws have the parameters that are derived from others too.  ``mean`` and
@@ -154,23 +142,11 @@ class OwnDensity(ForeignDensity):
 
     data: str | None
     derived: bool
-    mean: list[FiniteFloat] | None
-    sd: list[PositiveFloat] | None
 
-    @model_validator(mode="after")
-    def _check_reference(self) -> OwnDensity:
-        if (self.mean is None) != (self.sd is None):
-            raise ValueError("mean, sd: one of the two is not given; give both or neither")
-        return self
-
-    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> DensityReference:
-        if self.mean is None or self.sd is None:
-            return DensityReference()
+    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> dict[str, Tensor]:
         for key, value in (("mean", self.mean), ("sd", self.sd)):
             check_length(key, value, len(functions.names), self.where, functions.names)
-        tensor = partial(torch.as_tensor, device=setting.device, dtype=setting.dtype)
-        mean, sd = tensor(self.mean), tensor(self.sd)
-        return DensityReference(mean, mean.square() + sd.square())
+        return self.moments(setting)
 
     def read_text(self, data_dir: Path) -> str:
         """Content of the file ``data``, or an empty object.
@@ -180,7 +156,7 @@ class OwnDensity(ForeignDensity):
             ConfigMismatchError: it is not JSON, or no object."""
         if self.data is None:
             return "{}"
-        text = find_file("data", self.data, data_dir).read_text(encoding="utf-8")
+        text = find_own_file("data", self.data, data_dir).read_text(encoding="utf-8")
         try:
             if not isinstance(json.loads(text), dict):
                 raise ValueError("no object")
@@ -203,20 +179,6 @@ def check_length(
         raise ConfigMismatchError(
             f"dataset.{key}: {len(value)} of them, {where} has {size}{listed}; give {size}"
         )
-
-
-def find_file(key: str, path: str, data_dir: Path) -> Path:
-    """Path of a file in the data folder, or from where the runner was started.
-
-    Raises:
-        DataUnavailableError: there is none."""
-    places = (Path(data_dir) / path, Path(path))
-    file = next((place for place in places if place.is_file()), None)
-    if file is None:
-        raise DataUnavailableError(
-            f"dataset.{key}={path}: no such file, neither here nor in {Path(data_dir)}"
-        )
-    return file
 
 
 def to_array(value: Any) -> Any:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from components.contracts.roles import Setting
-from components.datasets.foreign.foreign_density import DensityReference, ForeignDensity
+from components.datasets.foreign.foreign_density import ForeignDensity
 from components.datasets.foreign.foreign_function import ForeignFunctions
 from components.datasets.foreign.stan import (
     Compiler,
@@ -82,22 +83,22 @@ class PosteriordbStan(ForeignDensity):
             )
         return stan_functions(model, derived=True, chosen=names)
 
-    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> DensityReference:
+    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> dict[str, Tensor]:
         chains = _read_draws(self._open_posterior(Path(setting.data_dir)))
         if chains is None:
-            return DensityReference()
+            return {}
         rows = [[chain[name] for name in functions.names] for chain in chains]
         # [C, N, P']
         draws = torch.tensor(rows, dtype=setting.dtype, device=setting.device).mT
         n = draws.shape[0] * draws.shape[1]
         square = draws.square()
-        return DensityReference(
-            mean=draws.mean((0, 1)),
-            second_moment=square.mean((0, 1)),
-            mean_error=draws.std((0, 1)) / n**0.5,
-            second_moment_error=square.std((0, 1)) / n**0.5,
-            reference_draws=draws,
-        )
+        return {
+            "mean": draws.mean((0, 1)),
+            "second_moment": square.mean((0, 1)),
+            "mean_error": draws.std((0, 1)) / n**0.5,
+            "second_moment_error": square.std((0, 1)) / n**0.5,
+            "reference_draws": draws,
+        }
 
     def _open_posterior(self, data_dir: Path) -> Any:
         """The package's posterior.

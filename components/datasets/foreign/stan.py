@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import field_validator
 
-from components.datasets.foreign.foreign_density import OwnDensity, find_file
+from components.datasets.data_files import find_own_file
+from components.datasets.foreign.foreign_density import OwnDensity
 from components.datasets.foreign.foreign_function import ForeignFunctions, Rows
 from components.errors import ConfigMismatchError
 from components.registry import register
@@ -59,14 +60,14 @@ class Stan(OwnDensity):
         return f"dataset.program={self.program}"
 
     def content(self, data_dir: Path) -> tuple[str, list[bytes]]:
-        program = find_file("program", self.program, data_dir)
+        program = find_own_file("program", self.program, data_dir)
         return program.stem, [
             *(path.read_bytes() for path in (program, *included_files(program))),
             self.read_text(data_dir).encode(),
         ]
 
     def open_functions(self, data_dir: Path) -> ForeignFunctions:
-        program = find_file("program", self.program, data_dir)
+        program = find_own_file("program", self.program, data_dir)
         model = open_program(program, self.read_text(data_dir), self.compiler, self.where)
         return stan_functions(model, self.derived)
 

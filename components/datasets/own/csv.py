@@ -219,7 +219,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         }
         about |= input_facts(table, encoded, train_rows, scored)
         if labels is None:
-            x = x.to(setting.device, setting.dtype)
+            x = setting.place(x)
             return UnlabelledTable(
                 name=self.identity(setting.data_dir, setting.offline),
                 values="incomplete" if self.gaps == "keep" else "real",
@@ -237,9 +237,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         train, test = (
             labelled_rows(x[rows], y[rows], setting, mask[rows]) for rows in (train_rows, scored)
         )
-        y_mean, y_std = (
-            (None, None) if scale is None else (v.to(setting.device, setting.dtype) for v in scale)
-        )
+        y_mean, y_std = (None, None) if scale is None else (setting.place(v) for v in scale)
         return OwnTable(
             name=self.identity(setting.data_dir, setting.offline),
             target=self.labels,

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from components.contracts.roles import Dataset
 from components.contracts.roles.dataset import P
+from components.datasets.data_files import find_own_file
 from components.errors import DataUnavailableError
 
 
@@ -31,13 +32,9 @@ class OwnFile(Dataset[P]):
             raise DataUnavailableError(
                 "dataset.path: not given; name a file, whole or inside data_dir"
             )
-        places = (Path(data_dir) / self.path, Path(self.path))
-        path = next((p for p in places if p.is_file() or (self.reads_folders and p.is_dir())), None)
-        if path is None:
-            raise DataUnavailableError(
-                f"dataset.path={self.path}: no such file, neither here nor in {Path(data_dir)}"
-            )
-        return path
+        return find_own_file(
+            "path", self.path, data_dir, Path.exists if self.reads_folders else Path.is_file
+        )
 
     def files(self, data_dir: Path) -> list[Path]:
         """The file, or the text files of the folder in the order of their names.

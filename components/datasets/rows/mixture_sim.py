@@ -66,7 +66,7 @@ class MixtureSim(Dataset[Unlabelled]):
             z = z.clamp_max(self.clusters - 1)
             noise = torch.randn(n, self.n_values, generator=rng.data, dtype=torch.float64)
             x = means[z] + (roots[z] @ noise[:, :, None]).squeeze(2)
-            return Rows(x.to(setting.device, setting.dtype), 1.0), z
+            return Rows(setting.place(x), 1.0), z
 
         train, _ = rows(self.n_train)
         test, classes = rows(self.n_test)

@@ -35,7 +35,7 @@ class NormalSample(Dataset[Unlabelled]):
     def load(self, rng: Rng, setting: Setting) -> Unlabelled:
         def rows(n: int) -> Rows:
             x = self.mean + self.sd * torch.randn(n, 1, generator=rng.data, dtype=torch.float64)
-            return Rows(x.to(setting.device, setting.dtype), 1.0)
+            return Rows(setting.place(x), 1.0)
 
         train = rows(self.n_train)
         return Unlabelled(

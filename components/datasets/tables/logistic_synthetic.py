@@ -55,8 +55,5 @@ class LogisticSynthetic(Dataset):
             n_classes=2,
             task_names=["y"],
             figures=[calibration],
-            truth={
-                name: v.to(setting.device, setting.dtype)
-                for name, v in (("weights", w), ("bias", b))
-            },
+            truth={name: setting.place(v) for name, v in (("weights", w), ("bias", b))},
         )

@@ -56,7 +56,7 @@ class HeldOutRows(BaseModel):
             y_mean = y[train_rows].mean(0)
             y_std = y[train_rows].std(0, correction=0)
             y = (y - y_mean) / y_std
-            y_mean, y_std = (v.to(setting.device, setting.dtype) for v in (y_mean, y_std))
+            y_mean, y_std = (setting.place(v) for v in (y_mean, y_std))
 
         return Supervised(
             name,

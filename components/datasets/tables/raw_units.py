@@ -58,8 +58,7 @@ class RawUnits(Supervised):
         A constant input is only centred.
         """
         x, y = data
-        columns = InputColumns.numbered(x.shape[1], x[kept].mean(0), column_scales(x[kept]))
-        x = standardised_inputs(x, kept)
+        x, columns = standardise(x, kept)
         y_mean = y[kept].mean(0)
         y_std = y[kept].std(0, correction=0)
         y = (y - y_mean) / y_std
@@ -70,8 +69,8 @@ class RawUnits(Supervised):
             test=labelled_rows(x[scored], y[scored], setting),
             batch_size=batch_size,
             task_names=[label],
-            y_mean=y_mean.to(setting.device, setting.dtype),
-            y_std=y_std.to(setting.device, setting.dtype),
+            y_mean=setting.place(y_mean),
+            y_std=setting.place(y_std),
             figures=list(figures),
             evaluation_chunk=100,  # a posterior may hold thousands of networks
             columns=columns,
@@ -87,6 +86,12 @@ def standardised_inputs(x: Tensor, kept: Rows) -> Tensor:
     """
     check_squares(x[kept], [f"input {j + 1}" for j in range(x.shape[1])])
     return (x - x[kept].mean(0)) / column_scales(x[kept])
+
+
+def standardise(x: Tensor, kept: Rows) -> tuple[Tensor, InputColumns]:
+    """``standardised_inputs``, and the columns that they were made of."""
+    columns = InputColumns.numbered(x.shape[1], x[kept].mean(0), column_scales(x[kept]))
+    return standardised_inputs(x, kept), columns
 
 
 def column_scales(x: Tensor) -> Tensor:

@@ -94,8 +94,8 @@ class MultitaskToy(Dataset):
             test=labelled_rows(x_test[:, None], (y_test - y_mean) / y_std, setting),
             batch_size=self.batch_size,
             task_names=["task 1", "task 2"],
-            y_mean=y_mean.to(setting.device, setting.dtype),
-            y_std=y_std.to(setting.device, setting.dtype),
+            y_mean=setting.place(y_mean),
+            y_std=setting.place(y_std),
             bounds=(0.0, 1.0),
             figures=[partial(toy_fit, truth=truth), hinton, calibration],
         )
