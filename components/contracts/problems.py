@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # kinds of supervised labels
 # kinds of rows of an unlabelled problem; incomplete: real ones with gaps, NaN
-Values = Literal["real", "incomplete", "binary", "categorical", "count", "words"]
+Values = Literal["real", "incomplete", "binary", "count"]
 # Values that inputs can take, also under an evasion attack; tokens: numbers of words in their
 # order, 0 where a row has ended.
 Domain = Literal["continuous", "binary", "tokens"]
@@ -114,42 +114,8 @@ def of_rows(lengths: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
     return row_lengths, starts.repeat_interleave(row_lengths) + within
 
 
-class RowLengths:
-    """Rows of different lengths, one after the other."""
-
-    lengths: Tensor  # [B] long
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.lengths)
-
-    @property
-    def rows(self) -> Tensor:
-        """The row that each entry is in, [W] or [M]."""
-        return torch.arange(self.n_rows, device=self.lengths.device).repeat_interleave(self.lengths)
-
-
 @dataclass(frozen=True)
-class Words(RowLengths):
-    """Rows of words, each as long as it is: W words in B rows.  A row may be empty."""
-
-    words: Tensor  # [W] long: numbers of the words, row after row
-    lengths: Tensor  # [B] long: how many words each row has
-    scale: float
-
-    @property
-    def starts(self) -> Tensor:
-        """Start of each row among the words [B]."""
-        return self.lengths.cumsum(0) - self.lengths
-
-    def part(self, rows: Tensor | slice, scale: float) -> Words:
-        """Some of the rows, each with weight ``scale`` rows."""
-        lengths, places = of_rows(self.lengths, rows)
-        return Words(self.words[places], lengths, scale)
-
-
-@dataclass(frozen=True)
-class Counts(RowLengths):
+class Counts:
     """Rows of counts in sparse form: M pairs of a word and its positive count, in B rows.
 
     No word occurs twice in a row.  A row may be empty.
@@ -159,6 +125,15 @@ class Counts(RowLengths):
     counts: Tensor  # [M] long, all above 0
     lengths: Tensor  # [B] long: how many different words each row has
     scale: float
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def rows(self) -> Tensor:
+        """The row that each pair is in [M]."""
+        return torch.arange(self.n_rows, device=self.lengths.device).repeat_interleave(self.lengths)
 
     @property
     def pairs(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -214,7 +189,7 @@ class UnlabelledProblem(Protocol):
     Rows to learn from and held-out ones, and classes of these, if known.
     """
 
-    train: Rows | Words
-    test: Rows | Words
+    train: Rows
+    test: Rows
     test_classes: Tensor | None  # [B]
     image_shape: tuple[int, ...] | None  # of a row, where it is an image

@@ -1,15 +1,25 @@
-"""Choice of the rows shown at each step and of the held-out rows, for any content."""
+"""Problems of rows: the rows shown at each step, the held-out rows, and figures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
 
+from components.contracts.posteriors import Analyses, HoldsDraws
+from components.contracts.problems import BatchKind, KnowsTruth, RowBatch
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.figures.attempts import ANALYSIS, attempt, draw_each
+
+if TYPE_CHECKING:
+    from components.figures.style import Figures
+
+B = TypeVar("B", bound=RowBatch)
 
 HELD_OUT = 1  # the stream of random numbers that selects the held-out training rows
 
@@ -57,3 +67,72 @@ def put_aside(n: int, share: float, generator: torch.Generator) -> tuple[Tensor,
         )
     order = torch.randperm(n, generator=generator)
     return order[n_held_out:].sort()[0], order[:n_held_out].sort()[0]
+
+
+class RowProblem(KnowsTruth, Generic[B]):
+    """N rows to learn from, in minibatches, and held-out rows that posteriors are scored by."""
+
+    name: str
+    train: B
+    batch_size: int | None  # None: all rows, in their own order, at every step
+    figures: list[Callable[..., Figures]]  # each (problem, posterior, rng) -> {name: Figure}
+
+    @property
+    def n(self) -> int:
+        return self.train.n_rows
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the rows."""
+        raise NotImplementedError
+
+    def length(self, batch_kind: BatchKind) -> int | None:
+        return None
+
+    def show(self, batch: B, rows: Tensor | None, step: int, rng: Rng) -> B:
+        """The batch of a step as a method is shown it; ``rows`` are its numbers, None: all."""
+        return batch
+
+    def batches(
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, B]]:
+        """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the
+        rows each epoch."""
+        size = None if batch_kind == "whole" else self.batch_size
+        for step, rows in minibatches(self.n, size, rng, start, stop):
+            batch = self.train
+            if rows is not None:
+                rows = rows.to(self.device)
+                batch = batch.part(rows, self.n / len(rows))
+            yield step, self.show(batch, rows, step, rng)
+
+    def held_out_fields(
+        self, rows: tuple[Tensor, Tensor], held_out: B, generator: torch.Generator
+    ) -> dict[str, Any]:
+        """Further fields of ``held_out``, of which these rows are kept and held out."""
+        return {}
+
+    def held_out(self, share: float, rng: Rng) -> Self:
+        """The problem to choose settings by: a random ``share`` of the training rows takes the
+        place of the test rows.
+
+        It is named after that, stays as it was standardised, and never looks at the test rows.
+
+        Raises:
+            ConfigMismatchError: no row would be left to learn from."""
+        generator = rng.at("data", HELD_OUT)
+        rows = put_aside(self.n, share, generator)
+        train, test = (self.train.part(part.to(self.device), 1.0) for part in rows)
+        fields = {"name": f"{self.name}-validation", "train": train, "test": test}
+        return replace(self, **fields | self.held_out_fields(rows, test, generator))  # type: ignore[type-var]
+
+    def draw(self, posterior: Any, rng: Rng) -> Figures:
+        """Figures of the problem, of the parameters of draws, and of the posterior itself."""
+        from components.figures.samples.posterior import POSTERIOR_FIGURES
+
+        figures: Figures = draw_each(self.figures, self, posterior, rng)
+        if isinstance(posterior, HoldsDraws):
+            figures |= draw_each(POSTERIOR_FIGURES, None, posterior)
+        if isinstance(posterior, Analyses):
+            figures |= attempt(ANALYSIS, posterior.figures)
+        return figures

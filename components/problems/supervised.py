@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -14,19 +14,17 @@ from components.contracts.attackers import Attacker
 from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import Categorical, Predictive, components_of, concatenate
-from components.contracts.problems import Batch, BatchKind, Domain, Kind, KnowsTruth, Target
+from components.contracts.problems import Batch, Domain, Kind, Target
 from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.maths.spacing import spaced_rows
-from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
+from components.problems.epochs import RowProblem, describe_batches
 from components.problems.input_columns import InputColumns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from components.figures.style import Figures
 
 InputUnits = Literal["standardised", "raw units"]
 SIZES_IN: dict[InputUnits, str] = {
@@ -59,7 +57,7 @@ SupervisedFigure = Callable[["Supervised", Predicts, Rng], dict[str, "Figure"]]
 
 
 @dataclass
-class Supervised(KnowsTruth):
+class Supervised(RowProblem[Batch]):
     """Data, minibatches and scores of T regression or classification tasks.
 
     Inputs and real labels are standardised by the dataset; ``y_mean`` and ``y_std`` lead back to
@@ -121,10 +119,6 @@ class Supervised(KnowsTruth):
                 )
 
     @property
-    def n(self) -> int:
-        return self.train.x.shape[0]
-
-    @property
     def classes(self) -> list[str]:
         """Labels of the classes, in their order."""
         return self.class_names or [str(number) for number in range(self.n_classes)]
@@ -143,35 +137,12 @@ class Supervised(KnowsTruth):
         test = replace(self.test, y=y, mask=torch.zeros_like(self.test.mask))
         return replace(self, test=test, truth={})
 
-    def length(self, batch_kind: BatchKind) -> int | None:
-        return None
+    @property
+    def device(self) -> torch.device:
+        return self.train.x.device
 
-    def batches(
-        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
-    ) -> Iterator[tuple[int, Batch]]:
-        """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the
-        rows each epoch."""
-        size = None if batch_kind == "whole" else self.batch_size
-        for step, rows in minibatches(self.n, size, rng, start, stop):
-            if rows is None:
-                yield step, self.train
-            else:
-                rows = rows.to(self.train.x.device)
-                yield step, replace(self.train.part(rows, self.n / len(rows)), numbers=rows)
-
-    def held_out(self, share: float, rng: Rng) -> Supervised:
-        """The problem to choose settings by: a random ``share`` of the training rows takes the
-        place of the test rows.
-
-        It is named after that, stays as it was standardised, and never looks at the test rows.
-
-        Raises:
-            ConfigMismatchError: no row would be left to learn from."""
-        row_sets = put_aside(self.n, share, rng.at("data", HELD_OUT))
-        train, validation = (
-            self.train.part(rows.to(self.train.x.device), 1.0) for rows in row_sets
-        )
-        return replace(self, name=f"{self.name}-validation", train=train, test=validation)
+    def show(self, batch: Batch, rows: Tensor | None, step: int, rng: Rng) -> Batch:
+        return batch if rows is None else replace(batch, numbers=rows)
 
     def predictive_at(self, posterior: Predicts, x: Tensor, rng: Rng) -> Predictive:
         """Posterior predictive at x [B, D], in chunks; each chunk has its own evaluation noise.
@@ -259,18 +230,6 @@ class Supervised(KnowsTruth):
                 )
             )
         }
-
-    def draw(self, posterior: Predicts, rng: Rng) -> Figures:
-        from components.figures.samples.posterior import POSTERIOR_FIGURES
-
-        figures: Figures = draw_each(self.figures, self, posterior, rng)
-        if isinstance(posterior, HoldsDraws):
-            figures |= draw_each(
-                POSTERIOR_FIGURES, None, posterior
-            )  # of parameters that have names
-        if isinstance(posterior, Analyses):
-            figures |= attempt(ANALYSIS, posterior.figures)
-        return figures
 
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""

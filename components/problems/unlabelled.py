@@ -1,11 +1,10 @@
-"""Unlabelled problems: rows x without labels, of numbers all of one shape or of words, each row as
-long as it is."""
+"""Unlabelled problems: rows x without labels, of numbers all of one shape."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -21,15 +20,14 @@ from components.contracts.posteriors import (
     PredictsRows,
 )
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import BatchKind, Kind, KnowsTruth, Rows, Values, Words
+from components.contracts.problems import Kind, Rows, Values
 from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics.evidence.held_out import LatentEvidence
 from components.metrics.unlabelled import likelihood_bounds, neighbours
 from components.metrics.unlabelled.imputation import FilledGaps
-from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
+from components.problems.epochs import RowProblem, describe_batches
 from components.problems.input_columns import InputColumns
 
 if TYPE_CHECKING:
@@ -44,7 +42,7 @@ def sample_binary(probabilities: Rows, generator: torch.Generator) -> Rows:
 
 
 @dataclass
-class Unlabelled(KnowsTruth):
+class Unlabelled(RowProblem[Rows]):
     """Rows to learn the distribution of, and held-out rows to score it on.
 
     Where ``redrawn``, training rows hold probabilities: a step is shown binary values drawn from
@@ -54,10 +52,9 @@ class Unlabelled(KnowsTruth):
     kind: ClassVar[Kind] = "unlabelled"
     name: str
     values: Values
-    train: Rows | Words
-    test: Rows | Words
+    train: Rows
+    test: Rows
     batch_size: int | None  # None: the whole training set, in its own order, at every step
-    n_symbols: int | None = None  # of categorical values and of words: how many there are
     redrawn: bool = False
     image_shape: tuple[int, ...] | None = None
     test_classes: Tensor | None = (
@@ -80,7 +77,7 @@ class Unlabelled(KnowsTruth):
         """Raises ConfigMismatchError where binary values, or the probabilities that they are drawn
         with, lie outside [0, 1]."""
         for rows in (self.train, self.test):
-            if self.values != "binary" or not isinstance(rows, Rows) or not rows.x.numel():
+            if self.values != "binary" or not rows.x.numel():
                 continue
             low, high = (float(v) for v in rows.x.aminmax())
             if not (low >= 0 and high <= 1):  # NaN is neither
@@ -89,66 +86,29 @@ class Unlabelled(KnowsTruth):
                     "scale them, or take a dataset whose values are real"
                 )
 
-    @property
-    def n(self) -> int:
-        return self.train.n_rows
-
     def without_truth(self) -> Unlabelled:
         """The rows as a method is shown them: its test rows are those of training."""
         return replace(self, test=self.train, test_classes=None)
 
-    def length(self, batch_kind: BatchKind) -> int | None:
-        return None
-
-    def batches(
-        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
-    ) -> Iterator[tuple[int, Rows | Words]]:
-        """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the
-        rows each epoch."""
-        size = None if batch_kind == "whole" else self.batch_size
-        for step, rows in minibatches(self.n, size, rng, start, stop):
-            batch = self.train
-            if rows is not None:
-                batch = batch.part(rows.to(self._device), self.n / len(rows))
-            yield (
-                step,
-                sample_binary(batch, rng.at("noise", step))
-                if self.redrawn and isinstance(batch, Rows)
-                else batch,
-            )
-
     @property
-    def _device(self) -> torch.device:
-        return (self.train.x if isinstance(self.train, Rows) else self.train.words).device
+    def device(self) -> torch.device:
+        return self.train.x.device
 
-    def held_out(self, share: float, rng: Rng) -> Unlabelled:
-        """The problem to choose settings by: a random ``share`` of the training rows takes the
-        place of the test rows.
+    def show(self, batch: Rows, rows: Tensor | None, step: int, rng: Rng) -> Rows:
+        return sample_binary(batch, rng.at("noise", step)) if self.redrawn else batch
 
-        It is named after that and never looks at the test rows.
+    def held_out_fields(
+        self, rows: tuple[Tensor, Tensor], held_out: Rows, generator: torch.Generator
+    ) -> dict[str, Any]:
+        fields: dict[str, Any] = {"test_classes": None}
+        if self.redrawn:
+            drawn = sample_binary(Rows(held_out.x.cpu(), 1.0), generator).x
+            fields["test"] = Rows(drawn.to(self.device), 1.0)
+        if self.complete is not None:
+            fields["complete"] = self.complete[torch.cat(rows).to(self.device)]
+        return fields
 
-        Raises:
-            ConfigMismatchError: no row would be left to learn from."""
-        generator = rng.at("data", HELD_OUT)
-        row_sets = put_aside(self.n, share, generator)
-        train, validation = (self.train.part(rows.to(self._device), 1.0) for rows in row_sets)
-        if self.redrawn and isinstance(validation, Rows):
-            validation = Rows(
-                sample_binary(Rows(validation.x.cpu(), 1.0), generator).x.to(self._device), 1.0
-            )
-        complete = self.complete
-        if complete is not None:
-            complete = complete[torch.cat(row_sets).to(self._device)]
-        return replace(
-            self,
-            name=f"{self.name}-validation",
-            train=train,
-            test=validation,
-            test_classes=None,
-            complete=complete,
-        )
-
-    def _parts(self) -> list[Rows | Words]:
+    def _parts(self) -> list[Rows]:
         """The held-out rows, in chunks."""
         starts = range(0, self.test.n_rows, self.evaluation_chunk)
         return [
@@ -156,7 +116,7 @@ class Unlabelled(KnowsTruth):
         ]
 
     def log_weights(
-        self, posterior: BoundsLikelihood[Rows | Words], rng: Rng, n_samples: int | None = None
+        self, posterior: BoundsLikelihood[Rows], rng: Rng, n_samples: int | None = None
     ) -> Tensor:
         """The posterior's log weights at the held-out rows [S, B], in chunks, each with its own
         evaluation noise."""
@@ -175,10 +135,9 @@ class Unlabelled(KnowsTruth):
         return weights
 
     def score(
-        self, posterior: BoundsLikelihood[Rows | Words] | PredictsRows[Rows | Words], rng: Rng
+        self, posterior: BoundsLikelihood[Rows] | PredictsRows[Rows], rng: Rng
     ) -> NamedScores:
-        """−ELBO and the bound of S importance weights on −log p(x), nats a held-out row; of counts
-        and words, perplexity.
+        """−ELBO and the bound of S importance weights on −log p(x), nats a held-out row.
 
         A posterior that knows p(x) itself has the same bound twice.  What was removed from incomplete
         rows has the scores of ``FilledGaps``.  ``evidence`` may have the
@@ -193,14 +152,7 @@ class Unlabelled(KnowsTruth):
         log_weights = self.log_weights(
             posterior, rng, min(self.importance_samples, BOUND_SAMPLES) if fitted else None
         )
-        out: NamedScores = {}
-        if isinstance(self.test, Words) or self.values == "count":
-            words = (
-                self.test.lengths if isinstance(self.test, Words) else self.test.x.flatten(1).sum(1)
-            )
-            out |= likelihood_bounds.perplexity(likelihood_bounds.log_mean_exp(log_weights), words)
-        else:
-            out |= likelihood_bounds.scores(log_weights)
+        out: NamedScores = dict(likelihood_bounds.scores(log_weights))
         if evidence is not None:
             out |= evidence.scores(posterior, self._parts(), rng)
         module = posterior.module if isinstance(posterior, HoldsModule) else None
@@ -223,7 +175,7 @@ class Unlabelled(KnowsTruth):
         module = posterior.module if isinstance(posterior, HoldsModule) else None
         if self.values != "incomplete" or not isinstance(module, Elbo):
             return None
-        x = torch.cat([part.x for part in (self.train, self.test) if isinstance(part, Rows)])
+        x = torch.cat([self.train.x, self.test.x])
         with torch.no_grad():
             law = module.sample_predictive(x, 1, rng.noise)
         assert isinstance(law, GaussianMixture)
@@ -236,7 +188,7 @@ class Unlabelled(KnowsTruth):
         filled = self._filled(posterior, rng)
         return {} if filled is None else {"imputed": filled.table()}
 
-    def _of_parameters(self, posterior: PredictsRows[Rows | Words]) -> NamedScores:
+    def _of_parameters(self, posterior: PredictsRows[Rows]) -> NamedScores:
         """nlpp in nats a held-out row; the adjusted Rand index of clusters against known classes;
         moments and convergence."""
         from components.metrics import diagnostics
@@ -262,28 +214,13 @@ class Unlabelled(KnowsTruth):
             out |= posterior.scores()
         return out
 
-    def draw(self, posterior: object, rng: Rng) -> dict:
-        from components.figures.samples.posterior import POSTERIOR_FIGURES
-
-        figures: dict = draw_each(self.figures, self, posterior, rng)
-        if isinstance(posterior, HoldsDraws):
-            figures |= draw_each(POSTERIOR_FIGURES, None, posterior)
-        if isinstance(posterior, Analyses):
-            figures |= attempt(ANALYSIS, posterior.figures)
-        return figures
-
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
-        if isinstance(self.train, Rows):
-            row = f"{self.train.x[0].numel()} {self.values} values{', drawn anew at each step' * self.redrawn}"
-        else:
-            row = (
-                f"{self.train.lengths.double().mean():.1f} words on average, of {self.n_symbols:,}"
-            )
+        anew = ", drawn anew at each step" * self.redrawn
         return {
             "data": self.name,
             "training rows": f"{self.n:,}",
             "held-out rows": f"{self.test.n_rows:,}",
-            "a row": row,
+            "a row": f"{self.train.x[0].numel()} {self.values} values{anew}",
             "batches": describe_batches(self.n, self.batch_size),
         }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,11 +13,10 @@ from torch import Tensor
 from components.contracts.attackers import Attacker
 from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses, HoldsTopics
-from components.contracts.problems import BatchKind, Counts, Kind, KnowsTruth, Values
+from components.contracts.problems import Counts, Kind, Values
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.figures.attempts import ANALYSIS, attempt, draw_each
-from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
+from components.problems.epochs import RowProblem, describe_batches
 from components.topics import topic_scores as scores_of
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class TrueTopics:
 
 
 @dataclass
-class Corpus(KnowsTruth):
+class Corpus(RowProblem[Counts]):
     """Documents to learn topics from, and held-out documents.
 
     One half of each held-out document is observed to predict the other half.
@@ -114,10 +113,6 @@ class Corpus(KnowsTruth):
             )
 
     @property
-    def n(self) -> int:
-        return self.train.n_rows
-
-    @property
     def n_words(self) -> int:
         """V."""
         return len(self.vocabulary)
@@ -129,35 +124,14 @@ class Corpus(KnowsTruth):
         shown.held = shown.seen
         return shown
 
-    def length(self, batch_kind: BatchKind) -> int | None:
-        return None
+    @property
+    def device(self) -> torch.device:
+        return self.train.words.device
 
-    def batches(
-        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
-    ) -> Iterator[tuple[int, Counts]]:
-        """Steps start+1 … stop: all training documents, or minibatches, a fresh permutation each
-        epoch."""
-        size = None if batch_kind == "whole" else self.batch_size
-        for step, rows in minibatches(self.n, size, rng, start, stop):
-            if rows is None:
-                yield step, self.train
-            else:
-                yield step, self.train.part(rows.to(self.train.words.device), self.n / len(rows))
-
-    def held_out(self, share: float, rng: Rng) -> Corpus:
-        """The problem to choose settings by: a random ``share`` of the training documents takes the
-        place of the test ones.
-
-        Raises:
-            ConfigMismatchError: no document would be left to learn from."""
-        generator = rng.at("data", HELD_OUT)
-        row_sets = put_aside(self.n, share, generator)
-        train, validation = (
-            self.train.part(rows.to(self.train.words.device), 1.0) for rows in row_sets
-        )
-        return replace(
-            self, name=f"{self.name}-validation", train=train, test=validation, rng=generator
-        )
+    def held_out_fields(
+        self, rows: tuple[Tensor, Tensor], held_out: Counts, generator: torch.Generator
+    ) -> dict[str, Any]:
+        return {"rng": generator}
 
     def score(self, posterior: HoldsTopics, rng: Rng) -> NamedScores:
         """``perplexity`` of the halves held back given those seen, and ``coherence`` of ten top
@@ -180,12 +154,6 @@ class Corpus(KnowsTruth):
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out
-
-    def draw(self, posterior: HoldsTopics, rng: Rng) -> dict:
-        figures: dict = draw_each(self.figures, self, posterior, rng)
-        if isinstance(posterior, Analyses):
-            figures |= attempt(ANALYSIS, posterior.figures)
-        return figures
 
     def tables(self, posterior: HoldsTopics, rng: Rng) -> dict[str, pd.DataFrame]:
         """``top_words``: ten words of each topic and their coherence; none where words are

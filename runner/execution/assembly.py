@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from components import registry
 from components.contracts.attackers import Attackable, Contamination, Evasion, Injection
 from components.contracts.costs.meters import metered, metered_density
-from components.contracts.problems import KnowsTruth
+from components.contracts.problems import Batch, KnowsTruth, Rows
 from components.contracts.roles import HoldOutProblem, Inference, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
@@ -124,8 +125,8 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
 def limit_to_one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
     """The problem with its first batch as the only data for training and testing."""
     assert isinstance(problem, Supervised | Unlabelled)  # as ``compose.config`` has checked
-    _, batch = next(iter(problem.batches("minibatch", rng, 0, 1)))
-    first_batch = batch.part(slice(None), 1.0)
+    batches: Iterator[tuple[int, Batch | Rows]] = problem.batches("minibatch", rng, 0, 1)
+    first_batch = next(batches)[1].part(slice(None), 1.0)
     changes: dict[str, Any] = {"train": first_batch, "test": first_batch, "batch_size": None}
     if isinstance(problem, Unlabelled):
         changes["test_classes"] = None  # the batch does not say which rows it took

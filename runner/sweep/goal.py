@@ -41,7 +41,7 @@ class SearchProperties:
         if self.kind == "supervised":
             return "nlpp" if self.labels == "real" else "accuracy"
         if self.kind == "unlabelled":
-            counted = self.values in ("count", "words")
+            counted = self.values == "count"
             return (
                 "nlpp" if "predicts_rows" in self.provides else "perplexity" if counted else "nelbo"
             )

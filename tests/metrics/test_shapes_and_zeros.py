@@ -12,7 +12,7 @@ from components.contracts.predictive import Categorical, GaussianMixture
 from components.errors import ConfigMismatchError
 from components.metrics import classification, regression
 from components.metrics.undefined import stack_scores
-from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity, perplexity
+from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity
 from components.series.scores import filtering, forecasts
 
 
@@ -81,7 +81,6 @@ def test_means_are_over_the_tasks_that_have_labels():
 def test_a_perplexity_beyond_the_largest_number_is_infinite():
     assert exp_or_infinity(1.0) == math.e
     assert exp_or_infinity(1e4) == math.inf
-    assert perplexity(torch.tensor([0.0]), torch.tensor([0])) == {}
 
 
 def test_replicates_that_lack_a_score_have_none_of_it():

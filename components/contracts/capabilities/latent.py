@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities.modules import ModuleProtocol, Trainable
 from components.contracts.problems import Batch
 
-Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
+Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows
 
 
 # u, v [S, B] -> Σ_sb (u_sb ∇log q(z_sb|x_b) + v_sb ∇log p(x_b, z_sb)) by each parameter in order;

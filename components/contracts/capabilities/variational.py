@@ -12,7 +12,7 @@ from components.contracts.capabilities.modules import ModuleProtocol, Trainable
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 
-Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
+Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows
 
 
 @runtime_checkable

@@ -44,12 +44,10 @@ class IllConditionedGaussian(NormalStart):
             return log_constant - 0.5 * (theta @ whiten).square().sum(1)  # [K]
 
         reach = (3.5 * variance.sqrt()).tolist()
-        return Density(
-            name=self.name,
-            replicates=setting.replicates,
-            names=[f"x{j + 1}" for j in range(self.dim)],
-            log_density=log_density,
-            sample_prior=self.prior_sampler(self.dim, setting),
+        return self.make_density(
+            setting,
+            [f"x{j + 1}" for j in range(self.dim)],
+            log_density,
             mean=torch.zeros_like(variance),
             second_moment=variance,
             log_normaliser=0.0,

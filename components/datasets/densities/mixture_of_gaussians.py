@@ -48,12 +48,10 @@ class MixtureOfGaussians(NormalStart):
         low = (centres.amin(0) - 5 * v**0.5).tolist()
         high = (centres.amax(0) + 5 * v**0.5).tolist()
         squares = centres.square()
-        return Density(
-            name=self.name,
-            replicates=setting.replicates,
-            names=[f"x{j + 1}" for j in range(self.dim)],
-            log_density=log_density,
-            sample_prior=self.prior_sampler(self.dim, setting),
+        return self.make_density(
+            setting,
+            [f"x{j + 1}" for j in range(self.dim)],
+            log_density,
             mean=centres.mean(0),
             second_moment=squares.mean(0) + v,
             fourth_moment=(squares.square() + 6 * v * squares).mean(0) + 3 * v**2,

@@ -55,12 +55,10 @@ class Rosenbrock(NormalStart):
 
         m2, m4, m8 = (_power_moment(k, variance) for k in (2, 4, 8))
         reach = 3.5 * math.sqrt(variance)
-        return Density(
-            name=self.name,
-            replicates=setting.replicates,
-            names=[f"{name}{i}" for i in range(1, pairs + 1) for name in ("u", "v")],
-            log_density=log_density,
-            sample_prior=self.prior_sampler(self.dim, setting),
+        return self.make_density(
+            setting,
+            [f"{name}{i}" for i in range(1, pairs + 1) for name in ("u", "v")],
+            log_density,
             mean=per_pair(1.0, m2),
             second_moment=per_pair(m2, m4 + width),
             fourth_moment=per_pair(m4, m8 + 6 * width * m4 + 3 * width**2),

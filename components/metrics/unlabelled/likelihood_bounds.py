@@ -1,4 +1,4 @@
-"""Scores of models of rows without labels: bounds on their likelihood, and perplexity of words."""
+"""Scores of models of rows without labels: bounds on their likelihood."""
 
 from __future__ import annotations
 
@@ -21,19 +21,6 @@ def scores(log_weights: Tensor) -> dict[str, float]:
         "nelbo": -float(log_weights.mean()),
         "nll_bound": -float(log_mean_exp(log_weights).mean()),
     }
-
-
-def perplexity(log_prob: Tensor, words: Tensor) -> dict[str, float]:
-    """``perplexity``, exp of minus the mean log-likelihood of a word, from log p(x) and numbers of
-    words of rows, [B] each.
-
-    An upper bound where log p(x) is a lower one; V for words drawn at random from V.  A row without
-    words adds nothing, and rows without any have no perplexity.
-
-    Source: Blei, Ng and Jordan (2003), section 7.1."""
-    if not float(words.sum()):
-        return {}
-    return {"perplexity": exp_or_infinity(-float(log_prob.sum() / words.sum()))}
 
 
 def exp_or_infinity(value: float) -> float:

@@ -58,7 +58,7 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
     b: PositiveFloat
 
     def build(self, problem: Unlabelled, rng: Rng) -> BetaBernoulliModule:
-        if not isinstance(problem.train, Rows) or problem.train.x.shape[1:] != (1,):
+        if problem.train.x.shape[1:] != (1,):
             raise ConfigMismatchError(
                 f"model={self.name}: a toss is one value, rows of dataset={problem.name} have more; use vae"
             )

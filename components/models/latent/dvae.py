@@ -220,7 +220,6 @@ class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
     prior: Prior
 
     def build(self, problem: Unlabelled, rng: Rng) -> BinaryAutoEncoder:
-        assert isinstance(problem.train, Rows)
         rows = problem.train.x.flatten(1)
         sizes = [rows.shape[1]] + self.layers * [self.units]  # of x, z_1, z_2
         hidden = HIDDEN * [self.units] if self.architecture == "nonlinear" else []

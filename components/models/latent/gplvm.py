@@ -243,7 +243,6 @@ class GPLVM(Model[Unlabelled, LatentGP]):
         Raises:
             ConfigMismatchError: there are as many latent dimensions as values, or more.
         """
-        assert isinstance(problem.train, Rows)
         x = problem.train.x
         flat = x.flatten(1)
         axes = principal_axes(flat, self.latent_dim, self.name)

@@ -9,7 +9,6 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
@@ -76,6 +75,5 @@ class PPCA(Model[Unlabelled, LinearRows]):
         return fit_factors(rows, start, weight_sd, points)
 
     def build(self, problem: Unlabelled, rng: Rng) -> LinearRows:
-        assert isinstance(problem.train, Rows)
         x = problem.train.x
         return LinearRows(self._fit(x.flatten(1)), x, rng)

@@ -62,7 +62,6 @@ class VAE(Model[Unlabelled, AutoEncoder]):
     scale: Scale
 
     def build(self, problem: Unlabelled, rng: Rng) -> AutoEncoder:
-        assert isinstance(problem.train, Rows)
         x = problem.train.x
         rows = x.flatten(1).cpu()
         values = rows.shape[1]

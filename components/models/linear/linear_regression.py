@@ -144,20 +144,6 @@ class LinearRegressionModule(nn.Module):
             log_noise = self._sigma2(a, self.noise[1] + 0.5 * loss, generator).log().unsqueeze(1)
         return torch.cat([beta, log_noise], 1) if self.learns_noise else beta
 
-    def exact_moments(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """E and E of squares of the parameters under the posterior of all rows, [P'] each; a + N/2
-        must exceed 2."""
-        posterior = self.coefficients(batch)
-        if not isinstance(self.noise, tuple):
-            return posterior.m, posterior.m.square() + self.noise * posterior.covariance.diagonal()
-        a, b = posterior.noise_posterior(*self.noise)
-        mean = (b / (a - 1)).unsqueeze(0)
-        second = (b.square() / ((a - 1) * (a - 2))).unsqueeze(0)
-        spread = (
-            mean * posterior.covariance.diagonal()
-        )  # of β, a Student t with 2a degrees of freedom
-        return torch.cat([posterior.m, mean]), torch.cat([posterior.m.square() + spread, second])
-
     @property
     def known_noise(self) -> float:
         """σ², where it is known."""

@@ -9,7 +9,6 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import AtLeastTwo, Model
 from components.contracts.streams import Rng
@@ -75,7 +74,6 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
     width: PositiveFloat
 
     def build(self, problem: Unlabelled, rng: Rng) -> DpMixtureModule:
-        assert isinstance(problem.train, Rows)
         x = problem.train.x.flatten(1)
         variance = x.var(0, correction=0)
         if not (variance > 0).all():

@@ -208,7 +208,6 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
     scale: Literal["data"] | PositiveFloat
 
     def build(self, problem: Unlabelled, rng: Rng) -> GaussianMixtureModule:
-        assert isinstance(problem.train, Rows)
         x = problem.train.x.flatten(1)
         N, D = x.shape
         if self.clusters > N:

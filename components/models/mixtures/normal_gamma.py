@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pydantic import PositiveFloat
 
-from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
@@ -41,8 +40,8 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     rate: PositiveFloat
 
     def build(self, problem: Unlabelled, rng: Rng) -> NormalGammaModule:
-        x = problem.train.x if isinstance(problem.train, Rows) else None
-        if x is None or x[0].numel() != 1:
+        x = problem.train.x
+        if x[0].numel() != 1:
             raise ConfigMismatchError(
                 f"model={self.name}: has one value a row, those of dataset={problem.name} have more; "
                 "use model=gaussian_mixture model.clusters=1"

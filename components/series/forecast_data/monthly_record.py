@@ -50,9 +50,7 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
         name, files = self.locate(setting)
-        record = (
-            torch.from_numpy(np.loadtxt(files[0], **self.layout)) if files else self.simulate()
-        )
+        record = torch.from_numpy(np.loadtxt(files[0], **self.layout)) if files else self.simulate()
         n = self.n_train + self.n_ahead
         if n > len(record):
             raise ConfigMismatchError(

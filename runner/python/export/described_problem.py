@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.contracts.problems import Batch, Counts, Rows, Words
+from components.contracts.problems import Batch, Counts, Rows
 from components.contracts.roles import Problem
 from components.contracts.sequences import FutureCovariates
 from components.problems.input_columns import InputColumn, InputColumns, TimeColumn
@@ -49,11 +49,7 @@ def describe_rows(problem: Any, name: str) -> dict[str, Any] | None:
     elif isinstance(problem, Corpus):  # a word 0 in each document
         ranges = {"words": (0, 1), "counts": ONES, "lengths": ONES}
     elif isinstance(problem, Unlabelled) and isinstance(rows, Rows):
-        sizes = {"binary": 2, "categorical": problem.n_symbols, "count": 2}
-        size = sizes.get(problem.values)
-        ranges["x"] = (0, size) if size else UNIT_SD
-    elif isinstance(problem, Unlabelled) and isinstance(rows, Words):
-        ranges = {"words": (0, problem.n_symbols or 1), "lengths": ONES}
+        ranges["x"] = (0, 2) if problem.values in ("binary", "count") else UNIT_SD
     if not ranges:
         return None
     fields = {
@@ -90,7 +86,7 @@ CLASSES: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
         *PROBLEMS,
-        *(Batch, Rows, Words, Counts),
+        *(Batch, Rows, Counts),
         *(InputColumns, InputColumn, TimeColumn, FutureCovariates, Classes),
     )
 }
@@ -98,7 +94,7 @@ CLASSES: dict[str, type[Any]] = {
 LEFT_OUT = {"figures", "attacker", "truth", "evidence", "test_classes", "budget", "clean", "rng"}
 LEFT_OUT |= {"states", "means", "redraw", "suspect", "about", "scoring"}
 # Fields that are sizes.  A model has weights of each class and of each symbol.
-LEARNED_SIZES = ("n_classes", "n_symbols", "vocabulary")
+LEARNED_SIZES = ("n_classes", "vocabulary")
 SIZES = (*LEARNED_SIZES, "batch_size", "evaluation_chunk", "replicates")
 MAX_SIZE = 2**31
 SCALARS = (type(None), bool, int, float, str)
@@ -198,7 +194,7 @@ def _check_fields(fields: Mapping[str, Any], stored: int) -> None:
     for name in SIZES:
         size = fields.get(name)
         most = max(stored, 2) if name in LEARNED_SIZES else MAX_SIZE
-        if isinstance(size, int) and not (name != "n_symbols") <= size <= most:
+        if isinstance(size, int) and not 1 <= size <= most:
             raise ValueError(f"{name} is {size}, must be 1 to {most:,} in this file")
     classes = fields.get("class_names") or []
     if classes and len(classes) != fields["n_classes"]:

@@ -11,6 +11,7 @@ import torch
 from pydantic import ValidationError
 from support.runs.configured import F64, component, double, generator, load, normal
 from support.targets.constrained_parameters import value_and_gradient
+from support.targets.exact_moments import school_moments
 from support.targets.sampler_gate import sampled
 from torch.autograd import grad
 from torch.testing import assert_close
@@ -196,7 +197,7 @@ def test_eight_schools_are_ours_up_to_a_constant(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["stan", "numpyro", "pymc"])
 def test_nuts_on_eight_schools_has_the_moments_of_quadrature(name):
-    mean, second = schools().exact_moments()
+    mean, second = school_moments(schools())
     target, _ = real(name)
     posterior = sampled("nuts", target, 1300, chains=8, warmup=300, target_acceptance=0.9)
     estimate = posterior.mean[[*range(10, 18), 0, 1]]  # theta, mu, tau

@@ -6,6 +6,7 @@ import torch
 from support.runs.configured import F64, double, generator, normal
 from support.runs.real_files import find_or_skip
 from support.targets.constrained_parameters import unconstrain
+from support.targets.exact_moments import school_moments
 from support.targets.literal_posteriors import free_coordinates, literal, small_data
 from torch.autograd import grad
 from torch.testing import assert_close
@@ -86,7 +87,7 @@ def test_exact_moments_of_one_school_are_those_of_a_fine_grid():
     eta, mu = torch.linspace(-6, 6, 81, dtype=F64), torch.linspace(-25, 25, 161, dtype=F64)
     theta = torch.cartesian_prod(eta, mu, torch.linspace(-8, 9, 241, dtype=F64))
     values, weight = density.constrain(theta), density.log_density(theta).softmax(0)
-    mean, _ = density.exact_moments()
+    mean, _ = school_moments(density)
     # E τ is infinite: one school says nothing of τ
     assert_close(mean[:2], (weight @ values)[:2], rtol=1e-2, atol=0)
 
@@ -158,8 +159,8 @@ BY_QUADRATURE = [
 @pytest.mark.parametrize("posterior", BY_QUADRATURE)
 def test_reference_moments_are_those_of_quadrature(posterior):
     density, _, *files = reference(posterior)
-    for ours, file, key in zip(
-        density.exact_moments(), files, ("mean_value", "mean_squared_value"), strict=True
-    ):
+    schools = isinstance(density, EightSchools)
+    moments = school_moments(density) if schools else density.exact_moments()
+    for ours, file, key in zip(moments, files, ("mean_value", "mean_squared_value"), strict=True):
         z = (ours - double(file[key])) / double(file["mcse_mean"])
         assert z.abs().max() < 4

@@ -2,6 +2,7 @@ import pytest
 import torch
 from support.runs.configured import component, double, normal
 from support.small import small_problems
+from support.targets.exact_moments import regression_moments
 from support.targets.known_targets import GaussianTarget, correlated, moment_z, sampled
 from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
 
@@ -38,7 +39,7 @@ def regression(**settings):
     problem = small_problems.real(n=12, n_inputs=2, n_tasks=1, missing=0.2)
     keys = {"noise_shape": 3.0, "prior_scale": 2.0, "intercept_scale": 1.0} | settings
     model = component("model", "linear_regression", **keys).build(problem, Streams(0))
-    model.first, model.second = model.exact_moments(problem.train)
+    model.first, model.second = regression_moments(model, problem.train)
     return model, problem
 
 

@@ -5,6 +5,7 @@ import torch
 from scipy import stats
 from support.runs.configured import component, double, generator, normal
 from support.small import small_problems
+from support.targets.exact_moments import regression_moments
 from support.targets.exact_targets import TwoModes
 from support.targets.known_targets import GammaTarget, correlated, sampled, white
 from torch.testing import assert_close
@@ -135,7 +136,7 @@ def test_moments_and_evidence_of_linear_regression(proposal, noise):
     problem = small_problems.real(n=6, n_inputs=1, n_tasks=1, missing=0.2)
     keys = {"noise": noise, "noise_shape": 4.0, "prior_scale": 1.0, "intercept_scale": 1.0}
     model = component("model", "linear_regression", **keys).build(problem, Streams(0))
-    model.first, model.second = model.exact_moments(problem.train)
+    model.first, model.second = regression_moments(model, problem.train)
     draws, info = ran(model, 1000, problem=problem, chains=100, proposal=proposal, inflation=1.2)
     assert weighted_moment_z(draws, model) < 4
     w = draws.log_weights.exp()

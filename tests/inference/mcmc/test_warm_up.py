@@ -3,6 +3,7 @@
 import pytest
 from support.runs.configured import component
 from support.small import small_problems
+from support.targets.exact_moments import regression_moments
 from support.targets.known_targets import sampled
 
 from components.metrics.diagnostics import bulk_ess, split_rhat
@@ -16,7 +17,7 @@ def far_out(name, **settings):
     The largest error of a posterior mean in posterior standard deviations, and the draws."""
     problem = small_problems.real(n=300, n_inputs=8, n_tasks=1, missing=0.0)
     model = component("model", "linear_regression").build(problem, Streams(0))
-    first, second = model.exact_moments(problem.train)
+    first, second = regression_moments(model, problem.train)
     draws = sampled(name, model, problem=problem, batch=problem.train, **settings)
     return float(((draws.mean - first) / (second - first**2).sqrt()).abs().max()), draws
 

@@ -7,6 +7,7 @@ from sklearn.linear_model import Ridge as Peer
 from sklearn.linear_model import RidgeCV
 from support.runs.configured import F64, build_model, double, generator, normal
 from support.small.small_problems import component, real, train
+from support.targets.exact_moments import regression_moments
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -52,7 +53,7 @@ def test_it_is_the_bayes_rule_of_linear_regression():
         bayes = build_model(
             "linear_regression", data, noise=noise, prior_scale=0.8**-0.5, intercept_scale=None
         )
-        mean, second = bayes.exact_moments(data.train)
+        mean, second = regression_moments(bayes, data.train)
         assert_close(found["beta"], mean)
         assert_close(noise * found["covariance"].diagonal(), second - mean**2)
     # The predictive is N(x β̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)) with σ̂² = RSS/(N − df).

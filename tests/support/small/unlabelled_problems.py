@@ -1,16 +1,15 @@
-"""Unlabelled problems whose likelihood is known: probabilistic PCA by hand, and words from one
-urn."""
+"""Unlabelled problems whose likelihood is known: probabilistic PCA by hand."""
 
 from __future__ import annotations
 
 import math
 
 import torch
-from support.runs.configured import component, generator, normal, uniform
+from support.runs.configured import component, generator, normal
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from components.contracts.problems import Rows, Words
+from components.contracts.problems import Rows
 from components.models.latent.vae import AutoEncoder
 from components.problems.unlabelled import Unlabelled
 from runner.execution.rng import Streams
@@ -76,38 +75,6 @@ def exact_elbo(module: AutoEncoder, x: Tensor) -> Tensor:
     )
     divergence = 0.5 * (m.square() + s.square() - 1 - 2 * s.log()).sum(1)
     return (log_likelihood - divergence).sum()
-
-
-def urn(
-    n: int = 30, n_words: int = 7, batch_size: int | None = None, seed: int = 0
-) -> tuple[Unlabelled, Tensor]:
-    """Rows of 0 to 9 words drawn from one urn, and the urn's probabilities [V]."""
-    g = generator(seed)
-    p = uniform(g, n_words)
-    p = p / p.sum()
-
-    def rows() -> Words:
-        lengths = torch.randint(0, 10, (n,), generator=g)
-        return Words(
-            torch.multinomial(p, int(lengths.sum()), replacement=True, generator=g), lengths, 1.0
-        )
-
-    return Unlabelled("urn", "words", rows(), rows(), batch_size, n_symbols=n_words), p
-
-
-class Unigram:
-    """Words one by one from one urn: the posterior of a model whose likelihood is known."""
-
-    def __init__(self, p: Tensor):
-        self.p = p  # [V]
-
-    def log_weights(
-        self, batch: Rows | Words, n_samples: int, generator: torch.Generator
-    ) -> Tensor:
-        if isinstance(batch, Words):
-            log_p = self.p.log()[batch.words]
-            return log_p.new_zeros(1, batch.n_rows).index_add(1, batch.rows, log_p[None])
-        return (batch.x @ self.p.log())[None]
 
 
 def target_rows(module, rows: Rows):

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from support.runs.configured import component
 from support.runs.real_files import FOLDER, find_or_skip
+from support.targets.exact_moments import school_moments
 from support.targets.known_targets import F64, GammaTarget, correlated
 from torch import Tensor
 
@@ -42,8 +43,11 @@ def built_in(name: str) -> Density:
     if name in ("gaussian", "gamma"):
         target = correlated() if name == "gaussian" else GammaTarget()
         return as_density(target, name, (target.first, target.second))
-    posterior = regression(F64, CPU) if name == "regression" else EightSchools.of(RUBIN, F64, CPU)
-    return as_density(posterior, name, posterior.exact_moments())
+    if name == "regression":
+        regressed = regression(F64, CPU)
+        return as_density(regressed, name, regressed.exact_moments())
+    schools = EightSchools.of(RUBIN, F64, CPU)
+    return as_density(schools, name, school_moments(schools))
 
 
 BUILT_IN = ["gaussian", "gamma", "regression", "eight schools"]
