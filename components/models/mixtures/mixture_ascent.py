@@ -47,7 +47,7 @@ def cluster_factors(posterior: NormalWishart) -> Factors:
 
 
 @dataclass(frozen=True)
-class ClusterAscent:
+class AssignmentAscent:
     """q(z) q(weights) Π_k q(μ_k, Λ_k) = Π_b Cat(z_b | r_b) q(weights) Π_k NW(μ_k, Λ_k | m_k, β_k,
     V_k, ν_k); a subclass adds the weights.
 
@@ -103,7 +103,7 @@ class ClusterAscent:
 
 
 @dataclass(frozen=True)
-class MixtureAscent(ClusterAscent):
+class MixtureAscent(AssignmentAscent):
     """q(z) q(π) Π_k q(μ_k, Λ_k) with q(π) = Dir(π | α).
 
     Factors: alpha, beta, nu [S, K], m [S, K, D], V [S, K, D, D].

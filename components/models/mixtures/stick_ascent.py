@@ -12,7 +12,7 @@ from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Rows
 from components.maths.exponential.dirichlet import draw_log_dirichlet, expected_log, kl_dirichlet
 from components.models.mixtures.mixture_ascent import (
-    ClusterAscent,
+    AssignmentAscent,
     cluster_factors,
     cluster_posterior,
 )
@@ -26,7 +26,7 @@ def log_shares(log_v: Tensor, log_rest: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class StickAscent(ClusterAscent):
+class StickAscent(AssignmentAscent):
     """q(z) Π_t q(v_t) q(μ_t, Λ_t) = Π_b Cat(z_b | r_b) Π_{t<T} Beta(v_t | γ_t1, γ_t2) Π_t NW(μ_t,
     Λ_t | m_t, β_t, V_t, ν_t).
 
