@@ -73,7 +73,7 @@ def from_results(suite: Suite, name: str) -> list[Line]:
         if row not in rows or column not in suite.problems or metric not in suite.metrics:
             continue
         data, doubted = facts.get((row, column), (cell.data, False))
-        facts[row, column] = (data, doubted or cell.doubted)
+        facts[row, column] = (data, doubted or bool(cell.failed))
         for (seed, replicate), score in cell.values.items():
             if replicate < (suite.replicates or replicate + 1):
                 values.setdefault((row, column, seed, replicate), {})[metric] = score

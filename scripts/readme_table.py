@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from runner.disk.atomic import write_text
 from runner.report.results import layout_table
-from runner.report.scores.cells import Cell, TableLayout
+from runner.report.scores.cells import Cell, TableLayout, mark_failures
 from runner.study.table_specs import Row
 from scripts.pages import render
 from scripts.prose.scores import FOLDER, load_scores
@@ -115,7 +115,7 @@ def table_row(entry: Entry) -> tuple[str, ...]:
         f"[{entry.study}](docs/results/{entry.study}.md)",
         f"{entry.quantity} ({entry.source})",
         _format(number.mean, number.se, number.text),
-        _format(summary.mean, summary.se, number.text) + ("†" if cell.doubted else ""),
+        _format(summary.mean, summary.se, number.text) + mark_failures(cell.failed),
         str(summary.n),
         str(cell.verdict.word),
         ", ".join(f"{counts[word]} {COUNTED[word]}" for word in COUNTED if counts[word]),

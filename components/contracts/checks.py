@@ -36,6 +36,7 @@ class Check(NamedTuple):
     name: str  # the expected condition
     passed: bool | None  # None: not checked, the detail gives the reason
     detail: str  # the measured numbers
+    is_short: bool = False  # a longer run would pass it; otherwise the result is biased
 
 
 def recorded_values(trace: Trace, name: str) -> list[list[float]]:

@@ -92,6 +92,8 @@ def tabulate_attack(curve: pd.DataFrame, checks: list[Check]) -> dict[str, Tabul
 
     tables = {
         "security_curve": curve,
-        "attack_checks": pd.DataFrame(checks, columns=["check", "passed", "detail"]),
+        "attack_checks": pd.DataFrame(
+            [check[:3] for check in checks], columns=["check", "passed", "detail"]
+        ),
     }
     return {"tables of the attack": lambda: tables}

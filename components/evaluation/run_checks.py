@@ -95,7 +95,14 @@ def interval_checks(scores: Scores) -> list[Check]:
         key: np.subtract(scores[f"{key}_upper95"], scores[f"{key}_lower95"]).min() for key in ends
     }
     if empty := [key for key, width in widths.items() if width <= 0]:
-        return [Check(name, False, f"{list_names(empty)}: both ends are equal; keep more draws")]
+        return [
+            Check(
+                name,
+                False,
+                f"{list_names(empty)}: both ends are equal; keep more draws",
+                is_short=True,
+            )
+        ]
     if "plan_gain" in scores and "plan_width90" not in scores:
         detail = (
             "the gain of the plan has no interval: it rests on one value of the effects, a point "
@@ -127,4 +134,4 @@ def bound_check(values: list[list[float]]) -> Check:
     rising = (relative > limits.BOUND_GAIN) & (gain > limits.BOUND_NOISE * noise)
     worst = int(np.argmax(relative))
     detail = f"{gain[worst]:+.4g} ({relative[worst]:+.2%}) ± {noise[worst]:.2g} over the last tenth"
-    return Check(name, not rising.any(), detail)
+    return Check(name, not rising.any(), detail, is_short=True)

@@ -14,11 +14,12 @@ from runner.arena.scores import Line
 from runner.arena.standing.boards import costs_by_tolerance, solved_rows
 from runner.arena.standing.standings import LEVEL, rank_rows
 from runner.arena.suite import Suite
+from runner.record.checks import Failures
 from runner.report.details import details
 from runner.report.origin import Kept
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table
-from runner.report.scores.cells import FAILED_CHECK_MARK
+from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK
 from runner.report.scores.earlier import EarlierCell, EarlierScores
 from runner.report.wording import CORRECTION, describe_bold, describe_test
 from runner.study.table_specs import Row
@@ -32,6 +33,12 @@ STATES = {
     "incomplete": "incomplete",
     "not run": "not run",
     "not applicable": "n/a",
+}
+
+# failed checks of a line, whose names are in the records
+FAILED_OF_STATE: dict[str, Failures] = {
+    "short": {"checks that more steps would pass": True},
+    "doubted": {"checks of its own": False},
 }
 
 
@@ -73,6 +80,7 @@ def write(
         "costs": list_costs,
         "states": STATES,
         "mark": FAILED_CHECK_MARK,
+        "short": SHORT_MARK,
         "interval": f"{LEVEL:.0%} interval",
         "own": names,
         "tuned": {row.name: row.tuned for row in rows if row.tuned},
@@ -109,7 +117,7 @@ def to_earlier(suite: Suite, lines: Sequence[Line]) -> EarlierScores:
                 continue
             place = (table.name, line.row, line.problem)
             cell = cells.setdefault(place, EarlierCell(line.data))
-            cell.doubted = cell.doubted or line.state == "doubted"
+            cell.failed |= FAILED_OF_STATE.get(line.state, {})
             if (value := line.values.get(str(table.metric))) is not None:
                 cell.values[line.seed, line.replicate] = value
             else:

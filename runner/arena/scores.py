@@ -23,12 +23,16 @@ from runner.record.checks import failed_checks
 from runner.record.code import describe_commit
 from runner.record.facts import Facts
 from runner.record.lines import by_replicate, readable_lines
+from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK, mark_failures
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import PROBLEM_KEY
 
-# doubted: it failed checks of its own; not applicable: the method needs what the problem lacks
-State = Literal["done", "doubted", "failed", "over budget", "not applicable", "not run"]
+# doubted: it failed checks of its own, short: only those that more steps would pass;
+# not applicable: the method needs what the problem lacks
+State = Literal["done", "short", "doubted", "failed", "over budget", "not applicable", "not run"]
+SCORED = ("done", "short", "doubted")  # states of runs whose scores count
 FIXED = ("budget", "row", "problem", "seed", "replicate", "step", "state", "data", "commit")
+STATE_OF_MARK: dict[str, State] = {"": "done", SHORT_MARK: "short", FAILED_CHECK_MARK: "doubted"}
 TOLERANCE = 1.1  # a budget ends with the step that reaches it; a cost of more is over budget
 # diagnostics of chains: independent draws of a wrong q have the best ones
 OF_CHAINS = ("ess", "ess_tail", "rhat")
@@ -66,7 +70,7 @@ def _read_run(suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun) -> 
     state = find_state(run, facts, suite.budgets.get(budget, {}))
     names = (budget, run.row, str(run.cell[PROBLEM_KEY]), facts.get("seed", 0))
     origin = (facts.get("data", run.data), describe_commit(facts.get("git", {})))
-    if state not in ("done", "doubted", "over budget"):
+    if state not in (*SCORED, "over budget"):
         return [Line(*names, 0, -1, state, *origin)]
     asked = [metric for metric in OF_CHAINS if metric in suite.metrics]
     left_out = asked if asked and not _mixes(run) else []  # asking imports the method
@@ -123,7 +127,7 @@ def find_state(run: FrozenRun, facts: Facts, limits: dict[str, float]) -> State:
     for kind, limit in limits.items():
         if any(cost > TOLERANCE * limit for cost in facts["result"].get(COST_PREFIX + kind, ())):
             return "over budget"
-    return "doubted" if failed_checks(facts) else "done"
+    return STATE_OF_MARK[mark_failures(failed_checks(facts))]
 
 
 def to_csv(lines: Iterable[Line]) -> str:

@@ -75,7 +75,7 @@ def _describe_states(lines: list[Line], row: str) -> str:
     for line in lines:
         if line.row == row and line.state != "done":
             problems.setdefault(line.state, {})[line.problem] = None
-    words = {"doubted": "checks failed (†)"}
+    words = {"doubted": "checks failed (†)", "short": "too few steps (¶)"}
     return "; ".join(f"{words.get(s, s)}: {', '.join(names)}" for s, names in problems.items())
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.arena.rows import make_row, prepare_row
-from runner.arena.scores import Line, read_snapshot
+from runner.arena.scores import SCORED, Line, read_snapshot
 from runner.arena.standing.problem_results import gather
 from runner.arena.standing.standings import Standing, rank_rows
 from runner.arena.suite import GROUP, Suite
@@ -130,7 +130,7 @@ def tune(
     table = suite.ranked[0]
     standings = rank_rows(lines, str(table.metric), suite.direction(table), gold=suite.gold)
     _print(standings, str(table.metric), suite)
-    best = next((s for s in standings if s.ranks and s.count("done", "doubted")), None)
+    best = next((s for s in standings if s.ranks and s.count(*SCORED)), None)
     if best is None:
         raise ConfigError("arena tune: no setting ran on any validation problem; give other values")
     choice = TunedSettings(

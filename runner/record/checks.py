@@ -12,13 +12,17 @@ from runner.record.facts import Facts
 if TYPE_CHECKING:
     from components.contracts.checks import Check
 
-Kept = dict[str, Any]  # about ("run" or "attack"), check, passed (null: not checked), detail
+# about ("run" or "attack"), check, passed (null: not checked), detail; short: more steps would pass it
+Kept = dict[str, Any]
+Failures = dict[str, bool]  # name of a failed check -> True if more steps would pass it
 
 
 def to_rows(about: str, checks: Iterable[Check]) -> list[Kept]:
     """Checks as they are written."""
     return [
-        {"about": about, "check": c.name, "passed": c.passed, "detail": c.detail} for c in checks
+        {"about": about, "check": c.name, "passed": c.passed, "detail": c.detail}
+        | ({"short": True} if c.is_short and c.passed is False else {})
+        for c in checks
     ]
 
 
@@ -37,19 +41,29 @@ def combine_checks(facts: Facts, about: str | None = None) -> list[Kept]:
     for same in groups.values():
         failed = [check for check in same if check["passed"] is False]
         summary = dict(failed[0] if failed else same[0])
+        if any(not check.get("short") for check in failed):
+            summary.pop("short", None)
         if failed and len(replicates) > 1:
             summary["detail"] += f", in {len(failed)} of {len(replicates)} replicates"
         out.append(summary)
     return out
 
 
-def failed_checks(facts: Facts) -> list[str]:
-    """Names of the checks that failed in some replicate."""
+def failed_checks(facts: Facts) -> Failures:
+    """The checks that failed in some replicate."""
     return _failed_checks(combine_checks(facts))
 
 
-def _failed_checks(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [check["check"] for check in rows if check["passed"] is False]
+def join_failures(*several: Failures) -> Failures:
+    """Failed checks of several runs; one that is biased in some run is."""
+    joined: Failures = {}
+    for name, is_short in (item for each in several for item in each.items()):
+        joined[name] = is_short and joined.get(name, True)
+    return joined
+
+
+def _failed_checks(rows: Iterable[Mapping[str, Any]]) -> Failures:
+    return {c["check"]: bool(c.get("short")) for c in rows if c["passed"] is False}
 
 
 def tally(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -70,5 +84,5 @@ def verdict(facts: Facts) -> str:
     if not rows:
         return ""
     names = _failed_checks(rows)
-    failed = list_names(names, sign="; ")
+    failed = list_names([*names], sign="; ")
     return tally(rows) + (f": {failed}" if failed else "")

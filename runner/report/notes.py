@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -15,14 +14,20 @@ from runner.report.run_views import RunView
 from runner.report.scores.cells import (
     FAILED_CHECK_MARK,
     OTHER_PROTOCOL_MARK,
+    SHORT_MARK,
     Cell,
     TableLayout,
     list_cells,
+    mark_failures,
 )
 from runner.report.wording import format_count, join_words
 from runner.study.snapshot import Snapshot
 
 SHOWN = 12  # names that a note has
+FAILURES = {  # mark -> the note's words for runs that have it
+    FAILED_CHECK_MARK: "failed checks, so that their numbers are not to be trusted as they are. Not fulfilled",
+    SHORT_MARK: "were too short: more steps would pass the checks. Not fulfilled",
+}
 # notes that hold for the runs of one folder, where earlier scores are included
 OUTDATED_PATTERN = re.compile(
     r"[\d,]+ of [\d,]+ runs? are done\. Missing: .*\(not started\)|[\d,]+ rows? without a score: "
@@ -40,9 +45,7 @@ def notes(
             lines += _note_empty_rows(tables)
         return list(dict.fromkeys([*lines, *note_protocols(tables)]))
     messages = [
-        f"Of the earlier scores: {line}"
-        for line in kept.notes
-        if line.startswith(FAILED_CHECK_MARK)
+        f"Of the earlier scores: {line}" for line in kept.notes if line.startswith(tuple(FAILURES))
     ]
     if any(run.facts.get("smoke") for run in runs):
         messages.append(
@@ -153,13 +156,13 @@ def _note_other_data(tables: list[TableLayout]) -> list[str]:
 
 
 def _note_bad_runs(runs: list[RunView]) -> list[str]:
-    """A line about the runs that failed their checks."""
-    failures = [names for run in runs if (names := failed_checks(run.facts))]
-    if not failures:
-        return []
-    counts = Counter(itertools.chain.from_iterable(failures))
-    listed = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
-    return [
-        f"{FAILED_CHECK_MARK} {len(failures)} of {len(runs)} runs failed checks, so that "
-        f"their numbers are not to be trusted as they are. Not fulfilled: {listed}."
-    ]
+    """Lines about the runs that failed their checks: those that are biased, those that are short."""
+    messages = []
+    failed = [failures for run in runs if (failures := failed_checks(run.facts))]
+    for mark, words in FAILURES.items():
+        marked = [failures for failures in failed if mark_failures(failures) == mark]
+        if marked:
+            counts = Counter(name for failures in marked for name in failures)
+            names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
+            messages.append(f"{mark} {len(marked)} of {len(runs)} runs {words}: {names}.")
+    return messages

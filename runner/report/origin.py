@@ -19,9 +19,12 @@ from pydantic import TypeAdapter, ValidationError
 from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError
+from runner.record.checks import Failures
 from runner.report.scores.cells import ExpectedProtocols, TableLayout, list_cells
 from runner.report.scores.earlier import EarlierCell, EarlierScores, read_earlier
 from runner.study.definition import StudyDefinition
+
+UNNAMED = "a check whose name was not kept"
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,9 @@ class CellFacts:
     table: str
     row: str
     column: str
-    doubted: bool = False
+    doubted: bool = False  # a check failed whose name was not kept
     why: str = ""
+    failed: Failures = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,11 @@ class Origin:
 def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
     """Facts that tables have about their cells."""
     cells = [
-        CellFacts(laid.spec.name, cell.row.name, cell.column, cell.doubted, cell.reason)
+        CellFacts(laid.spec.name, cell.row.name, cell.column, why=cell.reason, failed=cell.failed)
         for laid in tables
         for cell in laid.cells
     ]
-    return [cell for cell in cells if cell.doubted or cell.why]
+    return [cell for cell in cells if cell.failed or cell.why]
 
 
 def collect_protocols(tables: list[TableLayout], kept: Origin) -> dict[str, str]:
@@ -125,7 +129,7 @@ def read_kept_scores(files: Mapping[str, Path], study: StudyDefinition) -> Kept:
     origins = [read_origin(path) for path in map(origin_path, paths) if path.is_file()]
     for entry in (entry for origin in origins for entry in origin.cells):
         cell = earlier.setdefault((entry.table, entry.row, entry.column), EarlierCell(""))
-        cell.doubted = entry.doubted
+        cell.failed = entry.failed or ({UNNAMED: False} if entry.doubted else {})
         cell.why = entry.why
     return Kept(earlier, _merge(origins), paths)
 

@@ -6,6 +6,8 @@ import math
 import statistics
 from dataclasses import dataclass, replace
 
+from runner.record.checks import join_failures
+from runner.report.scores.cells import mark_failures
 from runner.statistics.paired_tests import MIN_REPLICATES, PairedDifference, compare
 from scripts.prose.estimate import Estimate
 from scripts.prose.scores import Found, ProseError
@@ -30,7 +32,7 @@ def estimate_centre(found: Found) -> Estimate:
     summary = found.cell.judged(found.spec)
     value, se = (summary.mean, summary.se) if summary else (math.nan, None)
     few = count_finite(found) < MIN_REPLICATES
-    return Estimate(value, se, found.spec.digits, found.cell.doubted, few)
+    return Estimate(value, se, found.spec.digits, mark_failures(found.cell.failed), few)
 
 
 def count_finite(found: Found) -> int:
@@ -49,10 +51,10 @@ def pair_cells(first: Found, second: Found) -> PairedDifference:
 def estimate_difference(first: Found, second: Found) -> Estimate:
     """First less second."""
     pair = pair_cells(first, second)
-    doubted = first.cell.doubted or second.cell.doubted
+    failure = mark_failures(join_failures(first.cell.failed, second.cell.failed))
     few = pair.n < MIN_REPLICATES
     digits = first.spec.digits + 1
-    return Estimate(pair.difference, pair.se, digits, doubted, few, signed=True)
+    return Estimate(pair.difference, pair.se, digits, failure, few, signed=True)
 
 
 def estimate_ratio(first: Found, second: Found) -> Estimate:

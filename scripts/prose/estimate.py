@@ -15,7 +15,7 @@ class Estimate:
     value: float
     se: float | None
     digits: int  # decimals of a number without SE
-    doubted: bool = False  # a run behind it failed a check
+    failure: str = ""  # mark of failed checks of the runs behind it
     few: bool = False  # fewer than five replicates
     signed: bool = False
     decimals: int | None = None  # None: as the SE asks for
@@ -23,8 +23,8 @@ class Estimate:
 
     @property
     def marks(self) -> str:
-        """† and ‡."""
-        return ("†" if self.doubted else "") + ("‡" if self.few else "")
+        """† or ¶, and ‡."""
+        return self.failure + ("‡" if self.few else "")
 
     @property
     def has_se(self) -> bool:

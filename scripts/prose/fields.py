@@ -31,6 +31,8 @@ import re
 
 from jinja2 import Environment, StrictUndefined, TemplateError
 
+from runner.record.checks import join_failures
+from runner.report.scores.cells import mark_failures
 from scripts.prose import cells
 from scripts.prose.cells import Scores
 from scripts.prose.filters import FILTERS
@@ -127,8 +129,8 @@ def format_in_se(difference: float) -> str:
 
 
 def mark_doubt(first: Found, second: Found) -> str:
-    """† if a run behind one of two cells failed a check."""
-    return "†" if first.cell.doubted or second.cell.doubted else ""
+    """† or ¶ if a run behind one of two cells failed a check."""
+    return mark_failures(join_failures(first.cell.failed, second.cell.failed))
 
 
 def fill_field(text: str, lookup: Lookup) -> str:

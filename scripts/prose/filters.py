@@ -35,10 +35,10 @@ def format_range(scores: Scores) -> str:
     estimates = sorted(scores.estimates, key=lambda each: each.value)
     low, high = estimates[0], estimates[-1]
     n = min(low.places, high.places)
-    doubted = any(each.doubted for each in estimates)
+    failure = max(each.failure for each in estimates)  # † before ¶
     few = any(each.few for each in estimates)
     ends = dict.fromkeys(replace(each, signed=False).format_value(n) for each in (low, high))
-    text = f"{' to '.join(ends)}{high.unit}{replace(high, doubted=doubted, few=few).marks}"
+    text = f"{' to '.join(ends)}{high.unit}{replace(high, failure=failure, few=few).marks}"
     most = max((each.se or 0.0 for each in estimates if each.has_se), default=0.0)
     bound = math.ceil(most * 10**n) / 10**n
     return f"{text} (SE ≤ {bound:,.{n}f})" if most else text

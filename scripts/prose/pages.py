@@ -14,6 +14,7 @@ from scripts.prose.scores import FOLDER, Lookup, ProseError
 
 KEPT = ("replicates", "ranks")  # scores of a study, ranks of a calibration
 DAGGER = "† a run behind this number failed one of its checks"
+SHORT = "¶ a run behind this number was too short: it failed only checks that more steps would pass"
 FEW = "‡ fewer than five replicates: indicative"
 BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)  # on pages of studies
 NOTICE = "<!-- made by make results from {name}: edit that file -->\n"
@@ -113,7 +114,7 @@ def make_page(template: Path, folder: Path = FOLDER) -> Page:
 def _insert_legend(body: str, lookup: Lookup, folder: Path) -> str:
     """The page with the meaning of its marks, and the scores that are to be made again."""
     lines = []
-    marks = [words for words in (DAGGER, FEW) if words[0] in body]
+    marks = [words for words in (DAGGER, SHORT, FEW) if words[0] in body]
     if marks:
         lines.append(f"Numbers: mean ± standard error over replicates. {'; '.join(marks)}.")
     reruns = [name for name in sorted(lookup.used) if name in find_reruns(folder)]

@@ -21,9 +21,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from runner.record.checks import join_failures
 from runner.report.figures.ranks import collect_blocks, critical_difference, rank
 from runner.report.results import layout_table
-from runner.report.scores.cells import TableLayout
+from runner.report.scores.cells import TableLayout, mark_failures
 from runner.study.figure_specs import RankSpec
 from scripts.pages import format_table
 from scripts.prose.estimate import Estimate
@@ -40,7 +41,7 @@ class Diagram:
     ranks: dict[str, tuple[float, float]]  # row -> mean rank, SE
     n_blocks: int
     p: float  # Friedman's
-    doubted: bool
+    failure: str  # mark of failed checks
 
     @property
     def critical(self) -> str:
@@ -100,10 +101,9 @@ def _make_diagram(spec: RankSpec, table: TableLayout, scores: pd.DataFrame) -> D
         for (row, mean), se in zip(placed.mean().items(), errors, strict=True)
     }
     columns = scores.index.get_level_values("column")
-    doubted = any(
-        cell.doubted for cell in table.cells if cell.row.name in ranks and cell.column in columns
-    )
-    return Diagram(spec, ranks, len(scores), rank(scores, "nemenyi").p_friedman, doubted)
+    cells = [c for c in table.cells if c.row.name in ranks and c.column in columns]
+    failure = mark_failures(join_failures(*(cell.failed for cell in cells)))
+    return Diagram(spec, ranks, len(scores), rank(scores, "nemenyi").p_friedman, failure)
 
 
 def format_rank(diagram: Diagram, row: str) -> str:
@@ -111,7 +111,7 @@ def format_rank(diagram: Diagram, row: str) -> str:
     if row not in diagram.ranks:
         raise ProseError(f"{row}: not a row of {diagram.spec.name}")
     mean, se = diagram.ranks[row]
-    return str(Estimate(mean, se, DIGITS, diagram.doubted, decimals=DIGITS))
+    return str(Estimate(mean, se, DIGITS, diagram.failure, decimals=DIGITS))
 
 
 def tabulate_ranks(diagrams: list[Diagram]) -> str:

@@ -124,7 +124,7 @@ def _judge(
     if math.isnan(value):
         return Check(title, False, "no chain ever moved, in any coordinate")
     where = "" if passed else diagnostics.format_worst_coordinate(draws, statistic, value)
-    return Check(title, passed, where.join(detail))
+    return Check(title, passed, where.join(detail), is_short=True)
 
 
 def _check_pareto_k(scores: Scores, n: int) -> Check:

@@ -195,7 +195,7 @@ class StructuralMLE(StructuralInference[Searches]):
         if not best.converged:
             slope = float(best.gradient.abs().max())
             detail += f", largest derivative {slope:.2g} nats; raise steps"
-        return [Check("the maximum of the likelihood is reached", best.converged, detail)]
+        return [Check("the maximum of the likelihood is reached", best.converged, detail, True)]
 
     @torch.no_grad()
     def posterior(self, state: Searches) -> StructuralDraws:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from components.metrics.names import COST_PREFIX
-from runner.arena.scores import Line, is_finite
+from runner.arena.scores import SCORED, Line, is_finite
 
 DIVERGED = 1e6  # times the median size of the scores of all rows on a problem
 
@@ -37,7 +37,7 @@ def gather(lines: Sequence[Line], metric: str) -> dict[str, dict[str, ProblemRes
         most[problem] = max(n, most.get(problem, 0))
     for (row, problem), n in counts.items():
         result = results[row][problem]
-        if n < most[problem] and result.state in ("done", "doubted"):
+        if n < most[problem] and result.state in SCORED:
             results[row][problem] = replace(result, state="incomplete", score=math.nan)
     return results
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from components.metrics.names import COST_PREFIX
-from runner.arena.scores import Line, is_finite
+from runner.arena.scores import SCORED, Line, is_finite
 
 DENSITY = 1 / 3  # cost of an evaluation of the density, in gradients
 
@@ -56,7 +56,7 @@ def costs_to_solve(lines: Sequence[Line], metric: str, tolerance: float, replica
     for (row, problem), runs in groups.items():
         each = [
             cost_of_replicate(run, metric, tolerance)
-            if all(line.state in ("done", "doubted") for line in run)
+            if all(line.state in SCORED for line in run)
             else math.inf
             for run in runs.values()
         ]

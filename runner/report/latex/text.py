@@ -42,6 +42,7 @@ LATEX_ESCAPES = {
     "…": r"\dots{}",
     "R̂": r"$\widehat{R}$",
     "†": r"$\dagger$",
+    "¶": r"\P{}",
     "–": "--",
 }
 LATEX_SPECIAL_PATTERN = re.compile(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runner.compose.protocol import UNKNOWN, Protocol
+from runner.record.checks import Failures
 from runner.record.outcomes import McNemar
 from runner.statistics.paired_tests import (
     PairedDifference,
@@ -21,9 +22,17 @@ from runner.statistics.published import Published, PublishedNumber, format_mean
 from runner.statistics.verdicts import Verdict
 from runner.study.table_specs import Row, TableSpec
 
-FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
+FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks: it is biased
+SHORT_MARK = "¶"  # behind a number of runs that failed only checks which more steps would pass
 OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's
 ExpectedProtocols = dict[tuple[str, str, str], Protocol]  # (table, row, column) -> protocol
+
+
+def mark_failures(failed: Failures) -> str:
+    """The sign of failed checks."""
+    if not failed:
+        return ""
+    return SHORT_MARK if all(failed.values()) else FAILED_CHECK_MARK
 
 
 @dataclass
@@ -37,7 +46,7 @@ class Cell:
     reason: str = ""  # why it is empty, or cannot be compared
     folders: list[Path] = field(default_factory=list)
     earlier: int = 0  # values that a file of earlier scores gave
-    doubted: bool = False  # a run behind it failed checks
+    failed: Failures = field(default_factory=dict)  # checks that a run behind it failed
     smoke: bool = False  # a run behind it is a smoke run
     protocol: str = UNKNOWN  # hash of the protocol of its scores
     expected: Protocol | None = None  # protocol of its runs here, done or not
@@ -56,8 +65,7 @@ class Cell:
     @property
     def mark(self) -> str:
         """Signs behind its number."""
-        failed = FAILED_CHECK_MARK if self.doubted else ""
-        return failed + (OTHER_PROTOCOL_MARK if self.other_protocol else "")
+        return mark_failures(self.failed) + (OTHER_PROTOCOL_MARK if self.other_protocol else "")
 
     @property
     def is_compared(self) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from runner.compose.protocol import UNKNOWN
 from runner.errors import ConfigError, nearest
+from runner.record.checks import Failures
 from runner.statistics.paired_tests import ReplicateScores
 from runner.study.definition import StudyDefinition
 from runner.terminal.csv_cells import unescape_cell
@@ -35,7 +36,7 @@ class EarlierCell:
 
     data: str
     values: ReplicateScores = field(default_factory=dict)  # (seed, replicate) -> score
-    doubted: bool = False  # a run behind it failed checks
+    failed: Failures = field(default_factory=dict)  # checks that a run behind it failed
     why: str = ""  # it is empty, or cannot be compared
     protocol: str = UNKNOWN  # hash of the protocol of all its scores
 

@@ -93,4 +93,4 @@ def cells_frame(tables: list[TableLayout]) -> pd.DataFrame:
 def _state(cell: Cell) -> str:
     if cell.other_protocol:
         return OTHER_PROTOCOL
-    return "smoke" if cell.smoke else "doubted" if cell.doubted else "done"
+    return "smoke" if cell.smoke else "doubted" if cell.failed else "done"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from runner.compose.protocol import UNKNOWN, protocol_of
-from runner.record.checks import failed_checks
+from runner.record.checks import failed_checks, join_failures
 from runner.record.facts import Facts
 from runner.report.origin import Kept
 from runner.report.run_views import RunView
@@ -78,7 +78,7 @@ def gather_cell(
         contributing.append(view.facts)
         if not has_ended(view.facts):
             reasons[f"{len(run_scores)} of {view.facts['replicates']} replicates so far"] = None
-    cell.doubted = any(failed_checks(facts) for facts in contributing)
+    cell.failed = join_failures(*map(failed_checks, contributing))
     cell.smoke = any(facts["smoke"] for facts in contributing)
     if contributing and cell.expected:
         cell.protocol = cell.expected.digest
@@ -140,7 +140,8 @@ def _add_earlier_scores(cell: Cell, earlier: EarlierCell, protocols: Mapping[str
         cell.protocol = earlier.protocol if is_same else UNKNOWN
     cell.values = earlier.values | cell.values
     cell.data = earlier.data
-    cell.doubted = cell.doubted or (earlier.doubted and cell.earlier > 0)
+    if cell.earlier:
+        cell.failed = join_failures(cell.failed, earlier.failed)
 
 
 def _find_reason(cell: Cell, contributing: list[Facts], reasons: Iterable[str]) -> str:

@@ -62,8 +62,10 @@ def test_each_check_of_chains_fails_alone(name, value, failing, replicates):
     scores = {k: v if replicates == 1 else [v] * replicates for k, v in WELL.items()}
     # the worst replicate decides
     scores[name] = value if replicates == 1 else [WELL[name], value, WELL[name]]
-    found = verdicts(draws_checks(draws(replicates=replicates), scores))
-    assert [check for check, passed in found.items() if not passed] == [failing]
+    failed = [c for c in draws_checks(draws(replicates=replicates), scores) if not c.passed]
+    assert [check.name for check in failed] == [failing]
+    # chains that are stuck (NaN), diverge or lose energy need more than steps
+    assert failed[0].is_short is (failing[0] in "R̂bt" and not math.isnan(value))
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,9 @@ def test_rows_are_named_by_their_component():
 
 
 DONE = {"state": "done", "result": {"cost/gradients": [100.0]}}
-DOUBT = {"checks": {"0": [{"about": "run", "check": "rhat", "passed": False, "detail": ""}]}}
+RHAT = {"about": "run", "check": "rhat", "passed": False, "detail": ""}
+DOUBT = {"checks": {"0": [RHAT]}}
+SHORT = {"checks": {"0": [RHAT | {"short": True}]}}
 
 
 @pytest.mark.parametrize(
@@ -150,6 +152,7 @@ DOUBT = {"checks": {"0": [{"about": "run", "check": "rhat", "passed": False, "de
         ({}, DONE, {"gradients": 100}, "done"),
         ({}, DONE, {"gradients": 80}, "over budget"),
         ({}, DONE | DOUBT, {}, "doubted"),
+        ({}, DONE | SHORT, {}, "short"),
         ({}, {"state": "diverged"}, {}, "failed"),
         ({}, {}, {}, "not run"),
         ({"refused": "no", "unfit": True}, {}, {}, "not applicable"),

@@ -77,6 +77,20 @@ def test_numbers_of_runs_with_failed_checks_are_marked(study):
         assert "-0.20(0.01)†" not in text
 
 
+def test_runs_that_are_only_too_short_have_a_mark_of_their_own(study):
+    rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
+    short = rhat | {"short": True}
+    weights = rhat | {"check": "no particle carries half of the weight"}
+    record(study, "a", 1000, 0.20 + NOISE, checks={"0": [short], "1": [short]})
+    record(study, "b", 1000, 0.40 + NOISE, checks={"0": [short, weights]})
+    record(study, "c", 1000, 0.60 + NOISE, checks={"0": [short], "1": [rhat]})
+    for text in write_pages(study):
+        for words in ("0.20(0.01)¶", "0.40(0.01)†", "0.60(0.01)†"):
+            assert words in text
+        assert "¶ 1 of 8 runs were too short" in text
+        assert "† 2 of 8 runs failed checks" in text
+
+
 def test_rows_of_one_replicate_are_tested_by_label(study):
     write_outcomes(record(study, "a", 1000, [0.3]), 0, {"nlpp": WORSE})
     write_outcomes(record(study, "b", 1000, [0.1]), 0, {"nlpp": RIGHT})
