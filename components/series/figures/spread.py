@@ -132,14 +132,15 @@ def draw_boxes(
     boxes = ax.boxplot(
         values,
         positions=places,
-        widths=0.6,
+        widths=0.7,
         patch_artist=True,
         manage_ticks=False,
         flierprops={"marker": ".", "markersize": 3},
         medianprops={"color": BLACK, "lw": 1.2},
     )
-    for patch, look in zip(boxes["boxes"], looks, strict=True):
+    for patch, fliers, look in zip(boxes["boxes"], boxes["fliers"], looks, strict=True):
         patch.set(alpha=0.55, **look)
+        fliers.set_markeredgecolor(look["facecolor"])
 
 
 def _ticks(

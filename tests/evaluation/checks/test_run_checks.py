@@ -200,7 +200,7 @@ def test_swag_of_zero_variance_fails(points, passed):
     zeros = torch.zeros(2, dtype=F64)
     state = SwagState(
         model=None,
-        weights=torch.nn.ParameterDict(),
+        network=torch.nn.ParameterDict(),
         optimizer=None,
         shown=[],
         mean=zeros,
@@ -208,6 +208,6 @@ def test_swag_of_zero_variance_fails(points, passed):
         deviations=zeros.new_zeros(0, 2),
     )
     for theta in double(points):
-        state = method.collect(state, theta)
+        state = replace(method.collect(state, theta), n=state.n + 1)
     (check,) = method.checks(finished(state))
     assert check.passed is passed
