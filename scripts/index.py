@@ -25,6 +25,7 @@ from runner.terminal.arguments import Parser
 SECOND_WORDS = (
     [],
     ["run"],
+    ["score"],
     ["tune"],
     ["show"],
     ["pack"],
