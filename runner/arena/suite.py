@@ -171,6 +171,8 @@ def _inherit(keys: dict[str, Any]) -> dict[str, Any]:
     """The keys of a suite after those of the suite that it extends."""
     base = load_suite(str(keys["extends"]), may_extend=False)
     inherited = base.model_dump(exclude_unset=True)
+    # the base's problems are a value of its grid, by now
+    inherited["grid"] = {k: v for k, v in (base.grid or {}).items() if k != PROBLEM_KEY}
     return inherited | keys | {"problems": {**base.problems, **keys.get("problems", {})}}
 
 

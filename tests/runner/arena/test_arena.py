@@ -51,6 +51,8 @@ def test_an_extended_suite_has_the_problems_and_scores_of_both(toy_suite):
     suite = load_suite("more")
     assert list(suite.problems) == [*TOY["problems"], "wide"]
     assert suite.rows == toy().rows
+    runs = plan(suite.to_study(suite.rows[:1]), [])
+    assert [run.cell["problem"] for run in runs] == list(suite.problems)
     write_kept([make_line("SGLD", "wide", 0.2)], toy_suite.with_name("more.csv.gz"))
     # lines of a row without the score that decides are not inherited
     assert [(k.row, k.problem) for k in read_kept_lines(suite)] == [
