@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -81,10 +80,7 @@ class InferenceGym(StandInDataset[Density]):
     def load(self, rng: Rng, setting: Setting) -> Density:
         name, files = self.locate(setting)
         if not files:
-            return replace(
-                simulated_regression(name, setting.dtype, setting.device),
-                replicates=setting.replicates,
-            )
+            return simulated_regression(name, setting)
         content = json.loads(files[0].read_text(encoding="utf-8"))
         data = content["data"]
         for rows_file in files[1:]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,13 +50,14 @@ def regression(dtype: torch.dtype, device: torch.device) -> GaussianRegression:
     )
 
 
-def simulated_regression(name: str, dtype: torch.dtype, device: torch.device) -> Density:
+def simulated_regression(name: str, setting: Setting) -> Density:
     """Its posterior, with moments from quadrature."""
-    density = regression(dtype, device)
+    density = regression(setting.dtype, setting.device)
     mean, second = density.exact_moments()
     sd = (second - mean.square()).sqrt()
     return Density(
         name=name,
+        replicates=setting.replicates,
         names=density.names,
         log_density=density.log_density,
         sample_prior=density.start,
@@ -144,10 +144,7 @@ class Posteriordb(StandInDataset[Density]):
     def load(self, rng: Rng, setting: Setting) -> Density:
         name, files = self.locate(setting)
         if not files:
-            return replace(
-                simulated_regression(name, setting.dtype, setting.device),
-                replicates=setting.replicates,
-            )
+            return simulated_regression(name, setting)
         data, draws, mean, second = map(read, files)
         density = DENSITIES[name](data, setting.dtype, setting.device)
 

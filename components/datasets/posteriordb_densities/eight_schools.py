@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from components.datasets.posteriordb_densities.from_data import FromData
 from components.datasets.posteriordb_densities.scale_priors import half_cauchy
 from components.maths.exponential.standard_draws import standard_normal
 
@@ -16,16 +16,11 @@ TAU = half_cauchy(5.0)  # prior standard deviation of μ, prior of τ
 
 
 @dataclass(frozen=True)
-class EightSchools:
+class EightSchools(FromData):
     """y_j ~ N(ϑ_j, σ_j²), ϑ = μ + τη, η_j ~ N(0, 1), μ ~ N(0, 5²), τ ~ half-Cauchy(5);  θ = (η, μ, log τ)."""
 
     y: Tensor  # [J]
     sigma: Tensor  # [J]
-
-    @staticmethod
-    def of(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> EightSchools:
-        y, sigma = (torch.tensor(data[key], dtype=dtype, device=device) for key in ("y", "sigma"))
-        return EightSchools(y, sigma)
 
     @property
     def names(self) -> list[str]:

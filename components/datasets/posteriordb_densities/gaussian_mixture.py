@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from components.datasets.posteriordb_densities.from_data import FromData
 from components.maths.bijectors import Interval, Ordered
 from components.maths.exponential.standard_draws import standard_normal
 
@@ -20,7 +20,7 @@ WEIGHT = Interval(0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class TwoGaussians:
+class TwoGaussians(FromData):
     """y_n ~ w N(μ_1, σ_1²) + (1 − w) N(μ_2, σ_2²), μ_k ~ N(0, 2²) with μ_1 < μ_2, σ_k ~ N⁺(0, 2²),
     w ~ Beta(5, 5).
 
@@ -30,10 +30,6 @@ class TwoGaussians:
 
     dim = 5
     names = ["mu[1]", "mu[2]", "sigma[1]", "sigma[2]", "theta"]
-
-    @staticmethod
-    def of(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> TwoGaussians:
-        return TwoGaussians(torch.tensor(data["y"], dtype=dtype, device=device))
 
     def log_density(self, theta: Tensor) -> Tensor:
         mu, log_jacobian = MEANS.forward(theta[:, :2])

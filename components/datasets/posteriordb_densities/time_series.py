@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, pad
 
+from components.datasets.posteriordb_densities.from_data import FromData
 from components.maths.bijectors import POSITIVE, Interval, Ordered, Simplex
 from components.maths.exponential.standard_draws import standard_normal
 
@@ -18,7 +18,7 @@ UNIT = Interval(0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class HiddenMarkov:
+class HiddenMarkov(FromData):
     """Two states, uniform at first; y_t ~ N(μ_{z_t}, 1), 0 < μ_1 < μ_2, μ_1 ~ N(3, 1), μ_2 ~ N(10,
     1), transitions flat.
 
@@ -30,10 +30,6 @@ class HiddenMarkov:
 
     dim = 4
     names = ["theta1[1]", "theta1[2]", "theta2[1]", "theta2[2]", "mu[1]", "mu[2]"]
-
-    @staticmethod
-    def of(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> HiddenMarkov:
-        return HiddenMarkov(torch.tensor(data["y"], dtype=dtype, device=device))
 
     def log_density(self, theta: Tensor) -> Tensor:
         logits = theta[:, :2]
@@ -71,7 +67,7 @@ class HiddenMarkov:
 
 
 @dataclass(frozen=True)
-class Garch:
+class Garch(FromData):
     """y_t ~ N(μ, s_t²), s_t² = α_0 + α_1 (y_{t−1} − μ)² + β_1 s_{t−1}², s_1 known; α_0 > 0, 0 <
     α_1, 0 < β_1 < 1 − α_1, flat.
 
@@ -84,10 +80,6 @@ class Garch:
 
     dim = 4
     names = ["mu", "alpha0", "alpha1", "beta1"]
-
-    @staticmethod
-    def of(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> Garch:
-        return Garch(torch.tensor(data["y"], dtype=dtype, device=device), data["sigma1"])
 
     def _parameters(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         alpha0, log_jacobian0 = POSITIVE.forward(theta[:, 1:2])

@@ -59,11 +59,15 @@ def choose_inputs(x: Tensor, M: int, method: str, generator: torch.Generator) ->
     M = min(M, x.shape[0])
     if method == "rows":
         return x[torch.randperm(x.shape[0], generator=generator)[:M].to(x.device)]
+    return find_centroids(x, M, generator)
+
+
+def find_centroids(x: Tensor, M: int, generator: torch.Generator) -> Tensor:
+    """Centroids of k-means [M, D] of rows x [N, D]."""
     from sklearn.cluster import KMeans  # slow to import, rarely wanted
 
-    seed = seed_from(generator)
-    centres = KMeans(M, n_init=1, random_state=seed).fit(x.cpu().double().numpy()).cluster_centers_
-    return torch.as_tensor(centres).to(x)
+    means = KMeans(M, n_init=1, random_state=seed_from(generator)).fit(x.cpu().double().numpy())
+    return torch.as_tensor(means.cluster_centers_).to(x)
 
 
 def choose_initial_inputs(

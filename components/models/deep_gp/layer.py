@@ -95,18 +95,7 @@ class GPLayer(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         """Mean and variance [G, Q, N] of q(f(x)) for x [N, D] or [G, N, D]; Σ KL[q(u) ‖ p(u)] over
         the layer's processes and the jitter K_zz needed."""
-        w = torch.exp(-2 * self.log_lengthscale)
-        mean, variance, terms = sparse_conditional(
-            x=x,
-            Z=self.inducing,
-            w=w,
-            m=self.q_mean,
-            C=self.q_tril,
-            shape=self.shape,
-            jitter=self.jitter,
-            name=self.name,
-        )
-        mean = mean * torch.exp(0.5 * self.log_variance)[:, None, None]
+        mean, variance, terms = self._conditional(x, self.q_mean)
         prior_mean = self.prior_mean(x)
         if prior_mean is not None:
             mean = mean + prior_mean
@@ -114,6 +103,20 @@ class GPLayer(nn.Module):
             variance.clamp_min(self.variance_floor) * torch.exp(self.log_variance)[:, None, None]
         )
         return mean, variance, terms
+
+    def _conditional(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
+        """``forward`` with inducing means m [G, Q, M], less the prior mean; variance in units of σ²."""
+        mean, variance, terms = sparse_conditional(
+            x=x,
+            Z=self.inducing,
+            w=torch.exp(-2 * self.log_lengthscale),
+            m=m,
+            C=self.q_tril,
+            shape=self.shape,
+            jitter=self.jitter,
+            name=self.name,
+        )
+        return mean * torch.exp(0.5 * self.log_variance)[:, None, None], variance, terms
 
     @torch.no_grad()
     def sample_prior(self, x: Tensor, generator: torch.Generator) -> Tensor:
@@ -134,17 +137,5 @@ class GPLayer(nn.Module):
         function, a draw from the prior (its inducing values), so that the next layer's inducing
         inputs do not all start at one point."""
         if self.mean_weight is None and not self.q_mean.any():
-            v = normal_like(self.q_mean, generator)
-            w = torch.exp(-2 * self.log_lengthscale)
-            mean, _, _ = sparse_conditional(
-                x=x,
-                Z=self.inducing,
-                w=w,
-                m=v,
-                C=self.q_tril,
-                shape=self.shape,
-                jitter=self.jitter,
-                name=self.name,
-            )
-            return mean * torch.exp(0.5 * self.log_variance)[:, None, None]
+            return self._conditional(x, normal_like(self.q_mean, generator))[0]
         return self(x)[0]

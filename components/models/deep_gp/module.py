@@ -108,11 +108,15 @@ class MultiTaskDGP(nn.Module):
         for level, eps in zip(self._levels(), noise.levels, strict=True):
             features, of_level = level(features, noise.layout, eps)
             terms += of_level
-        combined = join_features(features, noise.layout)
-        if self.pass_inputs:
-            inputs = noise.layout.gather(x.unsqueeze(0)).expand(combined.shape[0], -1, -1, -1)
-            combined = torch.cat([combined, inputs], -1)
-        return combined, terms
+        return self._join(features, x, noise.layout), terms
+
+    def _join(self, features: Features, x: Tensor, layout: Layout) -> Tensor:
+        """Λ^t [S, T, n, D], with the inputs where they are passed to the top layer."""
+        combined = join_features(features, layout)
+        if not self.pass_inputs:
+            return combined
+        inputs = layout.gather(x.unsqueeze(0)).expand(combined.shape[0], -1, -1, -1)
+        return torch.cat([combined, inputs], -1)
 
     def elbo(self, batch: Batch, noise: DGPNoise) -> dict[str, Tensor]:
         """elbo = scale · Σ observed E[log p(y|f)] − KL, in nats; also its two terms and the jitter
@@ -164,11 +168,7 @@ class MultiTaskDGP(nn.Module):
         features: Features = (x.unsqueeze(0), None)
         for level in self._levels():
             features = level.propagate(features, layout, generator, GPLayer.sample_prior)
-        combined = join_features(features, layout)
-        if self.pass_inputs:
-            inputs = layout.gather(x.unsqueeze(0))
-            combined = torch.cat([combined, inputs], -1)
-        f = self.top.sample_prior(combined, generator)
+        f = self.top.sample_prior(self._join(features, x, layout), generator)
         zeros = torch.zeros_like(f)
         return self.likelihood.predictive(f, zeros, zeros)
 

@@ -12,9 +12,10 @@ from torch import Tensor
 from components.contracts.problems import Target
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
-from components.contracts.streams import Rng, seed_from
+from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.kernels import Shape
+from components.models.deep_gp.build import find_centroids
 from components.models.deep_gp.likelihoods import GaussianLabels, Link, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.exact_cost import raise_if_too_large
@@ -92,12 +93,7 @@ def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.G
         return x[torch.randperm(len(x), generator=generator).to(x.device)]
 
     if method == "kmeans" and len(own) > n:
-        from sklearn.cluster import KMeans  # slow to import
-
-        seed = seed_from(generator)
-        return torch.as_tensor(
-            KMeans(n, n_init=1, random_state=seed).fit(own.cpu().double()).cluster_centers_
-        ).to(own)
+        return find_centroids(own, n, generator)
     return torch.cat([shuffle(own), shuffle(others)])[:n]
 
 

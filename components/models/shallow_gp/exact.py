@@ -116,11 +116,7 @@ class ExactGP(LearnedGP):
         The batch has no effect on it.
         """
         marginal, jitter = self.log_marginal(self.labels)
-        terms = {"elbo": marginal, "log_likelihood": marginal, "kl": torch.zeros_like(marginal)}
-        if self.hyperprior is not None:
-            terms["log_hyperprior"] = self.log_hyperprior(self.hyperprior)
-            terms["elbo"] = marginal + terms["log_hyperprior"]
-        return terms | {"jitter": torch.tensor(jitter)}
+        return self.bound_terms(marginal, marginal, torch.zeros_like(marginal), jitter)
 
     # ---- predictions
     # -------------------------------------------------------------------------------------------------

@@ -233,6 +233,16 @@ class LearnedGP(nn.Module):
             log_prior = log_prior - 0.5 * noise.square().sum()
         return log_prior
 
+    def bound_terms(
+        self, bound: Tensor, log_likelihood: Tensor, kl: Tensor, jitter: float
+    ) -> dict[str, Tensor]:
+        """The bound plus the log hyper-prior if there is one, with its terms."""
+        terms = {"elbo": bound, "log_likelihood": log_likelihood, "kl": kl}
+        if self.hyperprior is not None:
+            terms["log_hyperprior"] = self.log_hyperprior(self.hyperprior)
+            terms["elbo"] = bound + terms["log_hyperprior"]
+        return terms | {"jitter": torch.tensor(jitter)}
+
     def hyperparameters(self) -> list[nn.Parameter]:
         """Parameters that a restart draws anew."""
         return [*self.covariance.parameters(), *self.likelihood.parameters()]

@@ -89,11 +89,7 @@ class SparseGP(LearnedGP):
             batch.scale / expected.shape[0]
         )
         kl = kl_whitened(self.q_mean, self.q_tril.tril())
-        terms = {"elbo": log_likelihood - kl, "log_likelihood": log_likelihood, "kl": kl}
-        if self.hyperprior is not None:
-            terms["log_hyperprior"] = self.log_hyperprior(self.hyperprior)
-            terms["elbo"] = terms["elbo"] + terms["log_hyperprior"]
-        return terms | {"jitter": torch.tensor(jitter)}
+        return self.bound_terms(log_likelihood - kl, log_likelihood, kl, jitter)
 
     # ---- predictions
     # -------------------------------------------------------------------------------------------------
@@ -168,12 +164,7 @@ class CollapsedSparseGP(SparseGP):
             self.q_mean.copy_(optimum.mean)
             self.q_tril.copy_(optimum.scale[:, None])
             kl = kl_whitened(self.q_mean, self.q_tril)
-        bound = optimum.bound
-        terms = {"elbo": bound, "log_likelihood": bound.detach() + kl, "kl": kl}
-        if self.hyperprior is not None:
-            terms["log_hyperprior"] = self.log_hyperprior(self.hyperprior)
-            terms["elbo"] = bound + terms["log_hyperprior"]
-        return terms | {"jitter": torch.tensor(jitter)}
+        return self.bound_terms(optimum.bound, optimum.bound.detach() + kl, kl, jitter)
 
     def marginals(self, x: Tensor, task: Tensor) -> tuple[Tensor, Tensor, float]:
         """``SparseGP.marginals`` of the q(v) that is optimal at the parameters of now."""

@@ -55,6 +55,14 @@ def log_priors(module: gpytorch.Module, like: Tensor) -> Tensor:
     return torch.stack(log_probs).sum() if log_probs else like.new_zeros(())
 
 
+def bound_terms(
+    module: gpytorch.Module, bound: Tensor, log_likelihood: Tensor, kl: Tensor, priors: Tensor
+) -> dict[str, Tensor]:
+    """The bound plus the log priors, with its terms; priors only where the user gave some."""
+    terms = {"elbo": bound + priors, "log_likelihood": log_likelihood, "kl": kl}
+    return terms | ({"log_hyperprior": priors} if next(iter(module.named_priors()), None) else {})
+
+
 class UserExactGP(nn.Module):
     """y = f(x) + N(0, σ²) of one task, f an ``ExactGP`` of the user's: the bound is the log
     marginal likelihood itself."""
@@ -78,14 +86,7 @@ class UserExactGP(nn.Module):
             (x,), y = self.gp.train_inputs, self.gp.train_targets
             marginal = self.gp.likelihood(self.gp(x)).log_prob(y)
             priors = log_priors(self.gp, marginal)
-        terms = {
-            "elbo": marginal + priors,
-            "log_likelihood": marginal,
-            "kl": torch.zeros_like(marginal),
-        }
-        return terms | (
-            {"log_hyperprior": priors} if next(iter(self.gp.named_priors()), None) else {}
-        )
+        return bound_terms(self.gp, marginal, marginal, torch.zeros_like(marginal), priors)
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*, y) at x [B, D] in closed form: S = 1; differentiable in x."""
@@ -178,10 +179,7 @@ class UserSparseGP(nn.Module):
         log_likelihood = torch.where(batch.mask.mT, expected, 0.0).sum() * (
             batch.scale / expected.shape[0]
         )
-        terms = {"elbo": log_likelihood - kl + priors, "log_likelihood": log_likelihood, "kl": kl}
-        return terms | (
-            {"log_hyperprior": priors} if next(iter(self.gp.named_priors()), None) else {}
-        )
+        return bound_terms(self.gp, log_likelihood - kl, log_likelihood, kl, priors)
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of
