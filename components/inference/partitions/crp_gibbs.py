@@ -19,7 +19,8 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
-from components.inference.partitions.crp_sweep import CrpSweepData
+from components.inference.partitions.clusters import Clusters
+from components.inference.partitions.crp_sweep import count_uniforms, init_clusters, sweep
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
@@ -33,7 +34,7 @@ class CrpState:
 
     model: DirichletProcess = rebuilt()
     x: Tensor = rebuilt()  # [N, D]
-    numbers: CrpSweepData = rebuilt()
+    clusters: Clusters = rebuilt()
     z: Tensor  # long [C, N], 0 … K − 1 of each chain
     log_joint: Tensor  # [C]
     n: int = 0  # sweeps
@@ -77,7 +78,7 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
             raise ConfigMismatchError(
                 f"dataset={problem.name}: there is no training row to put into a cluster"
             )
-        numbers = CrpSweepData.of(
+        clusters = init_clusters(
             (x - prior.m).double().cpu().numpy(),
             model.concentration,
             prior.V.double().cpu().numpy(),
@@ -85,23 +86,23 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
             float(prior.nu),
         )
         device = rng.init.device
-        clusters = torch.randint(
+        counts = torch.randint(
             1, min(len(x), MOST_AT_FIRST) + 1, (self.chains, 1), generator=rng.init, device=device
         )
         u = torch.rand(self.chains, len(x), generator=rng.init, dtype=torch.float64, device=device)
-        z = (u * clusters).long().cpu()
+        z = (u * counts).long().cpu()
         for row in z:  # labels without gaps
             row.copy_(torch.unique(row, return_inverse=True)[1])
         return CrpState(
             model=model,
             x=x,
-            numbers=numbers,
+            clusters=clusters,
             z=z,
             log_joint=torch.full((self.chains,), torch.nan).double(),
         )
 
     def step(self, state: CrpState, batch: Rows, rng: Rng) -> tuple[CrpState, Info]:
-        shape = (self.chains, state.numbers.uniforms(self.split_merge, self.scans))
+        shape = (self.chains, count_uniforms(batch.n_rows, self.split_merge, self.scans))
         u = (
             torch.rand(shape, generator=rng.noise, dtype=torch.float64, device=rng.noise.device)
             .cpu()
@@ -110,7 +111,7 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
         z = state.z.clone()
         log_joint, accepted = (
             torch.as_tensor(v)
-            for v in state.numbers.sweep(z.numpy(), u, self.split_merge, self.scans)
+            for v in sweep(state.clusters, z.numpy(), u, self.split_merge, self.scans)
         )
         count(forwards=self.chains * self.scans * batch.n_rows)
         n = state.n + 1

@@ -4,7 +4,6 @@ compiled where they can be."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -100,70 +99,55 @@ def _sweep(
             log_joint[c] += math.lgamma(n) + clusters.marginals[n] - spread
 
 
-@dataclass(frozen=True)
-class CrpSweepData:
-    """Data for sweeps: rows x, centred at the prior mean, and the base normal–Wishart.
+def init_clusters(x: Array, alpha: float, V: Array, beta: float, nu: float) -> Clusters:
+    """Rows x [N, D], centred at the prior mean, and the base measure (0, β, V, ν); room for a
+    cluster of each row, the empty one, and two set aside."""
+    from scipy import special
 
-    The base measure is (0, β, V, ν).
-    """
+    N, D = x.shape
+    n = np.arange(N + 1)
+    ratio = np.log((beta + n) / (beta + n + 1))
+    constants = special.gammaln(0.5 * (nu + n + 1)) - special.gammaln(0.5 * (nu + n + 1 - D))
+    constants = constants - 0.5 * D * math.log(math.pi) + 0.5 * D * ratio
+    halves = 0.5 * (nu + n[:, None] - np.arange(D))  # [N + 1, D]
+    gammas = special.gammaln(halves).sum(1) - special.gammaln(halves[0]).sum()
+    logdet = float(np.linalg.slogdet(V)[1])
+    marginals = (
+        gammas
+        - 0.5 * n * D * math.log(math.pi)
+        + 0.5 * nu * logdet
+        + 0.5 * D * np.log(beta / (beta + n))
+    )
+    return Clusters(
+        np.ascontiguousarray(x),
+        alpha,
+        np.ascontiguousarray(V),
+        beta,
+        nu,
+        constants,
+        marginals,
+        n=np.zeros(N + 4, np.int64),
+        first=np.zeros((N + 4, D)),
+        second=np.zeros((N + 4, D, D)),
+        L=np.zeros((N + 4, D, D)),
+        logdet=np.zeros(N + 4),
+    )
 
-    x: Array  # [N, D]
-    alpha: float
-    V: Array  # [D, D]
-    beta: float
-    nu: float
-    constants: Array  # normalisers of predictive densities, by the rows a cluster has [N + 1]
-    marginals: Array  # and of the density of all its rows [N + 1]
 
-    @classmethod
-    def of(cls, x: Array, alpha: float, V: Array, beta: float, nu: float) -> CrpSweepData:
-        from scipy import special
+def count_uniforms(N: int, moves: int, scans: int) -> int:
+    """Random numbers that a sweep of one chain over N rows takes."""
+    return N + moves * (3 + (scans + 2) * N)
 
-        N, D = x.shape
-        n = np.arange(N + 1)
-        ratio = np.log((beta + n) / (beta + n + 1))
-        constants = special.gammaln(0.5 * (nu + n + 1)) - special.gammaln(0.5 * (nu + n + 1 - D))
-        constants = constants - 0.5 * D * math.log(math.pi) + 0.5 * D * ratio
-        halves = 0.5 * (nu + n[:, None] - np.arange(D))  # [N + 1, D]
-        gammas = special.gammaln(halves).sum(1) - special.gammaln(halves[0]).sum()
-        logdet = float(np.linalg.slogdet(V)[1])
-        marginals = (
-            gammas
-            - 0.5 * n * D * math.log(math.pi)
-            + 0.5 * nu * logdet
-            + 0.5 * D * np.log(beta / (beta + n))
-        )
-        return cls(
-            np.ascontiguousarray(x), alpha, np.ascontiguousarray(V), beta, nu, constants, marginals
-        )
 
-    def uniforms(self, moves: int, scans: int) -> int:
-        """Random numbers that a sweep of one chain takes."""
-        N = len(self.x)
-        return N + moves * (3 + (scans + 2) * N)
+def sweep(clusters: Clusters, z: Array, u: Array, moves: int, scans: int) -> tuple[Array, Array]:
+    """Moves the labels z [C, N] (0 … K − 1 each) in place, uniforms u [C, ·]; log p(z, x) and
+    moves accepted [C] each.
 
-    def sweep(self, z: Array, u: Array, moves: int, scans: int) -> tuple[Array, Array]:
-        """Moves the labels z [C, N] (0 … K − 1 each) in place, uniforms u [C, ·]; log p(z, x) and
-        moves accepted [C] each.
-
-        Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3."""
-        log_joint = np.empty(len(z))
-        accepted = np.empty(len(z))
-        N = len(self.x)
-        moves = moves if N > 1 else 0  # two rows are needed
-        members, side, wanted = np.zeros((3, N), np.int64)
-        work = SweepWorkspace(members, side, wanted, weights=np.zeros(N + 4))
-        _sweep(z, u, (moves, scans), self._clusters(), work, log_joint, accepted)
-        return log_joint, accepted
-
-    def _clusters(self) -> Clusters:
-        """Room for a cluster of each row, the empty one, and two set aside."""
-        N, D = self.x.shape
-        return Clusters(
-            **vars(self),
-            n=np.zeros(N + 4, np.int64),
-            first=np.zeros((N + 4, D)),
-            second=np.zeros((N + 4, D, D)),
-            L=np.zeros((N + 4, D, D)),
-            logdet=np.zeros(N + 4),
-        )
+    Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3."""
+    log_joint, accepted = np.empty((2, len(z)))
+    N = z.shape[1]
+    moves = moves if N > 1 else 0  # two rows are needed
+    members, side, wanted = np.zeros((3, N), np.int64)
+    work = SweepWorkspace(members, side, wanted, weights=np.zeros(N + 4))
+    _sweep(z, u, (moves, scans), clusters, work, log_joint, accepted)
+    return log_joint, accepted

@@ -12,7 +12,7 @@ from support.small.small_problems import advance
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
 from components.evaluation.run_checks import run_checks
-from components.inference.partitions.crp_sweep import CrpSweepData
+from components.inference.partitions.crp_sweep import count_uniforms, init_clusters, sweep
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.maths.exponential.normal_wishart import NormalWishart
 from components.posteriors.partitions import relabel_by_appearance
@@ -30,7 +30,7 @@ class Process:
 
 
 def numbers(x=X, prior=PRIOR):
-    return CrpSweepData.of(
+    return init_clusters(
         (x - prior.m).numpy(), ALPHA, prior.V.numpy(), float(prior.beta), float(prior.nu)
     )
 
@@ -49,9 +49,10 @@ def frequencies(moves, scans, chains=200, sweeps=80, burn_in=20):
     rng = np.random.default_rng(0)
     known, z = numbers(), np.zeros((chains, len(X)), np.int64)
     found = np.zeros((chains, len(p)))
-    for sweep in range(sweeps):
-        known.sweep(z, rng.random((chains, known.uniforms(moves, scans))), moves, scans)
-        if sweep >= burn_in:
+    for t in range(sweeps):
+        u = rng.random((chains, count_uniforms(len(X), moves, scans)))
+        sweep(known, z, u, moves, scans)
+        if t >= burn_in:
             for chain, labels in enumerate(relabel_by_appearance(z)):
                 found[chain, places[tuple(labels.tolist())]] += 1
     return found / (sweeps - burn_in)
@@ -75,7 +76,7 @@ def test_log_joint_and_predictive_densities_literally():
     z = rng.integers(0, 3, (5, len(X)))
     z = relabel_by_appearance(z)
     known = numbers()
-    value, _ = known.sweep(z, rng.random((5, known.uniforms(2, 2))), 2, 2)
+    value, _ = sweep(known, z, rng.random((5, count_uniforms(len(X), 2, 2))), 2, 2)
     for labels, found in zip(z, value, strict=True):
         assert found == pytest.approx(log_joint(tuple(labels.tolist()), X.numpy(), ALPHA, PRIOR))
         assert sorted(set(labels.tolist())) == list(range(labels.max() + 1))  # no gap
