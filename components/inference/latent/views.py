@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -10,20 +13,25 @@ from components.contracts.problems import RowBatch
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.latent.generative import log_normal
 
+Model = LatentVariable[Any]
+Guide = Callable[[Model, RowBatch], tuple[Tensor, Tensor]]  # m and s of the rows [B, D]
+
 
 class GuideView(nn.Module):
-    """A generative model with another Gaussian guide, N(m(x), diag s(x)²) of ``encode``."""
+    """A generative model with another Gaussian guide, N(m(x), diag s(x)²), held fixed."""
 
-    def __init__(self, model: LatentVariable[RowBatch]):
+    def __init__(self, model: Model, guide: Guide):
         super().__init__()
         self.model = model
+        self.guide = guide
 
     @property
     def latent_dim(self) -> int:
         return self.model.latent_dim
 
+    @torch.no_grad()
     def encode(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
+        return self.guide(self.model, batch)
 
     def log_joint(self, batch: RowBatch, z: Tensor) -> Tensor:
         return self.model.log_joint(batch, z)  # [S, B]
@@ -50,30 +58,24 @@ class DecoderView(GuideView):
         return self.model.decode(z)
 
 
-class PriorGuide(GuideView):
-    """The prior N(0, I) in place of a guide: nothing is learnt of where draws begin."""
-
-    @torch.no_grad()
-    def encode(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
-        like = next(iter(self.model.parameters()))
-        m = like.new_zeros(batch.n_rows, self.latent_dim)
-        return m, torch.ones_like(m)
-
-
-class PriorDecoder(DecoderView, PriorGuide):
-    """The same of a model that can be seen from its latent variables."""
-
-
-class PriorOfClasses(PriorGuide):
+class ClassView(GuideView):
     """The same of a model of rows given their class."""
+
+    model: ClassConditional
 
     @property
     def log_share(self) -> Tensor:
-        assert isinstance(self.model, ClassConditional)
         return self.model.log_share
 
 
-def replace_guide(model: LatentVariable[RowBatch]) -> PriorGuide:
-    """The model with its prior for a guide."""
-    kind: type[PriorGuide] = PriorDecoder if isinstance(model, Decoder) else PriorGuide
-    return (PriorOfClasses if isinstance(model, ClassConditional) else kind)(model)
+def prior_guide(model: Model, batch: RowBatch) -> tuple[Tensor, Tensor]:
+    """The prior N(0, I) in place of a guide: nothing is learnt of where draws begin."""
+    m = next(iter(model.parameters())).new_zeros(batch.n_rows, model.latent_dim)
+    return m, torch.ones_like(m)
+
+
+def replace_guide(model: Model, guide: Guide) -> GuideView:
+    """The model with another guide, which shows what the model can do besides."""
+    if isinstance(model, ClassConditional):
+        return ClassView(model, guide)
+    return (DecoderView if isinstance(model, Decoder) else GuideView)(model, guide)

@@ -24,7 +24,7 @@ from components.inference.chains import (
     SampleableProblem,
     training_data,
 )
-from components.inference.latent.views import replace_guide
+from components.inference.latent.views import prior_guide, replace_guide
 from components.inference.point.descent import DescentKeys
 from components.inference.refined.by_class import ClassPosterior
 from components.inference.refined.guides import PointGuide, StepSize, sample_parameter_guide
@@ -192,7 +192,7 @@ class VIS(
         self, model: Any, problem: SampleableProblem | Unlabelled, rng: Rng
     ) -> RefinementState:
         if isinstance(problem, Unlabelled) or isinstance(model, ClassConditional):
-            model = replace_guide(model) if self.q0 == "prior" else model
+            model = replace_guide(model, prior_guide) if self.q0 == "prior" else model
             sampler = StepSize(
                 self.eta, self.learn_eta, next(iter(model.parameters())).new_zeros(model.latent_dim)
             )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from components.contracts.capabilities import Decoder, LatentVariable, RowGuide
+from components.contracts.capabilities import LatentVariable, RowGuide
 from components.contracts.problems import RowBatch
-from components.inference.latent.views import DecoderView, GuideView
+from components.inference.latent.views import GuideView, replace_guide
 from components.inference.semi_implicit.family import MixedGaussian
 from components.models.latent.perceptron import Perceptron
 
@@ -85,11 +84,11 @@ class SemiImplicitEncoder(nn.Module):
         return means.mean(0), (means.var(0, correction=0) + q.std.square()).sqrt()
 
 
-class MomentGuide(GuideView):
+class MomentGuide(nn.Module):
     """The Gaussian with the mean and the variances of a semi-implicit q(z|x), by fixed ε."""
 
     def __init__(self, encoder: SemiImplicitEncoder, seed: int):
-        super().__init__(encoder.model)
+        super().__init__()
         self.encoder = encoder
         generator = torch.Generator().manual_seed(seed)
         noise = torch.randn(
@@ -97,13 +96,8 @@ class MomentGuide(GuideView):
         )
         self.noise = noise.to(encoder.log_std)
 
-    @torch.no_grad()
-    def encode(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
+    def forward(self, model: LatentVariable[RowBatch], batch: RowBatch) -> tuple[Tensor, Tensor]:
         return self.encoder.moments(batch, self.noise)
-
-
-class MomentDecoder(DecoderView, MomentGuide):
-    """The same of a model that can be seen from its latent variables."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +111,7 @@ class SemiImplicitRowPosterior:
     @property
     def module(self) -> GuideView:
         """The model, with the Gaussian of q's moments for its guide."""
-        kind: Callable[..., GuideView] = (
-            MomentDecoder if isinstance(self.encoder.model, Decoder) else MomentGuide
-        )
-        return kind(self.encoder, self.seed)
+        return replace_guide(self.encoder.model, MomentGuide(self.encoder, self.seed))
 
     @torch.no_grad()
     def log_weights(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:

@@ -161,7 +161,7 @@ def test_scores_see_the_gaussian_of_its_moments():
     assert isinstance(module, Decoder)
     m, s = module.encode(problem.train)
     with torch.no_grad():
-        moved = module.noise @ WEIGHT.T
+        moved = module.guide.noise @ WEIGHT.T
         centre = means(state.q, problem.train.x) + moved.mean(0)
     assert_close(m, centre)
     variance = (moved.var(0, correction=0) + STD.square()).expand(4, 2)
