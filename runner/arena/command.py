@@ -20,7 +20,7 @@ from runner.arena.rows import (
     snapshot_name,
 )
 from runner.arena.suite import GROUP, Suite, load_suite
-from runner.arena.summary import print_board, print_places, print_plan
+from runner.arena.summary import print_board, print_plan, print_row
 from runner.arena.tune import read_tuned, tune
 from runner.arena.verify import verify
 from runner.catalogue import plugins
@@ -61,7 +61,7 @@ def _run(argv: list[str]) -> int:
     snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh)
     code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
     if code <= 1:
-        print_places(suite, budget, row, read_lines(suite, budget, [snapshot]))
+        print_row(suite, budget, read_lines(suite, budget, [snapshot]), row.name)
         out.print(f"page     runner arena show {suite.name}{_repeat(given, budget)}")
     return code
 
@@ -98,7 +98,7 @@ def _score(argv: list[str]) -> int:
     runs = select_runs(snapshot, [f"{PROBLEM_KEY}={problems}"])
     code = run_remaining(snapshot, runs, os.cpu_count() or 1)
     if code <= 1:
-        print_places(suite, budget, row, read_lines(suite, budget, [snapshot]))
+        print_row(suite, budget, read_lines(suite, budget, [snapshot]), row.name)
         out.print(f"page     runner arena show {suite.name}{_repeat(given, budget)}")
     return code
 

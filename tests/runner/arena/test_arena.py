@@ -214,7 +214,7 @@ def test_a_row_is_run_and_shown(here, capsys, monkeypatch):
     words = ["arena", "run", "toy", "inference=sgld", "--as", "mine", "--only", "problem=normal"]
     assert command.main(words) == 0
     printed = capsys.readouterr().out
-    assert "error_mean\t1 of 1\t1.0" in printed
+    assert "1\tmine\t1.0" in printed
     assert "page     runner arena show toy --budget small" in printed
     suite = load_suite("toy")
     (snapshot,) = rows.find_snapshots(suite, "small", here / "outputs")
