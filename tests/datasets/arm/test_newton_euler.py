@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from support.runs.configured import F64, double
 
 from components.datasets.arm import newton_euler
-from components.datasets.arm.newton_euler import Arm, inverse_dynamics
+from components.datasets.arm.newton_euler import inverse_dynamics
 from components.datasets.arm.simulation import read_world
 from components.datasets.arm.trajectories import random_motions
 
@@ -112,37 +112,6 @@ def test_a_wrong_recursion_does_not_equal_the_lagrangian_derivation(monkeypatch,
     right = lagrangian_torque(WORLD.arm, q[0], qd[0], qdd[0])
     monkeypatch.setattr(newton_euler, "cross", wrong)
     assert np.abs(inverse_dynamics(WORLD.arm, q, qd, qdd)[0] - right).max() > 0.1
-
-
-def test_equals_the_closed_form_of_two_links_in_a_plane():
-    """The planar elbow manipulator of Spong, Hutchinson & Vidyasagar (2006), chapter 7; gravity
-    against y."""
-    m, l1, lc, inertia, g = (1.3, 0.7), 0.5, (0.2, 0.35), (0.03, 0.02), 9.81
-    tensors = np.zeros((2, 3, 3))
-    tensors[:, 2, 2] = inertia
-    arm = Arm(
-        twist=np.zeros(2),
-        length=np.array([0.0, l1]),
-        offset=np.zeros(2),
-        zero=np.zeros(2),
-        mass=np.array(m),
-        centre=np.array([[lc[0], 0, 0], [lc[1], 0, 0]]),
-        inertia=tensors,
-        gravity=np.array([0.0, -g, 0.0]),
-    )
-    q, qd, qdd = states(50, joints=2)
-    c2, s2 = np.cos(q[:, 1]), np.sin(q[:, 1])
-    d11 = m[0] * lc[0] ** 2 + m[1] * (l1**2 + lc[1] ** 2 + 2 * l1 * lc[1] * c2) + sum(inertia)
-    d12 = m[1] * (lc[1] ** 2 + l1 * lc[1] * c2) + inertia[1]
-    d22 = m[1] * lc[1] ** 2 + inertia[1]
-    h = -m[1] * l1 * lc[1] * s2
-    g2 = m[1] * lc[1] * g * np.cos(q.sum(1))
-    g1 = (m[0] * lc[0] + m[1] * l1) * g * np.cos(q[:, 0]) + g2
-    tau1 = d11 * qdd[:, 0] + d12 * qdd[:, 1] + h * (2 * qd[:, 0] * qd[:, 1] + qd[:, 1] ** 2) + g1
-    tau2 = d12 * qdd[:, 0] + d22 * qdd[:, 1] - h * qd[:, 0] ** 2 + g2
-    assert_allclose(
-        inverse_dynamics(arm, q, qd, qdd), np.stack([tau1, tau2], 1), rtol=1e-11, atol=1e-11
-    )
 
 
 def test_the_arm_could_exist():

@@ -49,18 +49,6 @@ def test_a_covariance_that_never_settles_grows_as_it_should():
     assert_close(got.variance[0, :, 2], expected)
 
 
-def test_parameters_of_each_replicate_are_its_own():
-    s, problem = system(), sequence(system(), 6, 2)
-    scale = double([1.0, 4.0]).view(2, 1, 1)
-    both = LinearGaussianModule(type(s)(s.A, s.Q * scale, s.H, s.Sigma * scale, s.m0, s.P0))
-    got = run_filter("kalman", problem, both)
-    for r, value in enumerate((1.0, 4.0)):
-        one = LinearGaussianModule(type(s)(s.A, s.Q * value, s.H, s.Sigma * value, s.m0, s.P0))
-        alone = run_filter("kalman", problem, one)
-        assert_close(got.log_normaliser[r], alone.log_normaliser[0])
-        assert_close(got.mean[r], alone.mean[0])
-
-
 def test_errors_on_clean_data_have_the_variance_the_filter_says():
     kalman, model = component("inference", "kalman"), component("model", "linear_gaussian_ssm")
     squares, covered = [], []

@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 from support.runs.configured import component, double, normal, uniform
@@ -69,45 +67,6 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
         assert_close(info["acceptance"], alpha.mean(), rtol=1e-9, atol=0)
         assert_close(state.theta, theta, rtol=1e-9, atol=1e-9)
     assert 0 < accepted < 75
-
-
-@pytest.mark.parametrize("shape", ["identity", "dense"])
-def test_acceptance_is_that_of_abstract_hmc_with_one_leapfrog_step(shape):
-    """Bardenet eq. (4.1): α(x) = 1 ∧ η(Φ(x))/η(x) |Φ'(x)| with η = N(p | 0, M) π(q), Φ a leapfrog
-    step, M = Σ⁻¹."""
-    method, state, rng = warmed(shape, chains=1)
-    Sigma, h = scale_matrix(method, state), float((2 * state.proposal.log_step.exp()).sqrt())
-    L = torch.linalg.cholesky(Sigma)
-    momentum = MultivariateNormal(torch.zeros(2, dtype=F64), precision_matrix=Sigma)
-
-    def leapfrog(x):
-        q, p = x[:2], x[2:]
-        p = p + h / 2 * gradient(q)
-        q = q + h * Sigma @ p
-        return torch.cat([q, p + h / 2 * gradient(q)])
-
-    def log_eta(x):
-        return float(Curved().log_prior(x[None, :2])) + float(momentum.log_prob(x[2:]))
-
-    flip = double([1.0, 1, -1, -1])
-    literal = Streams(0)
-    for _ in range(10):
-        literal.restore(rng.state())
-        z = normal(literal.noise, 1, 2)[0]
-        p = torch.linalg.solve_triangular(L.T, z[:, None], upper=True)[:, 0]  # N(0, Σ⁻¹)
-        x = torch.cat([state.theta[0], p])
-        new = leapfrog(x)
-        assert_close(leapfrog(flip * new), flip * x)  # S ∘ Φ = Φ⁻¹ ∘ S
-        step = 1e-5
-        columns = [
-            (leapfrog(x + step * e) - leapfrog(x - step * e)) / (2 * step)
-            for e in torch.eye(4, dtype=F64)
-        ]
-        volume = float(torch.linalg.det(torch.stack(columns, 1)).abs())
-        assert volume == pytest.approx(1, abs=1e-6)
-        alpha = min(1.0, math.exp(log_eta(new) - log_eta(x)) * volume)  # eq. (4.1)
-        state, info = method.step(state, None, rng)
-        assert float(info["acceptance"]) == pytest.approx(alpha, rel=1e-5)
 
 
 def test_a_chain_that_starts_where_only_small_steps_are_accepted_gets_away():

@@ -1,5 +1,4 @@
-"""lmc: against sums over labels, cgp and igp where they coincide, and its sparse predictions against
-the exact ones."""
+"""lmc: against sums over labels, and its sparse predictions against the exact ones."""
 
 import pytest
 import torch
@@ -7,7 +6,6 @@ from pydantic import ValidationError
 from support.runs.configured import build_model, generator, normal
 from support.small.shallow_gp_problems import (
     F64,
-    bound,
     covariance_literally,
     matern52,
     predict,
@@ -51,28 +49,6 @@ def test_slfm_is_equation_3_16():
         scaled = p.train.x / part.log_lengthscale[0].exp()
         expected = expected + torch.kron(part.W @ part.W.T, matern52(scaled, scaled))
     assert_close(module.covariance.matrix(x, task, x, task)[0], expected)
-
-
-def test_one_kernel_without_own_is_cgp():
-    p = problem()
-    icm = component("model", "cgp", **{k: v for k, v in PLAIN.items() if k[:3] != "own"})
-    icm = icm.build(p, streams())
-    module = build(p, own="none")
-    assert torch.equal(bound(module, p.train), bound(icm, p.train))
-    assert torch.equal(predict(module, p.test.x).mean, predict(icm, p.test.x).mean)
-
-
-def test_own_kernels_only_are_igp():
-    p = problem()
-    module = build(p, variance=1e-12, own_variance=0.7)
-    independent = build_model(
-        "igp", p, hyperprior=None, lengthscale=2.0, variance=0.7, jitter=1e-12
-    )
-    theirs = bound(independent, p.train)
-    assert_close(bound(module, p.train), theirs, rtol=0, atol=1e-6)
-    assert_close(predict(module, p.test.x).variance, predict(independent, p.test.x).variance)
-    # a shared kernel shows
-    assert abs(float(bound(build(p), p.train) - theirs)) > 1e-2
 
 
 def test_slfm_starts_at_the_variance_on_average():

@@ -4,19 +4,13 @@ before is known."""
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import get_args
 
 import pytest
 import yaml
-from support.runs.local_servers import answers, free_port
 from support.runs.made_records import STARTED, all_of, client_of, history, made_record, write
 
 from runner.record.facts import RunState, read
@@ -94,34 +88,6 @@ def test_a_server_that_dies_at_a_call(outputs, share):
     for name, (n, after) in zip(names, chosen, strict=True):
         dies_and_is_synced(outputs, name, n, after)
     assert_all_in_once(outputs, ["whole000", *names])
-
-
-@pytest.mark.slow
-def test_a_server_behind_a_network_that_dies_at_a_call(tmp_path, no_pusher, monkeypatch):
-    port, of_server = free_port(), tmp_path / "server"
-    of_server.mkdir()
-    words = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
-             "--backend-store-uri", f"sqlite:///{of_server}/s.db",
-             "--artifacts-destination", str(of_server / "files")]  # fmt: skip
-    monkeypatch.setenv("NO_PROXY", "*")
-    server = subprocess.Popen(
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        deadline = time.monotonic() + 200
-        while not answers(f"http://127.0.0.1:{port}"):
-            assert server.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{port}")
-        chosen = random.Random(1).sample(places(tmp_path), 12)
-        names = [f"{n:04d}{'after' if after else 'first'}" for n, after in chosen]
-        for name, (n, after) in zip(names, chosen, strict=True):
-            dies_and_is_synced(tmp_path, name, n, after)
-        assert_all_in_once(tmp_path, ["whole000", *names])
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait()
 
 
 def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):

@@ -54,21 +54,6 @@ def test_beta_likelihood_is_equation_6_6(beta):
             assert_close(got[i, j] + 1 / beta - 1 / (beta + 1), printed, rtol=1e-8, atol=1e-10)
 
 
-def test_beta_to_zero_is_the_bootstrap_filter():
-    problem, rng = load("wiener_velocity", replicates=3, n_steps=25)
-    model = component("model", "linear_gaussian_ssm").build(problem, rng)
-
-    def filter_with(name, **keys):
-        return run(component("inference", name, particles=100, **keys), model, problem, Streams(9))
-
-    exact = filter_with("bootstrap_filter")
-    zero, near = (filter_with("beta_bootstrap_filter", beta=beta) for beta in (0.0, 1e-9))
-    for name in ("mean", "variance", "lower", "upper", "log_normaliser"):
-        assert torch.equal(getattr(zero, name), getattr(exact, name)), name
-    assert_close(near.mean, exact.mean, rtol=1e-6, atol=1e-6)
-    assert_close(near.log_normaliser, exact.log_normaliser, rtol=1e-5, atol=1e-4)
-
-
 @pytest.mark.parametrize("beta", [0.05, 0.5])
 def test_generalised_posterior_of_one_step_is_that_of_quadrature(beta):
     s = scalar(0.4)
@@ -89,21 +74,6 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(beta):
     ordinary = run(inference, LinearGaussianModule(s), problem, Streams(4))
     # the likelihood is not its generalisation
     assert z_score(ordinary.mean[:, 0, 0], mean).abs() > 6
-
-
-def test_an_outlier_moves_it_less_than_the_bootstrap_filter():
-    problem, rng = load("wiener_velocity", replicates=8, n_steps=150)
-    problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
-    model = component("model", "linear_gaussian_ssm").build(problem, rng)
-    nmse, coverage = {}, {}
-    for name in ("kalman", "bootstrap_filter", "beta_bootstrap_filter"):
-        keys = {} if name == "kalman" else {"particles": 400}
-        found = run(component("inference", name, **keys), model, problem, Streams(1))
-        scores = problem.score(found, rng)
-        nmse[name], coverage[name] = scores["nmse"].median(), scores["coverage90"].mean()
-    assert nmse["beta_bootstrap_filter"] < 0.3 * nmse["bootstrap_filter"]
-    assert nmse["bootstrap_filter"] < 0.3 * nmse["kalman"]
-    assert coverage["beta_bootstrap_filter"] > 0.8 > 0.5 > coverage["bootstrap_filter"]
 
 
 @pytest.mark.slow

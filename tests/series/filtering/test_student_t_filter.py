@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import F64, component, double, generator, load, normal
+from support.runs.configured import F64, component, double, generator, normal
 from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -48,20 +48,6 @@ def test_densities_are_scipys(df):
     )
 
 
-@pytest.mark.parametrize("joint", [False, True])
-def test_many_degrees_of_freedom_are_the_bootstrap_filter(joint):
-    problem = sequence(system(), 5, replicates=3)
-    problem.observations[1, 2] = float("nan")
-    model = LinearGaussianModule(problem.system)
-    exact = run(
-        component("inference", "bootstrap_filter", particles=50), model, problem, Streams(9)
-    )
-    near = component("inference", "student_t_filter", particles=50, df=1e9, joint=joint)
-    got = run(near, model, problem, Streams(9))
-    assert_close(got.mean, exact.mean, rtol=1e-5, atol=1e-5)
-    assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-5, atol=1e-4)
-
-
 def test_posterior_of_one_step_is_that_of_quadrature():
     one = torch.ones(1, 1, dtype=F64)
     s = replace(system(), A=one, Q=0.5 * one, H=1.5 * one, Sigma=0.4 * one, m0=one[0] * 0, P0=one)
@@ -80,16 +66,3 @@ def test_posterior_of_one_step_is_that_of_quadrature():
     w = w / w.sum()
     assert z_score(got.mean[:, 0, 0], (w * x).sum()).abs() < 4
     assert z_score(got.variance[:, 0, 0], (w * (x - (w * x).sum()) ** 2).sum()).abs() < 4.5
-
-
-def test_an_outlier_moves_it_less_than_the_bootstrap_filter():
-    problem, rng = load("wiener_velocity", replicates=8, n_steps=100)
-    problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
-    model = component("model", "linear_gaussian_ssm").build(problem, rng)
-    nmse = {}
-    for name in ("bootstrap_filter", "student_t_filter"):
-        scores = problem.score(
-            run(component("inference", name, particles=300), model, problem, Streams(1)), rng
-        )
-        nmse[name] = scores["nmse"].median()
-    assert nmse["student_t_filter"] < 0.5 * nmse["bootstrap_filter"]

@@ -154,8 +154,8 @@ def test_kalman_filters_of_several_models_at_once():
     got = run(component("inference", "kalman"), module.at(theta), problem, Streams(0))
     for k, one in enumerate(alone):
         expected = run(component("inference", "kalman"), one, problem, Streams(0))
-        assert_close(got.log_normaliser[k], expected.log_normaliser[k])
-        assert_close(got.variance[k], expected.variance[k])
+        for name in ("log_normaliser", "mean", "variance"):
+            assert_close(getattr(got, name)[k], getattr(expected, name)[k])
 
 
 def test_a_model_with_unknown_scales_stands_for_the_centres_of_its_priors():
