@@ -62,7 +62,7 @@ class Nutpie(Peer):
             target.dim, lambda: evaluate, lambda *_: keep, *variable, make_initial_point_fn=start
         )
         settings: dict[str, Any] = {
-            "tune": self.warmup,
+            "tune": max(self.warmup, 1),  # it panics at 0
             "draws": MOST_NUMBERS // target.dim,
             "chains": self.chains,
             "cores": self.chains,
