@@ -4,6 +4,7 @@ coefficients there are."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,8 +19,7 @@ from components.gradients.pathwise.controlled import control_variates
 CHUNK = 2**21  # numbers of gradients of rows held in memory together
 
 
-@dataclass(frozen=True)
-class BestRatios:
+class BestRatios(NamedTuple):
     """Tr Cov[G̃]/Tr Cov[Ĝ] of the best coefficients, at a fixed batch."""
 
     per_row: float  # each row's own, c_b

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -27,9 +28,8 @@ from components.inference.variational.laboratory.spread import (
     MeasuredEstimator,
     Over,
     Spread,
-    spread_at_batch,
+    measure_spread,
     spread_over_batches,
-    time_in_turn,
     time_ratios,
 )
 from components.problems.supervised import Supervised
@@ -116,7 +116,8 @@ class Frozen:
         for _, batch in self.problem.batches("minibatch", self.own(purpose), start, stop):
             yield batch
 
-    def select_parameters(self) -> list[bool]:
+    @cached_property
+    def chosen(self) -> list[bool]:
         """Flag for each parameter that is measured.
 
         Raises:
@@ -142,36 +143,45 @@ class Frozen:
             for one in learning:
                 one.learn(self.module, batch)
 
-    def spread(
-        self, one: MeasuredEstimator, batches: int, draws: int, chosen: list[bool]
-    ) -> list[Spread]:
-        """Spread of an estimator at each fixed batch.
+    def spread(self, one: MeasuredEstimator, batches: int, draws: int) -> list[Spread]:
+        """Spread of ``draws`` estimates at each fixed batch, due only to the noise of the draws.
 
         Estimators that draw alike share the same noise.
         """
         rng = self.own(NOISE)
         return [
-            spread_at_batch(one, self.module, batch, rng, draws, chosen)
+            measure_spread(
+                one.estimate(self.module, batch, rng, self.chosen)[0] for _ in range(draws)
+            )
             for batch in self.iterate_batches(FIXED, 0, batches)
         ]
 
     def time(self, watched: list[MeasuredEstimator], n: int) -> list[list[float]]:
-        """Seconds of n estimates of each estimator at the first fixed batch, in turn."""
+        """Seconds of n estimates of each estimator at the first fixed batch [K, n].
+
+        They take turns, because the load of a machine changes: estimates of one round share
+        it, so that the ratio of two times within a round does not depend on it.
+        """
         (batch,) = self.iterate_batches(FIXED, 0, 1)
-        return time_in_turn(watched, self.module, batch, [self.own(NOISE) for _ in watched], n)
+        streams = [(one, self.own(NOISE)) for one in watched]
+        rounds = [
+            [one.estimate(self.module, batch, rng, self.chosen)[1] for one, rng in streams]
+            for _ in range(n)
+        ]
+        return [list(times) for times in zip(*rounds, strict=True)]
 
     def count_passes(self, watched: list[MeasuredEstimator]) -> list[float]:
         """Rows through the model in an estimate of each estimator at the first fixed batch."""
         (batch,) = self.iterate_batches(FIXED, 0, 1)
-        every = [p.requires_grad for p in self.module.parameters()]
-        return [one.count_passes(self.module, batch, self.own(NOISE), every) for one in watched]
+        return [
+            one.count_passes(self.module, batch, self.own(NOISE), self.chosen) for one in watched
+        ]
 
-    def over(self, watched: list[MeasuredEstimator], draws: int, chosen: list[bool]) -> list[Over]:
+    def over(self, watched: list[MeasuredEstimator], draws: int) -> list[Over]:
         """Variance share of the choice of rows, and the bias, of every estimator."""
         same = [self.own(AGAIN) for _ in watched]
-        return spread_over_batches(
-            watched, self.module, self.iterate_batches(FRESH, 0, draws), same, chosen
-        )
+        batches = self.iterate_batches(FRESH, 0, draws)
+        return spread_over_batches(watched, self.module, batches, same, self.chosen)
 
     def best(self, n_samples: int, order: int, batches: int, draws: int) -> BestRatios:
         """The least trace ratios with polynomials of an order, a mean over the fixed batches.
@@ -187,12 +197,7 @@ class Frozen:
             best_ratios(self.module, batch, n_samples, order, draws, generator)
             for batch in self.iterate_batches(FIXED, 0, batches)
         ]
-        return BestRatios(
-            *(
-                statistics.fmean(values)
-                for values in zip(*((b.per_row, b.context_free) for b in ratios), strict=True)
-            )
-        )
+        return BestRatios(*map(statistics.fmean, zip(*ratios, strict=True)))
 
     def dependence(self, draws: int) -> dict[str, list[list[float]]]:
         """First component of ĝ/N against the first coordinate of one ε for all rows, at two fixed
@@ -216,7 +221,7 @@ class Frozen:
             out["gradient"].append([float(g.flatten()[0]) / n for g in first])
         return out
 
-    def corrections(self, batches: int, draws: int, chosen: list[bool]) -> dict[str, Tensor]:
+    def corrections(self, batches: int, draws: int) -> dict[str, Tensor]:
         """δ^CV/E[a_VarGrad] of the parameters of q that are vectors (biases; of a global q mean and
         spread), by name [n, …]: of each row of the fixed batches where rows have latent variables
         of their own, otherwise of each batch.
@@ -228,7 +233,7 @@ class Frozen:
             raise ConfigMismatchError(
                 "inference.correction_draws asks for a log q, which this model has not; set it to null"
             )
-        named = zip(module.named_parameters(), chosen, strict=True)
+        named = zip(module.named_parameters(), self.chosen, strict=True)
         vectors = {name: p for (name, p), is_chosen in named if is_chosen and p.dim() == 1}
         generator = self.own(SCORE).noise
         ratios = [
@@ -303,25 +308,19 @@ def scores_of(
     return out
 
 
-def add_times(scores: dict[str, dict[str, float]], seconds: list[list[float]]) -> None:
-    """Adds scores of the time of an estimate, and of variance × time over that of the first."""
-    times = zip(scores.values(), seconds, time_ratios(seconds), strict=True)
-    for values, of_one, ratio in times:
-        values["milliseconds"] = 1e3 * statistics.median(of_one)
-        values["variance_seconds"] = values["trace_ratio"] * ratio
-
-
-def add_totals(
+def add_costs(
     scores: dict[str, dict[str, float]],
+    seconds: list[list[float]],
     overs: list[Over],
     passes: list[float],
-    seconds: list[list[float]],
 ) -> None:
-    """Adds scores of bias and of the variance in all, and the variance × cost over that of the
-    first: by seconds and, where the model counts them, by passes."""
-    each = zip(scores.values(), overs, passes, time_ratios(seconds), strict=True)
-    for values, over, count, seconds_ratio in each:
+    """Adds scores of bias, of the variance in all and of the time of an estimate, and of variance ×
+    cost over that of the first: by seconds and, where the model counts them, by passes."""
+    costs = zip(seconds, time_ratios(seconds), overs, passes, strict=True)
+    for values, (of_one, seconds_ratio, over, count) in zip(scores.values(), costs, strict=True):
         ratio = over.total / overs[0].total if overs[0].total else math.nan
+        values["milliseconds"] = 1e3 * statistics.median(of_one)
+        values["variance_seconds"] = values["trace_ratio"] * seconds_ratio
         values |= asdict(over) | {"total_seconds": ratio * seconds_ratio}
         if passes[0]:
             values |= {"passes": count, "total_passes": ratio * count / passes[0]}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import torch
@@ -32,8 +32,7 @@ from components.inference.variational.laboratory.frozen import (
     INIT,
     Frozen,
     RowProblem,
-    add_times,
-    add_totals,
+    add_costs,
     scores_of,
 )
 from components.inference.variational.laboratory.measured import (
@@ -238,22 +237,20 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
             MeasuredEstimator(*parts)
             for parts in zip(self._labels, self._estimators, learnt, noise, strict=True)
         ]
-        parameter_mask = frozen.select_parameters()
         new = copy.deepcopy(state.findings)
-        scores = self._measure_spreads(frozen, watched, parameter_mask, new, t)
+        scores = self._measure_spreads(frozen, watched, new, t)
         seconds = frozen.time(watched, min(self.draws, TIMED))
-        add_times(scores, seconds)
-        overs = frozen.over(watched, max(4, self.draws // 2), parameter_mask)
-        add_totals(scores, overs, frozen.count_passes(watched), seconds)
+        overs = frozen.over(watched, max(4, self.draws // 2))
+        add_costs(scores, seconds, overs, frozen.count_passes(watched))
         for label, values in scores.items():
             new.scores |= {f"{name}/{label}/{t}": value for name, value in values.items()}
         for order in self.best_orders:
             best = frozen.best(self.n_samples, order, self.batches, self.best_draws)
             new.scores |= {
-                f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()
+                f"best_{name}/order {order}/{t}": value for name, value in best._asdict().items()
             }
         if self.correction_draws is not None:
-            by_name = frozen.corrections(self.batches, self.correction_draws, parameter_mask)
+            by_name = frozen.corrections(self.batches, self.correction_draws)
             _record_corrections(new, by_name, t)
         if self.illustrated is not None:
             new.dependence[str(t)] = frozen.dependence(self.illustrated)
@@ -272,7 +269,6 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         self,
         frozen: Frozen,
         watched: list[MeasuredEstimator],
-        parameter_mask: Any,
         findings: Findings,
         t: int,
     ) -> dict[str, dict[str, float]]:
@@ -283,7 +279,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         for start, stop in itertools.pairwise([0, *(self.iterations or [0])]):
             frozen.teach(watched, start, stop)
             now = [
-                unmoved.get(k) or frozen.spread(one, self.batches, self.draws, parameter_mask)
+                unmoved.get(k) or frozen.spread(one, self.batches, self.draws)
                 for k, one in enumerate(watched)
             ]
             unmoved = {k: now[k] for k, one in enumerate(watched) if one.state is None}

@@ -8,7 +8,7 @@ import math
 import statistics
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -98,37 +98,6 @@ def measure_spread(draws: Iterable[Tensor]) -> Spread:
     return Spread(n, mean, square / (n - 1), statistics.variance(norms))
 
 
-def spread_at_batch(
-    watched: MeasuredEstimator,
-    module: Trainable,
-    batch: RowBatch,
-    rng: Rng,
-    n: int,
-    chosen: list[bool],
-) -> Spread:
-    """Spread of n estimates at one batch, due only to the noise of the draws."""
-    return measure_spread(watched.estimate(module, batch, rng, chosen)[0] for _ in range(n))
-
-
-def time_in_turn(
-    watched: list[MeasuredEstimator], module: Trainable, batch: RowBatch, rngs: list[Rng], n: int
-) -> list[list[float]]:
-    """Seconds of n estimates of each estimator [K, n], one of each in turn.
-
-    In turn, because the load of a machine changes: estimates of one round share it, so that
-    the ratio of two times within a round does not depend on it.
-    """
-    chosen = [p.requires_grad for p in module.parameters()]
-    rounds = [
-        [
-            one.estimate(module, batch, rng, chosen)[1]
-            for one, rng in zip(watched, rngs, strict=True)
-        ]
-        for _ in range(n)
-    ]
-    return [list(times) for times in zip(*rounds, strict=True)]
-
-
 def time_ratios(seconds: list[list[float]]) -> list[float]:
     """Median over rounds of each estimator's time over the first estimator's in that round."""
     return [
@@ -149,6 +118,51 @@ class Over:
     bias_z: float  # the same as a quantile of the standard normal law; 0 for p above ½
 
 
+@dataclass
+class SquaredMean:
+    """Unbiased estimate of ‖E v‖², a mean over products of different ones of n vectors v."""
+
+    n: int = 0
+    total: Tensor = field(default_factory=lambda: torch.zeros(()))  # Σ v [P]
+    squares: float = 0.0  # Σ ‖v‖²
+
+    def add(self, v: Tensor) -> None:
+        self.n += 1
+        self.total = self.total + v
+        self.squares += float(v.square().sum())
+
+    @property
+    def value(self) -> float:
+        return (float(self.total.square().sum()) - self.squares) / (self.n * (self.n - 1))
+
+
+@dataclass
+class PairMoments:
+    """Sums over batches of two estimates at each, of one estimator."""
+
+    product: float = 0.0  # Σ ĝᵀĝ'
+    within: float = 0.0  # Σ ½ ‖ĝ − ĝ'‖²
+    mean: SquaredMean = field(default_factory=SquaredMean)  # of ḡ_B, the mean of the two
+    # of ḡ_B less that of the first estimator, by group of batches
+    groups: list[SquaredMean] = field(default_factory=list)
+
+    def add(self, one: Tensor, two: Tensor) -> Tensor:
+        """ḡ_B of a batch."""
+        mean = (one + two) / 2
+        self.product += float(one @ two)
+        self.within += 0.5 * float((one - two).square().sum())
+        self.mean.add(mean)
+        return mean
+
+    def over(self, size: int) -> Over:
+        """Variance and bias, the latter from whole groups."""
+        n = self.mean.n
+        between = self.product / n - self.mean.value
+        total = between + self.within / n
+        share = between / total if total > 0 else math.nan
+        return Over(total, share, *_test_mean([g.value for g in self.groups if g.n == size]))
+
+
 def spread_over_batches(
     watched: list[MeasuredEstimator],
     module: Trainable,
@@ -167,44 +181,17 @@ def spread_over_batches(
     """
     batches = list(batches)
     size = len(batches) // min(GROUPS, len(batches) // 2)
-    n = 0
-    product, within, squares = ([0.0] * len(watched) for _ in range(3))
-    total: list[Tensor] = [torch.zeros(()) for _ in watched]
-    sums: list[Tensor] = [torch.zeros(()) for _ in watched]  # Σ d of the group
-    norms = [0.0] * len(watched)  # Σ ‖d‖² of the group
-    together: list[list[float]] = [[] for _ in watched]
-    for batch in batches:
-        n += 1
-        means = []
-        for k, (one_of, rng) in enumerate(zip(watched, rngs, strict=True)):
-            one, two = (one_of.estimate(module, batch, rng, chosen)[0] for _ in range(2))
-            mean = (one + two) / 2
-            product[k] += float(one @ two)
-            within[k] += 0.5 * float((one - two).square().sum())
-            squares[k] += float(mean.square().sum())
-            total[k] = total[k] + mean
-            means.append(mean)
-        for k, mean in enumerate(means):
-            apart = mean - means[0]
-            sums[k] = sums[k] + apart
-            norms[k] += float(apart.square().sum())
+    moments = [PairMoments() for _ in watched]
+    for n, batch in enumerate(batches):
+        means = [
+            sums.add(*(one.estimate(module, batch, rng, chosen)[0] for _ in range(2)))
+            for sums, one, rng in zip(moments, watched, rngs, strict=True)
+        ]
+        for sums, mean in zip(moments, means, strict=True):
             if n % size == 0:
-                pairs = float(sums[k].square().sum()) - norms[k]
-                together[k].append(pairs / (size * (size - 1)))
-                sums[k], norms[k] = torch.zeros(()), 0.0
-    results = []
-    for k in range(len(watched)):
-        # ‖E ĝ‖² = (‖Σ_B ḡ_B‖² − Σ_B ‖ḡ_B‖²)/(M(M − 1)): only products of different batches.
-        between = product[k] / n - (float(total[k].square().sum()) - squares[k]) / (n * (n - 1))
-        total_trace = between + within[k] / n
-        results.append(
-            Over(
-                total_trace,
-                between / total_trace if total_trace > 0 else math.nan,
-                *_test_mean(together[k]),
-            )
-        )
-    return results
+                sums.groups.append(SquaredMean())
+            sums.groups[-1].add(mean - means[0])
+    return [sums.over(size) for sums in moments]
 
 
 def _test_mean(values: list[float]) -> tuple[float, float, float]:

@@ -118,7 +118,7 @@ def test_parameters_of_p_are_left_out():
     """Their gradient has its variance in every estimator of a Bernoulli model."""
     problem = binary_rows()
     model = small_dvae(problem)
-    selected = Frozen(model, problem, 0, Streams(0), True).select_parameters()
+    selected = Frozen(model, problem, 0, Streams(0), True).chosen
     names = [name for name, _ in model.named_parameters()]
     assert {name.split(".")[0] for name in itertools.compress(names, selected)} == {"down"}
 
@@ -145,8 +145,7 @@ def test_corrections_are_those_of_an_enumerated_model():
     alone."""
     problem = binary_rows()
     model = small_dvae(problem)
-    frozen = Frozen(model, problem, 0, Streams(0), True)
-    found = frozen.corrections(1, 20_000, frozen.select_parameters())
+    found = Frozen(model, problem, 0, Streams(0), True).corrections(1, 20_000)
     named = dict(model.named_parameters())
     z = every_z()
     for row in range(problem.n):
@@ -166,7 +165,7 @@ def test_corrections_of_a_global_q_are_those_of_the_whole_bound():
     problem = real(n=24, n_tasks=1, missing=0.0)
     state, rng = train(laboratory(train=TRAIN | {"noise": "shared"}).train, LINEAR, problem, 3)
     q = state.module
-    found = Frozen(q, problem, 0, Streams(0), False).corrections(1, 40_000, [True, True])
+    found = Frozen(q, problem, 0, Streams(0), False).corrections(1, 40_000)
     with torch.no_grad():
         noise = normal(rng.evaluation, 40_000, len(q.mean))
         theta = q.transform(noise)

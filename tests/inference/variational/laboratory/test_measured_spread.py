@@ -18,14 +18,12 @@ from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Beside
-from components.inference.variational.laboratory.frozen import add_times, add_totals
+from components.inference.variational.laboratory.frozen import add_costs
 from components.inference.variational.laboratory.spread import (
     MeasuredEstimator,
     Over,
     measure_spread,
-    spread_at_batch,
     spread_over_batches,
-    time_in_turn,
     time_ratios,
 )
 from runner.execution.rng import Streams
@@ -80,22 +78,11 @@ def test_moments_of_estimates_are_those_of_numpy():
 def test_times_are_compared_within_a_round():
     """A machine that slows down tenfold after the first round leaves the ratio as it is."""
     assert time_ratios([[1.0, 10.0, 10.0], [3.0, 30.0, 30.0]]) == [1.0, 3.0]
-    watched = [known(), known()]
-    seconds = time_in_turn(watched, Vector(), rows(1)[0], streams(2), 5)
-    assert [len(times) for times in seconds] == [5, 5]
-    assert all(one.state == [0] for one in watched)
-
-
-def test_variance_times_time_is_the_product_of_both_ratios():
-    scores = {"plain": {"trace_ratio": 1.0}, "twice as long": {"trace_ratio": 0.25}}
-    add_times(scores, [[0.001, 0.003], [0.002, 0.006]])
-    assert scores["plain"] == {"trace_ratio": 1.0, "milliseconds": 2.0, "variance_seconds": 1.0}
-    assert scores["twice as long"]["variance_seconds"] == pytest.approx(0.5)
 
 
 def test_what_was_learnt_is_held_while_it_is_measured():
     one = known()
-    spread_at_batch(one, Vector(), rows(1)[0], Streams(1), 10, [True])
+    one.estimate(Vector(), rows(1)[0], Streams(1), [True])
     assert one.state == [0]
     one.learn(Vector(), rows(1)[0])
     assert one.state == [1]
@@ -158,10 +145,12 @@ def test_passes_of_an_estimate_are_counted_by_hand():
     assert passes("vargrad", n_samples=8) == 2 * passes("vargrad", n_samples=4)
 
 
-def test_variance_times_passes_is_relative_to_the_first():
-    values = {"plain": {}, "two": {}}
+def test_variance_times_cost_is_relative_to_the_first():
+    values = {"plain": {"trace_ratio": 1.0}, "two": {"trace_ratio": 0.25}}
     overs = [Over(2.0, 0.5, 0.0, 1.0, 0.0), Over(1.0, 0.5, 0.0, 1.0, 0.0)]
-    add_totals(values, overs, [30.0, 90.0], [[0.001, 0.003], [0.002, 0.006]])
+    add_costs(values, [[0.001, 0.003], [0.002, 0.006]], overs, [30.0, 90.0])
+    assert (values["plain"]["milliseconds"], values["plain"]["variance_seconds"]) == (2.0, 1.0)
+    assert values["two"]["variance_seconds"] == pytest.approx(0.5)
     totals = [one[name] for one in values.values() for name in ("total_passes", "total_seconds")]
     assert totals == pytest.approx([1, 1, 0.5 * 3, 0.5 * 2])
 
