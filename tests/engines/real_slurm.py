@@ -13,6 +13,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from support.runs.local_servers import free_port
+
 PACKAGES = (
     "slurmctld",
     "slurmd",
@@ -93,12 +95,6 @@ def unpack(folder: Path) -> Path:
     for daemon in root.glob("usr/sbin/*-wlm"):  # Debian's alternatives give these their names
         shutil.copy2(daemon, daemon.with_name(daemon.name.removesuffix("-wlm")))
     return root
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 class RealSlurm:

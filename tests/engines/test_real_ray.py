@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from engine_studies import LONG, eventually, launched, results, study, undisturbed
-from real_slurm import free_port
+from support.runs.local_servers import free_port
 
 pytestmark = [
     pytest.mark.slow,

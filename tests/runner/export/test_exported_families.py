@@ -7,10 +7,8 @@ import csv
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import pandas as pd
 import pytest
 import torch
 from support.runs.exported_families import FAMILIES, HOUSES, TEXTS, TRAIN, fit
+from support.runs.local_servers import free_port, wait_for
 
 from components.contracts.predictive import GaussianMixture
 from components.topics.counted_corpus import to_word_counts
@@ -102,12 +101,6 @@ def test_every_family_predicts_the_same_in_a_process_without_the_data(tmp_path):
         assert np.array_equal(found.astype(values.dtype), values), family
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 def post(port: int, body: dict) -> dict:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/invocations",
@@ -116,17 +109,6 @@ def post(port: int, body: dict) -> dict:
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
-
-
-def wait_for(port: int, server: subprocess.Popen, seconds: float = 120.0) -> None:
-    for _ in range(int(2 * seconds)):
-        assert server.poll() is None, "the server ended"
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=5)
-            return
-        except OSError:
-            time.sleep(0.5)
-    raise TimeoutError("no answer of the server")
 
 
 def test_mlflow_serves_and_predicts(tmp_path, capsys, monkeypatch):
@@ -161,7 +143,7 @@ def test_mlflow_serves_and_predicts(tmp_path, capsys, monkeypatch):
         [*tool, *serve, "-h", "127.0.0.1"], cwd=tmp_path, env=environment, start_new_session=True
     )
     try:
-        wait_for(port, server)
+        wait_for(server, f"http://127.0.0.1:{port}")
         body = {"dataframe_split": rows.to_dict(orient="split")}
         assert post(port, body)["predictions"] == expected.to_dict(orient="records")
     finally:

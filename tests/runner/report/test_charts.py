@@ -16,11 +16,6 @@ from runner.report.figures.picture import mark_smoke
 from runner.report.figures.traces import FEWEST, LONGEST, plain
 
 
-def by_name(chart, **keys):
-    """Traces with these values, by name."""
-    return {t["name"]: t for t in chart["data"] if keys.items() <= t.items()}
-
-
 def make_curves(names):
     rows = [
         {

@@ -60,10 +60,6 @@ def test_wilcoxon_is_the_exact_two_sided_test():
     a, b = (scores_by_replicate(v) for v in ([1.1, 2.2, 3.3, 4.4, 5.5], [1.0, 2, 3, 4, 5]))
     # every sign the same: 2 · 2⁻⁵, for an improvement as well
     assert [compare(a, b).p, compare(b, a).p] == pytest.approx([1 / 16] * 2)
-    rng = np.random.default_rng(3)
-    x, y = rng.normal(size=10), rng.normal(0.4, 1.0, size=10)
-    expected = stats.wilcoxon(x, y, alternative="two-sided").pvalue
-    assert compare(scores_by_replicate(x), scores_by_replicate(y)).p == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n", [6, 12, 16])

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import optuna
 import pytest
-from support.runs.local_servers import answers, free_port
+from support.runs.local_servers import free_port, wait_for
 
 from runner.errors import ConfigError
 from runner.sweep.search_space import absolute, storage
@@ -181,16 +181,9 @@ def test_a_run_is_pushed_to_a_server_with_postgresql_behind_it(tmp_path, postgre
     ]
     words += ["--backend-store-uri", postgresql, "--artifacts-destination", str(tmp_path / "files")]
     environment = {**os.environ, "NO_PROXY": "*", "MLFLOW_TRACKING_URI": address}
-    with (tmp_path / "server.log").open("wb") as log:
-        server = subprocess.Popen(
-            words, stdout=log, stderr=log, env=environment, start_new_session=True
-        )
+    server = subprocess.Popen(words, env=environment, start_new_session=True)
     try:
-        deadline = time.monotonic() + 300
-        while not answers(address):
-            assert server.poll() is None, (tmp_path / "server.log").read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
+        wait_for(server, address)
         for command in (
             ["+experiment=friend_or_foe", "smoke=true", f"output_dir={tmp_path}"],
             ["sync", "--output-dir", tmp_path],

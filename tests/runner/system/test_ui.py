@@ -8,9 +8,9 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 
 import pytest
+from support.runs.local_servers import free_port, wait_for
 
 from runner.errors import ConfigError
 from runner.system import ui
@@ -23,12 +23,6 @@ def served(monkeypatch):
     monkeypatch.setattr(ui, "check_schema", lambda _: (0, "", ""))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return calls
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_the_store_of_the_output_folder_on_this_machine_only(served, tmp_path, capsys):
@@ -144,17 +138,7 @@ def test_the_pages_are_served(tmp_path, monkeypatch):
     ]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 100
-        while True:
-            try:
-                opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-                with opener.open(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
-                    assert answer.status == 200
-                    break
-            except OSError:
-                assert server.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.5)
+        wait_for(server, f"http://127.0.0.1:{port}")
     finally:
         server.send_signal(signal.SIGINT)
         assert server.wait(timeout=30) == 0

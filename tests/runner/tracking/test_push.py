@@ -133,15 +133,6 @@ def test_every_state_that_is_an_end_is_one_of_mlflows():
     assert ENDED.keys() == {*get_args(RunState), "crashed"} - {"pending", "running"}
 
 
-def test_a_run_that_was_killed_is_not_running(outputs):
-    folder = made_record(outputs, state="running", ended=None, result={})
-    (folder / ".lock").touch()  # no process holds it
-    mirror = Mirror(folder, outputs)
-    assert mirror.push()
-    run = client_of(outputs).get_run(mirror.run_id)
-    assert (run.info.status, run.data.tags["state"]) == ("KILLED", "crashed")
-
-
 def test_a_store_that_was_moved_away_is_filled_anew(outputs, empty_store):
     folder = made_record(outputs)
     assert Mirror(folder, outputs).push()

@@ -82,7 +82,7 @@ def test_a_run_that_was_killed_is_pushed_too(outputs):
     assert len(requests(outputs)) == 1
     assert Pusher(outputs).look() == 0
     run = client_of(outputs).get_run(read_marks(folder, OWN).run_id)
-    assert run.info.status == "KILLED"
+    assert (run.info.status, run.data.tags["state"]) == ("KILLED", "crashed")
 
 
 def test_a_server_that_is_not_there_is_tried_seldom_and_once_more_at_the_end(outputs, monkeypatch):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import time
 import urllib.request
 
 
@@ -11,9 +13,15 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def answers(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{address}/health", timeout=2) as answer:
-            return answer.status == 200
-    except OSError:
-        return False
+def wait_for(server: subprocess.Popen, address: str, seconds: float = 300.0) -> None:
+    """Returns once a server of MLflow says that it is well."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + seconds
+    while True:
+        assert server.poll() is None, "the server ended"
+        try:
+            opener.open(f"{address}/health", timeout=5).close()
+            return
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
