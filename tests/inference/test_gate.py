@@ -16,7 +16,7 @@ import torch
 from support.runs.configured import double, generator, normal
 from support.targets.sampler_gate import (
     BUILT_IN,
-    CPU,
+    EMPTY,
     F64,
     InBlocks,
     as_density,
@@ -27,6 +27,7 @@ from support.targets.sampler_gate import (
 )
 
 from components.datasets.densities.posteriordb import paths, read
+from components.datasets.named_target import Variable
 from components.datasets.posteriordb_densities import DENSITIES
 from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression
 from components.datasets.posteriordb_densities.scale_priors import flat
@@ -164,7 +165,9 @@ def flat_regression() -> GaussianRegression:
     g = generator(5)
     X = torch.cat([torch.ones(25, 1, dtype=F64), normal(g, 25, 2)], 1)
     y = X @ double([1.0, -0.5, 0.0]) + normal(g, 25)
-    return GaussianRegression.of(["a", "b", "c"], X, y, flat, ([0.0, 0.0, 0.5], [1.0, 1.0, 0.3]))
+    return GaussianRegression(
+        (Variable("beta", 3),), X, y, flat, ([0.0, 0.0, 0.5], [1.0, 1.0, 0.3])
+    )
 
 
 def test_gibbs_finds_exact_moments():
@@ -193,8 +196,7 @@ def test_gibbs_finds_reference_moments(posterior):
     problem = posteriordb(posterior)
     data = read(Path(os.environ["RUNNER_DATA_DIR"]) / paths(posterior)[0])
     assert (
-        found("gibbs", problem, InBlocks(problem, DENSITIES[posterior](data, F64, CPU)), **GIBBS)
-        == []
+        found("gibbs", problem, InBlocks(problem, DENSITIES[posterior](data, EMPTY)), **GIBBS) == []
     )
 
 

@@ -14,7 +14,6 @@ from components.contracts.streams import Rng
 from components.datasets.densities.posteriordb import SIMULATED, simulated_regression
 from components.datasets.inference_gym_densities import TARGETS
 from components.datasets.stand_in import FilesOrStandIn, StandInDataset
-from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
 
@@ -79,13 +78,13 @@ class InferenceGym(StandInDataset[Density]):
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         name, files = self.locate(setting)
+        like = torch.empty(0, dtype=setting.dtype, device=setting.device)
         if not files:
-            return simulated_regression(name, setting)
+            return simulated_regression(name, setting, like)
         content = json.loads(files[0].read_text(encoding="utf-8"))
         data = content["data"]
         for rows_file in files[1:]:
             data = {"rows": np.loadtxt(rows_file, delimiter=",")}
-        like = torch.empty(0, dtype=setting.dtype, device=setting.device)
         target = TARGETS[self.target](data, like)
         left_out = HEAVY_TAILED.get(self.target, set())
         scored = [i for i, name in enumerate(target.names) if name not in left_out]
@@ -95,18 +94,15 @@ class InferenceGym(StandInDataset[Density]):
             return torch.cat(blocks)[scored]
 
         mean, sd, error = map(gather, ("mean", "standard_deviation", "mean_standard_error"))
-        return Density(
-            name=name,
-            replicates=setting.replicates,
+        return target.to_density(
+            name,
+            setting,
+            mean,
+            sd,
             names=[target.names[i] for i in scored],
-            log_density=target.log_density,
-            sample_prior=target.start,
+            constrain=lambda theta: target.constrain(theta)[:, scored],
             mean=mean,
             second_moment=mean.square() + sd.square(),
-            box=[(float(m - 5 * s), float(m + 5 * s)) for m, s in zip(mean, sd, strict=True)],
-            constrain=lambda theta: target.constrain(theta)[:, scored],
-            free=target.dim,
-            figures=[trace],
             mean_error=error,
             # sd of θ² over that of θ, of a Gaussian θ
             second_moment_error=error * (2 * sd.square() + 4 * mean.square()).sqrt(),

@@ -12,14 +12,11 @@ from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.named_target import Variable
 from components.datasets.posteriordb_densities import DENSITIES
-from components.datasets.posteriordb_densities.gaussian_regressions import (
-    GaussianRegression,
-    numbered_names,
-)
+from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression
 from components.datasets.posteriordb_densities.scale_priors import half_normal
 from components.datasets.stand_in import FilesOrStandIn, StandInDataset
-from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
 
@@ -32,7 +29,7 @@ BETA = (1.0, -0.5, 0.0)
 SIGMA = 0.7
 
 
-def regression(dtype: torch.dtype, device: torch.device) -> GaussianRegression:
+def regression(like: Tensor) -> GaussianRegression:
     """Posterior of a linear regression simulated on 30 rows.
 
     y ~ N(Xβ, σ²), a constant and two inputs with correlation 0.8; β ~ N(0, 2²),
@@ -45,28 +42,17 @@ def regression(dtype: torch.dtype, device: torch.device) -> GaussianRegression:
     )
     y = X @ X.new_tensor(BETA) + SIGMA * z[:, 2]
     prior = ([0.0] * 3, [2.0] * 3)
-    return GaussianRegression.of(
-        numbered_names("beta", 3), X.to(device, dtype), y.to(device, dtype), half_normal(1.0), prior
+    return GaussianRegression(
+        (Variable("beta", 3),), X.to(like), y.to(like), half_normal(1.0), prior
     )
 
 
-def simulated_regression(name: str, setting: Setting) -> Density:
+def simulated_regression(name: str, setting: Setting, like: Tensor) -> Density:
     """Its posterior, with moments from quadrature."""
-    density = regression(setting.dtype, setting.device)
+    density = regression(like)
     mean, second = density.exact_moments()
     sd = (second - mean.square()).sqrt()
-    return Density(
-        name=name,
-        replicates=setting.replicates,
-        names=density.names,
-        log_density=density.log_density,
-        sample_prior=density.start,
-        mean=mean,
-        second_moment=second,
-        box=[(float(m - 5 * s), float(m + 5 * s)) for m, s in zip(mean, sd, strict=True)],
-        constrain=density.constrain,
-        figures=[trace],
-    )
+    return density.to_density(name, setting, mean, sd, mean=mean, second_moment=second)
 
 
 SIMULATED = "linear-regression-sim"
@@ -143,32 +129,22 @@ class Posteriordb(StandInDataset[Density]):
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         name, files = self.locate(setting)
+        like = torch.empty(0, dtype=setting.dtype, device=setting.device)
         if not files:
-            return simulated_regression(name, setting)
+            return simulated_regression(name, setting, like)
         data, draws, mean, second = map(read, files)
-        density = DENSITIES[name](data, setting.dtype, setting.device)
-
-        def tensor(numbers: Any) -> Tensor:
-            return torch.tensor(numbers, dtype=setting.dtype, device=setting.device)
-
+        density = DENSITIES[name](data, like)
         # [10, 1000, P']
-        reference = tensor([[chain[k] for k in density.names] for chain in draws]).mT
-        middle = reference.mean((0, 1))
-        sd = reference.std((0, 1))
-        return Density(
-            name=name,
-            replicates=setting.replicates,
-            names=list(density.names),
-            log_density=density.log_density,
-            sample_prior=density.start,
-            mean=tensor(mean["mean_value"]),
-            second_moment=tensor(second["mean_squared_value"]),
-            box=[(float(m - 5 * s), float(m + 5 * s)) for m, s in zip(middle, sd, strict=True)],
-            constrain=density.constrain,
-            free=density.dim,
-            figures=[trace],
-            mean_error=tensor(mean["mcse_mean"]),
-            second_moment_error=tensor(second["mcse_mean"]),
+        reference = like.new_tensor([[chain[k] for k in density.names] for chain in draws]).mT
+        return density.to_density(
+            name,
+            setting,
+            reference.mean((0, 1)),
+            reference.std((0, 1)),
+            mean=like.new_tensor(mean["mean_value"]),
+            second_moment=like.new_tensor(second["mean_squared_value"]),
+            mean_error=like.new_tensor(mean["mcse_mean"]),
+            second_moment_error=like.new_tensor(second["mcse_mean"]),
             reference_draws=reference,
             scale=density.unconstrain(reference.flatten(0, 1)).std(0),
         )

@@ -15,8 +15,8 @@ from components.datasets.inference_gym_densities.german_credit import logistic, 
 from components.datasets.inference_gym_densities.item_response import item_response
 from components.datasets.inference_gym_densities.log_gaussian_cox import log_gaussian_cox
 from components.datasets.inference_gym_densities.lorenz_bridge import lorenz_bridge
-from components.datasets.inference_gym_densities.target import NamedTarget
 from components.datasets.inference_gym_densities.volatility import volatility
+from components.datasets.named_target import NamedTarget
 
 TARGETS: dict[str, Callable[[dict[str, Any], Tensor], NamedTarget]] = {
     "brownian_motion": brownian_motion,

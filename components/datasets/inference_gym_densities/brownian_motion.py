@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.datasets.inference_gym_densities.target import NamedTarget, Variable
+from components.datasets.named_target import NamedTarget, Variable, joint_target
 from components.maths.bijectors import POSITIVE
 
 WIDTH = 2.0  # of log s and of log r, a priori
@@ -36,7 +36,7 @@ def brownian_motion(data: dict[str, Any], like: Tensor) -> NamedTarget:
     locations = Variable("locs", len(y), spread=0.5)
     if "innovation_scale" in data:
         s, r = (like.new_full((1, 1), data[f"{k}_scale"]) for k in ("innovation", "observation"))
-        return NamedTarget((locations,), lambda x: log_path(s, r, x), like)
+        return joint_target((locations,), lambda x: log_path(s, r, x), like)
 
     def log_joint(s: Tensor, r: Tensor, x: Tensor) -> Tensor:
         return log_path(s, r, x) + log_normal(s, 0.0, WIDTH) + log_normal(r, 0.0, WIDTH)
@@ -45,4 +45,4 @@ def brownian_motion(data: dict[str, Any], like: Tensor) -> NamedTarget:
         Variable(f"{k}_noise_scale", bijector=POSITIVE, centre=-1.0)
         for k in ("innovation", "observation")
     )
-    return NamedTarget((*scales, locations), log_joint, like)
+    return joint_target((*scales, locations), log_joint, like)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from components.datasets.inference_gym_densities.target import NamedTarget, Variable
+from components.datasets.named_target import NamedTarget, Variable, joint_target
 from components.maths.bijectors import POSITIVE
 
 SHAPE = 0.5  # of the Gamma priors of scales, and their rate
@@ -31,7 +31,7 @@ def _regress(link: Callable[[Tensor], Tensor], data: dict[str, Any], like: Tenso
     def log_joint(w: Tensor) -> Tensor:
         return link(w @ signed.mT).sum(1) - 0.5 * w.square().sum(1)
 
-    return NamedTarget((Variable("theta", x.shape[1], spread=0.5),), log_joint, like)
+    return joint_target((Variable("theta", x.shape[1], spread=0.5),), log_joint, like)
 
 
 def logistic(data: dict[str, Any], like: Tensor) -> NamedTarget:
@@ -63,4 +63,4 @@ def sparse(data: dict[str, Any], like: Tensor) -> NamedTarget:
         Variable("local_scales", n, POSITIVE, centre=-0.5),
         Variable("unscaled_weights", n),
     )
-    return NamedTarget(variables, log_joint, like)
+    return joint_target(variables, log_joint, like)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from components.datasets.inference_gym_densities.target import NamedTarget, Variable
+from components.datasets.named_target import NamedTarget, Variable, joint_target
 
 MEAN = 0.75  # prior mean of the mean ability
 
@@ -32,4 +32,4 @@ def item_response(data: dict[str, Any], like: Tensor) -> NamedTarget:
         Variable("question_difficulty", shape[1]),
         Variable("centered_student_ability", shape[0]),
     )
-    return NamedTarget(variables, log_joint, like)
+    return joint_target(variables, log_joint, like)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.datasets.inference_gym_densities.brownian_motion import log_normal
-from components.datasets.inference_gym_densities.target import NamedTarget, Variable
+from components.datasets.named_target import NamedTarget, Variable, joint_target
 from components.maths.bijectors import POSITIVE
 
 FLOOR = 1e-3  # added to both scales
@@ -42,6 +42,6 @@ def log_gaussian_cox(data: dict[str, Any], like: Tensor) -> NamedTarget:
         Variable("length_scale", bijector=POSITIVE, centre=-1.0, spread=0.5),
         Variable("log_intensity", len(x)),
     )
-    return NamedTarget(
+    return joint_target(
         variables, log_joint, like, lambda a, length, v: (a, length, log_intensity(a, length, v))
     )

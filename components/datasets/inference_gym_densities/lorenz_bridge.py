@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.datasets.inference_gym_densities.brownian_motion import log_normal
-from components.datasets.inference_gym_densities.target import NamedTarget, Variable
+from components.datasets.named_target import NamedTarget, Variable, joint_target
 from components.maths.bijectors import POSITIVE
 
 SIGMA, RHO, BETA = 10.0, 28.0, 8 / 3
@@ -40,7 +40,7 @@ def lorenz_bridge(data: dict[str, Any], like: Tensor) -> NamedTarget:
 
     if "innovation_scale" in data:
         q, r = (like.new_full((1, 1), data[f"{k}_scale"]) for k in ("innovation", "observation"))
-        return NamedTarget((Variable("theta", 3 * T),), lambda path: log_path(q, r, path), like)
+        return joint_target((Variable("theta", 3 * T),), lambda path: log_path(q, r, path), like)
 
     def log_joint(q: Tensor, path: Tensor, r: Tensor) -> Tensor:
         return log_path(q, r, path) + log_normal(q, -1.0, 1.0) + log_normal(r, -1.0, 1.0)
@@ -50,4 +50,4 @@ def lorenz_bridge(data: dict[str, Any], like: Tensor) -> NamedTarget:
         Variable("latents", 3 * T),
         Variable("observation_scale", bijector=POSITIVE, centre=-1.0),
     )
-    return NamedTarget(variables, log_joint, like)
+    return joint_target(variables, log_joint, like)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from components.datasets.inference_gym_densities.target import NamedTarget, Variable
+from components.datasets.named_target import NamedTarget, Variable, joint_target
 from components.maths.bijectors import POSITIVE, Interval
 
 ALPHA, BETA = 20.0, 1.5  # (φ + 1)/2 ~ Beta
@@ -56,4 +56,4 @@ def volatility(data: dict[str, Any], like: Tensor) -> NamedTarget:
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return log_volatility(z, mu, phi, sigma), mu, phi, sigma
 
-    return NamedTarget(variables, log_joint, like, report)
+    return joint_target(variables, log_joint, like, report)

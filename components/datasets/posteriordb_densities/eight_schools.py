@@ -2,58 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
-import torch
 from torch import Tensor
 
-from components.datasets.posteriordb_densities.from_data import FromData
+from components.datasets.named_target import NamedTarget, Variable
 from components.datasets.posteriordb_densities.scale_priors import half_cauchy
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.bijectors import POSITIVE
 
 HEIGHT = 5.0
 TAU = half_cauchy(5.0)  # prior standard deviation of μ, prior of τ
 
 
-@dataclass(frozen=True)
-class EightSchools(FromData):
-    """y_j ~ N(ϑ_j, σ_j²), ϑ = μ + τη, η_j ~ N(0, 1), μ ~ N(0, 5²), τ ~ half-Cauchy(5);  θ = (η, μ, log τ)."""
+def eight_schools(data: dict[str, Any], like: Tensor) -> NamedTarget:
+    """y_j ~ N(ϑ_j, σ_j²), ϑ = μ + τη, η_j ~ N(0, 1), μ ~ N(0, 5²), τ ~ half-Cauchy(5);  θ = (η, μ, log τ).
 
-    y: Tensor  # [J]
-    sigma: Tensor  # [J]
+    Starts have η ~ N(0, 1) and μ ~ N(0, 5²) from the prior, log τ ~ N(1, ½²), which leaves out the
+    prior's far tail.  There the η are a hundred times as narrow as in the middle: a step size that
+    chains share would hold one fast."""
+    y, sigma = (like.new_tensor(data[key]) for key in ("y", "sigma"))
 
-    @property
-    def names(self) -> list[str]:
-        return [*(f"theta[{j}]" for j in range(1, len(self.y) + 1)), "mu", "tau"]
+    def report(eta: Tensor, mu: Tensor, tau: Tensor) -> tuple[Tensor, ...]:
+        return mu + tau * eta, mu, tau
 
-    @property
-    def dim(self) -> int:
-        return len(self.y) + 2
+    def recover(effect: Tensor, mu: Tensor, tau: Tensor) -> tuple[Tensor, ...]:
+        return (effect - mu) / tau, mu, tau
 
-    def log_density(self, theta: Tensor) -> Tensor:
-        eta = theta[:, :-2]
-        mu = theta[:, -2]
-        log_tau = theta[:, -1]
-        error = (self.y - self.constrain(theta)[:, :-2]) / self.sigma
-        log_prior = -0.5 * eta.square().sum(1) - 0.5 * (mu / HEIGHT).square() + TAU(log_tau)
-        return log_prior - 0.5 * error.square().sum(1) + log_tau  # the last: log-Jacobian
+    def log_density(theta: Tensor) -> Tensor:
+        eta, mu, log_tau = theta.split([len(y), 1, 1], 1)
+        error = (y - (mu + log_tau.exp() * eta)) / sigma
+        log_prior = -0.5 * eta.square().sum(1, True) - 0.5 * (mu / HEIGHT).square() + TAU(log_tau)
+        # the last: log-Jacobian
+        return (log_prior - 0.5 * error.square().sum(1, True) + log_tau).squeeze(1)
 
-    def constrain(self, theta: Tensor) -> Tensor:
-        eta = theta[:, :-2]
-        mu = theta[:, -2:-1]
-        tau = theta[:, -1:].exp()
-        return torch.cat([mu + tau * eta, mu, tau], 1)
-
-    def unconstrain(self, parameters: Tensor) -> Tensor:
-        mu = parameters[:, -2:-1]
-        tau = parameters[:, -1:]
-        return torch.cat([(parameters[:, :-2] - mu) / tau, mu, tau.log()], 1)
-
-    def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """η ~ N(0, 1) and μ ~ N(0, 5²) from the prior, log τ ~ N(1, ½²), which leaves out the
-        prior's far tail.
-
-        There the η are a hundred times as narrow as in the middle: a step size that chains share
-        would hold one fast."""
-        z = standard_normal((n, self.dim), generator, self.y)
-        return torch.cat([z[:, :-2], HEIGHT * z[:, -2:-1], 1.0 + 0.5 * z[:, -1:]], 1)
+    variables = (
+        Variable("theta", len(y)),
+        Variable("mu", spread=HEIGHT),
+        Variable("tau", bijector=POSITIVE, centre=1.0, spread=0.5),
+    )
+    return NamedTarget(variables, log_density, like, report, recover)

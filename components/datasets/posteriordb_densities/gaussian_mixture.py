@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from components.datasets.posteriordb_densities.from_data import FromData
-from components.maths.bijectors import Interval, Ordered
-from components.maths.exponential.standard_draws import standard_normal
+from components.datasets.named_target import NamedTarget, Variable
+from components.maths.bijectors import POSITIVE, Interval, Ordered
 
 WIDTH = 2.0
 # prior standard deviation of means and scales; both parameters of the weight's Beta prior
@@ -19,19 +18,16 @@ MEANS = Ordered()
 WEIGHT = Interval(0.0, 1.0)
 
 
-@dataclass(frozen=True)
-class TwoGaussians(FromData):
+def two_gaussians(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """y_n ~ w N(μ_1, σ_1²) + (1 − w) N(μ_2, σ_2²), μ_k ~ N(0, 2²) with μ_1 < μ_2, σ_k ~ N⁺(0, 2²),
     w ~ Beta(5, 5).
 
-    θ = (μ_1, log(μ_2 − μ_1), log σ, logit w) [K, 5]."""
+    θ = (μ_1, log(μ_2 − μ_1), log σ, logit w) [K, 5].  Starts have means about the quarters of the
+    data, moved by a tenth of their distance; log σ and logit w ~ N(0, ½²).  Far from there one
+    component takes all data and the other collapses on a few: chains take long to leave that."""
+    y = like.new_tensor(data["y"])
 
-    y: Tensor  # [N]
-
-    dim = 5
-    names = ["mu[1]", "mu[2]", "sigma[1]", "sigma[2]", "theta"]
-
-    def log_density(self, theta: Tensor) -> Tensor:
+    def log_density(theta: Tensor) -> Tensor:
         mu, log_jacobian = MEANS.forward(theta[:, :2])
         log_scale = theta[:, 2:4]
         logit = theta[:, 4:]
@@ -40,7 +36,7 @@ class TwoGaussians(FromData):
         constant = log_weights - log_scale
         precision = (-2 * log_scale).exp()
         first, second = (
-            constant[:, k, None] - 0.5 * (self.y - mu[:, k, None]).square() * precision[:, k, None]
+            constant[:, k, None] - 0.5 * (y - mu[:, k, None]).square() * precision[:, k, None]
             for k in (0, 1)
         )  # [K, N] each
         log_likelihood = torch.logaddexp(first, second).sum(1)
@@ -54,23 +50,17 @@ class TwoGaussians(FromData):
         # last three: Jacobian
         return log_likelihood + log_prior + log_jacobian + log_scale.sum(1) + log_weights.sum(1)
 
-    def constrain(self, theta: Tensor) -> Tensor:
-        return torch.cat(
-            [MEANS.forward(theta[:, :2])[0], theta[:, 2:4].exp(), theta[:, 4:].sigmoid()], 1
-        )
-
-    def unconstrain(self, parameters: Tensor) -> Tensor:
-        means = MEANS.inverse(parameters[:, :2])
-        return torch.cat([means, parameters[:, 2:4].log(), parameters[:, 4:].logit()], 1)
-
-    def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """Means about the quarters of the data, moved by a tenth of their distance; log σ and logit
-        w ~ N(0, ½²).
-
-        Far from there one component takes all data and the other collapses on a few: chains take
-        long to leave that."""
-        z = standard_normal((n, self.dim), generator, self.y)
-        low = self.y.quantile(0.25)
-        high = self.y.quantile(0.75)
-        first = low + 0.1 * (high - low) * z[:, :1]
-        return torch.cat([first, (high - low).log() + 0.1 * z[:, 1:2], 0.5 * z[:, 2:]], 1)
+    low = y.quantile(0.25)
+    distance = y.quantile(0.75) - low
+    variables = (
+        Variable(
+            "mu",
+            2,
+            MEANS,
+            torch.stack([low, distance.log()]),
+            torch.stack([0.1 * distance, y.new_tensor(0.1)]),
+        ),
+        Variable("sigma", 2, POSITIVE, spread=0.5),
+        Variable("theta", 1, WEIGHT, spread=0.5),
+    )
+    return NamedTarget(variables, log_density, like)

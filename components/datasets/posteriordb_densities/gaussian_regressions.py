@@ -4,66 +4,53 @@ autoregression among them."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from components.datasets.named_target import NamedVariables, Variable
 from components.datasets.posteriordb_densities.scale_priors import (
     ScalePrior,
     flat,
     half_cauchy,
     half_normal,
 )
+from components.maths.bijectors import POSITIVE
 from components.maths.exponential.standard_draws import standard_normal
 
 WIDER = 2.0  # chains start this many times as wide as the least squares estimate is uncertain
 
 
-@dataclass(frozen=True)
-class GaussianRegression:
+class GaussianRegression(NamedVariables):
     """y ~ N(Xβ, σ²I), β_j ~ N(m_j, 1/λ_j) or flat (λ_j = 0), σ ~ prior;  θ = (β, log σ), β [D].
 
     The data enter by β̂, R and the smallest residual sum of squares, where X = QR and ‖y − Xβ‖² =
     ‖R(β − β̂)‖² + S: the cost of a density does not depend on N."""
 
-    names: list[str]
-    n: int
-    beta_hat: Tensor  # [D] least squares
-    R: Tensor  # [D, D] upper triangular
-    residual: Tensor  # S, []
-    prior_mean: Tensor  # m [D]
-    prior_precision: Tensor  # λ [D]
-    scale_prior: ScalePrior
-
-    @staticmethod
-    def of(
-        names: list[str],
+    def __init__(
+        self,
+        coefficients: tuple[Variable, ...],
         X: Tensor,
         y: Tensor,
         scale_prior: ScalePrior,
-        prior: tuple[list[float], list[float]] | None,
-    ) -> GaussianRegression:
+        prior: tuple[list[float], list[float]] | None = None,
+    ):
         """``prior``: means and standard deviations of β; None: flat."""
         Q, R = torch.linalg.qr(X)
-        beta_hat = torch.linalg.solve_triangular(R, (Q.T @ y).unsqueeze(1), upper=True).squeeze(1)
         mean, sd = prior if prior is not None else ([0.0] * X.shape[1], [math.inf] * X.shape[1])
-        precision = X.new_tensor(sd) ** -2
-        return GaussianRegression(
-            names=[*names, "sigma"],
-            n=len(y),
-            beta_hat=beta_hat,
-            R=R,
-            residual=(y - X @ beta_hat).square().sum(),
-            prior_mean=X.new_tensor(mean),
-            prior_precision=precision,
-            scale_prior=scale_prior,
-        )
-
-    @property
-    def dim(self) -> int:
-        return len(self.names)
+        self.variables = (*coefficients, Variable("sigma", bijector=POSITIVE))
+        self.like = X
+        self.n = len(y)
+        self.R = R  # [D, D] upper triangular
+        # least squares [D]
+        self.beta_hat = torch.linalg.solve_triangular(
+            R, (Q.T @ y).unsqueeze(1), upper=True
+        ).squeeze(1)
+        self.residual = (y - X @ self.beta_hat).square().sum()  # S, []
+        self.prior_mean = X.new_tensor(mean)  # m [D]
+        self.prior_precision = X.new_tensor(sd) ** -2  # λ [D]
+        self.scale_prior = scale_prior
 
     def log_density(self, theta: Tensor) -> Tensor:
         beta = theta[:, :-1]
@@ -75,15 +62,9 @@ class GaussianRegression:
         # the last: log-Jacobian
         return log_likelihood + log_prior + self.scale_prior(log_scale) + log_scale
 
-    def constrain(self, theta: Tensor) -> Tensor:
-        return torch.cat([theta[:, :-1], theta[:, -1:].exp()], 1)
-
-    def unconstrain(self, parameters: Tensor) -> Tensor:
-        return torch.cat([parameters[:, :-1], parameters[:, -1:].log()], 1)
-
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """β̂ + 2σ̂ R⁻¹z and log σ̂ + ½z, z ~ N(0, I)."""
-        z = standard_normal((n, self.dim), generator, self.R)
+        z = standard_normal((n, self.dim), generator, self.like)
         log_scale = 0.5 * (self.residual / self.n).log()
         away = torch.linalg.solve_triangular(self.R, z[:, :-1].T, upper=True).T
         return torch.cat(
@@ -123,74 +104,55 @@ class GaussianRegression:
         )
 
 
-def numbered_names(name: str, n: int) -> list[str]:
-    return [f"{name}[{j}]" for j in range(1, n + 1)]
-
-
-def columns(
-    data: dict[str, Any], dtype: torch.dtype, device: torch.device, *keys: str
-) -> list[Tensor]:
-    return [torch.tensor(data[key], dtype=dtype, device=device) for key in keys]
-
-
-def blr(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
+def blr(data: dict[str, Any], like: Tensor) -> GaussianRegression:
     """sblri-blr: β ~ N(0, 10²), σ ~ N⁺(0, 10²), y ~ N(Xβ, σ²)."""
-    X, y = columns(data, dtype, device, "X", "y")
+    X, y = (like.new_tensor(data[key]) for key in ("X", "y"))
     D = X.shape[1]
-    return GaussianRegression.of(
-        numbered_names("beta", D), X, y, half_normal(10.0), ([0.0] * D, [10.0] * D)
-    )
+    prior = ([0.0] * D, [10.0] * D)
+    return GaussianRegression((Variable("beta", D),), X, y, half_normal(10.0), prior)
 
 
-def kidscore_momiq(
-    data: dict[str, Any], dtype: torch.dtype, device: torch.device
-) -> GaussianRegression:
+def kidscore_momiq(data: dict[str, Any], like: Tensor) -> GaussianRegression:
     """kidiq-kidscore_momiq: β flat, σ ~ half-Cauchy(2.5), kid_score ~ N(β_1 + β_2 mom_iq, σ²)."""
-    iq, y = columns(data, dtype, device, "mom_iq", "kid_score")
+    iq, y = (like.new_tensor(data[key]) for key in ("mom_iq", "kid_score"))
     X = torch.stack([torch.ones_like(iq), iq], 1)
-    return GaussianRegression.of(numbered_names("beta", 2), X, y, half_cauchy(2.5), None)
+    return GaussianRegression((Variable("beta", 2),), X, y, half_cauchy(2.5))
 
 
-def kilpisjarvi(
-    data: dict[str, Any], dtype: torch.dtype, device: torch.device
-) -> GaussianRegression:
+def kilpisjarvi(data: dict[str, Any], like: Tensor) -> GaussianRegression:
     """kilpisjarvi_mod-kilpisjarvi: α ~ N(pmualpha, psalpha²), β ~ N(pmubeta, psbeta²), σ flat, y ~
     N(α + βx, σ²)."""
-    x, y = columns(data, dtype, device, "x", "y")
+    x, y = (like.new_tensor(data[key]) for key in ("x", "y"))
     X = torch.stack([torch.ones_like(x), x], 1)
     prior = ([data["pmualpha"], data["pmubeta"]], [data["psalpha"], data["psbeta"]])
-    return GaussianRegression.of(["alpha", "beta"], X, y, flat, prior)
+    return GaussianRegression((Variable("alpha"), Variable("beta")), X, y, flat, prior)
 
 
-def logmesquite(
-    data: dict[str, Any], dtype: torch.dtype, device: torch.device
-) -> GaussianRegression:
+def logmesquite(data: dict[str, Any], like: Tensor) -> GaussianRegression:
     """mesquite-logmesquite: β and σ flat, log weight on the logs of five sizes and on the group."""
-    sizes = ("diam1", "diam2", "canopy_height", "total_height", "density")
-    *logs, group, weight = columns(data, dtype, device, *sizes, "group", "weight")
-    X = torch.stack([torch.ones_like(group), *(size.log() for size in logs), group], 1)
-    return GaussianRegression.of(numbered_names("beta", 7), X, weight.log(), flat, None)
+    keys = ("diam1", "diam2", "canopy_height", "total_height", "density", "group", "weight")
+    *sizes, group, weight = (like.new_tensor(data[key]) for key in keys)
+    X = torch.stack([torch.ones_like(group), *(size.log() for size in sizes), group], 1)
+    return GaussianRegression((Variable("beta", 7),), X, weight.log(), flat)
 
 
-def nes(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
+def nes(data: dict[str, Any], like: Tensor) -> GaussianRegression:
     """nes2000-nes: β and σ flat, partyid7 on ideology, race, age in four classes, education, gender
     and income."""
     keys = ("real_ideo", "race_adj", "age_discrete", "educ1", "gender", "income", "partyid7")
-    ideology, race, age, education, gender, income, y = columns(data, dtype, device, *keys)
-    ages = [(age == k).to(dtype) for k in (2, 3, 4)]
+    ideology, race, age, education, gender, income, y = (like.new_tensor(data[key]) for key in keys)
+    ages = [(age == k).to(y) for k in (2, 3, 4)]
     X = torch.stack([torch.ones_like(y), ideology, race, *ages, education, gender, income], 1)
-    return GaussianRegression.of(numbered_names("beta", 9), X, y, flat, None)
+    return GaussianRegression((Variable("beta", 9),), X, y, flat)
 
 
-def autoregression(
-    data: dict[str, Any], dtype: torch.dtype, device: torch.device
-) -> GaussianRegression:
+def autoregression(data: dict[str, Any], like: Tensor) -> GaussianRegression:
     """arK-arK: α, β_k ~ N(0, 10²), σ ~ half-Cauchy(2.5), y_t ~ N(α + Σ_k β_k y_{t−k}, σ²), t >
     K."""
-    (y,), K = columns(data, dtype, device, "y"), data["K"]
+    y = like.new_tensor(data["y"])
+    K = data["K"]
     lags = [y[K - k : len(y) - k] for k in range(1, K + 1)]
     X = torch.stack([torch.ones_like(y[K:]), *lags], 1)
-    names = ["alpha", *numbered_names("beta", K)]
-    return GaussianRegression.of(
-        names, X, y[K:], half_cauchy(2.5), ([0.0] * (K + 1), [10.0] * (K + 1))
-    )
+    prior = ([0.0] * (K + 1), [10.0] * (K + 1))
+    variables = (Variable("alpha"), Variable("beta", K))
+    return GaussianRegression(variables, X, y[K:], half_cauchy(2.5), prior)

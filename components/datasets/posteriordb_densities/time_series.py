@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, pad
 
-from components.datasets.posteriordb_densities.from_data import FromData
+from components.datasets.named_target import (
+    NamedTarget,
+    NamedVariables,
+    Variable,
+)
 from components.maths.bijectors import POSITIVE, Interval, Ordered, Simplex
 from components.maths.exponential.standard_draws import standard_normal
 
@@ -17,8 +21,7 @@ MEANS = Ordered(positive=True)
 UNIT = Interval(0.0, 1.0)
 
 
-@dataclass(frozen=True)
-class HiddenMarkov(FromData):
+class HiddenMarkov(NamedVariables):
     """Two states, uniform at first; y_t ~ N(μ_{z_t}, 1), 0 < μ_1 < μ_2, μ_1 ~ N(3, 1), μ_2 ~ N(10,
     1), transitions flat.
 
@@ -26,10 +29,11 @@ class HiddenMarkov(FromData):
     forward algorithm is a product of T matrices; they are multiplied two by two, in ⌈log₂ T⌉ rounds
     for all chains, in logarithms."""
 
-    y: Tensor  # [T]
+    variables = (Variable("theta1", 1, ROW), Variable("theta2", 1, ROW), Variable("mu", 2, MEANS))
 
-    dim = 4
-    names = ["theta1[1]", "theta1[2]", "theta2[1]", "theta2[2]", "mu[1]", "mu[2]"]
+    def __init__(self, data: dict[str, Any], like: Tensor):
+        self.like = like
+        self.y = like.new_tensor(data["y"])  # [T]
 
     def log_density(self, theta: Tensor) -> Tensor:
         logits = theta[:, :2]
@@ -50,38 +54,25 @@ class HiddenMarkov(FromData):
         log_likelihood = torch.logsumexp(emission[:, 0, :, None] + product[:, 0], (1, 2))
         return log_likelihood + log_prior + rows_jacobian + means_jacobian
 
-    def constrain(self, theta: Tensor) -> Tensor:
-        rows = ROW.forward(theta[:, :2].unsqueeze(2))[0].flatten(1)
-        return torch.cat([rows, MEANS.forward(theta[:, 2:])[0]], 1)
-
-    def unconstrain(self, parameters: Tensor) -> Tensor:
-        rows = ROW.inverse(parameters[:, :4].unflatten(1, (2, 2))).squeeze(2)
-        return torch.cat([rows, MEANS.inverse(parameters[:, 4:])], 1)
-
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """Rows of the transition matrix by N(0, 1), means from N(3, ½²) and N(10, ½²), a priori
         half as wide."""
-        z = standard_normal((n, self.dim), generator, self.y)
+        z = standard_normal((n, self.dim), generator, self.like)
         mu = (z.new_tensor([3.0, 10.0]) + 0.5 * z[:, 2:]).clamp(min=z.new_tensor([1.0, 7.0]))
         return torch.cat([z[:, :2], MEANS.inverse(mu)], 1)
 
 
-@dataclass(frozen=True)
-class Garch(FromData):
+def garch(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """y_t ~ N(μ, s_t²), s_t² = α_0 + α_1 (y_{t−1} − μ)² + β_1 s_{t−1}², s_1 known; α_0 > 0, 0 <
     α_1, 0 < β_1 < 1 − α_1, flat.
 
     θ = (μ, log α_0, logit α_1, logit β_1/(1 − α_1)) [K, 4].  With c_t what joins the variance at t,
     s_t² = Σ_j β_1^j c_{t−j}; it is summed in ⌈log₂ T⌉ doublings, s² ← s² + β_1^{2^k} (s² of 2^k
-    steps before), for all chains."""
+    steps before), for all chains.  Starts have μ around the mean of the series, log α_0 around its log variance."""
+    y = like.new_tensor(data["y"])  # [T]
 
-    y: Tensor  # [T]
-    sigma1: float
-
-    dim = 4
-    names = ["mu", "alpha0", "alpha1", "beta1"]
-
-    def _parameters(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+    def parameters(theta: Tensor) -> tuple[Tensor, Tensor]:
+        """(μ, α_0, α_1, β_1) [K, 4], and the log-Jacobian [K]."""
         alpha0, log_jacobian0 = POSITIVE.forward(theta[:, 1:2])
         alpha1, log_jacobian1 = UNIT.forward(theta[:, 2:3])
         # 1 − α_1 = s(−θ): exact where α_1 is next to 1
@@ -89,15 +80,21 @@ class Garch(FromData):
         values = torch.cat([theta[:, :1], alpha0, alpha1, beta1], 1)
         return values, log_jacobian0 + log_jacobian1 + log_jacobian2
 
-    def log_density(self, theta: Tensor) -> Tensor:
-        values, log_jacobian = self._parameters(theta)
+    def report(*theta: Tensor) -> tuple[Tensor, ...]:
+        return parameters(torch.cat(theta, 1))[0].split(1, 1)
+
+    def recover(mu: Tensor, alpha0: Tensor, alpha1: Tensor, beta1: Tensor) -> tuple[Tensor, ...]:
+        return mu, alpha0.log(), alpha1.logit(), (beta1 / (1 - alpha1)).logit()
+
+    def log_density(theta: Tensor) -> Tensor:
+        values, log_jacobian = parameters(theta)
         mu, alpha0, alpha1, beta1 = values.split(1, 1)  # [K, 1] each
-        square = (self.y - mu).square()  # [K, T]
-        first = torch.full_like(mu, self.sigma1**2)
+        square = (y - mu).square()  # [K, T]
+        first = torch.full_like(mu, data["sigma1"] ** 2)
         variance = torch.cat([first, alpha0 + alpha1 * square[:, :-1]], 1)  # c_t
         power = beta1
         step = 1
-        while step < len(self.y):
+        while step < len(y):
             variance = variance + power * pad(variance[:, :-step], (step, 0))
             power = power.square()
             step = 2 * step
@@ -106,17 +103,10 @@ class Garch(FromData):
         in_range = ((variance > 0) & torch.isfinite(variance)).all(1)
         return torch.where(in_range, log_likelihood, -torch.inf) + log_jacobian
 
-    def constrain(self, theta: Tensor) -> Tensor:
-        return self._parameters(theta)[0]
-
-    def unconstrain(self, parameters: Tensor) -> Tensor:
-        mu, alpha0, alpha1, beta1 = parameters.split(1, 1)
-        return torch.cat([mu, alpha0.log(), alpha1.logit(), (beta1 / (1 - alpha1)).logit()], 1)
-
-    def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """μ around the mean of the series, log α_0 around its log variance, both logits N(0, 1)."""
-        z = standard_normal((n, self.dim), generator, self.y)
-        centre = torch.stack(
-            [self.y.mean(), self.y.var().log(), self.y.new_zeros(()), self.y.new_zeros(())]
-        )
-        return centre + z * torch.stack([0.25 * self.y.std(), *self.y.new_tensor([0.5, 1.0, 1.0])])
+    variables = (
+        Variable("mu", 1, None, y.mean(), 0.25 * y.std()),
+        Variable("alpha0", 1, None, y.var().log(), 0.5),
+        Variable("alpha1"),
+        Variable("beta1"),
+    )
+    return NamedTarget(variables, log_density, like, report, recover)

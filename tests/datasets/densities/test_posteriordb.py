@@ -36,7 +36,7 @@ def test_real_posteriors_load_with_their_reference(posterior):
     assert torch.isfinite(problem.log_density(theta)).all()
     assert problem.constrain(theta).shape == (50, len(problem.names)) == (50, len(problem.mean))
     data = read(Path(FOLDER) / paths(posterior)[0])
-    density = DENSITIES[posterior](data, theta.dtype, theta.device)
+    density = DENSITIES[posterior](data, theta)
     assert_close(density.unconstrain(density.constrain(theta)), theta, rtol=1e-6, atol=1e-6)
     assert (problem.coordinate_scale > 0).all()
     z = (problem.reference_draws.mean((0, 1)) - problem.mean) / problem.mean_error

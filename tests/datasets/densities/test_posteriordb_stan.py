@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.runs.configured import F64, component, double, load, make_setting
-from support.targets.constrained_parameters import unconstrain, value_and_gradient
+from support.targets.gradients import value_and_gradient
 from torch.testing import assert_close
 
 from components.datasets.densities.posteriordb import paths, read
@@ -66,10 +66,10 @@ def test_our_densities_are_those_of_the_database(posterior):
     keys = {"folder": database, "posterior": posterior, "compiler": "stanli"}
     theirs = component("dataset", "posteriordb_stan", **keys).load(Streams(0), setting)
     data = read(locate(Path(folder), paths(posterior)[0], True))
-    own = DENSITIES[posterior](data, F64, torch.device("cpu"))
+    own = DENSITIES[posterior](data, torch.empty(0, dtype=F64))
     columns = [theirs.names.index(name) for name in own.names]
     x = theirs.reference_draws[0, :20][:, columns]
-    theta = unconstrain(own, x)
+    theta = own.unconstrain(x)
     scale = torch.ones(theirs.dim, dtype=F64)
     if posterior.startswith("hmm"):
         scale[:2] = simplex_scale(theirs, theta, x, columns)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.datasets.densities.posteriordb import paths, regression
-from components.datasets.posteriordb_densities.eight_schools import EightSchools
+from components.datasets.posteriordb_densities.eight_schools import eight_schools
 from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression
 from components.datasets.posteriordb_densities.scale_priors import flat
 from components.models.target_density import TargetDensityModule
@@ -24,6 +24,7 @@ from components.problems.density import Density
 from runner.execution.rng import Streams
 
 CPU = torch.device("cpu")
+EMPTY = torch.empty(0, dtype=F64)
 # Rubin (1981), Table 1
 RUBIN = {"y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18]}
 
@@ -44,10 +45,10 @@ def built_in(name: str) -> Density:
         target = correlated() if name == "gaussian" else GammaTarget()
         return as_density(target, name, (target.first, target.second))
     if name == "regression":
-        regressed = regression(F64, CPU)
+        regressed = regression(EMPTY)
         return as_density(regressed, name, regressed.exact_moments())
-    schools = EightSchools.of(RUBIN, F64, CPU)
-    return as_density(schools, name, school_moments(schools))
+    schools = eight_schools(RUBIN, EMPTY)
+    return as_density(schools, name, school_moments(RUBIN))
 
 
 BUILT_IN = ["gaussian", "gamma", "regression", "eight schools"]
