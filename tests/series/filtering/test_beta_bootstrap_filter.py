@@ -3,22 +3,14 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, component, draw_normal, generator, load, normal
-from support.series.small_sequences import run, sequence, system
+from support.series.small_sequences import moments_on_grid, one_observation, run, run_filter, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
 from components.series.filtering.losses import log_beta_likelihood
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
-from components.series.sequence import LinearGaussianSystem
 from runner.execution.rng import Streams
-
-
-def scalar(sigma2):
-    one = torch.ones(1, 1, dtype=F64)
-    return LinearGaussianSystem(
-        one, 0.5 * one, 1.5 * one, sigma2 * one, torch.zeros(1, dtype=F64), one
-    )
 
 
 def normal_density(y, mean, covariance):
@@ -56,22 +48,20 @@ def test_beta_likelihood_is_equation_6_6(beta):
 
 @pytest.mark.parametrize("beta", [0.05, 0.5])
 def test_generalised_posterior_of_one_step_is_that_of_quadrature(beta):
-    s = scalar(0.4)
-    problem = sequence(s, 1, replicates=80)
-    problem.observations[:] = 2.5
-    inference = component("inference", "beta_bootstrap_filter", particles=2000, beta=beta)
-    got = run(inference, LinearGaussianModule(s), problem, Streams(4))
-    x = torch.linspace(-12, 12, 20_001, dtype=F64)
-    prior = torch.exp(-0.5 * x**2 / 1.5)  # x_1 ~ N(0, 1 + 0.5)
-    g = torch.exp(-0.5 * (2.5 - 1.5 * x) ** 2 / 0.4) / math.sqrt(2 * math.pi * 0.4)
-    # eq. (6.5); the integral of (6.6) is the same for every x
-    w = prior * torch.exp(g**beta / beta)
-    w = w / w.sum()
-    mean = (w * x).sum()
+    problem = one_observation(2.5, 1.5, 0.4)
+    got, ordinary = (
+        run_filter(name, problem, seed=4, particles=2000, **keys)
+        for name, keys in (("beta_bootstrap_filter", {"beta": beta}), ("bootstrap_filter", {}))
+    )
+
+    def log_g(x):
+        """Eq. (6.5); the integral of (6.6) is the same for every x."""
+        g = torch.exp(-0.5 * (2.5 - 1.5 * x) ** 2 / 0.4) / math.sqrt(2 * math.pi * 0.4)
+        return g**beta / beta
+
+    mean, variance = moments_on_grid(log_g)
     assert z_score(got.mean[:, 0, 0], mean).abs() < 4
-    assert z_score(got.variance[:, 0, 0], (w * (x - mean) ** 2).sum()).abs() < 4
-    inference = component("inference", "bootstrap_filter", particles=2000)
-    ordinary = run(inference, LinearGaussianModule(s), problem, Streams(4))
+    assert z_score(got.variance[:, 0, 0], variance).abs() < 4
     # the likelihood is not its generalisation
     assert z_score(ordinary.mean[:, 0, 0], mean).abs() > 6
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import F64, component, load
-from support.series.small_sequences import run, sequence, system
+from support.series.small_sequences import run, run_filter, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
@@ -13,19 +13,13 @@ from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams
 
 
-def kalman_of(problem):
-    return run(
-        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
-    )
-
-
 def evidence_ratio(problem, resample_below, spoil=None, particles=40):
     """exp(log Ẑ − log Z) of every replicate; its expectation is 1."""
     inference = component(
         "inference", "bootstrap_filter", particles=particles, resample_below=resample_below
     )
     got = run(inference, LinearGaussianModule(problem.system), problem, Streams(5), spoil)
-    return (got.log_normaliser - kalman_of(problem).log_normaliser).exp()
+    return (got.log_normaliser - run_filter("kalman", problem).log_normaliser).exp()
 
 
 @pytest.mark.parametrize("resample_below", [0.0, 0.5, 1.0])
@@ -48,13 +42,9 @@ def test_forgetting_the_weights_biases_the_evidence():
 @pytest.mark.parametrize("resample_below", [0.5, 1.0])
 def test_filtering_distributions_are_those_of_kalman(resample_below):
     problem = sequence(system(), 8, replicates=60)
-    inference = component(
-        "inference", "bootstrap_filter", particles=3000, resample_below=resample_below
-    )
-    got, exact = (
-        run(inference, LinearGaussianModule(problem.system), problem, Streams(2)),
-        kalman_of(problem),
-    )
+    keys = {"particles": 3000, "resample_below": resample_below}
+    got = run_filter("bootstrap_filter", problem, seed=2, **keys)
+    exact = run_filter("kalman", problem)
     for name in ("mean", "variance", "lower", "upper", "predicted"):
         assert z_score(getattr(got, name), getattr(exact, name)[0]).abs().max() < 4.5, name
 
@@ -90,7 +80,7 @@ def test_a_filter_without_its_weights_is_not_kalman():
     blind = replace(problem.system, Sigma=100 * problem.system.Sigma)
     inference = component("inference", "bootstrap_filter", particles=3000)
     got = run(inference, LinearGaussianModule(blind), problem, Streams(2))
-    assert z_score(got.mean, kalman_of(problem).mean[0]).abs().max() > 20
+    assert z_score(got.mean, run_filter("kalman", problem).mean[0]).abs().max() > 20
 
 
 def test_impossible_observations_are_named():
@@ -107,12 +97,7 @@ def test_impossible_observations_are_named():
 def test_far_observations_do_not_underflow():
     problem = sequence(system(), 3, replicates=2)
     problem.observations[:, 1] = 1e6
-    got = run(
-        component("inference", "bootstrap_filter", particles=50),
-        LinearGaussianModule(problem.system),
-        problem,
-        Streams(0),
-    )
+    got = run_filter("bootstrap_filter", problem, particles=50)
     assert torch.isfinite(got.mean).all()
 
 

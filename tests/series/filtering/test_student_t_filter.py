@@ -3,15 +3,14 @@ from dataclasses import replace
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import F64, component, double, generator, normal
-from support.series.small_sequences import run, sequence, system
+from support.runs.configured import double, generator, normal
+from support.series.small_sequences import moments_on_grid, one_observation, run_filter, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
 from components.series.filtering.student_t_filter import log_student_t
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
-from runner.execution.rng import Streams
 
 
 def drawn(s):
@@ -49,20 +48,8 @@ def test_densities_are_scipys(df):
 
 
 def test_posterior_of_one_step_is_that_of_quadrature():
-    one = torch.ones(1, 1, dtype=F64)
-    s = replace(system(), A=one, Q=0.5 * one, H=1.5 * one, Sigma=0.4 * one, m0=one[0] * 0, P0=one)
-    problem = sequence(s, 1, replicates=80)
-    problem.observations[:] = 4.0
-    got = run(
-        component("inference", "student_t_filter", particles=2000),
-        LinearGaussianModule(s),
-        problem,
-        Streams(4),
-    )
-    x = torch.linspace(-12, 12, 20_001, dtype=F64)
-    w = torch.exp(-0.5 * x**2 / 1.5) * torch.from_numpy(
-        stats.t(1, scale=0.4**0.5).pdf((4.0 - 1.5 * x).numpy())
-    )
-    w = w / w.sum()
-    assert z_score(got.mean[:, 0, 0], (w * x).sum()).abs() < 4
-    assert z_score(got.variance[:, 0, 0], (w * (x - (w * x).sum()) ** 2).sum()).abs() < 4.5
+    got = run_filter("student_t_filter", one_observation(4.0, 1.5, 0.4), seed=4, particles=2000)
+    law = torch.distributions.StudentT(1.0, scale=0.4**0.5)
+    mean, variance = moments_on_grid(lambda x: law.log_prob(4.0 - 1.5 * x))
+    assert z_score(got.mean[:, 0, 0], mean).abs() < 4
+    assert z_score(got.variance[:, 0, 0], variance).abs() < 4.5

@@ -47,6 +47,22 @@ def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 
     )
 
 
+def one_observation(y: float, slope: float, variance: float) -> Sequence:
+    """y = slope · x + N(0, variance) with x ~ N(0, 1 + 0.5), in 80 replicates."""
+    one = torch.ones(1, 1, dtype=F64)
+    s = LinearGaussianSystem(one, 0.5 * one, slope * one, variance * one, 0 * one[0], one)
+    problem = sequence(s, 1, replicates=80)
+    problem.observations[:] = y
+    return problem
+
+
+def moments_on_grid(log_g) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and variance of x with density proportional to N(x | 0, 1.5) exp(log_g(x))."""
+    x = torch.linspace(-12, 12, 20_001, dtype=F64)
+    w = (log_g(x) - x.square() / 3).softmax(0)
+    return w @ x, w @ (x - w @ x).square()
+
+
 def run(inference, model, problem, rng, spoil=None):
     """The posterior after all steps; ``spoil`` may damage the state between steps."""
     state = inference.init(model, problem, rng)
