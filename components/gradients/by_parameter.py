@@ -68,10 +68,10 @@ class Called(nn.Module):
     """A function of a module's parameters as a module of its own: ``functional_call`` can be given
     others in their place."""
 
-    def __init__(self, module: nn.Module, function: Callable[..., Tensor]):
+    def __init__(self, module: nn.Module, function: Callable[..., Any]):
         super().__init__()
         self.module = module
         self.function = function
 
-    def forward(self, *given: Any) -> Tensor:
+    def forward(self, *given: Any) -> Any:
         return self.function(*given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import torch
@@ -16,6 +17,7 @@ from components.contracts.costs.counts import counting_gradients
 from components.contracts.problems import Batch
 from components.contracts.roles import FinishedRun, Inference, Info
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import Called
 from components.inference.gaussian_weights.mean_field import MeanFieldPosterior
 from components.inference.implicit.adversarial import Adversarial, AdversarialState
 from components.inference.implicit.contrast import discrimination_loss, discriminator_checks
@@ -33,18 +35,6 @@ N = TypeVar("N", bound=nn.Module)
 F = TypeVar("F")
 
 
-class _FunctionalModule(nn.Module, Generic[N]):
-    """A module that is read by a function, so that ``functional_call`` can lend it other parameters
-    meanwhile."""
-
-    def __init__(self, one: N):
-        super().__init__()
-        self.one = one
-
-    def forward(self, f: Callable[[N], F]) -> F:
-        return f(self.one)
-
-
 class StackedModules(nn.Module, Generic[N]):
     """R modules of one architecture with parameters stacked along a leading dimension, [R, …].
 
@@ -57,8 +47,8 @@ class StackedModules(nn.Module, Generic[N]):
         super().__init__()
         first = modules[0]
         # in a list: its parameters are no parameters of this one
-        self._one = [_FunctionalModule(copy.deepcopy(first))]
-        self.names = [f"one.{name}" for name, _ in first.named_parameters()]
+        self._one = [copy.deepcopy(first)]
+        self.names = [f"module.{name}" for name, _ in first.named_parameters()]  # as in ``Called``
         each = [list(module.parameters()) for module in modules]
         self.values = nn.ParameterList(
             nn.Parameter(
@@ -70,7 +60,7 @@ class StackedModules(nn.Module, Generic[N]):
     @property
     def one(self) -> N:
         """One of them, for what does not depend on parameters."""
-        return self._one[0].one
+        return self._one[0]
 
     def trainable_parameters(self) -> list[Tensor]:
         """Parameters that training moves."""
@@ -85,17 +75,21 @@ class StackedModules(nn.Module, Generic[N]):
 
     def read(self, values: dict[str, Tensor], f: Callable[[N], F]) -> F:
         """f of one module that has these parameters."""
-        result: F = torch.func.functional_call(self._one[0], values, (f,))
+        result: F = torch.func.functional_call(Called(self.one, f), values, (self.one,))
         return result
 
+    def call(self, values: dict[str, Tensor], x: Tensor) -> Tensor:
+        """The output of one module that has these parameters."""
+        output: Tensor = self.read(values, lambda one: one(x))
+        return output
+
+    @torch.no_grad()
     def module(self, r: int) -> N:
         """A copy of the module of a replicate."""
-        replica = copy.deepcopy(self._one[0])
-        replica.load_state_dict(
-            replica.state_dict()
-            | {name: p[r] for name, p in self.parameters_by_name(still=True).items()}
-        )
-        return replica.one
+        replica = copy.deepcopy(self.one)
+        for own, stacked in zip(replica.parameters(), self.values, strict=True):
+            own.copy_(stacked[r])
+        return replica
 
 
 ParallelAdversarialState = AdversarialState[StackedModules[Generator], StackedModules[Perceptron]]
@@ -170,29 +164,21 @@ class ParallelAdversarial(
             noise: Tensor,
             power: float | Tensor,
         ) -> tuple[dict[str, Tensor], Tensor]:
-            def T(theta: Tensor) -> Tensor:
-                assert discriminator is not None
-                value: Tensor = discriminator.read(still, lambda T: T(theta))
-                return value
-
             def score_draws(q: Generator) -> tuple[dict[str, Tensor], Tensor]:
-                sub_batch = Batch(x, y, mask, batch.scale)
-                judge = T if discriminator is not None else None
-                terms, contrast = one.terms(q, judge, sub_batch, noise, beta, power)
+                judge = discriminator and partial(discriminator.call, still)
+                terms, contrast = one.terms(
+                    q, judge, Batch(x, y, mask, batch.scale), noise, beta, power
+                )
                 return terms, contrast.z_scores
 
             return q.read(values, score_draws)
 
         still = {} if discriminator is None else discriminator.parameters_by_name(still=True)
         result: tuple[dict[str, Tensor], Tensor]
-        rows = (
-            self.repeat_for_generators(batch.x),
-            self.repeat_for_generators(batch.y),
-            self.repeat_for_generators(batch.mask),
-        )
+        x, y, mask = map(self.repeat_for_generators, (batch.x, batch.y, batch.mask))
         power, of_each = (self.powers(batch.x), 0) if one.powers else (one.power, None)
         mapped = torch.func.vmap(of_one, in_dims=(0, 0, 0, 0, 0, 0, of_each))
-        result = mapped(q.parameters_by_name(), still, *rows, noise, power)
+        result = mapped(q.parameters_by_name(), still, x, y, mask, noise, power)
         return result
 
     def step(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
+from components.gradients.by_parameter import Called
 from components.inference.variational.global_gaussian import RowwiseLogJoint, bound_in_chunks
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
@@ -68,10 +69,9 @@ class FlexibleGuide(nn.Module):
         theta, weights = self.places(noise[:, 0])  # [S, J, P], [J]
         flat = theta.flatten(0, 1)
         if held:
-            still = {name: p.detach() for name, p in self.named_parameters()}
-            log_q = torch.func.functional_call(
-                _Density(self), {f"guide.{k}": v for k, v in still.items()}, (flat,)
-            )
+            density = Called(self, self.log_density)
+            still = {name: p.detach() for name, p in density.named_parameters()}
+            log_q = torch.func.functional_call(density, still, (flat,))
         else:
             log_q = self.log_density(flat)
         value = self._shares(batch, flat, log_q).unflatten(0, theta.shape[:2])  # [S, J, B]
@@ -103,17 +103,6 @@ class FlexibleGuide(nn.Module):
     def log_joint(self, batch: RowBatch, z: Tensor) -> Tensor:
         theta = z[:, 0]
         return self._shares(batch, theta, theta.new_zeros(len(theta)))
-
-
-class _Density(nn.Module):
-    """log q as a module's own call."""
-
-    def __init__(self, guide: FlexibleGuide):
-        super().__init__()
-        self.guide = guide
-
-    def forward(self, theta: Tensor) -> Tensor:
-        return self.guide.log_density(theta)
 
 
 class MixtureGuide(FlexibleGuide):
