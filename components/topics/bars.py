@@ -56,7 +56,7 @@ class Bars(Dataset[Corpus]):
         topics = bar_topics(self.side)
         n = self.n_train + self.n_test
         table = sample_word_counts(topics, self.alpha, n, self.length, rng.data).to(setting.device)
-        like = torch.zeros((), dtype=setting.dtype, device=setting.device)
+        like = setting.tensor([])
         truth = TrueTopics(topics.to(like)[None], torch.full((len(topics),), self.alpha).to(like))
         return Corpus(
             name=self.name,

@@ -90,7 +90,7 @@ def build_corpus(
         train=counts[0],
         test=counts[1],
         vocabulary=vocabulary,
-        like=torch.zeros((), dtype=setting.dtype, device=setting.device),
+        like=setting.tensor([]),
         rng=rng.data,
         batch_size=keys.batch_size,
         figures=[topic_words],

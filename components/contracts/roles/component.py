@@ -52,6 +52,10 @@ class Setting:
         """The same numbers on the device and in the type of the run."""
         return value.to(device=self.device, dtype=self.dtype)
 
+    def tensor(self, values: Any) -> Tensor:
+        """Numbers or an array of them, on the device and in the type of the run."""
+        return torch.tensor(values, dtype=self.dtype, device=self.device)
+
 
 class Component(BaseModel):
     """One registered class; ``extra="forbid"`` makes an unknown key an error that names it."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
-from components.datasets.densities.normal_start import NormalStart
+from components.datasets.densities.normal_start import NormalStart, number_coordinates
 from components.figures.samples.marginal_2d import marginal_2d
 from components.figures.samples.trace import trace
 from components.maths.cholesky import LOG_2PI
@@ -58,7 +58,7 @@ class Banana(NormalStart):
         bent = -b * ((3.2 * s) ** 2 - s**2), b * s**2  # z_2 = 0 at |θ_1| = 3.2 s, and at 0
         return self.make_density(
             setting,
-            [f"x{j + 1}" for j in range(self.dim)],
+            number_coordinates(self.dim),
             log_density,
             mean=torch.zeros(self.dim, device=device, dtype=dtype),
             second_moment=second_moment,

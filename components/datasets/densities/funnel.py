@@ -53,7 +53,7 @@ class Funnel(NormalStart):
             return torch.stack([s * z[:, 0], (0.5 * a * s * z[:, 0]).exp() * z[:, 1]], 1)
 
         def per_parameter(of_v: float, of_x: float) -> Tensor:
-            return torch.tensor([of_v] + [of_x] * (self.dim - 1), device=device, dtype=dtype)
+            return setting.tensor([of_v] + [of_x] * (self.dim - 1))
 
         # three standard deviations of x where v is two of its own above 0
         reach = 3 * math.exp(a * s)

@@ -3,15 +3,13 @@ checked."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.densities.normal_start import NormalStart
+from components.datasets.densities.normal_start import NormalStart, number_coordinates
 from components.figures.samples.particles_2d import particles_2d
 from components.figures.samples.trace import trace
 from components.figures.samples.trajectories_2d import trajectories_2d
@@ -51,15 +49,13 @@ class Gaussian(NormalStart):
         return self
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
         mean, sd, start = (
-            torch.as_tensor(v, **like).expand(self.dim)
-            for v in (self.mean, self.sd, self.start_mean)
+            setting.tensor(v).expand(self.dim) for v in (self.mean, self.sd, self.start_mean)
         )  # [P] each
-        unit = torch.full((self.dim, self.dim), self.correlation, **like).fill_diagonal_(1)
+        unit = mean.new_full((self.dim, self.dim), self.correlation).fill_diagonal_(1)
         factor = torch.linalg.cholesky(sd.unsqueeze(1) * unit * sd)  # Σ = F Fᵀ
         log_constant = (
-            -0.5 * self.dim * torch.log(torch.tensor(2 * torch.pi, **like))
+            -0.5 * self.dim * torch.log(setting.tensor(2 * torch.pi))
             - factor.diagonal().log().sum()
         )
 
@@ -71,7 +67,7 @@ class Gaussian(NormalStart):
         high = torch.maximum(mean + 3.5 * sd, start + 2.5 * self.start_sd)
         return self.make_density(
             setting,
-            [f"x{j + 1}" for j in range(self.dim)],
+            number_coordinates(self.dim),
             log_density,
             start,
             mean=mean,

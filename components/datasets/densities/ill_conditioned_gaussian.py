@@ -9,8 +9,7 @@ from torch import Tensor
 
 from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
-from components.datasets.densities.normal_start import NormalStart
-from components.figures.samples.trace import trace
+from components.datasets.densities.normal_start import NormalStart, number_coordinates
 from components.maths.cholesky import LOG_2PI
 from components.problems.density import Density
 from components.registry import register
@@ -36,8 +35,8 @@ class IllConditionedGaussian(NormalStart):
         precisions = torch.from_numpy(generator.standard_gamma(self.shape, self.dim))
         normal = torch.from_numpy(generator.standard_normal((self.dim, self.dim)))
         axes = torch.linalg.qr(normal).Q
-        variance = (axes.square() / precisions).sum(1).to(setting.device, setting.dtype)  # Σ_jj
-        whiten = (axes * precisions.sqrt()).to(setting.device, setting.dtype)  # Q Λ^−½
+        variance = setting.place((axes.square() / precisions).sum(1))  # Σ_jj
+        whiten = setting.place(axes * precisions.sqrt())  # Q Λ^−½
         log_constant = float(0.5 * precisions.log().sum()) - 0.5 * self.dim * LOG_2PI
 
         def log_density(theta: Tensor) -> Tensor:
@@ -46,11 +45,10 @@ class IllConditionedGaussian(NormalStart):
         reach = (3.5 * variance.sqrt()).tolist()
         return self.make_density(
             setting,
-            [f"x{j + 1}" for j in range(self.dim)],
+            number_coordinates(self.dim),
             log_density,
             mean=torch.zeros_like(variance),
             second_moment=variance,
             log_normaliser=0.0,
             box=[(-r, r) for r in reach],
-            figures=[trace],
         )

@@ -78,7 +78,7 @@ class InferenceGym(StandInDataset[Density]):
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         name, files = self.locate(setting)
-        like = torch.empty(0, dtype=setting.dtype, device=setting.device)
+        like = setting.tensor([])
         if not files:
             return simulated_regression(name, setting, like)
         content = json.loads(files[0].read_text(encoding="utf-8"))

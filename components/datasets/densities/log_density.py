@@ -14,9 +14,12 @@ from torch import Tensor
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.contracts.user_code import Place, import_object, reraise_user_error, short_digest
-from components.datasets.densities.normal_start import KnownMoments, NormalStart
+from components.datasets.densities.normal_start import (
+    KnownMoments,
+    NormalStart,
+    number_coordinates,
+)
 from components.errors import ConfigMismatchError
-from components.figures.samples.trace import trace
 from components.maths.bijectors import POSITIVE, Interval
 from components.problems.density import Density
 from components.registry import register
@@ -76,7 +79,7 @@ class LogDensity(NormalStart, KnownMoments):
         user_function = partial(
             import_object("dataset.function", self.function), **(self.arguments or {})
         )
-        begin = setting.place(torch.tensor(self.start_mean, dtype=torch.float64)).expand(self.dim)
+        begin = setting.tensor(self.start_mean).expand(self.dim)
 
         def constrain(theta: Tensor) -> Tensor:
             return self._transform(theta)[0]  # [K, P]
@@ -94,13 +97,12 @@ class LogDensity(NormalStart, KnownMoments):
             )
         return self.make_density(
             setting,
-            self.names or [f"x{j + 1}" for j in range(self.dim)],
+            self.names or number_coordinates(self.dim),
             log_density,
             begin,
             box=self.start_box(begin),
             **self.moments(setting),
             constrain=constrain if self._places("positive") or self._places("unit") else None,
-            figures=[trace],
         )
 
     def _places(self, kind: str) -> list[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from pydantic import PositiveFloat, model_validator
 from torch import Tensor
@@ -11,7 +9,6 @@ from torch import Tensor
 from components.contracts.roles import NonEmptyList, Setting
 from components.contracts.streams import Rng
 from components.datasets.densities.normal_start import NormalStart
-from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
 
@@ -40,9 +37,8 @@ class MixtureOfExponentials(NormalStart):
         return self
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
-        rates = torch.tensor(self.rates, **like)
-        weights = torch.tensor(self.weights, **like)  # [M] each
+        rates = setting.tensor(self.rates)
+        weights = setting.tensor(self.weights)  # [M] each
         weights = weights / weights.sum()
         constants = (weights * rates).log()
 
@@ -60,5 +56,4 @@ class MixtureOfExponentials(NormalStart):
             fourth_moment=24 * (weights / rates**4).sum().reshape(1),
             box=[(0.0, 6 * float(mean))],
             constrain=torch.exp,
-            figures=[trace],
         )

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.densities.normal_start import NormalStart
-from components.figures.samples.trace import trace
+from components.datasets.densities.normal_start import NormalStart, number_coordinates
 from components.maths.cholesky import LOG_2PI
 from components.problems.density import Density
 from components.registry import register
@@ -37,7 +36,7 @@ class MixtureOfGaussians(NormalStart):
     def load(self, rng: Rng, setting: Setting) -> Density:
         generator = torch.Generator().manual_seed(self.centre_seed)
         z = torch.randn(self.modes, self.dim, generator=generator, dtype=torch.float64)
-        centres = (self.spread * z).to(setting.device, setting.dtype)  # [M, P]
+        centres = setting.place(self.spread * z)  # [M, P]
         v = self.variance
         log_constant = -math.log(self.modes) - 0.5 * self.dim * (LOG_2PI + math.log(v))
 
@@ -50,12 +49,11 @@ class MixtureOfGaussians(NormalStart):
         squares = centres.square()
         return self.make_density(
             setting,
-            [f"x{j + 1}" for j in range(self.dim)],
+            number_coordinates(self.dim),
             log_density,
             mean=centres.mean(0),
             second_moment=squares.mean(0) + v,
             fourth_moment=(squares.square() + 6 * v * squares).mean(0) + 3 * v**2,
             log_normaliser=0.0,
             box=list(zip(low, high, strict=True)),
-            figures=[trace],
         )

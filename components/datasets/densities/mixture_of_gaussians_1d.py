@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 from pydantic import FiniteFloat, PositiveFloat, model_validator
 from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.densities.normal_start import NormalStart
-from components.figures.samples.trace import trace
 from components.maths.cholesky import LOG_2PI
 from components.problems.density import Density
 from components.registry import register
@@ -40,8 +38,7 @@ class MixtureOfGaussians1D(NormalStart):
         return self
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        like = {"device": setting.device, "dtype": setting.dtype}
-        w, m, s = (torch.tensor(v, **like) for v in (self.weights, self.means, self.sds))  # type: ignore[arg-type]
+        w, m, s = map(setting.tensor, (self.weights, self.means, self.sds))
         w = w / w.sum()
         log_constant = w.log() - s.log() - 0.5 * LOG_2PI  # [M]
 
@@ -58,5 +55,4 @@ class MixtureOfGaussians1D(NormalStart):
             fourth_moment=(w * (m**4 + 6 * (m * s).square() + 3 * s**4)).sum()[None],
             log_normaliser=0.0,
             box=[(float((m - REACH * s).min()), float((m + REACH * s).max()))],
-            figures=[trace],
         )

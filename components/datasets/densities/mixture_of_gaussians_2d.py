@@ -40,7 +40,7 @@ class MixtureOfGaussians2D(NormalStart):
         )
         means = torch.cartesian_prod(side, side)  # [M, 2]
         reach = self.spacing * (self.per_side - 1) / 2 + 5 * self.variance**0.5
-        start_mean = torch.tensor(self.start_mean, device=device, dtype=dtype)
+        start_mean = setting.tensor(self.start_mean)
 
         log_constant = math.log(2 * math.pi * self.variance * len(means))
 

@@ -10,6 +10,8 @@ from pydantic import BaseModel, FiniteFloat, PositiveFloat, model_validator
 from torch import Tensor
 
 from components.contracts.roles import Dataset, Setting
+from components.figures.samples.trace import trace
+from components.maths.exponential.standard_draws import standard_normal
 from components.problems.density import Density
 
 
@@ -24,12 +26,10 @@ class NormalStart(Dataset[Density]):
         self, dim: int, setting: Setting, mean: Tensor | float = 0.0
     ) -> Callable[[int, torch.Generator], Tensor]:
         """Draws of the starts, n [K, P], P = ``dim``; m = ``mean`` is a number or [P]."""
+        like = setting.tensor([])
 
         def sample_prior(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(
-                n, dim, generator=generator, device=generator.device, dtype=setting.dtype
-            )
-            return mean + self.start_sd * z.to(setting.device)
+            return mean + self.start_sd * standard_normal((n, dim), generator, like)
 
         return sample_prior
 
@@ -55,8 +55,13 @@ class NormalStart(Dataset[Density]):
             log_density=log_density,
             sample_prior=self.prior_sampler(known.get("free", len(names)), setting, start),
             replicates=setting.replicates,
-            **{"mean": None, "second_moment": None} | known,
+            **{"mean": None, "second_moment": None, "figures": [trace]} | known,
         )
+
+
+def number_coordinates(n: int) -> list[str]:
+    """x1, x2, …: names of n coordinates."""
+    return [f"x{j}" for j in range(1, n + 1)]
 
 
 class KnownMoments(BaseModel):
@@ -75,7 +80,6 @@ class KnownMoments(BaseModel):
         """First and second moments [P'] as fields of ``Density``; empty: none are given."""
         if self.mean is None or self.sd is None:
             return {}
-        mean, sd = (
-            setting.place(torch.tensor(v, dtype=torch.float64)) for v in (self.mean, self.sd)
-        )
+        mean = setting.tensor(self.mean)
+        sd = setting.tensor(self.sd)
         return {"mean": mean, "second_moment": mean.square() + sd.square()}

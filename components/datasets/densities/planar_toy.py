@@ -14,6 +14,7 @@ from components.contracts.streams import Rng
 from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.marginal_2d import marginal_2d
 from components.figures.samples.trace import trace
+from components.maths.exponential.standard_draws import standard_normal
 from components.problems.density import Density
 from components.registry import register
 
@@ -49,13 +50,12 @@ class PlanarToy(NormalStart):
         return f"{self.name}-{self.shape}".replace("_", "-")
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        def tensor(values: object) -> Tensor:
-            return torch.tensor(values, device=setting.device, dtype=setting.dtype)
-
         def gaussian(
             mean: tuple[float, float], variance: float, covariance: float
         ) -> tuple[Tensor, Tensor]:
-            return tensor(mean), tensor([[variance, covariance], [covariance, variance]])
+            return setting.tensor(mean), setting.tensor(
+                [[variance, covariance], [covariance, variance]]
+            )
 
         parts = {
             "banana": [gaussian((0, 0), 1.0, 0.9)],
@@ -80,9 +80,7 @@ class PlanarToy(NormalStart):
             component = torch.randint(
                 len(parts), (n,), generator=generator, device=generator.device
             )
-            z = torch.randn(
-                n, 2, generator=generator, device=generator.device, dtype=setting.dtype
-            ).to(means.device)
+            z = standard_normal((n, 2), generator, means)
             v = means[component] + (roots[component] @ z[:, :, None])[:, :, 0]
             return torch.stack([v[:, 0], v[:, 1] + bent * (v[:, 0].square() + 1)], 1)
 
@@ -91,9 +89,9 @@ class PlanarToy(NormalStart):
             setting,
             ["x1", "x2"],
             log_density,
-            mean=tensor(first),
-            second_moment=tensor(second),
-            fourth_moment=tensor(fourth),
+            mean=setting.tensor(first),
+            second_moment=setting.tensor(second),
+            fourth_moment=setting.tensor(fourth),
             log_normaliser=0.0,
             box=BOXES[self.shape],
             figures=[marginal_2d(log_density, exact), trace],

@@ -129,7 +129,7 @@ class Posteriordb(StandInDataset[Density]):
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         name, files = self.locate(setting)
-        like = torch.empty(0, dtype=setting.dtype, device=setting.device)
+        like = setting.tensor([])
         if not files:
             return simulated_regression(name, setting, like)
         data, draws, mean, second = map(read, files)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.densities.normal_start import NormalStart
-from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
 
@@ -50,8 +48,7 @@ class Rosenbrock(NormalStart):
             return log_constant - energy.sum(1) / T  # [K]
 
         def per_pair(of_u: float, of_v: float) -> Tensor:
-            like = {"device": setting.device, "dtype": setting.dtype}
-            return torch.tensor([of_u, of_v] * pairs, **like)  # type: ignore[arg-type]
+            return setting.tensor([of_u, of_v] * pairs)
 
         m2, m4, m8 = (_power_moment(k, variance) for k in (2, 4, 8))
         reach = 3.5 * math.sqrt(variance)
@@ -64,7 +61,6 @@ class Rosenbrock(NormalStart):
             fourth_moment=per_pair(m4, m8 + 6 * width * m4 + 3 * width**2),
             log_normaliser=0.0,
             box=[(1 - reach, 1 + reach), (-4.0, (1 + reach) ** 2)] * pairs,
-            figures=[trace],
         )
 
 

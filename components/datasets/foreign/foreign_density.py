@@ -26,7 +26,6 @@ from components.datasets.foreign.foreign_function import (
     to_tensor,
 )
 from components.errors import ConfigMismatchError
-from components.figures.samples.trace import trace
 from components.problems.density import Density
 
 TRIED = 3  # starts at which the density is tried
@@ -100,9 +99,7 @@ class ForeignDensity(NormalStart):
                 f"{self.where}: the model has no continuous parameter to draw; give it a prior for one"
             )
         check_length("start_mean", self.start_mean, functions.dim, self.where)
-        begin = setting.place(torch.tensor(self.start_mean, dtype=torch.float64)).expand(
-            functions.dim
-        )
+        begin = setting.tensor(self.start_mean).expand(functions.dim)
         log_density = ForeignLogDensity(functions, self.where)
         sample_prior = self.prior_sampler(functions.dim, setting, begin)
         self._check_starts(log_density, sample_prior(TRIED, rng.at("data", 0)))
@@ -118,7 +115,6 @@ class ForeignDensity(NormalStart):
             box=self.start_box(begin),
             constrain=constrain,
             free=functions.dim,
-            figures=[trace],
             **self.read_reference(functions, setting),
         )
 

@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from components.contracts.roles import Setting
@@ -89,7 +88,7 @@ class PosteriordbStan(ForeignDensity):
             return {}
         rows = [[chain[name] for name in functions.names] for chain in chains]
         # [C, N, P']
-        draws = torch.tensor(rows, dtype=setting.dtype, device=setting.device).mT
+        draws = setting.tensor(rows).mT
         n = draws.shape[0] * draws.shape[1]
         square = draws.square()
         return {

@@ -114,7 +114,7 @@ class Cifar10(FileOrSimulationDataset[Supervised]):
         m, s = (float(pixels.mean()), float(pixels.std())) if self.standardised else (0.0, 1.0)
 
         def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
-            x = torch.tensor(images, device=setting.device, dtype=setting.dtype).flatten(1) / 255
+            x = setting.tensor(images).flatten(1) / 255
             y = torch.from_numpy(labels.astype(np.int64))[:, None]
             return labelled_rows((x - m) / s, y, setting)
 

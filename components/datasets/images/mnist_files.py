@@ -129,7 +129,7 @@ class ImageDataset(StandInDataset[Supervised]):
         is_binary = self.binarised == "threshold"
 
         def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
-            x = torch.tensor(images, device=setting.device, dtype=setting.dtype).flatten(1) / 255
+            x = setting.tensor(images).flatten(1) / 255
             x = (x > HALF).to(x) if is_binary else x
             return labelled_rows(x, torch.from_numpy(labels.astype(np.int64))[:, None], setting)
 

@@ -53,7 +53,7 @@ class LinearSimulation(Dataset):
 
         truth: dict[str, Tensor] = {
             "beta": beta.to(setting.device),
-            "noise": torch.tensor(self.noise, dtype=setting.dtype, device=setting.device),
+            "noise": setting.tensor(self.noise),
         }
         train = rows(self.n_train)
         test = rows(self.n_test)

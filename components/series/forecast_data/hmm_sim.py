@@ -42,5 +42,5 @@ class HmmSim(ClassSeries):
         for _ in range(self.n_steps):
             emissions.append(float(draw(B[z])))
             z = draw(A[z])
-        y = torch.tensor(emissions, dtype=setting.dtype, device=setting.device).view(1, -1, 1)
+        y = setting.tensor(emissions).view(1, -1, 1)
         return self.hide_future(y)
