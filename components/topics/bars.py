@@ -9,7 +9,7 @@ from torch import Tensor
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.registry import register
-from components.topics.corpus import Corpus, TrueTopics, count_words
+from components.topics.corpus import Corpus, Topics, count_words
 from components.topics.topic_figure import topic_images
 
 
@@ -57,7 +57,7 @@ class Bars(Dataset[Corpus]):
         n = self.n_train + self.n_test
         table = sample_word_counts(topics, self.alpha, n, self.length, rng.data).to(setting.device)
         like = setting.tensor([])
-        truth = TrueTopics(topics.to(like)[None], torch.full((len(topics),), self.alpha).to(like))
+        truth = Topics(topics.to(like)[None], torch.full((len(topics),), self.alpha).to(like))
         return Corpus(
             name=self.name,
             train=count_words(table[: self.n_train]),

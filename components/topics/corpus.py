@@ -68,10 +68,10 @@ def halves(documents: Counts, generator: torch.Generator) -> tuple[Counts, Count
 
 
 @dataclass(frozen=True)
-class TrueTopics:
-    """The law that documents were drawn from: as a posterior, the truth."""
+class Topics:
+    """S sets of K topics and the prior of how documents mix them: a posterior, or the truth."""
 
-    topics: Tensor  # [1, K, V]
+    topics: Tensor  # [S, K, V]
     alpha: Tensor  # [K]
 
 
@@ -91,7 +91,7 @@ class Corpus(RowProblem[Counts]):
     like: Tensor  # all numbers have its type and device
     rng: torch.Generator  # stream that halves the held-out documents
     batch_size: int | None  # None: all documents, in their own order, at every step
-    truth: TrueTopics | None = None
+    truth: Topics | None = None  # the law that documents were drawn from
     image_shape: tuple[int, int] | None = None  # where words are pixels
     # each (problem, posterior, rng) -> {name: Figure}
     figures: list[Callable[..., dict]] = field(default_factory=list)

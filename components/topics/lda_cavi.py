@@ -19,10 +19,10 @@ from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.registry import register
 from components.topics.bound_figure import bounds_figure
-from components.topics.corpus import Corpus
+from components.topics.corpus import Corpus, Topics
 from components.topics.maths.document_factors import fit_documents
 from components.topics.starts import evenly, log_weights, sample_topics, topic_elbo
-from components.topics.topic_posterior import TopicInference, Topics, mean_topics
+from components.topics.topic_posterior import TopicInference, mean_topics
 
 if TYPE_CHECKING:
     from components.figures.style import Figures

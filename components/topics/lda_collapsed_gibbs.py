@@ -17,9 +17,9 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.registry import register
-from components.topics.corpus import Corpus
+from components.topics.corpus import Corpus, Topics
 from components.topics.maths.collapsed import sweep, word_counts
-from components.topics.topic_posterior import TopicInference, Topics
+from components.topics.topic_posterior import TopicInference
 
 SWEEPS_PER_LOG_JOINT = 10  # sweeps between reports of log p(y, z), which takes a third of a sweep
 

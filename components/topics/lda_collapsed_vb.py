@@ -15,9 +15,9 @@ from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.registry import register
-from components.topics.corpus import Corpus
+from components.topics.corpus import Corpus, Topics
 from components.topics.maths.collapsed import sum_by_word, update_responsibilities
-from components.topics.topic_posterior import TopicInference, Topics
+from components.topics.topic_posterior import TopicInference
 
 
 @dataclass(kw_only=True)

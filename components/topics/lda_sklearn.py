@@ -15,8 +15,9 @@ from components.contracts.roles import Info
 from components.contracts.states import placed, rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.registry import register
-from components.topics.corpus import Corpus
-from components.topics.topic_posterior import TopicInference, Topics, mean_topics
+from components.topics.corpus import Corpus, Topics
+from components.topics.maths.collapsed import document_offsets
+from components.topics.topic_posterior import TopicInference, mean_topics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +60,11 @@ class LdaSklearn(TopicInference[LdaSklearnState]):
 
         alpha = state.model.alpha
         eta = state.model.eta
-        begins = torch.cat([batch.lengths.new_zeros(1), batch.lengths.cumsum(0)])
         counts = csr_matrix(
-            tuple(part.cpu().numpy() for part in (batch.counts.double(), batch.words, begins)),
+            tuple(
+                part.cpu().numpy()
+                for part in (batch.counts.double(), batch.words, document_offsets(batch.lengths))
+            ),
             shape=(batch.n_rows, len(eta)),
         )
         estimator = LatentDirichletAllocation(

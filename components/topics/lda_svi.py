@@ -12,14 +12,14 @@ from components.contracts.capabilities import TopicModel
 from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info, ZeroToOne
+from components.contracts.roles import Info, ZeroToOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.registry import register
-from components.topics.corpus import Corpus
+from components.topics.corpus import Corpus, Topics
 from components.topics.maths.document_factors import Factors, fit_documents
 from components.topics.starts import evenly, log_weights, sample_topics, topic_elbo
-from components.topics.topic_posterior import Topics, mean_topics
+from components.topics.topic_posterior import TopicInference, mean_topics
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class LdaSviState:
 
 
 @register("inference", "lda_svi")
-class LdaSvi(Inference[TopicModel, Corpus, Counts, LdaSviState]):
+class LdaSvi(TopicInference[LdaSviState]):
     """Stochastic variational inference of latent Dirichlet allocation: natural gradients of
     minibatches of documents.
 
@@ -48,8 +48,7 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, LdaSviState]):
     Source: Hoffman, Blei, Wang and Paisley (2013), section 3; Bardenet (2021), section 5.3
     (minibatches)."""
 
-    requires = Requirements(kinds={"unlabelled"}, capabilities={"topic_model"})
-    provides = {"holds_topics"}
+    requires = Requirements(batch_kind="minibatch")
     kappa: ZeroToOne
     tau: NonNegativeFloat
     updates: PositiveInt

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-
-from torch import Tensor
 
 from components.contracts.posteriors import HoldsTopics
 from components.contracts.streams import Rng
 from components.figures.latent.latent_images import mosaic, show
-from components.figures.style import BLUE, Axes, Figures, new_figure
+from components.figures.style import BLUE, Figures, new_figure
 from components.topics.corpus import Corpus
 from components.topics.topic_scores import align_topics, coherence, match_topics, top_words
 
@@ -62,18 +59,14 @@ def topic_words(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> Figures:
     for ax in axes[len(order) :]:
         ax.set_visible(False)
     for ax, k in zip(axes, order.tolist(), strict=False):
-        _bars(ax, topics[k], problem.vocabulary)
+        word_ids = top_words(topics[k, None], WORDS)[0]
+        names = [problem.vocabulary[j] for j in word_ids.tolist()]
+        ax.barh(range(len(names)), topics[k, word_ids].cpu(), color=BLUE)
+        ax.set_yticks(range(len(names)), names, fontsize=7)
+        ax.invert_yaxis()
+        ax.locator_params(axis="x", nbins=2)  # three numbers such as 0.0015 would touch
+        ax.tick_params(axis="x", labelsize=7)
+        ax.grid(axis="y", visible=False)
         ax.set_title(f"topic {k + 1}   NPMI {float(score[k]):.2f}", fontsize=8)
     figure.supxlabel("probability of the word", fontsize=8)
     return {"topics": figure}
-
-
-def _bars(ax: Axes, topic: Tensor, vocabulary: Sequence[str]) -> None:
-    word_ids = top_words(topic[None], WORDS)[0]
-    names = [vocabulary[j] for j in word_ids.tolist()]
-    ax.barh(range(len(names)), topic[word_ids].cpu(), color=BLUE)
-    ax.set_yticks(range(len(names)), names, fontsize=7)
-    ax.invert_yaxis()
-    ax.locator_params(axis="x", nbins=2)  # three numbers such as 0.0015 would touch
-    ax.tick_params(axis="x", labelsize=7)
-    ax.grid(axis="y", visible=False)

@@ -1,8 +1,7 @@
-"""Posteriors of topics, and what the methods that learn them declare."""
+"""Base of the methods that learn topics."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic
 
 from torch import Tensor
@@ -17,21 +16,13 @@ from components.topics.corpus import Corpus
 S = TypeVar("S")
 
 
-@dataclass(frozen=True)
-class Topics:
-    """S sets of K topics and the prior of how documents mix them."""
-
-    topics: Tensor  # [S, K, V]
-    alpha: Tensor  # [K]
-
-
 def mean_topics(lam: Tensor) -> Tensor:
     """E B of B_k ~ Dir(λ_k), λ [..., K, V]."""
     return lam / lam.sum(-1, keepdim=True)
 
 
 class TopicInference(Inference[TopicModel, Corpus, Counts, S], Generic[S]):
-    """Base of methods that learn topics, from all documents in each step."""
+    """Base of methods that learn topics."""
 
     requires = Requirements(kinds={"unlabelled"}, batch_kind="whole", capabilities={"topic_model"})
     provides = {"holds_topics"}

@@ -15,8 +15,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from torch import Tensor
 
 from components.contracts.problems import Counts
-from components.topics.corpus import Corpus
-from components.topics.topic_posterior import Topics
+from components.topics.corpus import Corpus, Topics
 from components.topics.topic_scores import completion, perplexity, proportions
 from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Measured, Report

@@ -15,8 +15,7 @@ from torch.testing import assert_close
 
 from components.contracts.posteriors import HoldsTopics
 from components.errors import ConfigMismatchError
-from components.topics.corpus import count_words, halves
-from components.topics.topic_posterior import Topics
+from components.topics.corpus import Topics, count_words, halves
 from components.topics.topic_scores import (
     align_topics,
     coherence,

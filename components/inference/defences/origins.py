@@ -18,14 +18,11 @@ from components.attackers.words.changes import change_sets, flip_words, possible
 from components.attackers.words.integer_programme import falls
 from components.contracts.capabilities import Generative
 from components.contracts.predictive import Categorical
-from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info, ZeroToOne
-from components.contracts.streams import Rng
+from components.contracts.roles import ZeroToOne
 from components.contracts.victim import Direction
 from components.inference.point.fit import Fit, FitState
 from components.posteriors.fitted import FittedEstimator
-from components.problems.supervised import Supervised
 
 LARGEST_ODDS = 700.0  # in nats, about the logarithm of the largest float64
 PAIRS = 1 << 21  # candidates of origins held in memory together
@@ -153,21 +150,15 @@ class AdversaryAwareClassifier:
         )
 
 
-class OriginsDefence(Inference[Generative, Supervised, Batch, FitState]):
+class OriginsDefence(Fit):
     """Base of defences that fit naive Bayes and sum over the possible origins of a mail."""
 
-    requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={"generative"})
+    requires = Requirements(capabilities={"generative"})
     provides = {"predicts", "defends"}
 
     changes: PositiveInt
     idle: ZeroToOne
     utilities: Utilities
-
-    def init(self, model: Generative, problem: Supervised, rng: Rng) -> FitState:
-        return Fit(name="fit").init(model, problem, rng)
-
-    def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
-        return Fit(name="fit").step(state, batch, rng)
 
     def aware(
         self, state: FitState, attack: Attack, direction: Direction

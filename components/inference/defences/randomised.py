@@ -154,6 +154,6 @@ class Randomised(Fit):
             attainable[i, (2 ** torch.arange(self.members)) @ errors.long().cpu()] = True
         return attainable
 
-    def posterior(self, state: FitState) -> RandomisedClassifier:  # type: ignore[override]
+    def posterior(self, state: FitState) -> RandomisedClassifier:
         assert state.fitted is not None
         return RandomisedClassifier(state.estimator, state.fitted)

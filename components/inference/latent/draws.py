@@ -1,5 +1,4 @@
-"""Draws of the latent variables of rows as functions of the guide, and draws that Hamiltonian Monte
-Carlo improves."""
+"""Draws of the latent variables of rows as functions of the guide, and gradients at draws."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ from torch import Tensor
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.maths.exponential.standard_draws import standard_normal
-from components.maths.row_hamiltonian import transition
 
 
 def sample_latents(
@@ -32,31 +30,6 @@ def joint_field(
         value = module.log_joint(batch, z)
         (gradient,) = torch.autograd.grad(value.sum(), z)
     return value.detach(), value.detach(), gradient
-
-
-def improve_latents(
-    module: LatentVariable[RowBatch],
-    batch: RowBatch,
-    z: Tensor,
-    size: Tensor,
-    iterations: int,
-    leapfrog_steps: int,
-    generator: torch.Generator,
-) -> tuple[Tensor, Tensor]:
-    """z [S, B, D] after iterations of HMC of p(z|x_b), no gradient, and the mean acceptance rate
-    [].
-
-    ``size`` [B, 1] or [B, D]: the step size of each row, or of each of its dimensions.
-
-    Source: Neal (2011), section 5.3.2."""
-    z = z.detach()
-    rates = []
-    for _ in range(iterations):
-        z, _, rate = transition(
-            lambda at: joint_field(module, batch, at), z, size, leapfrog_steps, generator
-        )
-        rates.append(rate.mean())
-    return z, torch.stack(rates).mean()
 
 
 def split_gradient(

@@ -10,7 +10,7 @@ from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.latent.draws import improve_latents, sample_latents, split_gradient
+from components.inference.latent.draws import sample_latents, split_gradient
 from components.inference.latent.improved import HmcTrainingState, ImprovedLatents
 from components.models.latent.generative import log_normal
 from components.registry import register
@@ -48,15 +48,7 @@ class HmcDlgm(ImprovedLatents):
         parameters = list(module.parameters())
         weight = batch.scale / self.n_samples
         start, m, s = sample_latents(module, batch, self.n_samples, generator)
-        z, rate = improve_latents(
-            module,
-            batch,
-            start,
-            eps * s.detach(),
-            self.improve_steps,
-            self.leapfrog_steps,
-            generator,
-        )
+        z, rate = self.improve(module, batch, start, eps * s.detach(), generator)
         joint = weight * module.log_joint(batch, z).sum()
         elbo = weight * (module.log_joint(batch, start) - log_normal(start, m, s)).sum()
         info = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import torch
@@ -17,9 +18,11 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne, Inference, Info
 from components.contracts.streams import Rng
 from components.errors import NumericalError
+from components.inference.latent.draws import joint_field
 from components.inference.point.descent import DescentKeys
 from components.inference.semi_implicit.transitions import adapt_step_size
 from components.inference.variational.ascent import TrainingState, climb
+from components.maths.row_hamiltonian import transition
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 
@@ -65,6 +68,28 @@ class ImprovedLatents(LatentTraining[HmcTrainingState]):
         return HmcTrainingState(
             module=model, optimizer=optimizer, gradient=None, eps=self.step_size
         )
+
+    def improve(
+        self,
+        module: LatentVariable[RowBatch],
+        batch: RowBatch,
+        z: Tensor,
+        size: Tensor,
+        generator: torch.Generator,
+    ) -> tuple[Tensor, Tensor]:
+        """z [S, B, D] after iterations of HMC of p(z|x_b), no gradient, and the mean acceptance
+        rate [].
+
+        ``size`` [B, 1] or [B, D]: the step size of each row, or of each of its dimensions.
+
+        Source: Neal (2011), section 5.3.2."""
+        z = z.detach()
+        field = partial(joint_field, module, batch)
+        rates = []
+        for _ in range(self.improve_steps):
+            z, _, rate = transition(field, z, size, self.leapfrog_steps, generator)
+            rates.append(rate.mean())
+        return z, torch.stack(rates).mean()
 
     def climb(
         self,

@@ -12,7 +12,7 @@ from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
-from components.inference.latent.draws import improve_latents, sample_latents, split_gradient
+from components.inference.latent.draws import sample_latents, split_gradient
 from components.inference.latent.improved import HmcTrainingState, ImprovedLatents
 from components.inference.refined.guides import gaussian_entropy
 from components.models.latent.generative import log_normal
@@ -69,10 +69,7 @@ class VcdDlgm(ImprovedLatents):
         with torch.no_grad():
             further = sample_latents(module, batch, self.n_samples, generator)[0]
             baseline = module.log_joint(batch, further) - log_normal(further, m, s)  # f(z′) [S, B]
-        size = eps * torch.ones_like(m[:, :1])
-        z, rate = improve_latents(
-            module, batch, start, size, self.improve_steps, self.leapfrog_steps, generator
-        )
+        z, rate = self.improve(module, batch, start, eps * torch.ones_like(m[:, :1]), generator)
         joint = module.log_joint(batch, z)
         log_q = log_normal(z, m, s)
         worth = (joint - log_q).detach()  # w

@@ -10,6 +10,7 @@ from torch import Tensor
 from typing_extensions import TypeVar
 
 from components.contracts.capabilities import Conjugate
+from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference
@@ -51,9 +52,8 @@ def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:
     return LinearData(X, y, names, known_noise, fit.beta, float(fit.noise), False)
 
 
-def plug_in(
-    data: LinearData, x: Tensor, beta: Tensor, noise: Tensor | float, model: Conjugate
-) -> tuple[Tensor, Tensor]:
-    """μ and v [1, B, 1] of N(xᵀβ, σ²): what an estimate predicts when its error is forgotten."""
+def plug_in(data: LinearData, model: Conjugate, beta: Tensor, x: Tensor) -> GaussianMixture:
+    """N(xᵀβ, σ̂²) at x [B, D]: the prediction of an estimate whose error is ignored."""
     mean = (design(x, model.intercept) @ beta)[None, :, None]
-    return mean, torch.as_tensor(noise, dtype=mean.dtype, device=mean.device).expand_as(mean)
+    noise = torch.as_tensor(data.fit.noise, dtype=mean.dtype, device=mean.device)
+    return GaussianMixture(mean, noise.expand_as(mean))

@@ -55,7 +55,7 @@ class MaximumLikelihoodEstimate:
 
     def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
         """N(xᵀβ̂, σ̂²) at x [B, D]."""
-        return GaussianMixture(*plug_in(self.data, x, self.fit.beta, self.fit.noise, self.model))
+        return plug_in(self.data, self.model, self.fit.beta, x)
 
     def scores(self) -> dict[str, float]:
         return {"coverage/confidence": self.coverage(self.level)[0]}

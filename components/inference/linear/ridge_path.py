@@ -84,15 +84,7 @@ class RidgeEstimates:
 
     def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
         """N(xᵀβ̂_λ, σ̂²) at x [B, D], λ as ``choice`` says."""
-        return GaussianMixture(
-            *plug_in(
-                self.data,
-                x,
-                self.estimate(self.selected[self.choice]),
-                self.data.fit.noise,
-                self.model,
-            )
-        )
+        return plug_in(self.data, self.model, self.estimate(self.selected[self.choice]), x)
 
     def scores(self) -> dict[str, float]:
         out = {f"penalty/{name}": value for name, value in self.selected.items()}

@@ -97,7 +97,7 @@ class Risks:
 
     def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
         """N(xᵀβ̃, σ̂²) at x [B, D], β̃ by the estimator with the least integrated risk."""
-        return GaussianMixture(*plug_in(self.data, x, self.chosen, self.data.fit.noise, self.model))
+        return plug_in(self.data, self.model, self.chosen, x)
 
     def scores(self) -> dict[str, float]:
         worst = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from components.contracts.capabilities import Estimator
+from components.contracts.posteriors import Predicts
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -44,6 +45,6 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
         seed = seed_from(rng.init)
         return replace(state, fitted=state.estimator.fit(batch, seed)), {}
 
-    def posterior(self, state: FitState) -> FittedEstimator:
+    def posterior(self, state: FitState) -> Predicts:
         assert state.fitted is not None
         return FittedEstimator(state.estimator, state.fitted)

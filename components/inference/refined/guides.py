@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from components.contracts.capabilities import LatentVariable, LogJoint
-from components.contracts.problems import Batch, RowBatch
+from components.contracts.capabilities import LogJoint
+from components.contracts.problems import Batch
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint
 from components.inference.refined.path import Begun
 from components.inference.variational.global_gaussian import GlobalGaussian
-from components.maths.exponential.standard_draws import normal_like
 
 
 class PointGuide(nn.Module):
@@ -68,20 +67,6 @@ def sample_parameter_guide(
         return log_joint(model, z.flatten(0, 1), batch).unflatten(0, z.shape[:2])
 
     return Begun(q.transform(noise), q.entropy.expand(noise.shape[1]), target, 1.0)
-
-
-def of_rows(
-    model: LatentVariable[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
-) -> Begun:
-    """z ~ q(z|x) of the encoder for every row [S, B, D]."""
-    m, s = model.encode(batch)
-    z = m + s * normal_like(m.expand(n_samples, *m.shape), generator)
-    entropy = gaussian_entropy(s)
-
-    def target(z: Tensor) -> Tensor:
-        return model.log_joint(batch, z)
-
-    return Begun(z, entropy, target, batch.scale)
 
 
 def gaussian_entropy(s: Tensor) -> Tensor:

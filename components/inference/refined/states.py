@@ -4,6 +4,7 @@ latent variables of rows."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,10 +14,11 @@ from components.contracts.capabilities.modules import Trainable
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
+from components.inference.latent.draws import sample_latents
 from components.inference.refined.guides import (
     PointGuide,
     StepSize,
-    of_rows,
+    gaussian_entropy,
     sample_parameter_guide,
 )
 from components.inference.refined.path import Begun
@@ -63,6 +65,8 @@ class RowRefinementState(RefinementState):
     module: LatentVariable[RowBatch]  # the generative model and its encoder
 
     def begin(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
-        """z_0 of every row [S, B, D]."""
+        """z_0 ~ q(z|x) of the encoder for every row [S, B, D]."""
         assert batch is not None
-        return of_rows(self.module, batch, n_samples, generator)
+        z, _, s = sample_latents(self.module, batch, n_samples, generator)
+        target = partial(self.module.log_joint, batch)
+        return Begun(z, gaussian_entropy(s), target, batch.scale)

@@ -105,7 +105,10 @@ class UIVI(SemiImplicitRowsVI):
         z_fixed = z.detach()
         if isinstance(q, GivenRows):
             joint = joint_at(state, z, batch)  # [S, B], with the gradient of the decoder
-            q_slope, rate = self._row_score(q, z_fixed, epsilon, state.step_size, rng.noise)
+            # every row of every draw has a chain of its own: S·B chains
+            flat = q.flatten_draws(len(z)), z_fixed.flatten(0, 1), epsilon.flatten(0, 1)
+            q_slope, rate = self.estimate_score_function(*flat, state.step_size, rng.noise)
+            q_slope = q_slope.unflatten(0, z.shape[:2])
             value = weight * (joint - (z * q_slope).sum(-1)).mean()
             joint = joint.detach()
         else:
@@ -128,18 +131,6 @@ class UIVI(SemiImplicitRowsVI):
         }
         eps = adapt_step_size(state.step_size, rate, self.target_acceptance)
         return replace(state, step_size=eps), info | {"grad_norm": norm}
-
-    def _row_score(
-        self, q: MixedGaussian, z: Tensor, epsilon: Tensor, eps: float, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        """``estimate_score_function`` of every row at z [S, B, D], drawn with ε [S, B, E]: S·B
-        chains, [S, B, D], and the acceptance rate []."""
-        assert isinstance(q, GivenRows)
-        flat = q.flatten_draws(len(z))
-        slope, rate = self.estimate_score_function(
-            flat, z.flatten(0, 1), epsilon.flatten(0, 1), eps, generator
-        )
-        return slope.unflatten(0, z.shape[:2]), rate
 
     def estimate_score_function(
         self, q: MixedGaussian, z: Tensor, epsilon: Tensor, eps: float, generator: torch.Generator

@@ -14,7 +14,6 @@ from test_iwae import fisher
 from torch.distributions import Normal
 from torch.testing import assert_close
 
-from components.inference.latent.draws import improve_latents
 from runner.execution.rng import Streams
 
 
@@ -66,14 +65,13 @@ def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(contr
 def test_the_value_literally():
     problem = real_rows(n=5)
     module, batch = ppca(problem, exact_guide=False), problem.train.part(slice(0, 3), 5 / 3)
-    found = vcd(improve_steps=2, leapfrog_steps=3, n_samples=2).contrast(
-        module, batch, 0.3, 0.5, Streams(1).noise
-    )
+    inference = vcd(improve_steps=2, leapfrog_steps=3, n_samples=2)
+    found = inference.contrast(module, batch, 0.3, 0.5, Streams(1).noise)
     again = Streams(1).noise
     with torch.no_grad():
         m, s = module.encode(batch)
         z, further = (m + s * normal(again, 2, 3, 2) for _ in range(2))
-        moved, _ = improve_latents(module, batch, z, 0.3 * torch.ones_like(m), 2, 3, again)
+        moved, _ = inference.improve(module, batch, z, 0.3 * torch.ones_like(m), again)
         q = Normal(m, s)
         elbo = (module.log_joint(batch, z).mean(0) + q.entropy().sum(1)).sum() * 5 / 3
         worth = module.log_joint(batch, moved) - q.log_prob(moved).sum(2)
