@@ -21,25 +21,15 @@ class LSTMNetwork(Classifier):
     """Vectors of words, layers of LSTM cells, and one affine layer behind the state at a text's
     last word."""
 
-    def __init__(
-        self,
-        problem: Supervised,
-        rng: Rng,
-        *,
-        name: str,
-        words: int,
-        units: int,
-        layers: int,
-        prior: float,
-        drop: float,
-    ):
-        super().__init__(problem, prior, drop)
+    def __init__(self, problem: Supervised, rng: Rng, model: LSTM):
+        super().__init__(problem, model.prior_std, model.dropout)
+        units = model.units
         self.words = self.uniform_parameter(
-            (check_vocabulary(problem, name), words), math.sqrt(3), rng.init
+            (check_vocabulary(problem, model.name), model.words), math.sqrt(3), rng.init
         )  # of variance 1
         self.cells = nn.ModuleList()
-        for layer in range(layers):
-            inside = words if layer == 0 else units
+        for layer in range(model.layers):
+            inside = model.words if layer == 0 else units
             like = problem.train.x
             # Created without values, which would come from the global stream.
             cell = nn.LSTM(
@@ -85,13 +75,4 @@ class LSTM(TextModel):
     layers: PositiveInt
 
     def build(self, problem: Supervised, rng: Rng) -> LSTMNetwork:
-        return LSTMNetwork(
-            problem,
-            rng,
-            name=self.name,
-            words=self.words,
-            units=self.units,
-            layers=self.layers,
-            prior=self.prior_std,
-            drop=self.dropout,
-        )
+        return LSTMNetwork(problem, rng, self)

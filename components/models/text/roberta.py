@@ -23,10 +23,10 @@ class RobertaNetwork(Classifier):
     """The encoder of a folder and, behind its state at the first mark, one affine layer that begins
     anew."""
 
-    def __init__(
-        self, problem: Supervised, rng: Rng, *, name: str, folder: Path, prior: float, drop: float
-    ):
-        super().__init__(problem, prior, drop)
+    def __init__(self, problem: Supervised, rng: Rng, model: Roberta):
+        super().__init__(problem, model.prior_std, model.dropout)
+        name = model.name
+        folder = Path(model.folder)
         missing = [file for file in FILES if not (folder / file).is_file()]
         if missing:
             raise DataUnavailableError(
@@ -43,7 +43,10 @@ class RobertaNetwork(Classifier):
         # the package draws parameters missing in the folder from the global stream
         with torch.random.fork_rng(devices=[]):
             encoder = RobertaModel.from_pretrained(
-                folder, local_files_only=True, add_pooling_layer=False, hidden_dropout_prob=drop
+                folder,
+                local_files_only=True,
+                add_pooling_layer=False,
+                hidden_dropout_prob=self.dropout,
             )
         self.encoder = encoder.to(device=like.device, dtype=like.dtype)
         config = encoder.config
@@ -101,11 +104,4 @@ class Roberta(TextModel):
     folder: str
 
     def build(self, problem: Supervised, rng: Rng) -> RobertaNetwork:
-        return RobertaNetwork(
-            problem,
-            rng,
-            name=self.name,
-            folder=Path(self.folder),
-            prior=self.prior_std,
-            drop=self.dropout,
-        )
+        return RobertaNetwork(problem, rng, self)

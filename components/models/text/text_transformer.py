@@ -63,26 +63,15 @@ class TransformerNetwork(Classifier):
     """Vectors of words and of their places, encoder layers, and one affine layer behind the mean
     over a text's words."""
 
-    def __init__(
-        self,
-        problem: Supervised,
-        rng: Rng,
-        *,
-        name: str,
-        words: int,
-        hidden: int,
-        layers: int,
-        heads: int,
-        prior: float,
-        drop: float,
-    ):
-        super().__init__(problem, prior, drop)
-        self.heads = heads
+    def __init__(self, problem: Supervised, rng: Rng, model: TextTransformer):
+        super().__init__(problem, model.prior_std, model.dropout)
+        words = model.words
+        self.heads = model.heads
         self.words = self.uniform_parameter(
-            (check_vocabulary(problem, name), words), math.sqrt(3 / words), rng.init
+            (check_vocabulary(problem, model.name), words), math.sqrt(3 / words), rng.init
         )  # of length 1
         self.layers = nn.ModuleList(
-            EncoderLayer(self, words, hidden, rng.init) for _ in range(layers)
+            EncoderLayer(self, words, model.hidden, rng.init) for _ in range(model.layers)
         )
         self.head = self.affine(self.n_tasks * self.n_classes, words, rng.init)
 
@@ -131,14 +120,4 @@ class TextTransformer(TextModel):
         return self
 
     def build(self, problem: Supervised, rng: Rng) -> TransformerNetwork:
-        return TransformerNetwork(
-            problem,
-            rng,
-            name=self.name,
-            words=self.words,
-            hidden=self.hidden,
-            layers=self.layers,
-            heads=self.heads,
-            prior=self.prior_std,
-            drop=self.dropout,
-        )
+        return TransformerNetwork(problem, rng, self)
