@@ -60,8 +60,11 @@ class ParticleDefence(Inference[PredictiveLogJoint, Supervised, Batch, A], Gener
         temperature: float,
         generator: torch.Generator,
         step: int,
+        quiet: int = 0,
     ) -> tuple[Tensor, Tensor]:
         """v := μ v + η ∇ + N(0, 2 (1 − μ) η τ I),  β := β + v;  β, v, ∇ [K, P].
+
+        The first ``quiet`` particles have τ = 0.
 
         Raises:
             NumericalError: a particle leaves the finite numbers.
@@ -69,8 +72,8 @@ class ParticleDefence(Inference[PredictiveLogJoint, Supervised, Batch, A], Gener
         Source: Gallego (2021), eq. (3.15); Chen et al. (2014), eq. (15) (momentum)."""
         velocity = torch.add(self.momentum * velocity, gradient, alpha=eta)
         if temperature > 0:
-            noise = normal_like(theta, generator)
-            velocity.add_(noise, alpha=(2 * (1 - self.momentum) * eta * temperature) ** 0.5)
+            noise = normal_like(theta[quiet:], generator)
+            velocity[quiet:].add_(noise, alpha=(2 * (1 - self.momentum) * eta * temperature) ** 0.5)
         theta = theta + velocity
         if not bool(torch.isfinite(theta.sum())):
             raise NumericalError(

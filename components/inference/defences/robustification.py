@@ -92,29 +92,31 @@ class Robustification(ParticleDefence[RobustState]):
             believed = state.theta[1 : 1 + K].split(1)
             attacks = [state.threat.attack(Particles(model, b), train, rng) for b in believed]
             state = replace(state, attacked=torch.stack(attacks))
-        undefended, defended = state.theta.split([1 + K, K])
         if state.t < self.undefended_steps:
-            value, gradient = value_and_gradient(model, undefended, batch)
-            groups = [(slice(0, 1), 0.0), (slice(1, 1 + K), self.temperature)]
-            gradient = torch.cat([gradient, torch.zeros_like(defended)])
+            learning = slice(0, 1 + K)
+            quiet = 1  # the undefended model
+            value, gradient = value_and_gradient(model, state.theta[learning], batch)
         else:
+            learning = slice(1 + K, None)
+            quiet = 0
             rows = torch.randint(
                 len(train.x), (len(batch.x),), generator=rng.noise, device=rng.noise.device
             )
             both = mix_clean_and_attacked(batch, train, state.attacked, rows.to(batch.x.device))
-            value, gradient = per_particle_gradient(model, defended, both)
-            groups = [(slice(1 + K, 1 + 2 * K), self.temperature)]
-            gradient = torch.cat([torch.zeros_like(undefended), gradient])
+            value, gradient = per_particle_gradient(model, state.theta[learning], both)
         theta = state.theta.clone()
         velocity = state.velocity.clone()
         eta = self.lr / (batch.scale * len(batch.x))
-        for group, temperature in groups:
-            position = theta[group]
-            v = velocity[group]
-            slope = gradient[group]
-            theta[group], velocity[group] = self.momentum_step(
-                position, v, slope, eta, temperature, rng.noise, t
-            )  # eq. (3.15)
+        theta[learning], velocity[learning] = self.momentum_step(
+            theta[learning],
+            velocity[learning],
+            gradient,
+            eta,
+            self.temperature,
+            rng.noise,
+            t,
+            quiet=quiet,
+        )  # eq. (3.15)
         info = {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).max()}
         return replace(state, t=t, theta=theta, velocity=velocity), info
 

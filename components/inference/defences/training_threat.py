@@ -39,16 +39,14 @@ class TrainingThreat:
         training_attacker: Attacker | None = None,
     ):
         attacker = training_attacker or problem.attacker
+        key = "attacker" if training_attacker is None else "inference.training_attacker"
         if not isinstance(attacker, Evasion):
             name = "none" if attacker is None else attacker.name
-            key = "attacker" if training_attacker is None else "inference.training_attacker"
             raise ConfigMismatchError(
                 f"{key}={name}: a defence trains against an evasion attack, such as fgsm or pgd"
             )
         input_space(problem).check_training_size(eps, attacker.measure(), problem.name)
-        attacker.check_target(
-            problem, "attacker" if training_attacker is None else "inference.training_attacker"
-        )
+        attacker.check_target(problem, key)
         if rng is not None:
             attacker = attacker.with_problem(problem, rng)
         # a defence wants the worst input, not the first that errs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,14 +16,6 @@ from components.inference.latent.improved import HmcTrainingState, ImprovedLaten
 from components.inference.refined.guides import gaussian_entropy
 from components.models.latent.generative import log_normal
 from components.registry import register
-
-
-class Contrast(NamedTuple):
-    """What a step finds."""
-
-    gradients: list[Tensor | None]
-    info: Info
-    gain: float  # mean of w − f(z′)
 
 
 @register("inference", "vcd_dlgm")
@@ -62,8 +53,9 @@ class VcdDlgm(ImprovedLatents):
         eps: float,
         control: float,
         generator: torch.Generator,
-    ) -> Contrast:
-        """Gradient of every parameter, for the whole data set, and Info about it."""
+    ) -> tuple[list[Tensor | None], Info, float]:
+        """Gradient of every parameter, for the whole data set, Info about it, and the mean of
+        w − f(z′)."""
         weight = batch.scale / self.n_samples
         start, m, s = sample_latents(module, batch, self.n_samples, generator)  # z_0 [S, B, D]
         with torch.no_grad():
@@ -86,12 +78,14 @@ class VcdDlgm(ImprovedLatents):
             "vcd": weight * worth.sum() - bound,
             "acceptance": rate,
         }
-        return Contrast(gradients, info, float((worth - baseline).mean()))
+        return gradients, info, float((worth - baseline).mean())
 
     def step(
         self, state: HmcTrainingState, batch: RowBatch, rng: Rng
     ) -> tuple[HmcTrainingState, Info]:
-        found = self.contrast(state.module, batch, state.eps, state.control, rng.noise)
-        state, info = self.climb(state, found.gradients, found.info, batch)
-        control = self.decay * state.control + (1 - self.decay) * found.gain
+        gradients, info, gain = self.contrast(
+            state.module, batch, state.eps, state.control, rng.noise
+        )
+        state, info = self.climb(state, gradients, info, batch)
+        control = self.decay * state.control + (1 - self.decay) * gain
         return replace(state, control=control), info

@@ -34,7 +34,7 @@ class CrossMoments:
     uu: Tensor  # Σ u uᵀ [B, U, U]
     ug: Tensor  # Σ u gᵀ [B, U, P]
     gg: Tensor  # Σ ‖g‖² [B]
-    n: int
+    n: int = 0
 
     def add(self, w: Tensor, g: Tensor) -> None:
         """w [M, B, K·D] and g [M, B, P] of M draws."""
@@ -96,13 +96,9 @@ def best_ratios(
     B = 1 if is_shared else batch.n_rows
     P = sum(p.numel() for p in parameters)
     zeros = torch.zeros((), dtype=torch.float64, device=probe.device)
+    U = K + 1
     halves = [
-        CrossMoments(
-            zeros.expand(B, K + 1, K + 1).clone(),
-            zeros.expand(B, K + 1, P).clone(),
-            zeros.repeat(B),
-            0,
-        )
+        CrossMoments(zeros.new_zeros(B, U, U), zeros.new_zeros(B, U, P), zeros.new_zeros(B))
         for _ in range(2)
     ]
     for half in halves:
