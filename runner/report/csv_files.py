@@ -15,18 +15,19 @@ from runner.report.scores.frame import scores_frame
 from runner.terminal.csv_cells import escape_cell
 
 
-def _write(path: Path, header: Sequence[str], lines: Sequence[Mapping[Any, Any]]) -> None:
+def _write(path: Path, header: Sequence[str], lines: Sequence[Mapping[Any, Any]]) -> Path:
     """The columns of a header as a file that replaces the one at a path."""
     with replace_file(path) as new, new.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows([escape_cell(line[name]) for name in header] for line in lines)
+    return path
 
 
-def write_numbers(tables: list[TableLayout], path: Path) -> None:
-    """Every cell as one line of CSV, with full precision."""
+def write_numbers(tables: list[TableLayout], path: Path) -> Path:
+    """Every cell as one line of CSV, with full precision: the path."""
     lines = [_describe_cell(laid, cell) for laid in tables for cell in laid.cells]
-    _write(path, list(lines[0]) if lines else (), lines)
+    return _write(path, list(lines[0]) if lines else (), lines)
 
 
 def _describe_cell(laid: TableLayout, cell: Cell) -> dict[str, Any]:
@@ -64,11 +65,11 @@ def _describe_cell(laid: TableLayout, cell: Cell) -> dict[str, Any]:
     }
 
 
-def write_replicates(tables: list[TableLayout], path: Path) -> None:
-    """Every replicate's score as one line of CSV, which ``--with`` reads.
+def write_replicates(tables: list[TableLayout], path: Path) -> Path:
+    """Every replicate's score as one line of CSV, which ``--with`` reads: the path.
 
     It has a column of protocols if one is known.
     """
     scores = scores_frame(tables)
     protocol = [PROTOCOL] if (scores["protocol"] != UNKNOWN).any() else []
-    _write(path, [*HEADER, *protocol], scores.to_dict("records"))
+    return _write(path, [*HEADER, *protocol], scores.to_dict("records"))

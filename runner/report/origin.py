@@ -72,10 +72,11 @@ def collect_protocols(tables: list[TableLayout], kept: Origin) -> dict[str, str]
     return {cell.protocol: known[cell.protocol] for cell in cells if cell.protocol in known}
 
 
-def write_origin(origin: Origin, path: Path) -> None:
-    """As JSON, a line for each value: the file is kept under version control."""
+def write_origin(origin: Origin, path: Path) -> Path:
+    """As JSON, a line for each value, because the file is kept under version control: the path."""
     values = {key: value for key, value in asdict(origin).items() if value}
     write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
+    return path
 
 
 def origin_path(scores: Path) -> Path:

@@ -123,8 +123,6 @@ def write(
         paths.append(write_page(folder / f"{stem}.html", context | more))
     if "md" in forms:
         paths.append(write_page(folder / f"{stem}.md", context))
-    write_numbers(tables, folder / f"{stem}.csv")
-    write_replicates(tables, folder / f"{stem}_replicates.csv")
     origin = Origin(
         came_from,
         messages,
@@ -133,12 +131,11 @@ def write(
         {f["file"][:-4]: f["caption"] for f in figures},
         protocols=collect_protocols(tables, kept.origin),
     )
-    write_origin(origin, folder / f"{stem}_origin.json")
     paths.reverse()
     paths += [
-        folder / f"{stem}.csv",
-        folder / f"{stem}_replicates.csv",
-        folder / f"{stem}_origin.json",
+        write_numbers(tables, folder / f"{stem}.csv"),
+        write_replicates(tables, folder / f"{stem}_replicates.csv"),
+        write_origin(origin, folder / f"{stem}_origin.json"),
     ]
     if paper:
         from runner.report.latex.paper import write_paper

@@ -172,7 +172,8 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
                 f"a cavity has the precision {float(c.min()):.3g}",
                 "lower inference.damping or inference.alpha",
             )
-        nodes, log_w = self._hermite(c)
+        nodes, weights = map(c.new_tensor, np.polynomial.hermite_e.hermegauss(self.nodes))
+        log_w = weights.log() - math.log(math.sqrt(2 * math.pi))  # of N(0, 1) [G]
         mean, sd = q.mu, q.v.sqrt()
         for _ in range(ROUNDS):
             u = mean[:, None] + sd[:, None] * nodes
@@ -205,12 +206,6 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         w = (tilted.log_w + self.alpha * tilted.ell).softmax(1)
         mean = (w * tilted.u).sum(1)
         return mean, (w * (tilted.u - mean[:, None]).square()).sum(1)
-
-    def _hermite(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Nodes of N(0, 1) and logarithms of their weights [G]."""
-        nodes, weights = np.polynomial.hermite_e.hermegauss(self.nodes)
-        total = math.log(math.sqrt(2 * math.pi))
-        return like.new_tensor(nodes), like.new_tensor(weights).log() - total
 
     def sites(self, q: RowMarginals, tilted: Tilted) -> tuple[Tensor, Tensor]:
         """τ, ν [N] of the sites that give q the moments of the tilted distributions."""

@@ -53,12 +53,9 @@ class ACRA(OriginsDefence):
         rows = here.any(1).nonzero()[:, 0]
         p = torch.zeros_like(pairs.log_p)
         for part in rows.split(max(1, BELIEFS // (self.draws * odds.shape[1]))):
-            place = here[part].long().argmax(1)
-            p[part] = self._frequency(place, odds[part], generator)
+            game = here[part].long().argmax(1), odds[part], self.variance, self.draws
+            if self.precision is None or self.variance == 0:
+                p[part] = estimate_frequency(*game, generator)
+            else:
+                p[part] = frequency_within(*game, self.precision, generator)
         return p
-
-    def _frequency(self, place: Tensor, odds: Tensor, generator: torch.Generator) -> Tensor:
-        """p̂ [P] of the candidates at ``place`` [P] of log odds [P, m]."""
-        if self.precision is None or self.variance == 0:
-            return estimate_frequency(place, odds, self.variance, self.draws, generator)
-        return frequency_within(place, odds, self.variance, self.draws, self.precision, generator)

@@ -22,7 +22,7 @@ from components.inference.defences.particle_dynamics import (
     ParticleDefence,
     per_particle_gradient,
 )
-from components.inference.defences.training_threat import TrainingThreat
+from components.inference.defences.training_threat import TrainingThreat, join
 from components.inference.log_joint import value_and_gradient
 from components.posteriors.particles import Particles
 from components.problems.supervised import Supervised
@@ -102,7 +102,9 @@ class Robustification(ParticleDefence[RobustState]):
             rows = torch.randint(
                 len(train.x), (len(batch.x),), generator=rng.noise, device=rng.noise.device
             )
-            both = mix_clean_and_attacked(batch, train, state.attacked, rows.to(batch.x.device))
+            rows = rows.to(batch.x.device)
+            attacked = Batch(state.attacked[:, rows], train.y[rows], train.mask[rows], 1.0)
+            both = join(batch, attacked)
             value, gradient = per_particle_gradient(model, state.theta[learning], both)
         theta = state.theta.clone()
         velocity = state.velocity.clone()
@@ -141,14 +143,3 @@ class Robustified(Particles):
     undefended`` see."""
 
     undefended: Particles
-
-
-def mix_clean_and_attacked(batch: Batch, train: Batch, attacked: Tensor, rows: Tensor) -> Batch:
-    """B clean rows and B of the attacked ones [K, N, D], with half the scale: x [K, 2B, D], y [2B,
-    T].
-
-    Source: Gallego (2021), section 3.5.1 (proportion 1:1)."""
-    x = torch.cat([batch.x.expand(len(attacked), -1, -1), attacked[:, rows]], 1)
-    y = torch.cat([batch.y, train.y[rows]])
-    mask = torch.cat([batch.mask, train.mask[rows]])
-    return Batch(x, y, mask, batch.scale / 2)

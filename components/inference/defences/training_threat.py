@@ -78,14 +78,19 @@ def labels(batch: Batch) -> Tensor:
 
 def mixed(batch: Batch, attacked: Tensor, mixture: Mixture) -> Batch:
     """The attacked rows [..., B, D] with the labels of the clean ones, and the clean ones 1:1 where
-    ``mixture`` is half.
+    ``mixture`` is half."""
+    rows = Batch(attacked, batch.y, batch.mask, batch.scale)
+    return rows if mixture == "attacked" else join(batch, rows)
+
+
+def join(clean: Batch, attacked: Batch) -> Batch:
+    """B clean rows and B attacked ones [..., B, D]: x [..., 2B, D], y [2B, T].
 
     2B rows have half the scale, so that clean and attacked data together weigh as much as the N
     rows there are.
 
-    Source: Gallego (2021), section 3.5.1."""
-    if mixture == "attacked":
-        return Batch(attacked, batch.y, batch.mask, batch.scale)
-    x = torch.cat([batch.x.expand(attacked.shape), attacked], -2)
-    y, mask = (torch.cat(pair) for pair in ((batch.y, batch.y), (batch.mask, batch.mask)))
-    return Batch(x, y, mask, batch.scale / 2)
+    Source: Gallego (2021), section 3.5.1 (proportion 1:1)."""
+    x = torch.cat([clean.x.expand(attacked.x.shape), attacked.x], -2)
+    y = torch.cat([clean.y, attacked.y])
+    mask = torch.cat([clean.mask, attacked.mask])
+    return Batch(x, y, mask, clean.scale / 2)

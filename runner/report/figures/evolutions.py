@@ -33,7 +33,9 @@ def draw_evolution(spec: EvolutionSpec, source: FigureSource) -> Picture | None:
         table = differences(table, spec.less)
         if table.empty:  # the row that is subtracted has no record yet
             return None
-        table = table if is_band else means(table)
+        if not is_band:  # over the replicates, which become one
+            mean = table.groupby(["method", "metric", "step"], sort=False)["value"].mean()
+            table = mean.reset_index().assign(replicate="mean")
         caption += f", {center} of each less {spec.less}, replicate by replicate"
     elif is_band:
         caption += f", {center}"
@@ -51,9 +53,3 @@ def differences(table: pd.DataFrame, row: str) -> pd.DataFrame:
     subtracted = table.loc[table["method"] == row, [*keys, "value"]]
     both = table[table["method"] != row].merge(subtracted, on=keys, suffixes=("", "_of_row"))
     return both.assign(value=both["value"] - both["value_of_row"])
-
-
-def means(table: pd.DataFrame) -> pd.DataFrame:
-    """Over the replicates, which become one."""
-    mean = table.groupby(["method", "metric", "step"], sort=False)["value"].mean()
-    return mean.reset_index().assign(replicate="mean")
