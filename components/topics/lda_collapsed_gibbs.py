@@ -75,7 +75,7 @@ class LdaCollapsedGibbs(TopicInference[LdaCollapsedGibbsState]):
         eta = state.model.eta.cpu()
         z = state.z
         if state.t == self.burn_in:
-            z = z[self._best(state)][None]
+            z = z[log_joints(state).argmax()][None]
         if 2 * state.t < self.burn_in:
             alpha = alpha * self.heat ** (1 - 2 * state.t / self.burn_in)
         u = torch.rand(
@@ -93,17 +93,14 @@ class LdaCollapsedGibbs(TopicInference[LdaCollapsedGibbsState]):
             info["log_joint"] = log_joints(state).max()
         return state, info
 
-    def _best(self, state: LdaCollapsedGibbsState) -> int:
-        """Index of the start with the highest p(y, z)."""
-        return int(log_joints(state).argmax())
-
     def posterior(self, state: LdaCollapsedGibbsState) -> Topics:
         alpha = state.model.alpha
         eta = state.model.eta
         if len(state.kept):
             n = state.kept.rows  # [S, V, K]
         else:
-            n = word_counts(state.words, state.z[self._best(state)], len(eta), len(alpha))[None]
+            best = state.z[log_joints(state).argmax()]
+            n = word_counts(state.words, best, len(eta), len(alpha))[None]
         lam = n.to(eta) + eta[:, None]
         return Topics((lam / lam.sum(1, keepdim=True)).transpose(1, 2), alpha)
 
