@@ -174,6 +174,6 @@ def test_training_leads_to_the_best_likelihood(problem, name, steps, keys):
     """Of probabilistic PCA it is known (Tipping and Bishop 1999, eq. 8)."""
     vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
     state, _ = trained(component("inference", name, **keys), vae, problem, steps)
-    module = getattr(state.module, "model", state.module)
+    module = state.q.model if hasattr(state, "q") else state.module
     likelihood = float(log_evidence(module, problem.train.x).mean())
     assert likelihood == pytest.approx(best_likelihood(problem.train.x), abs=0.05)
