@@ -114,7 +114,7 @@ def parameter_groups(draws: HoldsDraws, index: np.ndarray | None = None) -> Grou
     groups = {"posterior": posterior}
     theta = _numpy(draws.draws)[:, index]
     if theta.shape != values.shape or not np.array_equal(theta, values):
-        groups[UNCONSTRAINED] = {"theta": theta}
+        groups[UNCONSTRAINED] = {UNCONSTRAINED: theta}  # parameters may be called theta
     stats = {name: _numpy(value)[:, index] for name, value in draws.stats.items()}
     if draws.log_weights is not None:
         stats["log_weight"] = _numpy(draws.log_weights)[:, index]

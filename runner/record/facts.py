@@ -135,6 +135,13 @@ def read_facts_or_warn(folder: Path) -> Facts | None:
 
 
 def load_facts(folder: Path) -> Facts | None:
+    """``load_written`` with the facts that only some records have, empty where they are missing."""
+    facts = load_written(folder)
+    empty = {key: kind() for key, kind in OPTIONAL_KEY_TYPES.items()}
+    return None if facts is None else empty | facts
+
+
+def load_written(folder: Path) -> Facts | None:
     """run.json of a folder; None if it is missing or damaged.
 
     Raises:
@@ -142,9 +149,7 @@ def load_facts(folder: Path) -> Facts | None:
     """
     try:
         facts: Facts = parse_json(read_plain(folder / NAME))
-        if not _is_valid(facts):
-            return None
-        return {key: kind() for key, kind in OPTIONAL_KEY_TYPES.items()} | facts
+        return facts if _is_valid(facts) else None
     except PermissionError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):

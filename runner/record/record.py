@@ -28,7 +28,7 @@ from runner.record.facts import (
     complete,
     is_there,
     list_folder,
-    load_facts,
+    load_written,
 )
 from runner.record.lines import Lines, traces
 from runner.record.machine import describe_hardware, disk_failure, initial_facts
@@ -90,7 +90,7 @@ class Record:
 
     def _find(self, job: Job) -> None:
         """Set the facts of an earlier run here; otherwise of a new run."""
-        old_facts = load_facts(self.folder)
+        old_facts = load_written(self.folder)
         is_complete = complete(old_facts, job.signature)
         is_fresh = job.settings.fresh
         if old_facts and is_complete and not is_fresh and not old_facts.get("clearing"):

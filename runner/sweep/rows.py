@@ -65,11 +65,7 @@ def _describe_row(
     folders = dict.fromkeys(job.folder for job in jobs if job.folder is not None)
     records = {folder: read_facts_or_warn(folder) or {} for folder in folders}
     done = {job.folder for job in jobs if job.state == "done"}
-    values = defaultdict[str, list[float]](list)
-    for folder, facts in records.items():
-        for name, of_run in facts.get("result", {}).items() if folder in done else ():
-            if "/" not in name:
-                values[name] += of_run
+    values = _pool_scores(facts for folder, facts in records.items() if folder in done)
     scores: dict[str, float] = {}
     for name, each in values.items():
         scores[name], scores[f"{name} SE"] = mean_se(each)
@@ -85,6 +81,16 @@ def _describe_row(
     row["records"] = " ".join(f"{folder.parent.name}/{folder.name}" for folder in records)
     failed = (job.message for job in jobs if job.state == "failed")
     return scores, row | {"failed because": _join_distinct("; ", failed)}
+
+
+def _pool_scores(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """Scores over all replicates, those of single tasks or classes left out."""
+    values = defaultdict[str, list[float]](list)
+    for facts in records:
+        for name, of_run in facts.get("result", {}).items():
+            if "/" not in name:
+                values[name] += of_run
+    return values
 
 
 def _join_distinct(separator: str, words: Iterable[str]) -> str:

@@ -67,7 +67,7 @@ def test_what_the_sampler_says_is_there_and_data_are_not(tmp_path):
     stats = {"lp": torch.randn(3, 20, dtype=F64), "diverging": torch.zeros(3, 20, dtype=torch.bool)}
     stats["diverging"][1, 4] = True
     tree = opened(draws(["mu"], stats=stats, log_weights=torch.randn(3, 20)), tmp_path)
-    assert set(tree.children) == {"posterior", "sample_stats"}
+    assert set(tree.children) == {"posterior", "sample_stats", "unconstrained_posterior"}
     assert set(tree.sample_stats.data_vars) == {"lp", "diverging", "log_weight"}
     assert (
         tree.sample_stats["diverging"].values.astype(bool).tolist() == stats["diverging"].tolist()

@@ -24,9 +24,12 @@ def descend(state: Learnt[Any], by_alpha: Sequence[Tensor]) -> None:
     To be called when ``by_alpha`` has been used: a control variate must not know the noise that it
     corrects."""
     square = torch.stack([g.square().sum(-1).mean() for g in by_alpha]).sum()
-    state.optimizer.zero_grad()
-    square.backward(inputs=list(state.control.parameters()))  # and not of the model
+    parameters = list(state.control.parameters())  # and not of the model
+    slopes = torch.autograd.grad(square, parameters)
+    for parameter, slope in zip(parameters, slopes, strict=True):
+        parameter.grad = slope
     state.optimizer.step()
+    state.optimizer.zero_grad()
 
 
 def silent(sizes: Sequence[int], activation: Activation, rng: Rng) -> Perceptron:

@@ -49,7 +49,7 @@ class GivenDraws(Inference[LogJoint, Density, None, GivenState]):
     """Draws of a file, scored like draws of a method here; their costs are stated, not counted.
 
     The file is ArviZ's (``posterior``, with the parameters under their names, or
-    ``unconstrained_posterior`` with θ [P] as its one variable ``theta``) or a NumPy array
+    ``unconstrained_posterior`` with θ [P] as its one variable, of the same name) or a NumPy array
     [chain, draw, parameter].
 
     Raises:
@@ -137,6 +137,6 @@ def _read_groups(path: Path, names: list[str]) -> tuple[Any, Any, dict[str, Any]
             flat = array.values.reshape(*array.shape[:2], -1)
             columns |= {place: flat[..., i] for i, place in enumerate(places)}
         values = np.stack([columns[i] for i in range(len(names))], -1)
-        theta = groups[UNCONSTRAINED]["theta"].values if UNCONSTRAINED in groups else None
+        theta = groups[UNCONSTRAINED][UNCONSTRAINED].values if UNCONSTRAINED in groups else None
         stats = groups.get("sample_stats", Dataset()).data_vars.items()
         return theta, values, {str(k): v.values for k, v in stats if v.ndim == 2}

@@ -14,6 +14,7 @@ from components.contracts.structural import (
     Dynamics,
     Errors,
     Facts,
+    Regressors,
     Scale,
     Structure,
     Terms,
@@ -73,6 +74,23 @@ def block_diagonal(parts: list[Tensor], like: Tensor) -> Tensor:
     return torch.block_diag(*parts) if parts else like.new_zeros(0, 0)
 
 
+def _refuse_repeated(names: list[str], where: str) -> None:
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
+        raise ConfigMismatchError(
+            f"{where}: two blocks have a parameter {twice[0]}; leave one of them out"
+        )
+
+
+def _list_columns(regressors: list[Regressors]) -> tuple[str, ...]:
+    return tuple(name for columns in regressors for name in columns.names)
+
+
+def _join_limits(regressors: list[Regressors], like: Tensor) -> Tensor:
+    """Limits of all columns, 0 of those without."""
+    each = (columns.limits or [0.0] * len(columns.names) for columns in regressors)
+    return like.new_tensor([k for limits in each for k in limits])
+
+
 def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts) -> Structure:
     """The structure of the sum: G block by block, states and coefficients counted through.
 
@@ -85,14 +103,11 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
     fades, column_block, lag = place_columns(blocks, facts)
     state_block = [b for b, terms in enumerate(blocks) for _ in terms.states]
     regressors = [terms.regressors for terms in blocks if terms.regressors is not None]
-    column_names = tuple(name for columns in regressors for name in columns.names)
+    column_names = _list_columns(regressors)
     names = [scale.name for scale in scales]
     names += [name for moves in dynamics for name in moves.names]
     names += [*column_names, *["nu"] * errors.is_nu_sampled]
-    if twice := [name for name, n in Counter(names).items() if n > 1]:
-        raise ConfigMismatchError(
-            f"{facts.where}: two blocks have a parameter {twice[0]}; leave one of them out"
-        )
+    _refuse_repeated(names, facts.where)
     inclusion = [columns.inclusion for columns in regressors] or [like.new_zeros(0)]
     return Structure(
         G=block_diagonal([terms.G for terms in blocks if terms.states], like),
@@ -104,9 +119,7 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
         inclusion=torch.cat(inclusion),
         precision=block_diagonal([columns.precision for columns in regressors], like),
         fades=torch.tensor(fades, dtype=torch.long, device=like.device),
-        limits=like.new_tensor(
-            [k for columns in regressors for k in columns.limits or [0.0] * len(columns.names)]
-        ),
+        limits=_join_limits(regressors, like),
         lag=lag,
         errors=errors,
         labels=tuple(terms.label for terms in blocks),

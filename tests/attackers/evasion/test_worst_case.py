@@ -99,8 +99,8 @@ def test_a_worst_case_that_is_none_fails_its_check():
     spoilt = rows.assign(accuracy=rows["accuracy/fgsm"] + 0.001)
     for table, expected in ((rows, True), (spoilt, False)):
         checks = {
-            name: passed
-            for name, passed, _ in curve_checks(several(*MEMBERS), table, 1.0, [(0, 1)], problem)
+            check.name: check.passed
+            for check in curve_checks(several(*MEMBERS), table, 1.0, [(0, 1)], problem)
         }
         assert checks["the worst case is no weaker than any member"] is expected
 

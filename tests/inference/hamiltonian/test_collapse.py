@@ -5,7 +5,7 @@ import pytest
 import torch
 from support.small.small_problems import component, real, train
 
-from runner.compose.hydra.errors import ConfigError
+from runner.errors import ConfigError
 
 NETWORK = {
     "widths": [3],

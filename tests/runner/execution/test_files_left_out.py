@@ -7,7 +7,7 @@ import pytest
 from support.runs.configured import repeatable
 
 from components.posteriors.draws import Draws
-from components.problems import supervised
+from components.problems import epochs
 from runner.execution import replicate
 from runner.execution.execute import run
 from runner.record.facts import read
@@ -25,9 +25,9 @@ class Broken:
 
 def test_a_figure_that_fails_is_a_line(make_job, monkeypatch, tmp_path):
     whole, _ = run(make_job(*RUN, f"output_dir={tmp_path / 'whole'}"))
-    first = supervised.draw_each
+    first = epochs.draw_each
     monkeypatch.setattr(
-        supervised, "draw_each", lambda figures, *given: first([Broken(), *figures], *given)
+        epochs, "draw_each", lambda figures, *given: first([Broken(), *figures], *given)
     )
     going, _ = run(make_job(*RUN))
     facts = read(going.job.folder)

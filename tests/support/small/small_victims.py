@@ -96,7 +96,7 @@ def verdicts(
     attacker = attacker or component("attacker", "pgd", norm=norm)
     victim = Attacked(model, problem.bounds, image_shape=problem.image_shape)
     found = victim_checks(attacker, victim, problem, problem.test.y, Streams(0), norm, eps)
-    return {name: passed for name, passed, _ in found}
+    return {check.name: check.passed for check in found}
 
 
 class Spoilt:
