@@ -17,10 +17,12 @@ def draw_curve(spec: FigureSpec, source: FigureSource) -> Picture | None:
     from components.figures.supervised.learning_curve import format_metric_name, learning_curve
 
     cells = cells_frame(source.tables)
-    cells = cells[cells["row"].isin(source.names)].assign(
+    cells = cells.assign(
         model=cells["row"].map(source.names),
         n_train=pd.to_numeric(cells["column"], errors="coerce"),
     )
+    # after the new columns: those of all rows would fill a frame without any
+    cells = cells.dropna(subset="model")
     titles = {laid.spec.name: laid.spec.title.partition(" (")[0] for laid in source.tables}
     # one run has a whole curve: the columns of a table, which are numbers
     is_across = cells["table"] == spec.x

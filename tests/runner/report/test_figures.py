@@ -42,6 +42,15 @@ def test_a_table_with_numbers_as_columns_is_a_curve(study):
     assert picture.caption.startswith("Accuracy under attack, mean ± SE")
 
 
+def test_a_curve_of_rows_without_scores_is_not_drawn(study):
+    small = redefine(
+        study,
+        figures=[{"name": "curve", "x": "dataset.n_train", "metrics": ["nlpp"], "rows": ["iRF"]}],
+    )
+    record(small, "a", 1000, NOISE)
+    assert draw_figures(small.study, small, layout_table(small.study, small)) == {}
+
+
 def test_a_floor_is_dashed_and_shaded_up_to_the_curve(study):
     tables = [
         {"name": "attacked", "columns": {"0.1": "robust", "0.2": "robuster"}},
