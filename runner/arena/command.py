@@ -61,8 +61,8 @@ def _run(argv: list[str]) -> int:
     snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh)
     code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
     if code <= 1:
-        print_row(suite, budget, read_lines(suite, budget, [snapshot]), row.name)
-        out.print(f"page     runner arena show {suite.name}{_repeat(given, budget)}")
+        lines = read_lines(suite, budget, [snapshot])
+        print_row(suite, budget, lines, row.name, _repeat(given, budget))
     return code
 
 
@@ -98,8 +98,8 @@ def _score(argv: list[str]) -> int:
     runs = select_runs(snapshot, [f"{PROBLEM_KEY}={problems}"])
     code = run_remaining(snapshot, runs, os.cpu_count() or 1)
     if code <= 1:
-        print_row(suite, budget, read_lines(suite, budget, [snapshot]), row.name)
-        out.print(f"page     runner arena show {suite.name}{_repeat(given, budget)}")
+        lines = read_lines(suite, budget, [snapshot])
+        print_row(suite, budget, lines, row.name, _repeat(given, budget))
     return code
 
 

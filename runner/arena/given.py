@@ -53,10 +53,11 @@ def _find_files(suite: Suite, words: Sequence[str]) -> Iterator[tuple[str, Path]
         place = Path(name)
         files = [path for path in place.glob("*") if path.suffix in SUFFIXES]
         for path in sorted(files) if place.is_dir() else [place]:
-            if (problem or path.stem) not in suite.problems:
-                near = nearest(problem or path.stem, suite.problems)
+            named = problem or path.stem
+            if named not in suite.problems:
+                near = nearest(named, suite.problems)
                 raise ConfigError(f"{path}: no problem of {suite.name}{near}; give PROBLEM={path}")
-            yield problem or path.stem, path
+            yield named, path
 
 
 def print_parameters(suite: Suite) -> None:

@@ -8,9 +8,7 @@ import statistics
 
 from components.metrics.names import COST_PREFIX
 from runner.arena.scores import Line, read_kept_lines
-from runner.arena.standing.boards import costs_by_tolerance
-from runner.arena.standing.solved import place_rows
-from runner.arena.standing.standings import rank_rows
+from runner.arena.standing.boards import find_leader
 from runner.arena.suite import GROUP, Suite, load_suite
 from runner.disk import conf_folders
 from runner.terminal.tables import print_table
@@ -36,15 +34,6 @@ def _describe_suite(suite: Suite) -> list[str]:
     leader = find_leader(suite, kept[[*times][-1]]) if times else None
     size = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
     return [suite.name, suite.measures, size, leader or "–", told or "–"]
-
-
-def find_leader(suite: Suite, lines: list[Line]) -> str | None:
-    """The row in the first place: by problems solved, or by the ranks of the first score."""
-    for costs in costs_by_tolerance(suite, lines).values():
-        return place_rows(costs)[0].row
-    table = suite.tables[0]
-    standings = rank_rows(lines, str(table.metric), suite.direction(table), gold=suite.gold)
-    return standings[0].row if standings else None
 
 
 def time_of_row(suite: Suite, lines: list[Line]) -> str:

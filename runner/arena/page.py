@@ -11,8 +11,8 @@ from pathlib import Path
 from runner.arena.figures import list_costs, list_figures
 from runner.arena.rows import quote_words
 from runner.arena.scores import Line
-from runner.arena.standing.boards import costs_by_tolerance, solved_rows
-from runner.arena.standing.standings import LEVEL, rank_rows
+from runner.arena.standing.boards import costs_by_tolerance, rank_table, solved_rows
+from runner.arena.standing.standings import LEVEL
 from runner.arena.suite import Suite
 from runner.record.checks import Failures
 from runner.report.details import details
@@ -59,10 +59,7 @@ def write(
     commands = [
         command_of(suite, budget, cell.row, cell.column) for laid in tables for cell in laid.cells
     ]
-    boards = [
-        (table, rank_rows(lines, str(table.metric), suite.direction(table), reference, suite.gold))
-        for table in suite.ranked
-    ]
+    boards = [(table, rank_table(suite, table, lines, reference)) for table in suite.ranked]
     names = [row.name for row in own]
     solved = costs_by_tolerance(suite, lines)
     figures = list_figures(suite, lines, [row.name for row in rows], boards, names, solved)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from runner.arena.listing import time_of_row
 from runner.arena.scores import Line, read_kept_lines
-from runner.arena.standing.boards import costs_by_tolerance, solved_rows
-from runner.arena.standing.standings import rank_rows
+from runner.arena.standing.boards import costs_by_tolerance, rank_table, solved_rows
 from runner.arena.suite import Suite
 from runner.study.table_specs import Row
 from runner.terminal.printer import number, out
@@ -21,21 +20,23 @@ def print_plan(suite: Suite, budget: str, row: Row, jobs: int) -> None:
     """What is about to run, before the lengths of its runs are measured."""
     n = suite.replicates or 1
     out.print(
-        f"plan     {row.name} on {len(suite.problems)} problems of {suite.name}"
-        f"{f', budget {budget}' if budget else ''}, {n} replicate{'s' if n > 1 else ''} each, {jobs} at once"
+        f"plan     {row.name} on {len(suite.problems)} problems of {_title(suite, budget)}, "
+        f"{n} replicate{'s' if n > 1 else ''} each, {jobs} at once"
     )
     if time := time_of_row(suite, [k for k in read_kept_lines(suite) if k.budget == budget]):
         out.print(f"time     {time} for a typical kept row, on all cores of this machine")
 
 
+def _title(suite: Suite, budget: str) -> str:
+    return ", budget ".join(filter(None, (suite.name, budget)))
+
+
 def print_board(suite: Suite, budget: str, lines: list[Line], own: Sequence[str]) -> None:
     """The first rows of the board and the user's: problems solved and costs, or mean ranks."""
-    title = f"{suite.name}{f', budget {budget}' if budget else ''}"
     by_tolerance = costs_by_tolerance(suite, lines)
-    header: tuple[str, ...]
     if by_tolerance:
         board = solved_rows(by_tolerance, lines)
-        header = ("place", "row", *(f"solved, {number(t)}" for t in by_tolerance), "gradients")
+        header = ["place", "row", *(f"solved, {number(t)}" for t in by_tolerance), "gradients"]
         rows = [
             [
                 str(each.place.place),
@@ -47,21 +48,22 @@ def print_board(suite: Suite, budget: str, lines: list[Line], own: Sequence[str]
         ]
     else:
         table = suite.tables[0]
-        standings = rank_rows(lines, str(table.metric), suite.direction(table), gold=suite.gold)
-        header = ("place", "row", "mean rank", f"median {table.metric}")
+        standings = rank_table(suite, table, lines)
+        header = ["place", "row", "mean rank", f"median {table.metric}"]
         rows = [
             [str(i), s.row, f"{s.mean_rank:.1f}", number(s.typical)]
             for i, s in enumerate(standings, 1)
             if s.ranks
         ]
     shown = [row for i, row in enumerate(rows) if i < SHOWN or row[1] in own]
-    print_table(title, header, shown)
+    print_table(_title(suite, budget), header, shown)
     if len(rows) > len(shown):
         out.print(f"rows     {len(rows)}, of which the page shows all")
 
 
-def print_row(suite: Suite, budget: str, lines: list[Line], row: str) -> None:
-    """The board with a row, and the problems on which it is not done, by state."""
+def print_row(suite: Suite, budget: str, lines: list[Line], row: str, flags: str) -> None:
+    """The board with a row, the problems on which it is not done, by state, and the command of the
+    page, with flags."""
     print_board(suite, budget, lines, [row])
     problems: dict[str, dict[str, None]] = {}
     for line in lines:
@@ -69,3 +71,4 @@ def print_row(suite: Suite, budget: str, lines: list[Line], row: str) -> None:
             problems.setdefault(line.state, {})[line.problem] = None
     for state, names in problems.items():
         out.print(f"problems {STATE_WORDS.get(state, state)}: {', '.join(names)}")
+    out.print(f"page     runner arena show {suite.name}{flags}")

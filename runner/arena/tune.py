@@ -16,8 +16,9 @@ from typing import Any
 
 from runner.arena.rows import make_row, prepare_row
 from runner.arena.scores import SCORED, Line, read_snapshot
+from runner.arena.standing.boards import rank_table
 from runner.arena.standing.problem_results import gather
-from runner.arena.standing.standings import Standing, rank_rows
+from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite
 from runner.compose.hydra.errors import parse_overrides
 from runner.disk.atomic import write_text
@@ -128,20 +129,21 @@ def tune(
             return row, code
         lines += read_snapshot(derived, budget, snapshot)
     table = suite.ranked[0]
-    standings = rank_rows(lines, str(table.metric), suite.direction(table), gold=suite.gold)
-    _print(standings, str(table.metric), suite)
+    metric = str(table.metric)
+    standings = rank_table(suite, table, lines)
+    _print(standings, metric, suite)
     best = next((s for s in standings if s.ranks and s.count(*SCORED)), None)
     if best is None:
         raise ConfigError("arena tune: no setting ran on any validation problem; give other values")
     choice = TunedSettings(
-        budget, rows[best.row], count_costs(lines, str(table.metric), suite.budgets.get(budget, {}))
+        budget, rows[best.row], count_costs(lines, metric, suite.budgets.get(budget, {}))
     )
     path = choice_file(suite, base, output_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(asdict(choice), indent=1, ensure_ascii=False) + "\n")
     costs = ", ".join(f"{number(n)} {kind.replace('_', ' ')}" for kind, n in choice.costs.items())
     if best.tied:
-        out.print(describe_tie(best, str(table.metric)))
+        out.print(describe_tie(best, metric))
     out.print(f"chosen   {' '.join(choice.overrides)}")
     out.print(f"cost     {costs}, of {len(settings)} settings on {len(derived.problems)} problems")
     return make_row(choice.overrides, base), 0

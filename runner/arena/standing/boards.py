@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from runner.arena.scores import Line
 from runner.arena.standing.solved import Costs, RowPlace, costs_to_solve, place_rows
+from runner.arena.standing.standings import Standing, rank_rows
 from runner.arena.suite import Suite
+from runner.study.table_specs import TableSpec
 
 
 @dataclass(frozen=True)
@@ -23,13 +25,32 @@ class SolvedRow:
     states: Counter[str]  # of its problems
 
 
-def costs_by_tolerance(suite: Suite, lines: Sequence[Line]) -> dict[float, Costs]:
-    """Costs to solve at each tolerance, the one that decides the places first; empty: problems of
-    the suite cannot be solved."""
+def costs_by_tolerance(
+    suite: Suite, lines: Sequence[Line], most: int | None = None
+) -> dict[float, Costs]:
+    """Costs to solve at each tolerance, or at the first ``most``; the first decides the places.
+    Empty: problems of the suite cannot be solved."""
     if suite.solve is None or not lines:
         return {}
     metric, replicates = suite.solve.metric, suite.replicates or 1
-    return {t: costs_to_solve(lines, metric, t, replicates) for t in suite.solve.tolerances}
+    return {t: costs_to_solve(lines, metric, t, replicates) for t in suite.solve.tolerances[:most]}
+
+
+def find_leader(suite: Suite, lines: Sequence[Line]) -> str | None:
+    """The row in the first place: by problems solved at the first tolerance, or by the ranks of the
+    first score."""
+    if costs := costs_by_tolerance(suite, lines, 1):
+        (first,) = costs.values()
+        return place_rows(first)[0].row
+    standings = rank_table(suite, suite.tables[0], lines)
+    return standings[0].row if standings else None
+
+
+def rank_table(
+    suite: Suite, table: TableSpec, lines: Sequence[Line], reference: str | None = None
+) -> list[Standing]:
+    """Rows by the ranks of the score of a table in ``suite.ranked``."""
+    return rank_rows(lines, str(table.metric), suite.direction(table), reference, suite.gold)
 
 
 def solved_rows(by_tolerance: Mapping[float, Costs], lines: Sequence[Line]) -> list[SolvedRow]:
