@@ -1,16 +1,15 @@
 """``runner arena``: the suites; ``arena run``: a row of the user's on every problem of one; ``arena
 tune``: its settings;
-``arena show``: the page with it next to all others; ``arena pack``: its records in one file."""
+``arena show``: the page with it next to all others; ``arena publish``: pages for a web host;
+``arena pack``: its records in one file."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from runner.arena.listing import list_suites
 from runner.arena.rows import (
     find_snapshots,
     make_row,
@@ -20,7 +19,7 @@ from runner.arena.rows import (
     snapshot_name,
 )
 from runner.arena.suite import GROUP, Suite, load_suite
-from runner.arena.summary import print_board, print_plan, print_row
+from runner.arena.summary import list_suites, print_board, print_plan, print_row
 from runner.arena.tune import read_tuned, tune
 from runner.arena.verify import verify
 from runner.catalogue import plugins
@@ -29,7 +28,7 @@ from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError, nearest
 from runner.report.exchange.archive import pack
-from runner.report.exchange.opened import SUFFIX, open_archive
+from runner.report.exchange.opened import SUFFIX
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP, refuse_unknown_pairs, select_runs
 from runner.study.cluster.launcher import split_launcher
@@ -137,17 +136,31 @@ def _show(argv: list[str]) -> int:
 
         print_parameters(suite)
         return 0
-    output_dir = Path(given.output_dir).resolve()
-    frozen = find_snapshots(suite, budget, output_dir)
-    lines = read_lines(suite, budget, frozen)
-    from runner.arena.page import write
+    from runner.arena.page import write_suite
 
+    output_dir = Path(given.output_dir).resolve()
     name = f"{budget}.html" if budget else "arena.html"
     path = given.to or inside(output_dir / GROUP, suite.name, "suite") / name
-    rows = [snapshot.study.rows[0] for snapshot in frozen]
-    write(suite, budget, lines, rows, path)
-    print_board(suite, budget, lines, [row.name for row in rows])
+    lines, own = write_suite(suite, budget, output_dir, path)
+    print_board(suite, budget, lines, own)
     out.print(f"written  {path}")
+    return 0
+
+
+def _publish(argv: list[str]) -> int:
+    about = "Writes the pages of suites as static files, for any web host."
+    parser = Parser(prog="runner arena publish", description=about)
+    parser.add_argument("folder", type=Path, help="folder to write: index.html and a page a suite")
+    parser.add_argument("suites", nargs="*", help="names (default: all with scores)")
+    add_output_dir(parser, must_exist=True)
+    conf_folders.add_option(parser)
+    given = parser.parse_args(argv)
+    conf_folders.use(given.config_dir)
+    from runner.arena.publish import publish
+
+    suites = [load_suite(name) for name in given.suites or conf_folders.names(GROUP)]
+    index = publish(suites, given.output_dir.resolve(), given.folder)
+    out.print(f"written  {index}")
     return 0
 
 
@@ -195,47 +208,14 @@ def _pack(argv: list[str]) -> int:
     return 0
 
 
-def _verify(argv: list[str]) -> int:
-    """Compute cells of a pack again; 0: they agree, 1: something differs, 2: it cannot be done."""
-    parser = Parser(
-        prog="runner arena verify",
-        description="Checks the scores of a pack, and computes some of its cells again.",
-        epilog="Exit code 0 if all agree, 1 if something differs, 2 if nothing could be computed.",
-    )
-    conf_folders.add_option(parser)
-    parser.add_argument("file", help="made by runner arena pack or runner archive")
-    parser.add_argument("--cells", default="5", metavar="N", help="how many, or all (default: 5)")
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=secrets.randbelow(10**6),
-        help="of the draw of cells (default: a new one, which is printed)",
-    )
-    parser.add_argument(
-        "--tolerance",
-        type=float,
-        default=1e-6,
-        help="of a score, relative (default: 1e-6; other processors round otherwise)",
-    )
-    parser.add_argument("--trust", action="store_true", help="the plug-ins of the pack may run")
-    parser.add_argument(
-        "--data-dir",
-        default=os.environ.get("RUNNER_DATA_DIR", "data"),
-        help="data files (default: $RUNNER_DATA_DIR or data)",
-    )
-    arguments = parser.parse_args(argv)
-    conf_folders.use(arguments.config_dir)
-    with open_archive(arguments.file) as opened:
-        return verify(opened, arguments)
-
-
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "run": _run,
     "score": _score,
     "tune": _tune,
     "show": _show,
     "pack": _pack,
-    "verify": _verify,
+    "publish": _publish,
+    "verify": verify,
 }
 
 
@@ -244,13 +224,13 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner arena",
         description="Your method next to all others: run it on every problem of a suite, show the page.",
-        epilog="runner arena run --help, score, tune, show, pack and verify --help tell their options.",
+        epilog="runner arena run --help, show --help and so on tell the options of each.",
     )
     parser.add_argument(
         "command",
         nargs="?",
         choices=sorted(COMMANDS),
-        metavar="run | score | tune | show | pack | verify",
+        metavar=" | ".join(COMMANDS),
     )
     conf_folders.add_option(parser)
     if len(argv) > 1 and argv[1] in COMMANDS:

@@ -23,6 +23,8 @@ from runner.study.table_specs import TableSpec
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+BROAD = 8.0  # inches: a wider figure has the page's width
+
 
 def list_figures(
     suite: Suite,
@@ -32,15 +34,18 @@ def list_figures(
     own: Sequence[str],
     solved: Mapping[float, Costs],
 ) -> list[dict[str, Any]]:
-    """Every figure as the page shows it; ``own``: rows of the user's, ``solved``: costs to solve by
-    tolerance."""
-    drawn = (
-        draw_profiles(suite, solved, own),
-        draw_frontier(suite, lines, rows),
-        draw_pairs(suite, lines, rows),
+    """Every figure as the page shows it, the profile or the first ranks in the lead; ``own``: rows of
+    the user's, ``solved``: costs to solve by tolerance."""
+    pictures = (
+        *_to_stills(draw_profiles(suite, solved, own)),
+        *draw_boards(suite, boards),
+        *_to_stills(draw_frontier(suite, lines, rows), draw_pairs(suite, lines, rows)),
     )
-    pictures = [Picture(*each, is_interactive=False) for each in drawn if each]
-    return [_view(picture) for picture in (*pictures, *draw_boards(suite, boards))]
+    return [_view(picture) for picture in pictures]
+
+
+def _to_stills(*drawn: tuple[Figure, str] | None) -> list[Picture]:
+    return [Picture(*each, is_interactive=False) for each in drawn if each]
 
 
 def draw_boards(
@@ -64,26 +69,31 @@ def _view(picture: Picture) -> dict[str, Any]:
         "caption": picture.caption,
         "base64": base64.b64encode(picture.render(dpi=110)).decode(),
         "chart": picture.chart,
+        "is_broad": picture.figure.get_figwidth() > BROAD,
     }
 
 
 def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:
-    """Critical-difference diagram of the rows that have a rank on every problem that the leader
-    has; None: too few."""
+    """Diagram of the mean ranks of the rows that have a rank on every problem that the leader has,
+    with critical differences if there are enough problems for a test; None: too few rows."""
     problems = list(standings[0].ranks) if standings else []
-    complete = [s for s in standings if all(p in s.ranks for p in problems)]
-    if len(complete) < MIN_ROWS or len(problems) < MIN_BLOCKS:
+    complete = [s for s in standings if problems and all(p in s.ranks for p in problems)]
+    if len(complete) < MIN_ROWS:
         return None
     import pandas as pd
 
     from components.figures.supervised.critical_difference import critical_difference_diagram
 
+    caption = f"{table.title}: mean ranks over {len(problems)} problems, 1 is best"
+    if len(problems) < MIN_BLOCKS:
+        figure = critical_difference_diagram({s.row: s.mean_rank for s in complete}, [])
+        few = f"{caption}; a test needs {MIN_BLOCKS} problems"
+        return Picture(figure, few, is_interactive=False)
     scores = pd.DataFrame({s.row: [s.ranks[p] for p in problems] for s in complete})
     ranking = rank(scores, "nemenyi")
-    caption = (
-        f"{table.title}: mean ranks over {len(problems)} problems, 1 is best; bars join what cannot be "
-        f"told apart at 5 % (Nemenyi, critical difference {ranking.distance:.2f}); Friedman p "
-        f"{ranking.p_friedman:.2g}"
+    caption += (
+        f"; bars join what cannot be told apart at 5 % (Nemenyi, critical difference "
+        f"{ranking.distance:.2f}); Friedman p {ranking.p_friedman:.2g}"
     )
     figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
     return Picture(figure, caption, is_interactive=False)

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runner.arena.figures import list_costs, list_figures
-from runner.arena.rows import quote_words
+from runner.arena.rows import find_snapshots, quote_words, read_lines
 from runner.arena.scores import Line
 from runner.arena.standing.boards import costs_by_tolerance, rank_table, solved_rows
 from runner.arena.standing.standings import LEVEL
 from runner.arena.suite import Suite
+from runner.arena.summary import tabulate_board
 from runner.record.checks import Failures
 from runner.report.details import details
 from runner.report.origin import Kept
@@ -42,35 +43,60 @@ FAILED_OF_STATE: dict[str, Failures] = {
 }
 
 
+def write_suite(
+    suite: Suite, budget: str, output_dir: Path, path: Path, is_published: bool = False
+) -> tuple[list[Line], list[str]]:
+    """Writes the page of the kept rows and of the user's below an output folder: the lines of all,
+    and the names of the user's."""
+    frozen = find_snapshots(suite, budget, output_dir)
+    lines = read_lines(suite, budget, frozen)
+    own = [snapshot.study.rows[0] for snapshot in frozen]
+    write(suite, budget, lines, own, path, is_published)
+    return lines, [row.name for row in own]
+
+
 def write(
     suite: Suite,
     budget: str,
     lines: Sequence[Line],
     own: Sequence[Row],
     path: Path,
-    notes: Sequence[str] = (),
+    is_published: bool = False,
 ) -> Path:
-    """Writes the page of a budget's lines; ``own``: the user's rows."""
+    """Writes the page of a budget's lines; ``own``: the user's rows, ``is_published``: an index is
+    next to it."""
     rows = list_rows(suite, lines, own)
     study = suite.to_study(rows)
     reference = own[0].name if own else None
     study = study.model_copy(update={"reference": reference})
     tables = layout_table(study, None, Kept(to_earlier(suite, lines)))
+    commits = {(line.row, line.problem): line.commit for line in lines if line.is_final}
     commands = [
-        command_of(suite, budget, cell.row, cell.column) for laid in tables for cell in laid.cells
+        (
+            command_of(suite, budget, cell.row, cell.column),
+            commits.get((cell.row.name, cell.column)),
+        )
+        for laid in tables
+        for cell in laid.cells
     ]
     boards = [(table, rank_table(suite, table, lines, reference)) for table in suite.ranked]
     names = [row.name for row in own]
-    solved = costs_by_tolerance(suite, lines)
-    figures = list_figures(suite, lines, [row.name for row in rows], boards, names, solved)
+    costs = costs_by_tolerance(suite, lines)
+    solved = solved_rows(costs, lines)
+    header, leading, _ = tabulate_board(suite, solved, boards[0][1], names)
+    figures = list_figures(suite, lines, [row.name for row in rows], boards, names, costs)
     context = {
         "name": f"arena: {suite.name}",
         "smoke": False,
         "description": suite.description,
         "draws_anew": suite.draws_anew or "",
-        "notes": [*_notes(suite, budget, lines), *notes],
+        "notes": _notes(suite, budget, lines),
+        "home": is_published,
+        "header": header,
+        "leading": leading,
+        "leads": bool(figures) and not figures[0]["chart"],
         "solve": suite.solve,
-        "solved": solved_rows(solved, lines),
+        "solved": solved,
         "n_problems": len({line.problem for line in lines}),
         "boards": boards,
         "direction": suite.direction,

@@ -1,19 +1,67 @@
-"""What the terminal shows of a suite: the plan of a row, its places, and the first rows of the board."""
+"""The arena on the terminal: the list of suites, the plan of a row, its places, and the first rows of
+a board."""
 
 from __future__ import annotations
 
+import math
+import os
+import statistics
 from collections.abc import Sequence
 
-from runner.arena.listing import time_of_row
+from components.metrics.names import COST_PREFIX
 from runner.arena.scores import Line, read_kept_lines
-from runner.arena.standing.boards import costs_by_tolerance, rank_table, solved_rows
-from runner.arena.suite import Suite
+from runner.arena.standing.boards import (
+    SolvedRow,
+    costs_by_tolerance,
+    find_leader,
+    rank_table,
+    solved_rows,
+)
+from runner.arena.standing.standings import Standing
+from runner.arena.suite import GROUP, Suite, load_suite
+from runner.disk import conf_folders
 from runner.study.table_specs import Row
 from runner.terminal.printer import number, out
 from runner.terminal.tables import print_table
 
 SHOWN = 10  # rows of the board on the terminal, apart from the user's
 STATE_WORDS = {"doubted": "checks failed (†)", "short": "too few steps (¶)"}
+CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
+START_SECONDS = 8.0  # CPU seconds of a run without those of its steps: imports, figures
+
+
+def list_suites() -> int:
+    """Every suite: what it measures, its leader, and how long a row takes here."""
+    rows = [_describe_suite(load_suite(name)) for name in conf_folders.names(GROUP)]
+    print_table("arena", ("suite", "measures", "size", "leads", "time of a row"), rows)
+    return 0
+
+
+def _describe_suite(suite: Suite) -> list[str]:
+    """A suite's line of the list; the last budget with kept scores decides who leads."""
+    kept: dict[str, list[Line]] = {budget: [] for budget in suite.budgets or {"": {}}}
+    for line in read_kept_lines(suite):
+        kept.setdefault(line.budget, []).append(line)
+    times = {budget: time_of_row(suite, lines) for budget, lines in kept.items() if lines}
+    told = ", ".join(f"{budget} {text}".strip() for budget, text in times.items() if text)
+    leader = find_leader(suite, kept[[*times][-1]]) if times else None
+    size = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
+    return [suite.name, suite.measures, size, leader or "–", told or "–"]
+
+
+def time_of_row(suite: Suite, lines: list[Line]) -> str:
+    """Time that a row takes on all cores, by the CPU seconds of the kept ones; empty: not
+    counted."""
+    seconds: dict[str, float] = {}
+    for line in lines:
+        if line.is_final:
+            spent = line.values.get(COST_PREFIX + CPU_SECONDS, 0.0)
+            seconds[line.row] = seconds.get(line.row, 0.0) + spent
+    typical = statistics.median(seconds.values()) if seconds else 0.0
+    if not typical:
+        return ""
+    minutes = (typical + START_SECONDS * len(suite.problems)) / 60 / (os.cpu_count() or 1)
+    return f"{minutes / 60:.1f} h" if minutes > 90 else f"{math.ceil(minutes)} min"
 
 
 def print_plan(suite: Suite, budget: str, row: Row, jobs: int) -> None:
@@ -31,12 +79,14 @@ def _title(suite: Suite, budget: str) -> str:
     return ", budget ".join(filter(None, (suite.name, budget)))
 
 
-def print_board(suite: Suite, budget: str, lines: list[Line], own: Sequence[str]) -> None:
-    """The first rows of the board and the user's: problems solved and costs, or mean ranks."""
-    by_tolerance = costs_by_tolerance(suite, lines)
-    if by_tolerance:
-        board = solved_rows(by_tolerance, lines)
-        header = ["place", "row", *(f"solved, {number(t)}" for t in by_tolerance), "gradients"]
+def tabulate_board(
+    suite: Suite, solved: Sequence[SolvedRow], standings: Sequence[Standing], own: Sequence[str]
+) -> tuple[list[str], list[list[str]], int]:
+    """Header and cells of the first rows of the board and of the user's, and the number of rows:
+    problems solved and costs, or mean ranks."""
+    if solved and suite.solve:
+        counts = [f"solved, {number(t)}" for t in suite.solve.tolerances]
+        header = ["place", "row", *counts, "gradients"]
         rows = [
             [
                 str(each.place.place),
@@ -44,21 +94,26 @@ def print_board(suite: Suite, budget: str, lines: list[Line], own: Sequence[str]
                 *map(str, each.counts),
                 number(each.median_cost),
             ]
-            for each in board
+            for each in solved
         ]
     else:
-        table = suite.tables[0]
-        standings = rank_table(suite, table, lines)
-        header = ["place", "row", "mean rank", f"median {table.metric}"]
+        header = ["place", "row", "mean rank", f"median {suite.metrics[0]}"]
         rows = [
             [str(i), s.row, f"{s.mean_rank:.1f}", number(s.typical)]
             for i, s in enumerate(standings, 1)
             if s.ranks
         ]
-    shown = [row for i, row in enumerate(rows) if i < SHOWN or row[1] in own]
+    return header, [r for i, r in enumerate(rows) if i < SHOWN or r[1] in own], len(rows)
+
+
+def print_board(suite: Suite, budget: str, lines: list[Line], own: Sequence[str]) -> None:
+    """The first rows of the board and the user's."""
+    solved = solved_rows(costs_by_tolerance(suite, lines), lines)
+    standings = [] if solved else rank_table(suite, suite.tables[0], lines)
+    header, shown, n_rows = tabulate_board(suite, solved, standings, own)
     print_table(_title(suite, budget), header, shown)
-    if len(rows) > len(shown):
-        out.print(f"rows     {len(rows)}, of which the page shows all")
+    if n_rows > len(shown):
+        out.print(f"rows     {n_rows}, of which the page shows all")
 
 
 def print_row(suite: Suite, budget: str, lines: list[Line], row: str, flags: str) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -31,14 +32,16 @@ from runner.arena.packed import (
     list_deviations,
     list_differences,
 )
+from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.execution.signals import ALONE
 from runner.record import code
 from runner.record.facts import Facts, read_facts_or_warn
 from runner.report.exchange.archive import PLUGINS
-from runner.report.exchange.opened import OpenedArchive
+from runner.report.exchange.opened import OpenedArchive, open_archive
 from runner.study import snapshot as snapshots
 from runner.study.snapshot import Snapshot
+from runner.terminal.arguments import Parser
 from runner.terminal.printer import complain, out
 
 SHOWN = 3  # scores that differ, a cell
@@ -113,7 +116,7 @@ def draw_cells(cells: list[PackedCell], count: str, seed: int) -> list[PackedCel
     return random.Random(seed).sample(cells, min(int(count), len(cells)))
 
 
-def verify(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
+def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
     """Check an opened pack: 0 if everything agrees, 1 if something differs.
 
     Raises:
@@ -158,3 +161,37 @@ def _report_code(facts: Facts) -> None:
     apart = code.difference(before, code.identity(code.commit(), code.versions()))
     if apart:
         out.print(f"code     {apart}")
+
+
+def verify(argv: list[str]) -> int:
+    """Compute cells of a pack again; 0: they agree, 1: something differs, 2: it cannot be done."""
+    parser = Parser(
+        prog="runner arena verify",
+        description="Checks the scores of a pack, and computes some of its cells again.",
+        epilog="Exit code 0 if all agree, 1 if something differs, 2 if nothing could be computed.",
+    )
+    conf_folders.add_option(parser)
+    parser.add_argument("file", help="made by runner arena pack or runner archive")
+    parser.add_argument("--cells", default="5", metavar="N", help="how many, or all (default: 5)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=secrets.randbelow(10**6),
+        help="of the draw of cells (default: a new one, which is printed)",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-6,
+        help="of a score, relative (default: 1e-6; other processors round otherwise)",
+    )
+    parser.add_argument("--trust", action="store_true", help="the plug-ins of the pack may run")
+    parser.add_argument(
+        "--data-dir",
+        default=os.environ.get("RUNNER_DATA_DIR", "data"),
+        help="data files (default: $RUNNER_DATA_DIR or data)",
+    )
+    arguments = parser.parse_args(argv)
+    conf_folders.use(arguments.config_dir)
+    with open_archive(arguments.file) as opened:
+        return verify_opened(opened, arguments)

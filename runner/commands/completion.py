@@ -133,7 +133,8 @@ def _values_of_arena(word: str, words: list[str]) -> list[Candidate]:
     arguments = [w for w in words if not w.startswith("-")]
     if not arguments:
         run = ("run", "your row on every problem")
-        return [run, ("tune", "choose its settings"), ("show", "the page of a suite")]
+        show = ("show", "the page of a suite")
+        return [run, ("tune", "choose its settings"), show, ("publish", "pages for a web host")]
     if len(arguments) == 1:
         return without_meaning(conf_folders.names("arena"))
     return list(override_candidates(word, words)) if arguments[0] in ("run", "tune") else []

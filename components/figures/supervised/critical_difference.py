@@ -9,9 +9,11 @@ from typing import Any
 from components.figures.style import BLACK, BLUE, Figure, new_figure
 
 STEP = 0.30
+DENSE = 0.21  # of more methods than names of ranks
 CLOSE = 0.11  # inches: between the lines of names, between bars
 MIN_SPARSE_LABEL_RANKS = 14  # ranks from which on every fifth is named
 WIDTH = 6.4
+BROAD = 9.0  # of more methods
 MARGIN = 1.9  # inches: of the figure, and of the names on either side
 
 
@@ -28,16 +30,19 @@ def critical_difference_diagram(
     """
     names = sorted(ranks, key=lambda name: ranks[name])
     k = len(names)
-    n_left = (len(names) + 1) // 2
+    n_left = (k + 1) // 2
+    is_dense = k > MIN_SPARSE_LABEL_RANKS
+    step = DENSE if is_dense else STEP
+    width = BROAD if is_dense else WIDTH
     bars = CLOSE * len(groups) + 0.15
     top = 0.75 if distance is not None else 0.45
-    height = top + bars + STEP * n_left + 0.1
-    figure, (ax,) = new_figure(1, 1, width=WIDTH, height=height)
+    height = top + bars + step * n_left + 0.1
+    figure, (ax,) = new_figure(1, 1, width=width, height=height)
     figure.set_layout_engine("none")  # everything is placed in inches
     ax.set_position((0, 0, 1, 1))
-    ax.set(xlim=(0, WIDTH), ylim=(height, 0))
+    ax.set(xlim=(0, width), ylim=(height, 0))
     ax.axis("off")
-    scale = (WIDTH - 2 * MARGIN) / max(k - 1, 1)
+    scale = (width - 2 * MARGIN) / max(k - 1, 1)
 
     def at(rank: float) -> float:
         return MARGIN + (rank - 1) * scale
@@ -45,11 +50,11 @@ def critical_difference_diagram(
     ax.plot([at(1), at(k)], [top, top], color=BLACK, lw=1.2)
     for rank in range(1, k + 1):
         ax.plot([at(rank)] * 2, [top - 0.07, top], color=BLACK, lw=1.0)
-        if k > MIN_SPARSE_LABEL_RANKS and rank % 5 and rank > 1:
+        if is_dense and rank % 5 and rank > 1:
             continue
         ax.text(at(rank), top - 0.12, str(rank), ha="center", va="bottom", fontsize=9, color=BLACK)
     if distance is not None:
-        end = min(at(1 + distance), WIDTH - 0.1)
+        end = min(at(1 + distance), width - 0.1)
         ax.plot([at(1), end], [0.3, 0.3], color=BLACK, lw=1.6)
         for x in (at(1), end):
             ax.plot([x, x], [0.25, 0.35], color=BLACK, lw=1.6)
@@ -65,12 +70,12 @@ def critical_difference_diagram(
     label: dict[str, Any] = {"va": "center", "fontsize": 9, "color": BLACK}
     for i, name in enumerate(names):
         on_left = i < n_left
-        y = top + bars + STEP * ((i if on_left else k - 1 - i) + 0.5)
+        y = top + bars + step * ((i if on_left else k - 1 - i) + 0.5)
         if on_left:
             edge = MARGIN - 0.15
             ax.text(edge - 0.06, y, f"{name}  {ranks[name]:.2f}", ha="right", **label)
         else:
-            edge = WIDTH - MARGIN + 0.15
+            edge = width - MARGIN + 0.15
             ax.text(edge + 0.06, y, f"{ranks[name]:.2f}  {name}", ha="left", **label)
         ax.plot([at(ranks[name])] * 2 + [edge], [top, y, y], color=BLACK, lw=0.8)
     for i, group in enumerate(groups):

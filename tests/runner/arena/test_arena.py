@@ -7,7 +7,7 @@ import pytest
 import yaml
 from support.runs.arena_suites import TOY, make_line, run_here, toy
 
-from runner.arena import command, figures, lengths, listing, rows
+from runner.arena import command, figures, lengths, rows, summary
 from runner.arena.scores import (
     find_state,
     read_kept,
@@ -21,6 +21,7 @@ from runner.compose.overrides import explicit_keys
 from runner.errors import ConfigError
 from runner.study.plan import plan
 from runner.study.snapshot import FrozenRun, Snapshot
+from scripts.site.crawl import crawl, read_page
 
 ERROR = TOY["tables"][0]
 
@@ -267,5 +268,17 @@ def test_the_list_of_suites(toy_suite, capsys):
     assert command.main(["arena"]) == 0
     lines = [each.split("\t") for each in capsys.readouterr().out.splitlines()]
     toys = next(each for each in lines if each[0] == "toy")
-    minutes = math.ceil((4 * 600 + 2 * listing.START_SECONDS) / 60 / (os.cpu_count() or 1))
+    minutes = math.ceil((4 * 600 + 2 * summary.START_SECONDS) / 60 / (os.cpu_count() or 1))
     assert toys[1:] == ["two densities", "2 problems, 2 rows", "SGLD", f"small {minutes} min"]
+
+
+def test_published_pages_open_offline_with_an_address_a_row(toy_suite, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "draw_boards", lambda *_: [])
+    with pytest.raises(ConfigError, match="no suite has scores"):
+        command.main(["arena", "publish", str(tmp_path / "site"), "toy"])
+    kept = [make_line(row, p, 1.0) for p in TOY["problems"] for row in ("SGLD", "walk")]
+    write_kept(kept, toy_suite.with_name("toy.csv.gz"))
+    assert command.main(["arena", "publish", str(tmp_path / "site"), "toy"]) == 0
+    assert crawl(tmp_path / "site") == {}
+    assert {"row-SGLD", "row-walk"} <= read_page(tmp_path / "site" / "toy.html").anchors
+    assert read_page(tmp_path / "site" / "index.html").links == ["toy.html"]

@@ -4,10 +4,10 @@ import pytest
 from support.runs.arena_suites import use_suite
 
 from runner.arena import packed, rows
-from runner.arena.listing import time_of_row
 from runner.arena.scores import Line, write_kept
 from runner.arena.standing.standings import rank_rows
 from runner.arena.suite import Suite, load_suite
+from runner.arena.summary import time_of_row
 
 DIGITS = [
     "+experiment=digits_security",

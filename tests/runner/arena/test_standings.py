@@ -150,4 +150,5 @@ def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch):
     cell = html.unescape(re.search(r'<template id="cell-0">(.*?)</template>', text, re.S)[1])
     assert "<h3>mine, normal</h3>" in cell
     assert "runner arena run toy inference=walk 'plugins=[walk]' --as 'mine'" in cell
+    assert "code: abc" in cell
     assert "failed" in text

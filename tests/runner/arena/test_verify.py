@@ -74,7 +74,7 @@ def run_verify(pack: Path, monkeypatch, **given) -> int:
     )
     keys = {"file": str(pack), "cells": "all", "seed": 0, "trust": False, "tolerance": 1e-6}
     with open_archive(str(pack)) as opened:
-        return verify.verify(opened, Namespace(**keys | {"data_dir": "data"} | given))
+        return verify.verify_opened(opened, Namespace(**keys | {"data_dir": "data"} | given))
 
 
 def test_a_pack_as_it_was_written_agrees(pack, monkeypatch, capsys):

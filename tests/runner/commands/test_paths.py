@@ -30,7 +30,7 @@ MORE_PATHS = [
 VALUES = {  # of the other arguments that a command requires
     "study": "small.yaml", "run": "0123456789ab", "module": "walk", "what": "config", "name": "mine", "folder": "sweep",
     "suite": "posteriors", "words": "+experiment=mog", "model": "model.zip", "file": "model.zip", "role": "inference",
-    "action": "list",
+    "action": "list", "suites": "topics",
 }  # fmt: skip
 RUN = ["+experiment=mog", "smoke=true", "tracking=false"]
 STUDY = {
@@ -80,7 +80,9 @@ def command_lines(words, parser, paths):
             required = [
                 path if other is action else VALUES.get(other.dest, "x")
                 for other in positional
-                if other is action or other.nargs not in ("*", "?") or other.dest == "study"
+                if other is action
+                or other.nargs not in ("*", "?")
+                or other.dest in ("study", "suites")
             ]
             option = [f"{action.option_strings[0]}={path}"] if action.option_strings else []
             yield [*words, *required, *option]
@@ -127,7 +129,7 @@ def faults(answer, lines):
             yield text_of(argv), code, error
 
 
-SLOW = ("arena run", "arena show", "price")  # they compute before they write
+SLOW = ("arena run", "arena show", "arena publish", "price")  # they compute before they write
 COMMANDS = [
     pytest.param(words, parser, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
     for words, parser in parsers()
