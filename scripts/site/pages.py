@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import mkdocs_gen_files
 
 import runner
+from runner.arena.publish import publish
+from runner.arena.suite import GROUP, load_suite
+from runner.disk import conf_folders
 from scripts.site.components import component_pages
 from scripts.site.gallery import gallery_page
 from scripts.site.links import PAGES, ROOT, linked_paths, to_site_path
@@ -63,6 +67,17 @@ def copy_linked_files() -> None:
         write_text(target, "\n".join([f"# {path.name}", "", *lines, ""]))
 
 
+def write_arena() -> None:
+    """Adds the pages of the arena's suites, from kept scores, and their index as a page of the site."""
+    suites = [load_suite(name) for name in conf_folders.names(GROUP)]
+    with TemporaryDirectory() as folder:
+        index = publish(suites, Path(folder), Path(folder))
+        for path in set(index.parent.glob("*.html")) - {index}:
+            write_text(f"arena/{path.name}", path.read_text(encoding="utf-8"))
+        content = index.read_text(encoding="utf-8").partition("<main>")[2].partition("</main>")[0]
+        write_text("arena/index.md", content)
+
+
 def copy_mathjax() -> None:
     """Adds MathJax, as one file that needs no others."""
     spec = find_spec("mathjax")
@@ -82,6 +97,7 @@ def main() -> None:
     for path, text in component_pages().items():
         write_text(path, text)
     write_text("gallery.md", gallery_page())
+    write_arena()
     copy_linked_files()
     copy_mathjax()
     write_text("SUMMARY.md", write_menu((title, path) for path, (title, _) in reference.items()))

@@ -18,6 +18,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 PAGES = (
     "index.html",
     "gallery.html",
+    "arena/posteriors_small.html",
     "components/inference/sgld.html",
     "results/coin_game.html",
     "reference/runner.html",
