@@ -28,6 +28,7 @@ from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError, nearest
 from runner.report.exchange.archive import pack
+from runner.report.exchange.citation import add_origin
 from runner.report.exchange.opened import SUFFIX
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP, refuse_unknown_pairs, select_runs
@@ -185,6 +186,7 @@ def _pack(argv: list[str]) -> int:
     parser.add_argument("overrides", nargs="*", help="the row, as it was run")
     parser.add_argument("--as", dest="name", help=AS_HELP)
     parser.add_argument("--to", type=Path, metavar="FILE", help="the file (default: ROW.zip)")
+    add_origin(parser)
     given = parser.parse_intermixed_args(argv)
     suite, budget = _suite(given)
     words = [word for word in given.overrides if not word.startswith("plugins=")]
@@ -199,7 +201,7 @@ def _pack(argv: list[str]) -> int:
     path = given.to or Path(f"{row.replace(' ', '_')}{SUFFIX}")
     if path.suffix != SUFFIX:
         raise ConfigError(f"--to {path}: must end with {SUFFIX}")
-    counts = pack(snapshot, path)
+    counts = pack(snapshot, path, author=given.author, licence=given.licence)
     out.print(f"packed   {row} in {suite.name}: {counts['runs']} runs of {len(snapshot.runs)}")
     if snapshot.plugins:
         out.print(f"source   of {', '.join(snapshot.plugins)} is in it, and names of this machine")

@@ -8,6 +8,8 @@ environment/                      versions and commits of the runs, packages her
 conf/                             study, components and published tables that are the user's own
 plugins/                          source of the plug-ins that its runs name
 report/                           the pages as they are now
+CITATION.cff                      how to cite it
+ro-crate-metadata.json            the same and all files, as an RO-Crate
 archive.json                      format, study, SHA-256 of every file
 """
 
@@ -33,6 +35,7 @@ from runner.record import code
 from runner.record.checks import failed_checks
 from runner.record.facts import CHOSEN_ROLES, Facts
 from runner.record.files import warn_damage
+from runner.report.exchange.citation import add_origin, write_citation
 from runner.report.exchange.opened import FORMAT, MANIFEST, SUFFIX
 from runner.report.report import write
 from runner.study import snapshot as snapshots
@@ -61,8 +64,18 @@ def list_record_files(folder: Path, facts: Facts, checkpoints: bool) -> Iterator
             yield path
 
 
-def pack(snapshot: Snapshot, path: Path, checkpoints: bool = False) -> dict[str, int]:
+def pack(
+    snapshot: Snapshot,
+    path: Path,
+    checkpoints: bool = False,
+    author: str | None = None,
+    licence: str | None = None,
+) -> dict[str, int]:
     """Write the archive of a launched study; the number of runs and of files in it.
+
+    Args:
+        author: who is cited; None: the name in git's settings.
+        licence: of the archive, as SPDX names it; None: none is stated.
 
     Raises:
         OSError: a record cannot be read, or the file not written.
@@ -74,7 +87,7 @@ def pack(snapshot: Snapshot, path: Path, checkpoints: bool = False) -> dict[str,
         if (facts := snapshot.facts(run)) is not None
     }
     manifest = {"format": FORMAT, "study": snapshot.name, "checkpoints": checkpoints}
-    digests: dict[str, str] = {}
+    files: dict[str, tuple[str, int]] = {}
     with replace_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         location = snapshot.file
         parts = (
@@ -84,14 +97,16 @@ def pack(snapshot: Snapshot, path: Path, checkpoints: bool = False) -> dict[str,
             _list_conf(snapshot),
             _list_plugins(snapshot),
             _list_report(snapshot),
+            write_citation(snapshot, author, licence, files),
         )
         for name, source in itertools.chain.from_iterable(parts):
             content = source if isinstance(source, bytes) else source.read_bytes()
-            digests[name] = hashlib.sha256(content).hexdigest()
+            files[name] = (hashlib.sha256(content).hexdigest(), len(content))
             _add(archive, name, content)
+        digests = {name: digest for name, (digest, _) in files.items()}
         text = json.dumps({**manifest, "files": digests}, indent=1, ensure_ascii=False)
         _add(archive, MANIFEST, text.encode())
-    return {"runs": len(records), "files": len(digests)}
+    return {"runs": len(records), "files": len(files)}
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
@@ -189,6 +204,7 @@ def main(argv: list[str]) -> int:
         action="store_true",
         help="also checkpoints and files of posteriors, so that runs can go on elsewhere",
     )
+    add_origin(parser)
     add_output_dir(parser, must_exist=True)
     conf_folders.add_option(parser)
     arguments = parser.parse_args(argv[1:])
@@ -203,7 +219,7 @@ def main(argv: list[str]) -> int:
     path = arguments.to or inside(output_dir, snapshot.name, "study") / f"{snapshot.name}{SUFFIX}"
     if path.suffix != SUFFIX:
         raise ConfigError(f"--to {path}: must end with {SUFFIX}")
-    counts = pack(snapshot, path, arguments.checkpoints)
+    counts = pack(snapshot, path, arguments.checkpoints, arguments.author, arguments.licence)
     states = [snapshot.state(run) for run in snapshot.runs]
     done = states.count("done")
     size = path.stat().st_size / 2**20

@@ -9,13 +9,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from support.runs.made_records import made_record
 
 from runner import compare, load
 from runner.commands.cli import _answer
 from runner.errors import ConfigError
 from runner.report import command
-from runner.report.exchange import archive, opened
+from runner.report.exchange import archive, citation, opened
 from runner.report.exchange.opened import MANIFEST, open_archive
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition
@@ -72,6 +73,7 @@ def test_an_archive_holds_records_environment_and_report(launched, quick_report,
     }
     names = names_in(path)
     assert names - {"environment/requirements.lock"} == record | {
+        *citation.NAMES,
         MANIFEST,
         "studies/small/snapshot.yaml",
         "environment/environment.json",
@@ -88,6 +90,29 @@ def test_an_archive_holds_records_environment_and_report(launched, quick_report,
     first = path.read_bytes()
     archive.pack(launched, path)
     assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize(("author", "licence"), [('Ada "A." Lovelace', "CC-BY-4.0"), ("lab", None)])
+def test_an_archive_can_be_cited(launched, quick_report, tmp_path, author, licence):
+    archive.pack(launched, tmp_path / "small.zip", author=author, licence=licence)
+    with zipfile.ZipFile(tmp_path / "small.zip") as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    citing, crate = (files.pop(name) for name in citation.NAMES)
+    cited = yaml.safe_load(citing)
+    names = {"given-names": 'Ada "A."', "family-names": "Lovelace"} if licence else {"name": "lab"}
+    assert (cited["authors"], cited["date-released"]) == ([names], "2026-11-01")
+    assert cited.get("license") == licence
+    entities = {entity["@id"]: entity for entity in json.loads(crate)["@graph"]}
+    assert entities["ro-crate-metadata.json"]["about"] == {"@id": "./"}
+    root = entities["./"]
+    assert {"name", "description", "datePublished", "license"} <= set(root)
+    assert entities[root["author"]["@id"]]["name"] == author
+    assert not licence or entities[root["license"]["@id"]]["name"] == licence
+    listed = {part["@id"] for part in root["hasPart"]}
+    assert listed == {"CITATION.cff", *files} - {MANIFEST}
+    for name in listed - {"CITATION.cff"}:
+        assert entities[name]["sha256"] == hashlib.sha256(files[name]).hexdigest()
+        assert entities[name]["contentSize"] == str(len(files[name]))
 
 
 def test_checkpoints_and_posteriors_only_when_asked_for(launched, quick_report, tmp_path):
