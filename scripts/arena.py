@@ -17,10 +17,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import pandas as pd
+
 from runner.arena.gold import keep_gold
 from runner.arena.rows import find_snapshots, prepare_row
-from runner.arena.scores import Line, State, read_kept, read_snapshot, write_kept
-from runner.arena.suite import GROUP, Suite, load_suite
+from runner.arena.scores import read_kept, read_snapshot, to_frame, write_kept
+from runner.arena.suite import GROUP, Suite, kept_scores_file, load_suite
 from runner.disk import conf_folders
 from runner.report.origin import read_kept_scores
 from runner.study import snapshot as snapshots
@@ -31,35 +33,39 @@ from runner.study.study import run_remaining
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 
 
-def merge(kept: list[Line], new: list[Line]) -> list[Line]:
+PLACE = ["budget", "row", "problem"]
+
+
+def merge(kept: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """Kept lines with those of new runs in place of earlier ones."""
-    places = {(line.budget, line.row, line.problem) for line in new}
-    return [*(k for k in kept if (k.budget, k.row, k.problem) not in places), *new]
+    places = pd.MultiIndex.from_frame(new[PLACE])
+    is_new = pd.MultiIndex.from_frame(kept[PLACE]).isin(places)
+    return pd.concat([kept[~is_new], new], ignore_index=True)
 
 
 def keep(suite: Suite, budget: str, output_dir: Path) -> None:
     """Writes the lines of finished runs into the kept scores."""
-    rows = {row.name for row in suite.rows}
     frozen = find_snapshots(suite, budget, output_dir)
-    lines = [line for snapshot in frozen for line in read_snapshot(suite, budget, snapshot)]
-    new = [line for line in lines if line.row in rows and line.state != "not run"]
+    lines = pd.concat([to_frame([]), *(read_snapshot(suite, budget, each) for each in frozen)])
+    is_row = lines["row"].isin([row.name for row in suite.rows])
+    new = lines[is_row & (lines["state"] != "not run")]
     base = load_suite(suite.extends) if suite.extends else None
-    shared = set(base.problems) if base else set()
+    is_shared = new["problem"].isin(base.problems if base else [])
     if base:
-        write(base, [line for line in new if line.problem in shared])
-    write(suite, [line for line in new if line.problem not in shared])
+        write(base, new[is_shared])
+    write(suite, new[~is_shared])
 
 
-def write(suite: Suite, new: list[Line]) -> None:
+def write(suite: Suite, new: pd.DataFrame) -> None:
     """Merges lines into the kept scores of a suite."""
     beside = conf_folders.find(GROUP, suite.name)
     assert beside is not None  # it was loaded from there
     path = beside.with_name(f"{suite.name}.csv.gz")
-    write_kept(merge(read_kept(path) if path.is_file() else [], new), path)
-    print(f"{path}: {len(new)} lines of {len({line.row for line in new})} rows")
+    write_kept(merge(read_kept(kept_scores_file(suite.name)), new), path)
+    print(f"{path}: {len(new)} lines of {new['row'].nunique()} rows")
 
 
-def from_results(suite: Suite, name: str) -> list[Line]:
+def from_results(suite: Suite, name: str) -> pd.DataFrame:
     """Lines of a study's kept scores: those of the suite's rows, problems, scores and replicates."""
     study = load_study(name)
     kept = read_kept_scores({name: RESULTS / f"{name}_replicates.csv"}, study)
@@ -80,9 +86,11 @@ def from_results(suite: Suite, name: str) -> list[Line]:
     lines = []
     for (row, problem, seed, replicate), scores in values.items():
         data, doubted = facts[row, problem]
-        state: State = "doubted" if doubted else "done"
-        lines.append(Line("", row, problem, seed, replicate, -1, state, data, commit, scores))
-    return lines
+        state = "doubted" if doubted else "done"
+        line = {"row": row, "problem": problem, "seed": seed, "replicate": replicate}
+        origin = {"budget": "", "step": -1, "state": state, "data": data, "commit": commit}
+        lines.append(line | origin | scores)
+    return to_frame(lines)
 
 
 def main() -> None:

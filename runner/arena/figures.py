@@ -4,15 +4,17 @@ opponent and the frontier of two scores."""
 from __future__ import annotations
 
 import base64
-import math
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from runner.arena.scores import Line, is_finite
-from runner.arena.standing.problem_results import gather
-from runner.arena.standing.solved import Costs, performance_ratios, place_rows
+from components.metrics.names import COST_PREFIX
+from runner.arena.scores import final_lines
+from runner.arena.standing.problem_results import average, list_costs, mean_results, trace
+from runner.arena.standing.solved import performance_ratios, place_rows
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import Suite
 from runner.report.figures.costs import pareto_front
@@ -28,17 +30,17 @@ BROAD = 8.0  # inches: a wider figure has the page's width
 
 def list_figures(
     suite: Suite,
-    lines: Sequence[Line],
+    lines: pd.DataFrame,
     rows: Sequence[str],
     boards: Sequence[tuple[TableSpec, list[Standing]]],
     own: Sequence[str],
-    solved: Mapping[float, Costs],
+    solved: Mapping[float, pd.DataFrame],
 ) -> list[dict[str, Any]]:
     """Every figure as the page shows it, the profile or the first ranks in the lead; ``own``: rows of
     the user's, ``solved``: costs to solve by tolerance."""
     pictures = (
         *_to_stills(draw_profiles(suite, solved, own)),
-        *draw_boards(suite, boards),
+        *draw_boards(suite, lines, boards),
         *_to_stills(draw_frontier(suite, lines, rows), draw_pairs(suite, lines, rows)),
     )
     return [_view(picture) for picture in pictures]
@@ -49,19 +51,17 @@ def _to_stills(*drawn: tuple[Figure, str] | None) -> list[Picture]:
 
 
 def draw_boards(
-    suite: Suite, boards: Sequence[tuple[TableSpec, list[Standing]]]
+    suite: Suite, lines: pd.DataFrame, boards: Sequence[tuple[TableSpec, list[Standing]]]
 ) -> Iterator[Picture]:
     """Ranks of every score, and every score against every cost."""
+    kinds = list_costs(lines)
+    scores = [str(table.metric) for table, _ in boards]
+    means = average(lines, [*scores, *(COST_PREFIX + kind for kind in kinds)])
     for table, standings in boards:
-        ranks = _draw_ranks(table, standings)
-        costs = (_draw_costs(suite, table, standings, kind) for kind in list_costs(standings))
-        yield from filter(None, (ranks, *costs))
-
-
-def list_costs(standings: Sequence[Standing]) -> list[str]:
-    """Kinds of cost that some row has, in a fixed order."""
-    kinds = {k for s in standings for r in s.results.values() for k in r.costs}
-    return sorted(kinds)
+        traces = {kind: trace(lines, means, str(table.metric), kind) for kind in kinds}
+        rows = [standing.row for standing in standings]
+        costs = (_draw_costs(suite, table, each, rows, kind) for kind, each in traces.items())
+        yield from filter(None, (_draw_ranks(table, standings), *costs))
 
 
 def _view(picture: Picture) -> dict[str, Any]:
@@ -74,22 +74,20 @@ def _view(picture: Picture) -> dict[str, Any]:
 
 
 def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:
-    """Diagram of the mean ranks of the rows that have a rank on every problem that the leader has,
-    with critical differences if there are enough problems for a test; None: too few rows."""
-    problems = list(standings[0].ranks) if standings else []
-    complete = [s for s in standings if problems and all(p in s.ranks for p in problems)]
-    if len(complete) < MIN_ROWS:
+    """Diagram of the mean ranks of the rows that have a place, with critical differences if there are
+    enough problems for a test; None: too few rows."""
+    scores = pd.DataFrame({s.row: s.ranks for s in standings if s.ranks})
+    n, k = scores.shape
+    if k < MIN_ROWS:
         return None
-    import pandas as pd
-
     from components.figures.supervised.critical_difference import critical_difference_diagram
 
-    caption = f"{table.title}: mean ranks over {len(problems)} problems, 1 is best"
-    if len(problems) < MIN_BLOCKS:
-        figure = critical_difference_diagram({s.row: s.mean_rank for s in complete}, [])
+    caption = f"{table.title}: mean ranks over {n} problems, 1 is best"
+    if n < MIN_BLOCKS:
+        means = {s.row: s.mean_rank for s in standings if s.ranks}
+        figure = critical_difference_diagram(means, [])
         few = f"{caption}; a test needs {MIN_BLOCKS} problems"
         return Picture(figure, few, is_interactive=False)
-    scores = pd.DataFrame({s.row: [s.ranks[p] for p in problems] for s in complete})
     ranking = rank(scores, "nemenyi")
     caption += (
         f"; bars join what cannot be told apart at 5 % (Nemenyi, critical difference "
@@ -100,18 +98,19 @@ def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:
 
 
 def _draw_costs(
-    suite: Suite, table: TableSpec, standings: list[Standing], kind: str
+    suite: Suite, table: TableSpec, points: pd.DataFrame, rows: Sequence[str], kind: str
 ) -> Picture | None:
-    """Median score over problems against the median cost, by evaluation, and the Pareto front of
-    final ones; None: no row has both."""
-    import pandas as pd
+    """Score against cost, by evaluation, and the Pareto front of final ones; None: no row has both.
 
+    ``points``: ``trace`` of the score and of the kind of cost."""
     from components.figures.samples.cost import cost_figure
 
-    points = [point for s in standings for point in _points(s, kind)]
-    if not points:
+    if points.empty:
         return None
-    curves = pd.DataFrame(points)
+    # one line a row: bands of all rows would hide them
+    curves = points.rename(columns={"row": "method"})
+    curves = curves.assign(panel="", low=points["mean"], high=points["mean"])
+    curves = curves.sort_values("method", key=lambda names: names.map(rows.index), kind="stable")
     finals = curves.drop_duplicates("method", keep="last").copy()
     direction = suite.direction(table)
     finals["front"] = pareto_front(
@@ -129,51 +128,26 @@ def _draw_costs(
     return Picture(figure, caption)
 
 
-def _points(standing: Standing, kind: str) -> list[dict[str, Any]]:
-    """Points of a curve: at each evaluation that every problem of the row has, and at its end."""
-    results = [r for r in standing.results.values() if is_finite(r.score) and kind in r.costs]
-    length = min((len(result.path) for result in results), default=0)
-    columns = [[result.path[i] for result in results] for i in range(length)]
-    columns.append([(result.costs, result.score) for result in results])
-    points: list[dict[str, Any]] = []
-    for column in columns:
-        scores = [score for _, score in column]
-        costs = [costs.get(kind, math.nan) for costs, _ in column]
-        if scores and all(map(is_finite, [*scores, *costs])):
-            score = float(np.median(scores))  # one line a row: bands of all rows would hide them
-            names = {"panel": "", "method": standing.row, "step": len(points)}
-            spread = {"mean": score, "low": score, "high": score}
-            points.append(names | {"cost": float(np.median(costs))} | spread)
-    return points
-
-
 def pair_scores(
-    suite: Suite, lines: Sequence[Line], metric: str, rows: Sequence[str]
+    suite: Suite, lines: pd.DataFrame, metric: str, rows: Sequence[str]
 ) -> dict[str, np.ndarray]:
     """Mean scores of the rows against each opponent, by problem [rows, opponents].
 
     Replicate r meets opponent r mod M.  A pair without a finite score is NaN; a problem without
     any is left out.
     """
-    M = len(suite.opponents)
-    values: dict[tuple[str, str, int], list[float]] = {}
-    for line in lines:
-        score = line.values.get(metric)
-        if line.is_final and score is not None and is_finite(score):
-            pair = (line.problem, line.row, line.replicate % M)
-            values.setdefault(pair, []).append(score)
-    matrices: dict[str, np.ndarray] = {}
-    for problem in suite.problems:
-        means = [[values.get((problem, row, m)) for m in range(M)] for row in rows]
-        matrix = np.array([[np.mean(v) if v else math.nan for v in each] for each in means])
-        if np.isfinite(matrix).any():
-            matrices[problem] = matrix
-    return matrices
+    opponents = range(len(suite.opponents))
+    final = final_lines(lines).reindex(columns=["problem", "row", "replicate", metric])
+    final = final[np.isfinite(final[metric])]
+    pairs = final.groupby(["problem", "row", final["replicate"] % len(opponents)])
+    places = pd.MultiIndex.from_product([suite.problems, rows, opponents])
+    means = pairs[metric].agg(np.mean).reindex(places).to_numpy()
+    matrices = means.reshape(-1, len(rows), len(opponents))
+    named = zip(suite.problems, matrices, strict=True)
+    return {problem: each for problem, each in named if np.isfinite(each).any()}
 
 
-def draw_pairs(
-    suite: Suite, lines: Sequence[Line], rows: Sequence[str]
-) -> tuple[Figure, str] | None:
+def draw_pairs(suite: Suite, lines: pd.DataFrame, rows: Sequence[str]) -> tuple[Figure, str] | None:
     """Figure and caption of the first score against each opponent; None: there is nothing."""
     if not suite.opponents:
         return None
@@ -188,7 +162,7 @@ def draw_pairs(
 
 
 def draw_profiles(
-    suite: Suite, costs: Mapping[float, Costs], own: Sequence[str]
+    suite: Suite, costs: Mapping[float, pd.DataFrame], own: Sequence[str]
 ) -> tuple[Figure, str] | None:
     """Figure and caption of the performance profiles of the leading rows and the user's, a panel for
     each tolerance; None: there are no costs to solve."""
@@ -199,11 +173,11 @@ def draw_profiles(
         performance_profile_figure,
     )
 
-    leaders = [place.row for place in place_rows(next(iter(costs.values())))]
+    leaders = place_rows(next(iter(costs.values()))).index
     named = list(dict.fromkeys([*own, *leaders]))[:MOST_NAMED]
     profiles = {
         f"{suite.solve.metric} < {t:g}": {
-            row: list(ratios.values()) for row, ratios in performance_ratios(each).items()
+            str(row): list(ratios) for row, ratios in performance_ratios(each).iterrows()
         }
         for t, each in costs.items()
     }
@@ -215,32 +189,28 @@ def draw_profiles(
 
 
 def draw_frontier(
-    suite: Suite, lines: Sequence[Line], rows: Sequence[str]
+    suite: Suite, lines: pd.DataFrame, rows: Sequence[str]
 ) -> tuple[Figure, str] | None:
     """Figure and caption of the suite's two scores against each other, a panel for each problem;
     None: there is nothing."""
     if suite.frontier is None:
         return None
-    import pandas as pd
-
     from components.figures.samples.trade_off import trade_off_figure
 
     x, y = suite.frontier.x, suite.frontier.y
-    by_x, by_y = gather(lines, x), gather(lines, y)
-    directions = {str(table.metric): suite.direction(table) for table in suite.tables}
-    points = []
-    for problem in suite.problems:
-        scores = {}
-        for row in rows:
-            found = [by.get(row, {}).get(problem) for by in (by_x, by_y)]
-            pair = [result.score for result in found if result and is_finite(result.score)]
-            if len(pair) == 2:
-                scores[row] = (pair[0], pair[1])
-        sign = 1.0 if directions[x] == "lower" else -1.0
-        front = pareto_front([(sign * a, b) for a, b in scores.values()], directions[y])
-        for (row, (a, b)), on_front in zip(scores.items(), front, strict=True):
-            points.append({"panel": problem, "method": row, "x": a, "y": b, "front": on_front})
-    if not points:
+    scores = pd.DataFrame(
+        {"x": mean_results(lines, x)["score"], "y": mean_results(lines, y)["score"]}
+    )
+    places = pd.MultiIndex.from_product([suite.problems, rows], names=["panel", "method"])
+    points = scores[np.isfinite(scores).all(axis=1)].swaplevel().reindex(places).dropna()
+    if points.empty:
         return None
+    directions = {str(table.metric): suite.direction(table) for table in suite.tables}
+    sign = 1.0 if directions[x] == "lower" else -1.0
+    fronts = [
+        pareto_front([*zip(sign * each["x"], each["y"], strict=True)], directions[y])
+        for _, each in points.groupby("panel", sort=False)
+    ]
+    points = points.assign(front=[*itertools.chain(*fronts)]).reset_index()
     caption = f"{y} against {x}, means of replicates; filled: on the Pareto front of the problem"
-    return trade_off_figure(pd.DataFrame(points), x, y), caption
+    return trade_off_figure(points, x, y), caption

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from runner.arena.figures import list_costs, list_figures
+import pandas as pd
+
+from runner.arena.figures import list_figures
 from runner.arena.rows import find_snapshots, quote_words, read_lines
-from runner.arena.scores import Line
+from runner.arena.scores import final_lines
 from runner.arena.standing.boards import costs_by_tolerance, rank_table, solved_rows
+from runner.arena.standing.problem_results import list_costs
 from runner.arena.standing.standings import LEVEL
 from runner.arena.suite import Suite
 from runner.arena.summary import tabulate_board
@@ -45,7 +48,7 @@ FAILED_OF_STATE: dict[str, Failures] = {
 
 def write_suite(
     suite: Suite, budget: str, output_dir: Path, path: Path, is_published: bool = False
-) -> tuple[list[Line], list[str]]:
+) -> tuple[pd.DataFrame, list[str]]:
     """Writes the page of the kept rows and of the user's below an output folder: the lines of all,
     and the names of the user's."""
     frozen = find_snapshots(suite, budget, output_dir)
@@ -58,7 +61,7 @@ def write_suite(
 def write(
     suite: Suite,
     budget: str,
-    lines: Sequence[Line],
+    lines: pd.DataFrame,
     own: Sequence[Row],
     path: Path,
     is_published: bool = False,
@@ -70,7 +73,7 @@ def write(
     reference = own[0].name if own else None
     study = study.model_copy(update={"reference": reference})
     tables = layout_table(study, None, Kept(to_earlier(suite, lines)))
-    commits = {(line.row, line.problem): line.commit for line in lines if line.is_final}
+    commits = final_lines(lines).set_index(["row", "problem"])["commit"].to_dict()
     commands = [
         (
             command_of(suite, budget, cell.row, cell.column),
@@ -97,10 +100,10 @@ def write(
         "leads": bool(figures) and not figures[0]["chart"],
         "solve": suite.solve,
         "solved": solved,
-        "n_problems": len({line.problem for line in lines}),
+        "n_problems": lines["problem"].nunique(),
         "boards": boards,
         "direction": suite.direction,
-        "costs": list_costs,
+        "costs": list_costs(lines),
         "states": STATES,
         "mark": FAILED_CHECK_MARK,
         "short": SHORT_MARK,
@@ -123,28 +126,29 @@ def write(
     return write_page(path, context | embed_figures(figures) | details([], path.parent), TEMPLATE)
 
 
-def list_rows(suite: Suite, lines: Sequence[Line], own: Sequence[Row]) -> list[Row]:
+def list_rows(suite: Suite, lines: pd.DataFrame, own: Sequence[Row]) -> list[Row]:
     """The user's rows, then those of the suite that have lines."""
-    names = {line.row for line in lines}
-    own_names = {row.name for row in own}
-    kept = [row for row in suite.rows if row.name in names - own_names]
+    names = set(lines["row"]).difference(row.name for row in own)
+    kept = [row for row in suite.rows if row.name in names]
     return [*own, *kept] or list(suite.rows)
 
 
-def to_earlier(suite: Suite, lines: Sequence[Line]) -> EarlierScores:
+def to_earlier(suite: Suite, lines: pd.DataFrame) -> EarlierScores:
     """Final scores as the tables of a report take them."""
     cells: EarlierScores = {}
+    final = final_lines(lines)
     for table in suite.tables:
-        for line in lines:
-            if not line.is_final:
-                continue
-            place = (table.name, line.row, line.problem)
-            cell = cells.setdefault(place, EarlierCell(line.data))
-            cell.failed |= FAILED_OF_STATE.get(line.state, {})
-            if (value := line.values.get(str(table.metric))) is not None:
-                cell.values[line.seed, line.replicate] = value
+        scores = final.reindex(columns=[str(table.metric)])[str(table.metric)]
+        # a replicate that lacks a score that others have is not finite
+        has_score = scores.notna().groupby([final["row"], final["problem"]]).transform("any")
+        for line in final.assign(score=scores, has_score=has_score).to_dict("records"):
+            place = (table.name, line["row"], line["problem"])
+            cell = cells.setdefault(place, EarlierCell(line["data"]))
+            cell.failed |= FAILED_OF_STATE.get(line["state"], {})
+            if line["has_score"]:
+                cell.values[line["seed"], line["replicate"]] = line["score"]
             else:
-                cell.why = STATES.get(line.state, "")
+                cell.why = STATES.get(line["state"], "")
     return cells
 
 
@@ -159,18 +163,18 @@ def command_of(suite: Suite, budget: str, row: Row, problem: str) -> str:
     return f"runner arena run {suite.name} {quoted}{label}{chosen}{only}"
 
 
-def _notes(suite: Suite, budget: str, lines: Sequence[Line]) -> list[str]:
+def _notes(suite: Suite, budget: str, lines: pd.DataFrame) -> list[str]:
     limits = suite.budgets.get(budget, {})
     words = " or ".join(f"{limit:,.0f} {kind}" for kind, limit in limits.items())
     notes = [f"Budget {budget}, of a replicate: {words}, which is reached first."] if limits else []
-    if not any(line.is_final for line in lines):
+    if final_lines(lines).empty:
         notes.append("Nothing has been run yet.")
     return notes
 
 
-def _provenance(suite: Suite, budget: str, lines: Sequence[Line]) -> list[tuple[str, str]]:
-    commits = dict.fromkeys(line.commit for line in lines if line.commit)
-    counts = len({(line.seed, line.replicate) for line in lines if line.is_final})
+def _provenance(suite: Suite, budget: str, lines: pd.DataFrame) -> list[tuple[str, str]]:
+    commits = filter(None, lines["commit"].unique())
+    counts = len(final_lines(lines).groupby(["seed", "replicate"]))
     return [
         ("suite", f"{suite.name}, {len(suite.problems)} problems"),
         ("budget", budget or "none"),

@@ -31,7 +31,7 @@ def publish(suites: Sequence[Suite], output_dir: Path, folder: Path) -> Path:
         if budget is not None:
             path = inside(folder, f"{suite.name}.html", "suite")
             lines, own = write_suite(suite, budget, output_dir, path, is_published=True)
-            n_rows = len({line.row for line in lines})
+            n_rows = lines["row"].nunique()
             entries.append((suite, budget, n_rows, find_leader(suite, lines), own))
     if not entries:
         raise ConfigError("arena publish: no suite has scores; runner arena run makes some")
@@ -42,7 +42,7 @@ def choose_budget(suite: Suite, output_dir: Path) -> str | None:
     """The longest budget in which the user has rows, else the longest with kept scores; None: the
     suite has no scores."""
     budgets = [*suite.budgets] or [""]
-    kept = {line.budget for line in read_kept_lines(suite)}
+    kept = set(read_kept_lines(suite)["budget"])
     own = [name for name in budgets if find_snapshots(suite, name, output_dir)]
     scored = own or [name for name in budgets if name in kept]
     return scored[-1] if scored else None

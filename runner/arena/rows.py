@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from runner.arena.frozen import refuse_frozen
 from runner.arena.lengths import find_length
 from runner.arena.norms import choose_norm, refuse_other_norm
-from runner.arena.scores import Line, read_kept_lines, read_snapshot
+from runner.arena.scores import read_kept_lines, read_snapshot
 from runner.arena.suite import Suite
 from runner.disk.inside import inside
 from runner.errors import ConfigError
@@ -129,16 +131,12 @@ def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot
     return sorted((s for s in loaded if s is not None), key=lambda s: s.taken)
 
 
-def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> list[Line]:
+def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> pd.DataFrame:
     """Lines of the user's rows, and the kept lines of the budget, with costs that count; a row of
     the user's takes precedence over a kept one of its name."""
-    own = [line for snapshot in frozen for line in read_snapshot(suite, budget, snapshot)]
-    names = {line.row for line in own}
+    own = [read_snapshot(suite, budget, snapshot) for snapshot in frozen]
+    names = [row for lines in own for row in lines["row"]]
     kept = read_kept_lines(suite)
-    lines = [*own, *(k for k in kept if k.budget == budget and k.row not in names)]
-    if suite.costs is None:
-        return lines
-    return [
-        replace(line, values={name: v for name, v in line.values.items() if suite.counts(name)})
-        for line in lines
-    ]
+    kept = kept[(kept["budget"] == budget) & ~kept["row"].isin(names)]
+    lines = pd.concat([*own, kept], ignore_index=True)
+    return lines[[name for name in map(str, lines) if suite.counts(name)]]

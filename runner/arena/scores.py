@@ -1,18 +1,17 @@
-"""Scores and costs of the runs of a suite, a line for each evaluation of a replicate.
+"""Scores and costs of the runs of a suite as a frame, a line for each evaluation of a replicate.
 
-Kept scores have the same lines: ``conf/arena/<suite>.csv.gz``.
+Its columns are ``FIXED``, where ``step`` is −1 at the end of a run, and a column for each metric,
+NaN where a line has none.  Kept scores are the same frame as CSV: ``conf/arena/<suite>.csv.gz``.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+import pandas as pd
 
 from components.metrics.names import COST_PREFIX
 from runner.arena.gold import load_gold
@@ -31,7 +30,10 @@ from runner.study.table_specs import PROBLEM_KEY
 # not applicable: the method needs what the problem lacks
 State = Literal["done", "short", "doubted", "failed", "over budget", "not applicable", "not run"]
 SCORED = ("done", "short", "doubted")  # states of runs whose scores count
-FIXED = ("budget", "row", "problem", "seed", "replicate", "step", "state", "data", "commit")
+NUMBERED = ("seed", "replicate", "step")
+ORDER = ["budget", "row", "problem", *NUMBERED]  # of kept lines
+FIXED = [*ORDER, "state", "data", "commit"]
+TYPES = {name: int if name in NUMBERED else str for name in FIXED}
 STATE_OF_MARK: dict[str, State] = {"": "done", SHORT_MARK: "short", FAILED_CHECK_MARK: "doubted"}
 TOLERANCE = 1.1  # a budget ends with the step that reaches it; a cost of more is over budget
 # diagnostics of chains: independent draws of a wrong q have the best ones
@@ -39,58 +41,58 @@ OF_CHAINS = ("ess", "ess_tail", "rhat")
 DIGITS = 6  # significant ones, of a kept score
 
 
-@dataclass(frozen=True)
-class Line:
-    """Scores and costs of one replicate at one evaluation; ``step`` is −1 at the end of a run."""
-
-    budget: str
-    row: str
-    problem: str
-    seed: int
-    replicate: int
-    step: int
-    state: State
-    data: str = ""
-    commit: str = ""
-    values: dict[str, float] = field(default_factory=dict)  # metric -> value
-
-    @property
-    def is_final(self) -> bool:
-        """True if it has the scores of a finished run, or says why there are none."""
-        return self.step < 0
+def to_frame(lines: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Lines with values of ``FIXED`` and of metrics as a frame."""
+    listed = list(lines)
+    metrics = {name for line in listed for name in line}.difference(FIXED)
+    return pd.DataFrame(listed, columns=[*FIXED, *sorted(metrics)]).astype(TYPES)
 
 
-def read_snapshot(suite: Suite, budget: str, snapshot: Snapshot) -> list[Line]:
+def final_lines(lines: pd.DataFrame) -> pd.DataFrame:
+    """Lines with the scores of finished runs, and those of runs that have none."""
+    return lines[lines["step"] < 0]
+
+
+def read_snapshot(suite: Suite, budget: str, snapshot: Snapshot) -> pd.DataFrame:
     """Lines of every run of a snapshot."""
-    return [line for run in snapshot.runs for line in _read_run(suite, budget, snapshot, run)]
+    return to_frame(
+        line for run in snapshot.runs for line in _read_run(suite, budget, snapshot, run)
+    )
 
 
-def _read_run(suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun) -> list[Line]:
+def _read_run(
+    suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun
+) -> Iterator[dict[str, Any]]:
     facts = snapshot.facts(run) or {}
     state = find_state(run, facts, suite.budgets.get(budget, {}))
-    names = (budget, run.row, str(run.cell[PROBLEM_KEY]), facts.get("seed", 0))
-    origin = (facts.get("data", run.data), describe_commit(facts.get("git", {})))
+    problem = str(run.cell[PROBLEM_KEY])
+    common = {
+        "budget": budget,
+        "row": run.row,
+        "problem": problem,
+        "seed": facts.get("seed", 0),
+        "state": state,
+        "data": facts.get("data", run.data),
+        "commit": describe_commit(facts.get("git", {})),
+    }
     if state not in (*SCORED, "over budget"):
-        return [Line(*names, 0, -1, state, *origin)]
+        yield common | {"replicate": 0, "step": -1}
+        return
     asked = [metric for metric in OF_CHAINS if metric in suite.metrics]
     left_out = asked if asked and not _mixes(run) else []  # asking imports the method
-    lines = []
-    for line in readable_lines(snapshot.folder(run)):
-        if line["phase"] not in ("train", "final"):
-            lines += [
-                Line(*names, replicate, line["step"], state, *origin, values)
-                for replicate, values in _by_replicate(suite, line, left_out).items()
-            ]
     result = {"replicate": 0, "metrics": facts["result"]}
-    if not set(facts["result"]) & set(suite.metrics):  # its budget ended before its warm-up did
-        lines = []
-        state = "over budget"
+    if set(facts["result"]) & set(suite.metrics):
+        for line in readable_lines(snapshot.folder(run)):
+            if line["phase"] not in ("train", "final"):
+                for replicate, values in _by_replicate(suite, line, left_out).items():
+                    yield common | {"replicate": replicate, "step": line["step"]} | values
+    else:  # its budget ended before its warm-up did
+        common["state"] = "over budget"
     gold = load_gold(suite)
     for r, values in _by_replicate(suite, result, left_out).items():
-        apart = gold.distances(names[2], snapshot.folder(run), r)
+        apart = gold.distances(problem, snapshot.folder(run), r)
         values |= {name: value for name, value in apart.items() if name in suite.metrics}
-        lines.append(Line(*names, r, -1, state, *origin, values))
-    return lines
+        yield common | {"replicate": r, "step": -1} | values
 
 
 def _mixes(run: FrozenRun) -> bool:
@@ -130,59 +132,51 @@ def find_state(run: FrozenRun, facts: Facts, limits: dict[str, float]) -> State:
     return STATE_OF_MARK[mark_failures(failed_checks(facts))]
 
 
-def to_csv(lines: Iterable[Line]) -> str:
-    """Lines as text of a CSV file, in a fixed order."""
-    ordered = sorted(lines, key=lambda x: (x.budget, x.row, x.problem, x.seed, x.replicate, x.step))
-    metrics = sorted({metric for line in ordered for metric in line.values})
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*FIXED, *metrics], restval="", lineterminator="\n")
-    writer.writeheader()
-    for line in ordered:
-        numbers = {metric: f"{value:.{DIGITS}g}" for metric, value in line.values.items()}
-        writer.writerow({name: vars(line)[name] for name in FIXED} | numbers)
-    return text.getvalue()
+def to_csv(lines: pd.DataFrame) -> str:
+    """Lines as text of a CSV file, in a fixed order, without metrics that none of them has."""
+    metrics = [name for name in lines.columns.difference(FIXED) if lines[name].notna().any()]
+    return lines.sort_values(ORDER)[[*FIXED, *metrics]].to_csv(
+        index=False, float_format=f"%.{DIGITS}g", lineterminator="\n"
+    )
 
 
-def write_kept(lines: Iterable[Line], path: Path) -> None:
+def write_kept(lines: pd.DataFrame, path: Path) -> None:
     """Writes kept scores, packed; the same lines give the same bytes."""
     write_bytes(path, gzip.compress(to_csv(lines).encode(), 9, mtime=0))
 
 
-def read_kept(path: Path) -> list[Line]:
-    """Kept scores.
+def read_kept(path: Path | None) -> pd.DataFrame:
+    """Kept scores; None: there are none.
 
     Raises:
         ConfigError: the file is damaged.
     """
+    if path is None:
+        return to_frame([])
+    texts = [name for name in FIXED if name not in NUMBERED]
     try:
-        rows = list(csv.reader(io.StringIO(gzip.decompress(path.read_bytes()).decode())))
-        return [_parse(rows[0], row) for row in rows[1:]]
-    except (OSError, EOFError, ValueError, IndexError, KeyError) as error:
+        lines = pd.read_csv(
+            path,
+            dtype=TYPES,
+            na_values=["", "nan"],
+            keep_default_na=False,
+            float_precision="round_trip",
+        )
+        lines[texts] = lines[texts].fillna("")
+        if unknown := set(lines["state"]).difference(get_args(State)):
+            raise ValueError(f"state {', '.join(unknown)}")
+        return lines.astype(dict.fromkeys(lines.columns.difference(FIXED), float))
+    except (OSError, EOFError, ValueError, KeyError) as error:
         raise ConfigError(
             f"{path}: cannot be read ({error}); put back the file that was there"
         ) from None
 
 
-def read_kept_lines(suite: Suite) -> list[Line]:
+def read_kept_lines(suite: Suite) -> pd.DataFrame:
     """Kept scores of a suite, and those of a suite that it extends if they have its first score."""
-    path = kept_scores_file(suite.name)
-    kept = read_kept(path) if path else []
-    shared = kept_scores_file(suite.extends) if suite.extends else None
-    first = suite.metrics[0]
-    inherited = read_kept(shared) if shared else []
-    measured = {(k.budget, k.row) for k in inherited if first in k.values}
-    return [*kept, *(k for k in inherited if (k.budget, k.row) in measured)]
-
-
-def _parse(header: Sequence[str], row: Sequence[str]) -> Line:
-    cells = dict(zip(header, row, strict=True))
-    fixed: dict[str, Any] = {name: cells.pop(name) for name in FIXED}
-    if fixed["state"] not in get_args(State):
-        raise ValueError(f"state {fixed['state']}")
-    fixed |= {name: int(fixed[name]) for name in ("seed", "replicate", "step")}
-    return Line(**fixed, values={name: float(text) for name, text in cells.items() if text})
-
-
-def is_finite(value: float | None) -> bool:
-    """True for a score that counts."""
-    return value is not None and math.isfinite(value)
+    kept = read_kept(kept_scores_file(suite.name))
+    inherited = read_kept(kept_scores_file(suite.extends) if suite.extends else None)
+    row = ["budget", "row"]
+    first = inherited.reindex(columns=[*row, suite.metrics[0]]).dropna()
+    inherited = inherited.merge(first[row].drop_duplicates())
+    return pd.concat([kept, inherited], ignore_index=True)

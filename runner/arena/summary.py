@@ -5,18 +5,14 @@ from __future__ import annotations
 
 import math
 import os
-import statistics
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
 
 from components.metrics.names import COST_PREFIX
-from runner.arena.scores import Line, read_kept_lines
-from runner.arena.standing.boards import (
-    SolvedRow,
-    costs_by_tolerance,
-    find_leader,
-    rank_table,
-    solved_rows,
-)
+from runner.arena.scores import final_lines, read_kept_lines
+from runner.arena.standing.boards import costs_by_tolerance, find_leader, rank_table, solved_rows
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite, load_suite
 from runner.disk import conf_folders
@@ -39,26 +35,21 @@ def list_suites() -> int:
 
 def _describe_suite(suite: Suite) -> list[str]:
     """A suite's line of the list; the last budget with kept scores decides who leads."""
-    kept: dict[str, list[Line]] = {budget: [] for budget in suite.budgets or {"": {}}}
-    for line in read_kept_lines(suite):
-        kept.setdefault(line.budget, []).append(line)
-    times = {budget: time_of_row(suite, lines) for budget, lines in kept.items() if lines}
+    kept = dict(list(read_kept_lines(suite).groupby("budget", sort=False)))
+    budgets = dict.fromkeys([*(suite.budgets or [""]), *kept])
+    times = {budget: time_of_row(suite, kept[budget]) for budget in budgets if budget in kept}
     told = ", ".join(f"{budget} {text}".strip() for budget, text in times.items() if text)
     leader = find_leader(suite, kept[[*times][-1]]) if times else None
     size = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
     return [suite.name, suite.measures, size, leader or "–", told or "–"]
 
 
-def time_of_row(suite: Suite, lines: list[Line]) -> str:
+def time_of_row(suite: Suite, lines: pd.DataFrame) -> str:
     """Time that a row takes on all cores, by the CPU seconds of the kept ones; empty: not
     counted."""
-    seconds: dict[str, float] = {}
-    for line in lines:
-        if line.is_final:
-            spent = line.values.get(COST_PREFIX + CPU_SECONDS, 0.0)
-            seconds[line.row] = seconds.get(line.row, 0.0) + spent
-    typical = statistics.median(seconds.values()) if seconds else 0.0
-    if not typical:
+    spent = final_lines(lines).reindex(columns=["row", COST_PREFIX + CPU_SECONDS])
+    typical = spent.groupby("row").sum().median().item()
+    if not typical > 0:
         return ""
     minutes = (typical + START_SECONDS * len(suite.problems)) / 60 / (os.cpu_count() or 1)
     return f"{minutes / 60:.1f} h" if minutes > 90 else f"{math.ceil(minutes)} min"
@@ -71,7 +62,7 @@ def print_plan(suite: Suite, budget: str, row: Row, jobs: int) -> None:
         f"plan     {row.name} on {len(suite.problems)} problems of {_title(suite, budget)}, "
         f"{n} replicate{'s' if n > 1 else ''} each, {jobs} at once"
     )
-    if time := time_of_row(suite, [k for k in read_kept_lines(suite) if k.budget == budget]):
+    if time := time_of_row(suite, read_kept_lines(suite).query("budget == @budget")):
         out.print(f"time     {time} for a typical kept row, on all cores of this machine")
 
 
@@ -80,7 +71,10 @@ def _title(suite: Suite, budget: str) -> str:
 
 
 def tabulate_board(
-    suite: Suite, solved: Sequence[SolvedRow], standings: Sequence[Standing], own: Sequence[str]
+    suite: Suite,
+    solved: Sequence[Mapping[Hashable, Any]],
+    standings: Sequence[Standing],
+    own: Sequence[str],
 ) -> tuple[list[str], list[list[str]], int]:
     """Header and cells of the first rows of the board and of the user's, and the number of rows:
     problems solved and costs, or mean ranks."""
@@ -89,10 +83,10 @@ def tabulate_board(
         header = ["place", "row", *counts, "gradients"]
         rows = [
             [
-                str(each.place.place),
-                each.place.row,
-                *map(str, each.counts),
-                number(each.median_cost),
+                str(each["place"]),
+                each["row"],
+                *map(str, each["counts"]),
+                number(each["median_cost"]),
             ]
             for each in solved
         ]
@@ -106,7 +100,7 @@ def tabulate_board(
     return header, [r for i, r in enumerate(rows) if i < SHOWN or r[1] in own], len(rows)
 
 
-def print_board(suite: Suite, budget: str, lines: list[Line], own: Sequence[str]) -> None:
+def print_board(suite: Suite, budget: str, lines: pd.DataFrame, own: Sequence[str]) -> None:
     """The first rows of the board and the user's."""
     solved = solved_rows(costs_by_tolerance(suite, lines), lines)
     standings = [] if solved else rank_table(suite, suite.tables[0], lines)
@@ -116,14 +110,12 @@ def print_board(suite: Suite, budget: str, lines: list[Line], own: Sequence[str]
         out.print(f"rows     {n_rows}, of which the page shows all")
 
 
-def print_row(suite: Suite, budget: str, lines: list[Line], row: str, flags: str) -> None:
+def print_row(suite: Suite, budget: str, lines: pd.DataFrame, row: str, flags: str) -> None:
     """The board with a row, the problems on which it is not done, by state, and the command of the
     page, with flags."""
     print_board(suite, budget, lines, [row])
-    problems: dict[str, dict[str, None]] = {}
-    for line in lines:
-        if line.row == row and line.state != "done":
-            problems.setdefault(line.state, {})[line.problem] = None
-    for state, names in problems.items():
+    own = lines[(lines["row"] == row) & (lines["state"] != "done")]
+    for state in own["state"].unique():
+        names = own.loc[own["state"] == state, "problem"].unique()
         out.print(f"problems {STATE_WORDS.get(state, state)}: {', '.join(names)}")
     out.print(f"page     runner arena show {suite.name}{flags}")

@@ -14,10 +14,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from runner.arena.rows import make_row, prepare_row
-from runner.arena.scores import SCORED, Line, read_snapshot
+from runner.arena.scores import SCORED, read_snapshot
 from runner.arena.standing.boards import rank_table
-from runner.arena.standing.problem_results import gather
+from runner.arena.standing.problem_results import mean_results
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite
 from runner.compose.hydra.errors import parse_overrides
@@ -117,7 +119,7 @@ def tune(
     settings = list_settings(overrides)
     derived = to_validation(suite)
     base = make_row(settings[0], name).name
-    lines: list[Line] = []
+    parts = []
     rows: dict[str, list[str]] = {}
     for words in settings:
         changed = [word for word in words if word not in overrides]
@@ -127,7 +129,8 @@ def tune(
         code = run_remaining(snapshot, snapshot.runs, jobs)
         if code > 1:
             return row, code
-        lines += read_snapshot(derived, budget, snapshot)
+        parts.append(read_snapshot(derived, budget, snapshot))
+    lines = pd.concat(parts, ignore_index=True)
     table = suite.ranked[0]
     metric = str(table.metric)
     standings = rank_table(suite, table, lines)
@@ -159,22 +162,15 @@ def describe_tie(best: Standing, metric: str) -> str:
     )
 
 
-def count_costs(
-    lines: Sequence[Line], metric: str, budget: Mapping[str, float]
-) -> dict[str, float]:
+def count_costs(lines: pd.DataFrame, metric: str, budget: Mapping[str, float]) -> dict[str, float]:
     """Costs by kind, summed over rows and problems, of a replicate.
 
-    A run that diverged counts the budget that it was given, and what it had last recorded."""
-    total: dict[str, float] = {}
-    for by_problem in gather(lines, metric).values():
-        for result in by_problem.values():
-            costs = result.costs
-            if result.state == "failed":
-                recorded = result.path[-1][0] if result.path else {}
-                costs = {**recorded, **budget}
-            for kind, n in costs.items():
-                total[kind] = total.get(kind, 0.0) + n
-    return total
+    A run that diverged counts the budget that it was given."""
+    results = mean_results(lines, metric)
+    total = results.drop(columns=["score", "state"]).sum()
+    if n_failed := (results["state"] == "failed").sum():
+        total = total.add(pd.Series(budget) * n_failed, fill_value=0.0)
+    return {str(kind): float(n) for kind, n in total.items()}
 
 
 def _print(standings: Sequence[Standing], metric: str, suite: Suite) -> None:

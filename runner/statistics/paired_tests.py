@@ -130,7 +130,7 @@ def scores_by_replicate(values: Iterable[float]) -> ReplicateScores:
     return {(0, r): value for r, value in enumerate(values)}
 
 
-def compare(a: Values, b: Values, overlap: float = 0.0) -> PairedDifference:
+def compare(a: Mapping[K, float], b: Mapping[K, float], overlap: float = 0.0) -> PairedDifference:
     """Differences a − b over the replicates that both have, and their two-sided p.
 
     The signed-rank statistic is Wilcoxon's (1945), exact for samples as small as ours;

@@ -2,78 +2,67 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from typing import Any
 
-from runner.arena.scores import Line
-from runner.arena.standing.solved import Costs, RowPlace, costs_to_solve, place_rows
+import numpy as np
+import pandas as pd
+
+from runner.arena.scores import final_lines
+from runner.arena.standing.solved import costs_to_solve, place_rows
 from runner.arena.standing.standings import Standing, rank_rows
 from runner.arena.suite import Suite
 from runner.study.table_specs import TableSpec
 
 
-@dataclass(frozen=True)
-class SolvedRow:
-    """One row of the board."""
-
-    place: RowPlace
-    counts: tuple[int, ...]  # problems solved at each tolerance
-    median_cost: float  # over the problems that it solves, in gradients
-    states: Counter[str]  # of its problems
-
-
 def costs_by_tolerance(
-    suite: Suite, lines: Sequence[Line], most: int | None = None
-) -> dict[float, Costs]:
+    suite: Suite, lines: pd.DataFrame, most: int | None = None
+) -> dict[float, pd.DataFrame]:
     """Costs to solve at each tolerance, or at the first ``most``; the first decides the places.
     Empty: problems of the suite cannot be solved."""
-    if suite.solve is None or not lines:
+    if suite.solve is None or lines.empty:
         return {}
     metric, replicates = suite.solve.metric, suite.replicates or 1
     return {t: costs_to_solve(lines, metric, t, replicates) for t in suite.solve.tolerances[:most]}
 
 
-def find_leader(suite: Suite, lines: Sequence[Line]) -> str | None:
+def find_leader(suite: Suite, lines: pd.DataFrame) -> str | None:
     """The row in the first place: by problems solved at the first tolerance, or by the ranks of the
     first score."""
     if costs := costs_by_tolerance(suite, lines, 1):
         (first,) = costs.values()
-        return place_rows(first)[0].row
+        return str(place_rows(first).index[0])
     standings = rank_table(suite, suite.tables[0], lines)
     return standings[0].row if standings else None
 
 
 def rank_table(
-    suite: Suite, table: TableSpec, lines: Sequence[Line], reference: str | None = None
+    suite: Suite, table: TableSpec, lines: pd.DataFrame, reference: str | None = None
 ) -> list[Standing]:
     """Rows by the ranks of the score of a table in ``suite.ranked``."""
     return rank_rows(lines, str(table.metric), suite.direction(table), reference, suite.gold)
 
 
-def solved_rows(by_tolerance: Mapping[float, Costs], lines: Sequence[Line]) -> list[SolvedRow]:
-    """Rows in the order of their places."""
+def solved_rows(
+    by_tolerance: Mapping[float, pd.DataFrame], lines: pd.DataFrame
+) -> list[dict[Hashable, Any]]:
+    """Rows in the order of their places.
+
+    Keys: row, those of ``place_rows``, counts (of problems solved at each tolerance), median_cost
+    (over the problems that it solves, in gradients), states (how many of its problems are in each).
+    """
     if not by_tolerance:
         return []
     costs = next(iter(by_tolerance.values()))
-    states = count_states(lines)
-    rows = []
-    for place in place_rows(costs):
-        solved = [costs[place.row][problem] for problem in place.solved]
-        median = statistics.median(solved) if solved else math.nan
-        counts = tuple(
-            sum(map(math.isfinite, each[place.row].values())) for each in by_tolerance.values()
-        )
-        rows.append(SolvedRow(place, counts, median, states[place.row]))
-    return rows
+    counts = zip(*(np.isfinite(each).sum(axis=1) for each in by_tolerance.values()), strict=True)
+    medians = costs.replace(np.inf, np.nan).median(axis=1)
+    more = {"median_cost": medians, "states": count_states(lines)}
+    board = place_rows(costs).assign(counts=pd.Series([*counts], costs.index), **more)
+    return board.reset_index().to_dict("records")
 
 
-def count_states(lines: Sequence[Line]) -> dict[str, Counter[str]]:
+def count_states(lines: pd.DataFrame) -> pd.Series:
     """Number of problems in each state, by row."""
-    final = {(line.row, line.problem): line.state for line in lines if line.is_final}
-    counts: dict[str, Counter[str]] = {line.row: Counter() for line in lines}
-    for (row, _), state in final.items():
-        counts[row][state] += 1
-    return counts
+    ends = final_lines(lines).drop_duplicates(["row", "problem"], keep="last")
+    return ends.groupby("row")["state"].agg(Counter)

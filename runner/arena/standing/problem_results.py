@@ -2,82 +2,83 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
 
 from components.metrics.names import COST_PREFIX
-from runner.arena.scores import SCORED, Line, is_finite
+from runner.arena.scores import SCORED, final_lines
 
 DIVERGED = 1e6  # times the median size of the scores of all rows on a problem
+PLACE = ["row", "problem"]
 
 
-@dataclass(frozen=True)
-class ProblemResult:
-    """One row on one problem: mean score over replicates, mean costs, and state."""
-
-    state: str
-    score: float = math.nan
-    costs: dict[str, float] = field(default_factory=dict)
-    path: list[tuple[dict[str, float], float]] = field(default_factory=list)  # of its evaluations
+def list_costs(lines: pd.DataFrame) -> list[str]:
+    """Kinds of cost that some line counts, in a fixed order."""
+    counted = final_lines(lines).filter(regex=f"^{COST_PREFIX}").dropna(axis="columns", how="all")
+    return sorted(str(name).removeprefix(COST_PREFIX) for name in counted)
 
 
-def gather(lines: Sequence[Line], metric: str) -> dict[str, dict[str, ProblemResult]]:
-    """Results by row and problem; a row that lacks replicates of a problem is incomplete there."""
-    groups: dict[tuple[str, str], list[Line]] = {}
-    for line in lines:
-        groups.setdefault((line.row, line.problem), []).append(line)
-    results: dict[str, dict[str, ProblemResult]] = {}
-    for (row, problem), group in groups.items():
-        results.setdefault(row, {})[problem] = _result(group, metric)
-    counts = {place: sum(line.is_final for line in group) for place, group in groups.items()}
-    most: dict[str, int] = {}
-    for (_, problem), n in counts.items():
-        most[problem] = max(n, most.get(problem, 0))
-    for (row, problem), n in counts.items():
-        result = results[row][problem]
-        if n < most[problem] and result.state in SCORED:
-            results[row][problem] = replace(result, state="incomplete", score=math.nan)
-    return results
+def average(lines: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """Means over replicates, by row, problem and step.
+
+    Sums are exact: equal scores in another order have the same mean.  An infinite replicate makes a
+    mean infinite, a missing value makes it NaN.
+    """
+    keys = [*PLACE, "step"]
+    values = lines.reindex(columns=[*keys, *metrics])
+    return values.groupby(keys, sort=False)[[*metrics]].agg(statistics.fmean)
 
 
-def _result(lines: list[Line], metric: str) -> ProblemResult:
-    final = [line for line in lines if line.is_final]
-    state = final[0].state if final else "not run"
-    steps: dict[int, list[Line]] = {}
-    for line in lines:
-        if not line.is_final:
-            steps.setdefault(line.step, []).append(line)
-    path = [(_mean_costs(each), _mean(each, metric)) for _, each in sorted(steps.items())]
-    return ProblemResult(state, _mean(final, metric), _mean_costs(final), path)
+def mean_results(lines: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """By row and problem: state, mean of the scores over replicates, and mean costs by kind.
+
+    A row that lacks replicates of a problem is incomplete there.
+    """
+    names = {metric: "score"} | {COST_PREFIX + kind: kind for kind in list_costs(lines)}
+    final = final_lines(lines)
+    places = final.groupby(PLACE, sort=False)
+    means = average(final, [*names]).droplevel("step").rename(columns=names)
+    results = means.assign(state=places["state"].first())
+    counts = places.size()
+    is_short = counts < counts.groupby("problem").transform("max")
+    return _unscore(results, is_short & results["state"].isin(SCORED), "incomplete")
 
 
-def _mean(lines: list[Line], metric: str) -> float:
-    """Mean over replicates; infinite replicates make it infinite, a missing one NaN."""
-    values = [line.values.get(metric, math.nan) for line in lines]
-    return statistics.fmean(values) if values else math.nan
+def _unscore(results: pd.DataFrame, where: pd.Series[bool], state: str) -> pd.DataFrame:
+    """Results that have another state in some places, and no score there."""
+    scores = results["score"].mask(where)
+    return results.assign(score=scores, state=results["state"].mask(where, state))
 
 
-def _mean_costs(lines: list[Line]) -> dict[str, float]:
-    kinds = {metric for line in lines for metric in line.values if metric.startswith(COST_PREFIX)}
-    return {kind.removeprefix(COST_PREFIX): _mean(lines, kind) for kind in sorted(kinds)}
-
-
-def mark_diverged(
-    results: dict[str, dict[str, ProblemResult]],
-) -> dict[str, dict[str, ProblemResult]]:
+def mark_diverged(results: pd.DataFrame) -> pd.DataFrame:
     """Results in which a score that is infinite, or a million times the median size of the others,
     is a divergence."""
-    sizes: dict[str, list[float]] = {}
-    for by_problem in results.values():
-        for problem, result in by_problem.items():
-            if is_finite(result.score):
-                sizes.setdefault(problem, []).append(abs(result.score))
-    limits = {p: DIVERGED * statistics.median(each) or math.inf for p, each in sizes.items()}
+    sizes = results["score"].abs()
+    medians = sizes.where(np.isfinite(sizes)).groupby(level="problem").transform("median")
+    is_far = np.isinf(sizes) | (sizes > (DIVERGED * medians).replace(0.0, np.inf))
+    return _unscore(results, is_far, "diverged")
 
-    def mark(problem: str, result: ProblemResult) -> ProblemResult:
-        is_far = abs(result.score) > limits.get(problem, math.inf) or math.isinf(result.score)
-        return replace(result, state="diverged", score=math.nan) if is_far else result
 
-    return {row: {p: mark(p, r) for p, r in by.items()} for row, by in results.items()}
+def trace(lines: pd.DataFrame, means: pd.DataFrame, metric: str, kind: str) -> pd.DataFrame:
+    """Median score and cost over problems, by row and evaluation, the end of the runs last.
+
+    Problems without a final score or cost are left out; an evaluation counts if all others have it.
+
+    Args:
+        lines: all lines.
+        means: their ``average``.
+        metric: name of the score.
+        kind: of the cost.
+    """
+    ends = mark_diverged(mean_results(lines, metric)).dropna(subset=["score", kind])
+    points = means.reindex(columns=[COST_PREFIX + kind, metric]).set_axis(["cost", "mean"], axis=1)
+    points = points.replace([np.inf, -np.inf], np.nan).sort_index(level="step").reset_index("step")
+    points = points[points.index.isin(ends.index)]
+    number = points.groupby(PLACE).cumcount()  # 0: the end
+    evaluations = points.groupby(["row", number.replace(0, len(points))])[["cost", "mean"]]
+    counts = evaluations.count().min(axis=1)
+    is_whole = counts == counts.groupby("row").transform("max")
+    return evaluations.median()[is_whole].reset_index()

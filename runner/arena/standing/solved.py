@@ -9,6 +9,8 @@ problem is the median over the replicates of the suite.
 Rows are ordered by the problems that they solve, then by the geometric mean of their cost over that
 of the best row, on the problems that both solve.  Failed checks move no row.
 
+Costs to solve are a frame [rows, problems]; infinite: not solved.
+
 Source: Dolan & Moré (2002) for performance profiles.
 """
 
@@ -16,101 +18,79 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
 
 from components.metrics.names import COST_PREFIX
-from runner.arena.scores import SCORED, Line, is_finite
+from runner.arena.scores import SCORED
 
 DENSITY = 1 / 3  # cost of an evaluation of the density, in gradients
-
-Costs = dict[str, dict[str, float]]  # row -> problem -> cost to solve; infinite: not solved
-
-
-def count_evaluations(values: Mapping[str, float]) -> float:
-    """Cost of a line in gradients; NaN where none was counted."""
-    gradients = values.get(f"{COST_PREFIX}gradients", 0.0)
-    densities = values.get(f"{COST_PREFIX}densities", 0.0)
-    total = gradients + DENSITY * max(0.0, densities - gradients)
-    return total if total > 0 else math.nan
+RUN = ["row", "problem", "seed", "replicate"]
 
 
-def cost_of_replicate(lines: Sequence[Line], metric: str, tolerance: float) -> float:
-    """Cost from which on the error of one replicate stays below a tolerance; infinite if its final
-    error does not."""
-    cost = math.inf
-    for line in sorted(lines, key=lambda line: (line.is_final, line.step), reverse=True):
-        if not line.values.get(metric, math.inf) < tolerance:  # a NaN is not below it
-            break
-        cost = count_evaluations(line.values)
-    return cost if is_finite(cost) else math.inf
+def count_evaluations(lines: pd.DataFrame) -> pd.Series[float]:
+    """Costs of lines in gradients; infinite where none was counted."""
+    names = [f"{COST_PREFIX}gradients", f"{COST_PREFIX}densities"]
+    counts = lines.reindex(columns=names).fillna(0.0)
+    gradients, densities = (counts[name] for name in names)
+    total = gradients + DENSITY * (densities - gradients).clip(lower=0.0)
+    return total.where(total > 0, math.inf)
 
 
-def costs_to_solve(lines: Sequence[Line], metric: str, tolerance: float, replicates: int) -> Costs:
+def costs_of_replicates(lines: pd.DataFrame, metric: str, tolerance: float) -> pd.Series[float]:
+    """Cost from which on the error of each replicate stays below a tolerance; infinite if its final
+    error does not, or if the scores of its run do not count."""
+    is_below = (lines[metric] < tolerance) & lines["state"].isin(SCORED)  # a NaN is not below it
+    steps = lines["step"].where(lines["step"] >= 0, math.inf)
+    backwards = lines[RUN].assign(is_below=is_below, cost=count_evaluations(lines), step=steps)
+    backwards = backwards.sort_values("step", ascending=False)
+    stays = backwards.groupby(RUN)["is_below"].cummin()
+    costs = backwards.assign(cost=backwards["cost"].where(stays)).groupby(RUN)["cost"].last()
+    return costs.fillna(math.inf)
+
+
+def costs_to_solve(
+    lines: pd.DataFrame, metric: str, tolerance: float, replicates: int
+) -> pd.DataFrame:
     """Median cost over the replicates of a suite, by row and problem."""
-    groups: dict[tuple[str, str], dict[tuple[int, int], list[Line]]] = {}
-    for line in lines:
-        runs = groups.setdefault((line.row, line.problem), {})
-        runs.setdefault((line.seed, line.replicate), []).append(line)
-    costs: Costs = {}
-    for (row, problem), runs in groups.items():
-        each = [
-            cost_of_replicate(run, metric, tolerance)
-            if all(line.state in SCORED for line in run)
-            else math.inf
-            for run in runs.values()
-        ]
-        each += [math.inf] * (replicates - len(each))
-        costs.setdefault(row, {})[problem] = statistics.median(each)
-    return costs
+
+    def median(costs: pd.Series[float]) -> float:
+        missing = replicates - len(costs)
+        return float(statistics.median([*costs, *[math.inf] * missing]))
+
+    costs = costs_of_replicates(lines, metric, tolerance).groupby(["row", "problem"]).agg(median)
+    return costs.unstack().fillna(math.inf).reindex(pd.Index(lines["row"].unique(), name="row"))
 
 
-@dataclass(frozen=True)
-class RowPlace:
-    """One row among the others at one tolerance."""
+def place_rows(costs: pd.DataFrame) -> pd.DataFrame:
+    """Rows in the order of problems solved and of the cost to solve them.
 
-    row: str
-    place: int  # 1 is best; rows that are level share theirs
-    solved: tuple[str, ...]  # problems
-    ratio: float  # geometric mean of its cost over the best row's; infinite: no problem in common
-
-
-def place_rows(costs: Costs) -> list[RowPlace]:
-    """Rows in the order of problems solved and of the cost to solve them."""
-    solved = {row: {p: c for p, c in by.items() if math.isfinite(c)} for row, by in costs.items()}
-    least = {
-        row: _mean_finite(ratios.values()) for row, ratios in performance_ratios(costs).items()
-    }
-    best = min(costs, key=lambda row: (-len(solved[row]), least[row], row), default="")
-    ratios = {
-        row: _mean_finite(c / solved[best][p] for p, c in own.items() if p in solved[best])
-        for row, own in solved.items()
-    }
-    keys = {row: (-len(solved[row]), ratios[row]) for row in costs}
-    places: list[RowPlace] = []
-    for i, row in enumerate(sorted(costs, key=lambda row: (keys[row], row)), 1):
-        is_level = places and keys[row] == keys[places[-1].row]
-        place = places[-1].place if is_level else i
-        places.append(RowPlace(row, place, tuple(sorted(solved[row])), ratios[row]))
-    return places
+    Columns: place (1 is best; rows that are level share theirs), solved (their number), and ratio,
+    the geometric mean of the cost over the best row's; infinite: no problem in common.
+    """
+    solved = np.isfinite(costs).sum(axis=1)
+    board = pd.DataFrame({"solved": -solved, "ratio": _mean_finite(performance_ratios(costs))})
+    order = ["solved", "ratio", "row"]
+    best = costs.loc[board.sort_values(order).index[0]]
+    board["ratio"] = _mean_finite(costs / best[np.isfinite(best)])
+    board = board.sort_values(order)
+    board["place"] = board.groupby(order[:2]).ngroup()
+    return board.assign(
+        solved=-board["solved"], place=board["place"].rank(method="min").astype(int)
+    )
 
 
-def _mean_finite(ratios: Iterable[float]) -> float:
-    """Geometric mean of the finite ratios; infinite without one, so that it comes last."""
-    finite = [r for r in ratios if math.isfinite(r)]
-    return statistics.geometric_mean(finite) if finite else math.inf
+def _mean_finite(ratios: pd.DataFrame) -> pd.Series[float]:
+    """Geometric mean of the finite ratios of each row; infinite without one, so that it comes
+    last."""
+    finite = {row: each[np.isfinite(each)] for row, each in ratios.iterrows()}
+    means = {row: statistics.geometric_mean(f) if len(f) else math.inf for row, f in finite.items()}
+    return pd.Series(means, dtype=float).rename_axis("row")
 
 
-def performance_ratios(costs: Costs) -> Costs:
+def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
     """r = cost over the least cost of any row on the problem; infinite where it is not solved.
 
     Problems that no row solves stay in, as infinite for all."""
-    problems = sorted({p for by_problem in costs.values() for p in by_problem})
-    least = {p: min(by.get(p, math.inf) for by in costs.values()) for p in problems}
-    return {
-        row: {
-            p: by.get(p, math.inf) / least[p] if math.isfinite(least[p]) else math.inf
-            for p in problems
-        }
-        for row, by in costs.items()
-    }
+    return (costs / costs.min()).fillna(math.inf)

@@ -3,17 +3,20 @@
 import math
 import os
 
+import pandas as pd
 import pytest
 import yaml
 from support.runs.arena_suites import TOY, make_line, run_here, toy
 
 from runner.arena import command, figures, lengths, rows, summary
 from runner.arena.scores import (
+    final_lines,
     find_state,
     read_kept,
     read_kept_lines,
     read_snapshot,
     to_csv,
+    to_frame,
     write_kept,
 )
 from runner.arena.suite import Suite, load_suite
@@ -46,7 +49,7 @@ def test_a_suite_of_the_users_own_is_read(toy_suite):
 
 def test_an_extended_suite_has_the_problems_and_scores_of_both(toy_suite):
     lines = [make_line("SGLD", "normal", 0.1), make_line("other", "normal", None)]
-    write_kept(lines, toy_suite.with_name("toy.csv.gz"))
+    write_kept(to_frame(lines), toy_suite.with_name("toy.csv.gz"))
     more = {"name": "more", "extends": "toy", "problems": {"wide": ["dataset=gaussian"]}}
     toy_suite.with_name("more.yaml").write_text(yaml.safe_dump(more))
     suite = load_suite("more")
@@ -54,12 +57,11 @@ def test_an_extended_suite_has_the_problems_and_scores_of_both(toy_suite):
     assert suite.rows == toy().rows
     runs = plan(suite.to_study(suite.rows[:1]), [])
     assert [run.cell["problem"] for run in runs] == list(suite.problems)
-    write_kept([make_line("SGLD", "wide", 0.2)], toy_suite.with_name("more.csv.gz"))
+    more_lines = to_frame([make_line("SGLD", "wide", 0.2)])
+    write_kept(more_lines, toy_suite.with_name("more.csv.gz"))
     # lines of a row without the score that decides are not inherited
-    assert [(k.row, k.problem) for k in read_kept_lines(suite)] == [
-        ("SGLD", "wide"),
-        ("SGLD", "normal"),
-    ]
+    kept = read_kept_lines(suite)[["row", "problem"]]
+    assert kept.to_numpy().tolist() == [["SGLD", "wide"], ["SGLD", "normal"]]
     toy_suite.with_name("most.yaml").write_text(yaml.safe_dump(more | {"extends": "more"}))
     with pytest.raises(ConfigError, match=r"more\.yaml: extends: another suite extends this one"):
         load_suite("most")
@@ -168,16 +170,18 @@ def test_states_of_runs(run, facts, limits, state):
 
 def test_kept_scores_are_read_as_written(tmp_path):
     path = tmp_path / "toy.csv.gz"
-    lines = [
-        make_line("b", "x", 0.125),
-        make_line("a", "x", None, "failed"),
-        make_line("a", "y", 2.0, step=5),
-    ]
+    lines = to_frame(
+        [
+            make_line("a", "x", None, "failed"),
+            make_line("a", "y", 2.0, step=5),
+            make_line("b", "x", 0.125),
+        ]
+    )
     write_kept(lines, path)
     first = path.read_bytes()
-    write_kept(reversed(lines), path)
+    write_kept(lines[::-1], path)
     assert path.read_bytes() == first
-    assert read_kept(path) == [lines[1], lines[2], lines[0]]
+    pd.testing.assert_frame_equal(read_kept(path), lines)
     path.write_bytes(first[:-20])
     with pytest.raises(ConfigError, match="cannot be read"):
         read_kept(path)
@@ -195,9 +199,9 @@ def test_independent_draws_have_no_effective_sample_size(tmp_path, monkeypatch, 
     result = {"error_mean": [0.5], "ess": [900.0]}
     facts = {"state": "done", "result": result, "checks": {}, "seed": 0}
     monkeypatch.setattr(Snapshot, "facts", lambda self, run: facts)
-    (line,) = read_snapshot(suite, "", snapshot)
-    assert ("ess" in line.values) is expected
-    assert line.values["error_mean"] == 0.5
+    lines = read_snapshot(suite, "", snapshot)
+    assert ("ess" in lines) is expected
+    assert lines["error_mean"].tolist() == [0.5]
 
 
 # ---- from the command line
@@ -221,8 +225,8 @@ def test_a_row_is_run_and_shown(here, capsys, monkeypatch):
     (snapshot,) = rows.find_snapshots(suite, "small", here / "outputs")
     assert snapshot.runs[0].experiment == "arena.toy"
     lines = read_snapshot(suite, "small", snapshot)
-    assert len([x for x in lines if x.is_final and x.problem == "normal"]) == 2
-    assert {x.state for x in lines if x.problem == "mixture"} == {"not run"}
+    states = final_lines(lines).groupby("problem")["state"].agg(list)
+    assert states.to_dict() == {"normal": ["done"] * 2, "mixture": ["not run"]}
     assert snapshot.study.rows[0].overrides == ["inference=sgld"]
     assert to_csv(lines).count("\n") == 1 + len(lines)
     steps = {run.cell["problem"]: run.config["steps"] for run in snapshot.runs}
@@ -264,7 +268,7 @@ def test_the_list_of_suites(toy_suite, capsys):
     kept = [
         make_line("SGLD", p, 1.0, replicate=r, **seconds) for p in TOY["problems"] for r in (0, 1)
     ]
-    write_kept(kept, toy_suite.with_name("toy.csv.gz"))
+    write_kept(to_frame(kept), toy_suite.with_name("toy.csv.gz"))
     assert command.main(["arena"]) == 0
     lines = [each.split("\t") for each in capsys.readouterr().out.splitlines()]
     toys = next(each for each in lines if each[0] == "toy")
@@ -277,7 +281,7 @@ def test_published_pages_open_offline_with_an_address_a_row(toy_suite, tmp_path,
     with pytest.raises(ConfigError, match="no suite has scores"):
         command.main(["arena", "publish", str(tmp_path / "site"), "toy"])
     kept = [make_line(row, p, 1.0) for p in TOY["problems"] for row in ("SGLD", "walk")]
-    write_kept(kept, toy_suite.with_name("toy.csv.gz"))
+    write_kept(to_frame(kept), toy_suite.with_name("toy.csv.gz"))
     assert command.main(["arena", "publish", str(tmp_path / "site"), "toy"]) == 0
     assert crawl(tmp_path / "site") == {}
     assert {"row-SGLD", "row-walk"} <= read_page(tmp_path / "site" / "toy.html").anchors

@@ -1,10 +1,10 @@
 """Suites in which attackers are rows: norms of problems, the attackers' side, and costs."""
 
 import pytest
-from support.runs.arena_suites import use_suite
+from support.runs.arena_suites import make_line, use_suite
 
 from runner.arena import packed, rows
-from runner.arena.scores import Line, write_kept
+from runner.arena.scores import FIXED, to_frame, write_kept
 from runner.arena.standing.standings import rank_rows
 from runner.arena.suite import Suite, load_suite
 from runner.arena.summary import time_of_row
@@ -90,11 +90,11 @@ def test_the_attacker_that_leaves_least_leads():
     (table,) = suite.tables
     assert suite.direction(table) == "lower" == table.column_direction("flat")
     lines = [
-        Line("", row, problem, 0, 0, -1, "done", values={"robust_accuracy": left})
+        make_line(row, problem, None, robust_accuracy=left)
         for row, left in {"weak": 0.9, "strong": 0.1}.items()
         for problem in suite.problems
     ]
-    standings = rank_rows(lines, "robust_accuracy", suite.direction(table))
+    standings = rank_rows(to_frame(lines), "robust_accuracy", suite.direction(table))
     assert [s.row for s in standings] == ["strong", "weak"]
 
 
@@ -102,12 +102,12 @@ def test_costs_that_do_not_count_are_left_out(folder):
     """Of the page and the places, not of the kept scores, which say how long a row takes."""
     suite = load_suite("attacked")
     values = {"robust_accuracy": 0.5, "cost/attack_gradients": 7.0, "cost/cpu_seconds": 3.0}
-    kept = [Line("", "FGSM", "flat", 0, 0, -1, "done", values=values)]
+    kept = to_frame([make_line("FGSM", "flat", None, budget="", **values)])
     write_kept(kept, folder / "conf" / "arena" / "attacked.csv.gz")
-    (line,) = rows.read_lines(suite, "", [])
-    assert line.values.keys() == {"robust_accuracy", "cost/attack_gradients"}
-    (line,) = rows.read_lines(Suite(**SUITE | {"costs": None}), "", [])
-    assert line.values == values
+    counted = rows.read_lines(suite, "", []).columns
+    assert {*counted}.difference(FIXED) == {"robust_accuracy", "cost/attack_gradients"}
+    counted = rows.read_lines(Suite(**SUITE | {"costs": None}), "", []).columns
+    assert {*counted}.difference(FIXED) == values.keys()
     assert time_of_row(suite, kept)
 
 

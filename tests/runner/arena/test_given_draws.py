@@ -13,6 +13,7 @@ from components.inference.peers.given_draws import read_draws
 from runner.arena import command
 from runner.arena.given import make_given_row
 from runner.arena.rows import find_snapshots, read_lines
+from runner.arena.scores import final_lines
 from runner.errors import ConfigError
 
 SCALED = ("posteriordb", {"posterior": "linear-regression-sim"})  # a parameter is exp(θ)
@@ -123,10 +124,10 @@ def test_scored_draws_are_a_row_with_stated_costs(toy_suite, tmp_path, capsys):
     assert code == 0
     suite = toy()
     lines = read_lines(suite, "small", find_snapshots(suite, "small", out))
-    final = [x for x in lines if x.row == "mine (costs stated)" and x.is_final]
-    assert {x.problem: x.state for x in final if x.problem == "mixture"} == {"mixture": "not run"}
-    scored = [x for x in final if x.problem == "normal"]
-    assert [x.values["cost/gradients"] for x in scored] == [300, 300]
-    assert all(x.values["error_mean"] < 0.2 for x in scored)
+    final = final_lines(lines).query("row == 'mine (costs stated)'")
+    assert final.loc[final["problem"] == "mixture", "state"].tolist() == ["not run"]
+    scored = final[final["problem"] == "normal"]
+    assert scored["cost/gradients"].tolist() == [300, 300]
+    assert (scored["error_mean"] < 0.2).all()
     assert command.main(["arena", "show", "toy", "--problems", f"--output-dir={out}"]) == 0
     assert f"normal: {', '.join(problem.names)}" in capsys.readouterr().out

@@ -2,9 +2,10 @@
 
 import subprocess
 
+import pandas as pd
 import pytest
 
-from runner.arena.scores import read_kept_lines
+from runner.arena.scores import FIXED, read_kept_lines
 from runner.arena.suite import GROUP, load_suite
 from runner.disk import conf_folders
 
@@ -32,7 +33,8 @@ LOST = {"bc99a4788a", "86aa7b469f"}
 def test_rows_without_kept_scores_are_those_listed(name):
     suite = load_suite(name)
     budget = "medium" if "medium" in suite.budgets else suite.budget(None)
-    scored = {line.row for line in read_kept_lines(suite) if line.budget == budget}
+    lines = read_kept_lines(suite)
+    scored = set(lines.loc[lines["budget"] == budget, "row"])
     listed = set(MISSING[name].split("; ")) if name in MISSING else set()
     assert {row.name for row in suite.rows} - scored == listed
 
@@ -46,11 +48,12 @@ def ask_git(*words):
 
 
 def test_kept_scores_name_commits_of_the_history():
-    lines = [line for name in SUITES for line in read_kept_lines(load_suite(name))]
-    assert all(line.commit for line in lines if line.values)
+    lines = pd.concat([read_kept_lines(load_suite(name)) for name in SUITES])
+    metrics = lines.columns.difference(FIXED)
+    assert (lines.loc[lines[metrics].notna().any(axis=1), "commit"] != "").all()
     if ask_git("rev-parse", "--is-shallow-repository") != ["false"]:
         pytest.skip("the clone is shallow")
     history = ask_git("log", "--format=%H")
-    commits = {line.commit for line in lines if line.commit}
+    commits = filter(None, lines["commit"].unique())
     absent = {name for name in commits if not any(each.startswith(name) for each in history)}
     assert absent == LOST

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from omegaconf import OmegaConf
+from support.runs.arena_suites import make_line
 
 from runner.arena.figures import draw_frontier, draw_pairs, pair_scores
-from runner.arena.scores import Line
+from runner.arena.scores import to_frame
 from runner.arena.suite import Suite, load_suite
 from runner.compose.overrides import compose
 
@@ -34,18 +36,17 @@ def round_robin(**changes) -> Suite:
 
 
 @pytest.fixture
-def lines() -> list[Line]:
-    return [
-        Line("", row, "dilemma", 0, r, -1, "done", values={"reward": v, "exploitability": loss})
+def lines() -> pd.DataFrame:
+    return to_frame(
+        make_line(row, "dilemma", None, replicate=r, reward=v, exploitability=loss)
         for row, (rewards, loss) in PLAYED.items()
         for r, v in enumerate(rewards)
-    ]
+    )
 
 
 def test_pairs_are_means_over_the_replicates_of_an_opponent(lines):
-    failed = Line("", "failed", "dilemma", 0, 0, -1, "failed")
     rows = ["mine", "best", "failed"]
-    scores = pair_scores(round_robin(), [*lines, failed], "reward", rows)
+    scores = pair_scores(round_robin(), lines, "reward", rows)
     assert scores.keys() == {"dilemma"}  # nothing of the other game
     expected = [[2.0, 20.0], [4.0, 4.0], [np.nan, np.nan]]
     np.testing.assert_array_equal(scores["dilemma"], expected)

@@ -2,11 +2,13 @@
 
 import math
 
+import pandas as pd
 import pytest
+from support.runs.arena_suites import make_line
 
-from runner.arena.scores import Line
+from runner.arena.scores import to_frame
 from runner.arena.standing.solved import (
-    cost_of_replicate,
+    costs_of_replicates,
     costs_to_solve,
     count_evaluations,
     performance_ratios,
@@ -16,18 +18,17 @@ from runner.arena.standing.solved import (
 PROBLEMS = [f"p{i}" for i in range(17)]
 REPLICATES = 5
 TOLERANCE = 0.1
+COUNTED = ("gradients", "densities")
 
 
 def write_lines(row, problem, errors, replicate=0, state="done", unit=1.0):
     """Lines of one replicate: error i at i + 1 units of cost, the last one final."""
     steps = [*range(1, len(errors)), -1]
+    costs = [{f"cost/{kind}": unit * (i + 1) for kind in COUNTED} for i in range(len(steps))]
     return [
-        Line(
-            "medium", row, problem, 0, replicate, step, state,
-            values={"cost/gradients": unit * (i + 1), "cost/densities": unit * (i + 1), "error": error},
-        )
-        for i, (step, error) in enumerate(zip(steps, errors, strict=True))
-    ]  # fmt: skip
+        make_line(row, problem, None, state, step, replicate=replicate, error=error, **cost)
+        for step, error, cost in zip(steps, errors, costs, strict=True)
+    ]
 
 
 def write_row(row, unit=1.0, problems=PROBLEMS, replicates=REPLICATES, **keys):
@@ -41,7 +42,8 @@ def write_row(row, unit=1.0, problems=PROBLEMS, replicates=REPLICATES, **keys):
 
 
 def place(lines):
-    return {p.row: p for p in place_rows(costs_to_solve(lines, "error", TOLERANCE, REPLICATES))}
+    costs = costs_to_solve(to_frame(lines), "error", TOLERANCE, REPLICATES)
+    return {p.Index: p for p in place_rows(costs).itertuples()}
 
 
 @pytest.mark.parametrize(
@@ -56,14 +58,14 @@ def place(lines):
     ],
 )
 def test_replicate_solves_once_its_error_stays_below(errors, cost):
-    assert cost_of_replicate(write_lines("a", "p", errors), "error", TOLERANCE) == cost
+    lines = to_frame(write_lines("a", "p", errors))
+    assert costs_of_replicates(lines, "error", TOLERANCE).item() == cost
 
 
 def test_density_costs_a_third_of_a_gradient():
-    assert count_evaluations({"cost/gradients": 6.0, "cost/densities": 6.0}) == 6.0
-    assert count_evaluations({"cost/densities": 6.0}) == pytest.approx(2.0)
-    assert count_evaluations({"cost/gradients": 3.0, "cost/densities": 9.0}) == pytest.approx(5.0)
-    assert math.isnan(count_evaluations({}))
+    counts = {"cost/gradients": [6.0, None, 3.0, None], "cost/densities": [6.0, 6.0, 9.0, None]}
+    costs = count_evaluations(pd.DataFrame(counts)).tolist()
+    assert costs == pytest.approx([6.0, 2.0, 5.0, math.inf])
 
 
 def test_cost_is_the_median_over_replicates_and_missing_ones_are_infinite():
@@ -72,29 +74,26 @@ def test_cost_is_the_median_over_replicates_and_missing_ones_are_infinite():
         for r, unit in enumerate([1.0, 2.0, 30.0])
         for line in write_lines("a", "p", [0.0], r, unit=unit)
     ]
-    assert costs_to_solve(lines, "error", TOLERANCE, 3)["a"]["p"] == 2.0
-    assert costs_to_solve(lines, "error", TOLERANCE, 5)["a"]["p"] == 30.0
-    assert costs_to_solve(lines, "error", TOLERANCE, 7)["a"]["p"] == math.inf
+    for replicates, cost in ((3, 2.0), (5, 30.0), (7, math.inf)):
+        assert costs_to_solve(to_frame(lines), "error", TOLERANCE, replicates).loc["a", "p"] == cost
 
 
 def plant(flaw):
     """A copy of an honest row with a flaw."""
     if flaw == "fails on nine":
         fine = write_row("planted", problems=PROBLEMS[9:])
-        return fine + [Line("medium", "planted", p, 0, 0, -1, "failed") for p in PROBLEMS[:9]]
+        return fine + [make_line("planted", p, None, "failed") for p in PROBLEMS[:9]]
     if flaw == "no score on eight":
         fine = write_row("planted", problems=PROBLEMS[8:])
         empty = {"cost/gradients": 4.0}
         return fine + [
-            Line("medium", "planted", p, 0, r, -1, "done", values=empty)
+            make_line("planted", p, None, replicate=r, **empty)
             for p in PROBLEMS[:8]
             for r in range(REPLICATES)
         ]
     if flaw == "not applicable on eight":
         fine = write_row("planted", problems=PROBLEMS[8:])
-        return fine + [
-            Line("medium", "planted", p, 0, 0, -1, "not applicable") for p in PROBLEMS[:8]
-        ]
+        return fine + [make_line("planted", p, None, "not applicable") for p in PROBLEMS[:8]]
     if flaw == "over budget":
         return write_row("planted", state="over budget")
     if flaw == "doubted everywhere":
@@ -125,13 +124,12 @@ def test_flawed_copy_never_ranks_above_the_honest_row(flaw):
 def test_rows_are_ordered_by_problems_solved_then_by_cost():
     cheap = write_row("cheap", unit=0.1, problems=PROBLEMS[:10])
     places = place(write_row("b", unit=2.0) + write_row("a") + cheap)
-    assert [p.row for p in sorted(places.values(), key=lambda p: p.place)] == ["a", "b", "cheap"]
+    assert [*places] == ["a", "b", "cheap"]
     assert places["cheap"].ratio == pytest.approx(0.1)
-    assert len(places["cheap"].solved) == 10
+    assert places["cheap"].solved == 10
 
 
 def test_ratios_are_costs_over_the_least_of_any_row():
-    costs = {"a": {"p": 1.0, "q": 4.0, "r": math.inf}, "b": {"p": 3.0, "q": 2.0, "r": math.inf}}
-    ratios = performance_ratios(costs)
-    assert ratios["a"] == {"p": 1.0, "q": 2.0, "r": math.inf}
-    assert ratios["b"] == {"p": 3.0, "q": 1.0, "r": math.inf}
+    costs = pd.DataFrame([[1.0, 4.0, math.inf], [3.0, 2.0, math.inf]])
+    ratios = [[1.0, 2.0, math.inf], [3.0, 1.0, math.inf]]
+    assert performance_ratios(costs).to_numpy().tolist() == ratios

@@ -8,6 +8,7 @@ import pytest
 from support.runs.arena_suites import TOY, make_line, make_lines, toy
 
 from runner.arena import figures, page, rows
+from runner.arena.scores import to_frame
 from runner.arena.standing.standings import median_interval, rank_rows
 from runner.arena.tune import describe_tie
 
@@ -15,7 +16,7 @@ PROBLEMS = list("pqrstu")
 
 
 def rank(lines, direction="lower", reference=None):
-    return rank_rows(lines, "error_mean", direction, reference)
+    return rank_rows(to_frame(lines), "error_mean", direction, reference)
 
 
 def test_places_follow_mean_ranks():
@@ -89,7 +90,7 @@ def test_absurd_score_is_a_divergence():
 
 def test_gold_row_is_a_reference_and_has_no_place():
     lines = make_lines(a=[1.0] * 6, gold=[0.0] * 6)
-    standings = rank_rows(lines, "error_mean", "lower", gold="gold")
+    standings = rank_rows(to_frame(lines), "error_mean", "lower", gold="gold")
     assert [(s.row, bool(s.ranks)) for s in standings] == [("a", True), ("gold", False)]
     assert standings[0].mean_rank == 1.0
 
@@ -116,14 +117,9 @@ def test_interval_of_a_median():
 # ---- the page
 @pytest.mark.slow  # figures
 def test_figures_of_a_page():
-    costs = {"cost/gradients": 100.0}
-    lines = [
-        make_line(row, p, s, **costs)
-        for row, each in {"a": [1, 1, 1, 1, 1, 9], "b": [2] * 6, "c": [3] * 6}.items()
-        for p, s in zip(PROBLEMS, each, strict=True)
-    ]
+    lines = make_lines(a=[1, 1, 1, 1, 1, 9], b=[2] * 6, c=[3] * 6)
     suite = toy(problems={p: ["dataset=gaussian"] for p in PROBLEMS}, tables=TOY["tables"][:1])
-    drawn = list(figures.draw_boards(suite, [(suite.tables[0], rank(lines))]))
+    drawn = list(figures.draw_boards(suite, to_frame(lines), [(suite.tables[0], rank(lines))]))
     names = [picture.caption.split(":")[0] for picture in drawn]
     assert names == ["Error", "Error against gradients"]
     assert "mean ranks over 6 problems" in drawn[0].caption
@@ -142,7 +138,7 @@ def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch):
         make_line("walk", "normal", None, "failed"),
         make_line("walk", "mixture", 1.0, "doubted", ess=3.0),
     ]
-    text = page.write(suite, "small", lines, [own], tmp_path / "page.html").read_text()
+    text = page.write(suite, "small", to_frame(lines), [own], tmp_path / "page.html").read_text()
     assert "http:" not in text.split("<main>")[1].split("</main>")[0]
     (kind, first), *_ = re.findall(r'<tr class="(\w*)">(.*?)</tr>', text, re.S)
     assert kind == "own"

@@ -7,6 +7,7 @@ from support.runs.arena_suites import TOY, make_line, run_here, toy, use_suite
 
 from runner.arena import command, tune
 from runner.arena.rows import make_row
+from runner.arena.scores import to_frame
 from runner.errors import ConfigError
 
 KEYS = {
@@ -56,11 +57,10 @@ def test_costs_are_summed_over_settings_and_problems_of_a_replicate():
         for r in (0, 1)
     ]
     total = {"gradients": 2 * 3 * 11.0}
-    assert tune.count_costs(lines, "error_mean", {}) == total
+    assert tune.count_costs(to_frame(lines), "error_mean", {}) == total
     lost = make_line("a", "w", None, "failed")
-    before = make_line("a", "w", None, "failed", step=7, **{"cost/forwards": 3.0})
-    costs = tune.count_costs([*lines, lost, before], "error_mean", {"gradients": 40.0})
-    assert costs == {"gradients": total["gradients"] + 40.0, "forwards": 3.0}
+    costs = tune.count_costs(to_frame([*lines, lost]), "error_mean", {"gradients": 40.0})
+    assert costs == {"gradients": total["gradients"] + 40.0}
 
 
 def test_the_best_setting_is_chosen_and_its_row_states_the_cost(tmp_path, capsys, monkeypatch):

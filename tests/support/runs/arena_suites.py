@@ -10,7 +10,6 @@ from typing import Any
 import yaml
 from omegaconf import OmegaConf
 
-from runner.arena.scores import Line
 from runner.arena.suite import Suite
 from runner.compose.config import prepare
 from runner.disk import conf_folders
@@ -54,18 +53,19 @@ def use_suite(folder: Path, suite: dict[str, Any]) -> Iterator[Path]:
 
 def make_line(
     row: str, problem: str, score: float | None, state: Any = "done", step: int = -1, **more: Any
-) -> Line:
+) -> dict[str, Any]:
     """A line with a score, or without one, and a cost of 100 gradients."""
-    replicate = more.pop("replicate", 0)
     cost = more.pop("cost", 100.0)
     values = {} if score is None else {"error_mean": score, "cost/gradients": cost}
-    return Line("small", row, problem, 0, replicate, step, state, "data", "abc", values | more)
+    names = {"budget": "small", "data": "data", "commit": "abc", "seed": 0, "replicate": 0}
+    place = {"row": row, "problem": problem, "state": state, "step": step}
+    return names | place | values | more
 
 
-def make_lines(metric: str = "error_mean", problems: str = "pqrstu", **scores: Any) -> list[Line]:
+def make_lines(problems: str = "pqrstu", **scores: Any) -> list[dict[str, Any]]:
     """Final lines of rows with a score for each problem."""
     return [
-        make_line(row, problem, None, **{metric: score})
+        make_line(row, problem, score)
         for row, each in scores.items()
         for problem, score in zip(problems, each, strict=True)
     ]
