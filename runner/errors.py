@@ -21,7 +21,21 @@ class ConfigError(RunnerError):
 
 
 class UnfitError(ConfigError):
-    """Components that do not fit each other, with what would fit."""
+    """Components that do not fit each other as configured.
+
+    Args:
+        problem: why they do not.
+        keys: keys that could hold another component; its name is suggested if the whole composition
+            takes it.
+        fix: settings that could help, ``model.posterior=sparse model.bound=variational``; they are
+            suggested likewise.
+    """
+
+    def __init__(self, problem: str, *keys: str, fix: str = ""):
+        super().__init__(problem)
+        self.problem = problem
+        self.keys = keys
+        self.fix = fix
 
 
 class RunFailure(RunnerError):

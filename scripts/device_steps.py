@@ -22,8 +22,8 @@ import yaml
 
 from components.attackers.attacked import Attacked
 from components.attackers.evasion.loop import Ascent, ascend
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
+from runner.compose.job import prepare
 from runner.execution.assembly import build_model, hide_truth, load_problem
 from runner.execution.rng import Streams
 from scripts.peers.attacked_networks import ALPHA, STEPS, build_ours, draw_images, train_networks
@@ -38,7 +38,7 @@ WARM = 3  # steps before the first that is timed or counted
 def make_step(folder: Path, device: str, overrides: list[str]) -> Step:
     """One step of training of a run: its batch and ``inference.step``."""
     keys = [f"output_dir={folder}", f"data_dir={folder}", "tracking=false", "offline=true"]
-    job = prepare(*compose([*keys, *overrides, f"device={device}", "steps=1000"]))
+    job = prepare(compose([*keys, *overrides, f"device={device}", "steps=1000"]))
     rng = Streams(0, 0, torch.device(device))
     problem = load_problem(job, rng, job.settings.replicates if job.is_vectorised else 1)
     model = build_model(job, problem, rng)

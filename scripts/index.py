@@ -17,8 +17,8 @@ from components import registry
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.class_description import describe_class
 from runner.catalogue.declarations import CONFIG, INDEX
+from runner.catalogue.settings import Settings
 from runner.commands.sub_commands import COMMANDS
-from runner.compose.settings import Settings
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser
 

@@ -9,8 +9,9 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from runner.arena.suite import Suite
-from runner.compose.overrides import compose, explicit_keys
-from runner.compose.parts import expand_component, known_keys
+from runner.catalogue.parts import expand_component, known_keys
+from runner.catalogue.words import explicit_keys
+from runner.compose.compose import compose
 from runner.errors import ConfigError
 from runner.study.table_specs import Row
 
@@ -63,7 +64,7 @@ def list_deviations(
     """Frozen keys that a run's config has otherwise than the suite."""
     is_open = list_open(suite)
     replicates = [] if suite.replicates is None else [f"replicates={suite.replicates}"]
-    composed = compose([*replicates, *suite.overrides, *suite.problems[problem]])[0]
+    composed = compose([*replicates, *suite.overrides, *suite.problems[problem]]).cfg
     meant: dict[str, Any] = OmegaConf.to_container(composed, resolve=True)  # type: ignore[assignment]
     meant["budget"] = dict(limits)
     for group in list_groups(suite):

@@ -13,8 +13,8 @@ from components.inference.peers.given_draws import read_draws
 from components.problems.density import Density
 from runner.arena.rows import make_row
 from runner.arena.suite import Suite
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
+from runner.compose.job import prepare
 from runner.errors import ConfigError, nearest
 from runner.execution.assembly import build_model, load_problem
 from runner.execution.rng import Streams
@@ -70,7 +70,7 @@ def print_parameters(suite: Suite) -> None:
 def _load(suite: Suite, problem: str, overrides: list[str]) -> tuple[Density, Any, Streams]:
     """The density of a problem, its model, and streams; others are refused as incompatible."""
     words = [*suite.overrides, *suite.problems[problem], *overrides, "tracking=false"]
-    job = prepare(*compose(words))
+    job = prepare(compose(words))
     rng = Streams(0)
     density = load_problem(job, rng)
     assert isinstance(density, Density)

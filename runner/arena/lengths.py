@@ -20,15 +20,16 @@ from typing import TYPE_CHECKING, Any
 from components.errors import DataUnavailableError, NumericalError
 from components.metrics.names import COST_PREFIX
 from runner.arena.suite import Suite
-from runner.compose.overrides import compose, explicit_keys
-from runner.compose.parts import component_defaults
-from runner.compose.settings import GEOMETRIC
+from runner.catalogue.parts import component_defaults
+from runner.catalogue.settings import GEOMETRIC
+from runner.catalogue.words import explicit_keys
+from runner.compose.compose import compose
 from runner.errors import RunnerError
 from runner.record.lines import by_replicate, readable_lines
 from runner.terminal.printer import suppress_output
 
 if TYPE_CHECKING:
-    from runner.compose.config import Job
+    from runner.compose.job import Job
 
 # Steps between the two evaluations of a probe; a method that adapts in a warm-up has both probes.
 PROBES = (20, 100)
@@ -55,7 +56,7 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
     ):
         warnings.simplefilter("ignore")
         try:
-            keys = component_defaults("inference", compose(overrides)[0].inference.name)
+            keys = component_defaults("inference", compose(overrides).cfg.inference.name)
             job = _prepare(suite, overrides, explicit, keys, folder, PROBES[0])
         except (RunnerError, DataUnavailableError):
             return []
@@ -110,7 +111,7 @@ def _fit_warm_up(suite: Suite, limits: Limits, overrides: list[str], warm_up: in
 def _rehearse_warm_up(overrides: list[str], limits: Limits, warm_up: int) -> tuple[int, float]:
     """Steps that a replicate takes within limits, up to the second after its warm-up, and the share
     of the limits that they cost; a failure is left to the run itself."""
-    from runner.compose.config import prepare
+    from runner.compose.job import prepare
     from runner.execution.execute import rehearse
 
     short = ["replicates=1", "tracking=false", "record_every=1000", "checkpoint_every=1000000"]
@@ -118,7 +119,7 @@ def _rehearse_warm_up(overrides: list[str], limits: Limits, warm_up: int) -> tup
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         words = [*overrides, *short, *lengths, *_budget(limits), f"output_dir={folder}"]
         try:
-            record = rehearse(prepare(*compose(words)))
+            record = rehearse(prepare(compose(words)))
             lines = list(readable_lines(record))
         except (NumericalError, RunnerError):
             return warm_up + 2, 1.0
@@ -149,13 +150,13 @@ def _prepare(
     probed: int,
 ) -> Job:
     """The job of a probe: twice ``probed`` steps of one replicate."""
-    from runner.compose.config import prepare
+    from runner.compose.job import prepare
 
     short = ["replicates=1", "tracking=false", f"output_dir={folder}", "record_every=1000"]
     steps = [] if "steps" in explicit else [f"steps={2 * probed}"]
     lengths = _choose_lengths(suite, keys, {*explicit, "steps", "eval_every"}, 2 * probed)
     words = [*overrides, *short, *steps, f"eval_every={probed}", *_to_words(lengths)]
-    return prepare(*compose(words))
+    return prepare(compose(words))
 
 
 def _choose_lengths(

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runner.arena.suite import Suite
-from runner.compose.overrides import compose, explicit_keys
-from runner.compose.parts import component_defaults
+from runner.catalogue.parts import component_defaults
+from runner.catalogue.words import explicit_keys
+from runner.compose.compose import compose
 from runner.errors import RunnerError
 from runner.study.snapshot import FrozenRun
 
@@ -25,7 +26,7 @@ def choose_norm(suite: Suite, problem: str, overrides: list[str]) -> list[str]:
     if problem not in suite.norms or f"attacker.{NORM_KEY}" in explicit_keys(overrides):
         return []
     try:
-        attacker = compose(overrides)[0].attacker
+        attacker = compose(overrides).cfg.attacker
     except RunnerError:
         return []
     if attacker is None or NORM_KEY not in component_defaults("attacker", attacker.name):
@@ -39,7 +40,7 @@ def refuse_other_norm(suite: Suite, problem: str, run: FrozenRun) -> FrozenRun:
     if norm is None or run.refused:
         return run
     from components.contracts.attackers import Evasion
-    from runner.compose.build import build_component
+    from runner.compose.check import build_component
 
     attacker = build_component("attacker", run.config["attacker"], "attacker")
     if isinstance(attacker, Evasion) and attacker.measure() == norm:

@@ -22,7 +22,7 @@ from runner.arena.standing.boards import rank_table
 from runner.arena.standing.problem_results import mean_results
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite
-from runner.compose.hydra.errors import parse_overrides
+from runner.catalogue.words import parse_overrides
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
 from runner.disk.plain_file import parse_json

@@ -6,6 +6,7 @@ that torch is not imported for them; another class is imported and described by 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import cache
 from pathlib import Path
@@ -42,3 +43,29 @@ def declaration(role: str, name: str) -> ClassDeclaration:
 def catalogue(role: str) -> list[ClassDeclaration]:
     """Every built-in component of a role, and every plug-in registered so far."""
     return [declaration(role, name) for name in registry.names(role)]
+
+
+def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
+    """Dependencies of the name of a data set's data besides its config, as one word: its files, the
+    code that reads them, and whether a download may be tried.
+
+    As long as it has not changed, a recorded name of the data is the name that they would have now.
+    "" if there are none.  None if unknown: the data set is a plug-in's or reads a user's
+    own file, or a download failed, which may succeed the next time.
+    """
+    file = registry.file("dataset", dataset)
+    if file is None or (declared := declaration("dataset", dataset)).facts.get("own_file"):
+        return None
+    if not declared.names_data:
+        return ""
+    from components.datasets import files
+
+    if files.downloads_failed():
+        return None
+    lying = [
+        (data.path, str(location), location.stat().st_size, location.stat().st_mtime_ns)
+        for data in files.catalogue()
+        if (location := files.find(data_dir, data.path))
+    ]
+    code = [path.read_text(encoding="utf-8") for path in (file, Path(files.__file__))]
+    return hashlib.sha256(json.dumps([offline, lying, code]).encode()).hexdigest()[:16]

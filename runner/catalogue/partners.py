@@ -10,7 +10,7 @@ from runner.catalogue.declarations import catalogue, declaration
 
 
 def _fits(parts: dict[str, ClassDeclaration]) -> bool:
-    """True if two components fit by their classes; ``runner.compose.fit.pairs`` asks the same
+    """True if two components fit by their classes; ``runner.compose.pairs`` asks the same
     questions of components as they are configured."""
     dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
     gradient = parts.get("gradient")

@@ -11,24 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hydra
+from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from runner import CONF
+from runner.catalogue.words import explicit_keys, is_sweep, sweep_required_message
 from runner.commands.done import find_finished_run
 from runner.commands.show_result import show, show_done
 from runner.commands.unexpected import describe_unexpected
-from runner.compose.hydra import patches as hydra_patches
-from runner.compose.hydra.errors import is_sweep, sweep_required_message
-from runner.compose.overrides import (
-    VERSION_BASE,
-    compose_in_full,
-    explicit_keys,
-    split_hydra_config,
-)
-from runner.compose.resolve import ResolvedConfig, resolve
+from runner.compose.compose import PRIMARY, Composed, compose_in_full, start_hydra, without_hydra
+from runner.compose.validate import ResolvedConfig, resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution.screen import show_run as console
 from runner.record import usage
@@ -38,12 +31,10 @@ from runner.terminal import printer, streams
 from runner.terminal.numbered import number_lines
 
 if TYPE_CHECKING:
-    from runner.compose.config import Job
+    from runner.compose.job import Job
 
 # On import: a sweep's jobs, in any process, import this module before they compose.
 streams.install()
-
-hydra_patches.install()
 
 
 @dataclass(frozen=True)
@@ -56,16 +47,13 @@ class Attempt:
     folder: Path | None = None  # the folder of its record, if it has one
 
 
-def attempt(
-    cfg: DictConfig, experiment: str | None, explicit: set[str] | None, device: str | None = None
-) -> Attempt:
+def attempt(composed: Composed, device: str | None = None) -> Attempt:
     """Do one job.
 
-    ``explicit`` as in ``resolve``.  ``device``: the device to continue on, regardless of
-    the one that the job began on.
+    ``device``: the device to continue on, regardless of the one that the job began on.
     """
     try:
-        resolved = resolve(cfg, experiment, explicit)
+        resolved = resolve(composed)
         # its config, and so its identity, stay as they were when it began
         if device is not None:
             settings = resolved.settings.model_copy(update={"device": device})
@@ -95,8 +83,7 @@ def work(resolved: ResolvedConfig) -> Attempt:
     keep_freed_memory()
     first = "torch" not in sys.modules
     from components.errors import DataUnavailableError, NumericalError
-    from runner.compose.build import of_plugins
-    from runner.compose.config import build
+    from runner.compose.job import build
     from runner.execution.divergence import explain_divergence
     from runner.execution.execute import run
     from runner.execution.signals import RunInterruptedError, RunPrunedError
@@ -126,12 +113,38 @@ def work(resolved: ResolvedConfig) -> Attempt:
     except RunFailure as error:
         return Attempt(1, message=str(error), folder=folder)
     except BaseException as error:
-        if message := of_plugins(error, resolved):
+        if message := _describe_plugin_error(error, resolved):
             return Attempt(2, message=message, folder=folder)
         if not isinstance(error, KeyboardInterrupt):
             raise
         notice = "interrupted inside a step; the same command goes on from the last checkpoint"
         return Attempt(130, message=notice, folder=folder)
+
+
+def _describe_plugin_error(error: BaseException, resolved: ResolvedConfig) -> str:
+    """One-line message for an error caused by users' code.
+
+    Either users' code raised the error, or ours raised it because of a value from users'
+    code.  "" if the run has no users' code or the error says in its own words what is
+    wrong.
+    """
+    from components import registry
+    from components.contracts.plugins.calls import is_own_error
+    from components.contracts.plugins.declared import is_foreign
+    from components.contracts.user_code import is_raised_by_user, refusal
+
+    if not resolved.settings.plugins or is_own_error(error):
+        return ""
+    if is_raised_by_user(error):
+        return str(refusal(f"plugins={','.join(resolved.settings.plugins)}", error))
+    chosen = {
+        f"{role}={name}": registry.get(role, name) for role, name in resolved.choice.items() if name
+    }
+    theirs = {choice: cls for choice, cls in chosen.items() if is_foreign(cls)}
+    if not theirs:
+        return ""
+    what = f"{', '.join(theirs)}: something that it gave does not fit"
+    return str(refusal(what, error, list(theirs.values())[-1]))
 
 
 def run_once(argv: list[str]) -> int | None:
@@ -148,20 +161,53 @@ def run_once(argv: list[str]) -> int | None:
     if hydra_cfg.mode == RunMode.MULTIRUN or hydra_cfg.job.env_set or hydra_cfg.job.chdir:
         return None
     HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-    job_args = split_hydra_config(cfg)
+    composed = without_hydra(cfg, explicit_keys(argv))
     if message := sweep_required_message(argv):
         raise ConfigError(message)
     usage.claim_process()
-    outcome = attempt(*job_args, explicit_keys(argv))
+    outcome = attempt(composed)
     if outcome.message:
         printer.complain(outcome.message)
     sys.stdout.flush()
     return outcome.code
 
 
-@hydra.main(config_path=str(CONF), config_name="config", **VERSION_BASE)
-def main(cfg: DictConfig) -> float | list[float] | None:
-    """Runs the job; in a sweep a failure is noted and the next job goes on."""
+def run_hydra(argv: list[str]) -> None:
+    """Hydra's own way with a command line: a sweep, a flag, or a run in another folder.
+
+    Raises:
+        ConfigError: a flag is not the runner's, or a word is wrong.
+        HydraException, ValueError: Hydra cannot go it.
+    """
+    parser = get_args_parser()
+    args = parser.parse_args(argv)
+    if args.config_path or args.experimental_rerun:
+        raise ConfigError("--config-path, --experimental-rerun: not supported; give --config-dir")
+    if sum(map(bool, (args.run, args.multirun, args.cfg, args.info, args.shell_completion))) > 1:
+        raise ConfigError(
+            "Only one of --run, --multirun, --cfg, --info and --shell_completion can be specified"
+        )
+    hydra = start_hydra()
+    name = args.config_name or PRIMARY
+    words = args.overrides
+    if args.help:
+        hydra.app_help(name, parser, args)
+    elif args.hydra_help:
+        hydra.hydra_help(name, parser, args)
+    elif args.cfg:
+        hydra.show_cfg(name, words, args.cfg, args.package, args.resolve)
+    elif args.info:
+        hydra.show_info(args.info, name, words)
+    elif args.shell_completion:
+        hydra.shell_completion(name, words)
+    elif args.multirun or hydra.get_mode(name, words) == RunMode.MULTIRUN:
+        hydra.multirun(name, run_job, [*words, "hydra.mode=MULTIRUN"])
+    else:
+        hydra.run(name, run_job, [*words, "hydra.mode=RUN"])
+
+
+def run_job(cfg: DictConfig) -> float | list[float] | None:
+    """Runs a job that Hydra has composed; in a sweep a failure is noted and the next job goes on."""
     hydra_config = HydraConfig.get()
     # Unresolved: an override may hold an interpolation, and one that fails must fail with our
     # message.
@@ -175,7 +221,7 @@ def main(cfg: DictConfig) -> float | list[float] | None:
     with number_lines(hydra_config.job.num) if is_parallel else nullcontext():
         if sweeping:
             printer.headline(title(hydra_config.job.num, overrides))
-        outcome = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
+        outcome = attempt(Composed(cfg, choices.get("experiment"), explicit_keys(overrides)))
         if outcome.message and outcome.code == 0:  # a sweep stopped it early, which is no failure
             printer.out.print(outcome.message)
         elif outcome.message:

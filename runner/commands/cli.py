@@ -20,7 +20,7 @@ from typing import TextIO
 from runner.commands.sub_commands import COMMANDS
 
 HELP_WORDS = ("-h", "--help", "help")
-HYDRA_VALUE_ERRORS = "Only one of --run|.*Config group override"  # of its own, about the words
+HYDRA_VALUE_ERRORS = ".*Config group override"  # of its own, about the words
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=sarcos_mdgp                       one run
@@ -73,7 +73,7 @@ def run(argv: list[str]) -> int:
 
 def _delegate_to_hydra(argv: list[str]) -> int:
     """Pass the command line to Hydra: more than one run, or an error."""
-    from runner.compose.hydra.errors import is_sweep, wrong_launcher_message
+    from runner.catalogue.words import is_sweep, wrong_launcher_message
     from runner.errors import ConfigError
     from runner.sweep.outcomes import announce_sweep_folder
     from runner.sweep.table import show
@@ -108,22 +108,16 @@ def _run_hydra(argv: list[str]) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from runner.commands.app import main
-    from runner.compose.hydra.errors import explain
-    from runner.disk import conf_folders
+    from runner.catalogue.words import explain
+    from runner.commands.app import run_hydra
     from runner.errors import ConfigError
 
-    folder = conf_folders.user_folder()
-    before = sys.argv
-    sys.argv = ["runner", *([] if folder is None else ["--config-dir", str(folder)]), *argv]
     try:
-        main()
+        run_hydra(argv)
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         if type(error) is ValueError and not re.match(HYDRA_VALUE_ERRORS, str(error)):
             raise
         raise ConfigError(explain(error, argv)) from None
-    finally:
-        sys.argv = before
     return 0
 
 

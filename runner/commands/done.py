@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runner.compose.data_state import data_state
-from runner.compose.draws_kept import check_draws
-from runner.compose.resolve import ResolvedConfig
-from runner.compose.settings import sign
+from runner.catalogue.declarations import data_state
+from runner.catalogue.settings import sign
+from runner.compose.validate import ResolvedConfig, check_draws
 from runner.record.facts import list_folder, read
 from runner.record.files import warn_damage
 

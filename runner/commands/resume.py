@@ -9,7 +9,7 @@ from typing import NamedTuple
 from omegaconf import DictConfig, OmegaConf
 
 from runner.catalogue.plugins import confirm_import
-from runner.compose.devices import validate_device
+from runner.catalogue.settings import validate_device
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file, check_text
@@ -92,9 +92,10 @@ def main(argv: list[str]) -> int:
         cfg.fresh = True
 
     from runner.commands.app import attempt
+    from runner.compose.compose import Composed
     from runner.terminal.printer import complain
 
-    outcome = attempt(cfg, experiment, None, arguments.device)
+    outcome = attempt(Composed(cfg, experiment), arguments.device)
     if outcome.message:
         complain(outcome.message)
     return outcome.code

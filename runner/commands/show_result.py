@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from runner.compose.objectives import values
-from runner.compose.resolve import ResolvedConfig
+from runner.compose.validate import ResolvedConfig
 from runner.execution.screen import show_run as console
 from runner.record.checks import combine_checks
+from runner.sweep.objectives import values
 from runner.terminal import printer
 from runner.tracking.handover import Handover, ensure_pushed
 

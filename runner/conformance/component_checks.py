@@ -11,8 +11,8 @@ from functools import cache, partial
 from components import registry
 from components.contracts.user_code import refusal
 from components.errors import ConfigMismatchError
-from runner.compose.config import Job, prepare
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
+from runner.compose.job import Job, prepare
 from runner.conformance.outcomes import (
     CheckedComponent,
     CheckResult,
@@ -151,4 +151,4 @@ def _try_runs(
 def _job_factory(overrides: list[str]) -> Callable[[], Job]:
     """Function that prepares a job from overrides, with new components at each call."""
     composed = cache(partial(compose, overrides))
-    return lambda: prepare(*copy.deepcopy(composed()))
+    return lambda: prepare(copy.deepcopy(composed()))

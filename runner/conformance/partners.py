@@ -18,10 +18,10 @@ from components.contracts.attackers import Evasion
 from components.contracts.plugins.declared import is_foreign
 from components.registry import REQUIRED
 from runner.catalogue.class_description import nested_roles
-from runner.compose.build import build_component
-from runner.compose.fit.pairs import check_data, check_labels, check_pairs
-from runner.compose.parts import component_defaults, expand_component
-from runner.compose.settings import Values
+from runner.catalogue.parts import component_defaults, expand_component
+from runner.catalogue.settings import Values
+from runner.compose.check import build_component, check_data
+from runner.compose.pairs import check_labels, check_pairs
 from runner.errors import ConfigError
 
 SMALL_RUNS = yaml.safe_load(Path(__file__).with_name("small.yaml").read_text("utf-8"))

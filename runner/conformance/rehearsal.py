@@ -14,7 +14,7 @@ from components.contracts.posteriors import POSTERIORS
 from components.evaluation.assess import assess
 from components.evaluation.assessment import Assessment
 from components.evaluation.replayed import PosteriorProvenance
-from runner.compose.config import Job
+from runner.compose.job import Job
 from runner.execution import checkpoint
 from runner.execution.assembly import build_model, hide_truth, load_problem
 from runner.execution.rng import Streams

@@ -21,7 +21,7 @@ from components.contracts.plugins.global_streams import GLOBAL_STREAM_FIXES, dra
 from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from components.contracts.user_code import format_code_location
 from components.metrics.names import base_name
-from runner.compose.config import Job
+from runner.compose.job import Job
 from runner.conformance.disturbances import other_global_streams, shifted_clocks
 from runner.conformance.outcomes import NonConformanceError
 from runner.conformance.rehearsal import Content, Rehearsal, begin, find_difference

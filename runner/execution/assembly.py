@@ -23,7 +23,7 @@ from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.series.dimensions import check_sizes
 from components.series.sequence import Sequence
-from runner.compose.config import Job
+from runner.compose.job import Job
 from runner.errors import ConfigError, RunFailure
 from runner.execution.rng import Streams
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from components.contracts.roles import Problem
-from runner.compose.config import Job
+from runner.compose.job import Job
 from runner.execution import replicates
 from runner.execution.costs import CostMeter
 from runner.execution.rng import Streams

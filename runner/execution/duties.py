@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
-from runner.compose.settings import EVALUATIONS
+from runner.catalogue.settings import EVALUATIONS
 from runner.execution import checkpoint
 from runner.execution.course import Course
 from runner.execution.divergence import check_finite

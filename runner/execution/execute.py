@@ -10,12 +10,11 @@ from pathlib import Path
 import torch
 
 from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
-from runner.compose.config import Job
-from runner.compose.devices import missing_float64_message
+from runner.compose.job import Job
 from runner.errors import ConfigError, RunFailure
 from runner.execution.course import RunContext
 from runner.execution.divergence import check_scores
-from runner.execution.memory import out_of_memory_message
+from runner.execution.memory import missing_float64_message, out_of_memory_message
 from runner.execution.replicate import Replicate
 from runner.execution.scores import Scores
 from runner.execution.signals import (

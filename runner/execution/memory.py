@@ -171,3 +171,13 @@ def keep_freed_memory() -> None:
         start, max(block + size - start, 0) // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, mmap.MADV_HUGEPAGE
     )
     free(block)
+
+
+def missing_float64_message(error: BaseException, device: str) -> str | None:
+    """Message for an error of a device that has no float64; None for any other error.
+
+    Some methods compute in float64 at any ``dtype``: cumulative weights of particles, say.
+    """
+    if device == "cpu" or not isinstance(error, TypeError) or "float64" not in str(error):
+        return None
+    return f"device={device}: has no float64, in which these components compute at any dtype; use device=cpu"

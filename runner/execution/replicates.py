@@ -11,8 +11,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from runner.compose.config import Job
-from runner.compose.settings import sign
+from runner.catalogue.settings import sign
+from runner.compose.job import Job
 from runner.disk.inside import real_file
 from runner.record.facts import Facts, read
 from runner.record.files import find_damage, sync_files

@@ -15,7 +15,7 @@ from typing import Any
 
 from components.contracts.roles import Problem
 from components.contracts.streams import STREAMS
-from runner.compose.config import Job
+from runner.compose.job import Job
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, means, plain
 from runner.execution.signals import RunPrunedError

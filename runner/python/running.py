@@ -9,8 +9,7 @@ from typing import Any
 from warnings import warn
 
 from runner.commands.done import find_finished_run
-from runner.compose.overrides import compose_words
-from runner.compose.resolve import ResolvedConfig
+from runner.compose.validate import ResolvedConfig, resolve_words
 from runner.disk import conf_folders
 from runner.errors import ConfigError, RunFailure, RunnerWarning
 from runner.execution.screen import show_run as console
@@ -60,7 +59,7 @@ def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Resul
     """
     words = _words(experiment, overrides, keys)
     with printer.suppress_output(), conf_folders.restore_folders_on_exit():
-        resolved = compose_words(words, "call run once for each")
+        resolved = resolve_words(words, "call run once for each")
         previous = find_finished_run(resolved)
         if previous is not None:
             _warn_notes(previous[0].notes)
@@ -101,7 +100,7 @@ def _words(experiment: str | None, overrides: tuple[str, ...], keys: dict[str, A
 def _run_resolved(resolved: ResolvedConfig, words: list[str]) -> Result:
     """Does what is left of it."""
     from components.errors import DataUnavailableError, NumericalError
-    from runner.compose.config import build
+    from runner.compose.job import build
     from runner.execution.divergence import explain_divergence
     from runner.execution.execute import Run
     from runner.execution.memory import keep_freed_memory

@@ -11,7 +11,7 @@ from os import PathLike, fspath
 
 from components import registry
 from components.registry import CHOSEN
-from runner.compose.parts import component_defaults, known_keys
+from runner.catalogue.parts import component_defaults, known_keys
 from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.errors import ConfigError
 

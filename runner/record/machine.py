@@ -11,12 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.compose.devices import device_name
 from runner.errors import ConfigError, RunFailure
 from runner.record.facts import Facts
 
 if TYPE_CHECKING:
-    from runner.compose.config import Job
+    from runner.compose.job import Job
 
 # Errors of a folder that cannot be written; any other error has another cause.
 _REFUSAL_ERRNOS = (
@@ -44,8 +43,18 @@ def describe_hardware(device: str) -> Facts:
                 facts["cpu"] = line.split(":", 1)[1].strip()
                 break
     if device != "cpu":
-        facts["gpu"] = device_name(device)
+        facts["gpu"] = _device_name(device)
     return facts
+
+
+def _device_name(device: str) -> str:
+    """What the maker calls an accelerator, "NVIDIA H100" say; its name in torch, if torch has no
+    other."""
+    import torch
+
+    module = torch.get_device_module(device.partition(":")[0])
+    read_name = vars(module).get("get_device_name")
+    return device if read_name is None else str(read_name(device))
 
 
 def find_user() -> str | None:

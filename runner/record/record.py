@@ -34,7 +34,7 @@ from runner.record.lines import Lines, traces
 from runner.record.machine import describe_hardware, disk_failure, initial_facts
 
 if TYPE_CHECKING:
-    from runner.compose.config import Job
+    from runner.compose.job import Job
 
 # What a run makes besides its config and run.json; a fresh one starts without that of an earlier one.
 MADE_FOLDERS = ("checkpoints", "figures", "tables", "predictions", "outcomes")

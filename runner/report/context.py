@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from runner.compose.settings import signed_overrides
+from runner.catalogue.settings import signed_overrides
 from runner.record.code import describe_commit
 from runner.record.facts import NUMBER
 from runner.report.compared_record import describe_machine

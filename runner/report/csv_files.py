@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import replace_file
 from runner.report.scores.cells import Cell, TableLayout
 from runner.report.scores.earlier import HEADER, PROTOCOL
 from runner.report.scores.frame import scores_frame
+from runner.study.protocol import UNKNOWN
 from runner.terminal.csv_cells import escape_cell
 
 

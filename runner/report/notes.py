@@ -6,7 +6,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from runner.compose.protocol import UNKNOWN
 from runner.record.checks import failed_checks
 from runner.report.context import INCLUDED
 from runner.report.origin import Origin
@@ -21,6 +20,7 @@ from runner.report.scores.cells import (
     mark_failures,
 )
 from runner.report.wording import format_count, join_words
+from runner.study.protocol import UNKNOWN
 from runner.study.snapshot import Snapshot
 
 SHOWN = 12  # names that a note has

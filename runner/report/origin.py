@@ -16,13 +16,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError
 from runner.record.checks import Failures
 from runner.report.scores.cells import ExpectedProtocols, TableLayout, list_cells
 from runner.report.scores.earlier import EarlierCell, EarlierScores, read_earlier
 from runner.study.definition import StudyDefinition
+from runner.study.protocol import UNKNOWN
 
 UNNAMED = "a check whose name was not kept"
 

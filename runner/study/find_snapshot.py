@@ -114,7 +114,7 @@ def _list_shown(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], li
 
 def _scores_of(run: FrozenRun) -> frozenset[str]:
     """Names of the scores that a run can have, and of scores that reports derive from them."""
-    from runner.compose.build import build_component
+    from runner.compose.check import build_component
 
     dataset: Any = build_component("dataset", run.config["dataset"], "dataset")
     names = score_names(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from runner.compose.config import Job
+    from runner.compose.job import Job
     from runner.study.snapshot import FrozenRun, Snapshot
 
 
@@ -45,9 +45,10 @@ def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, DictConfig, Job]:
     cfg = OmegaConf.create({**run.config, "output_dir": str(study.output_dir)})
     cfg.pop("experiment")
     load_blas()
-    from runner.compose.config import prepare  # it imports torch
+    from runner.compose.compose import Composed
+    from runner.compose.job import prepare  # it imports torch
 
-    job = prepare(cfg, run.experiment, None)
+    job = prepare(Composed(cfg, run.experiment))
     if job.signature != run.signature:
         reason = (
             f"the data are now {job.data}, not {run.data}"
@@ -63,6 +64,7 @@ def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, DictConfig, Job]:
 def main(argv: list[str]) -> int:
     """Run (or resume) the run of that name; the exit code is the one of ``runner`` itself."""
     from runner.commands.app import attempt
+    from runner.compose.compose import Composed
     from runner.errors import ConfigError, RunnerError
     from runner.record import usage
     from runner.terminal.printer import complain
@@ -75,7 +77,7 @@ def main(argv: list[str]) -> int:
     except RunnerError as error:
         complain(str(error))
         return 2 if isinstance(error, ConfigError) else 1
-    outcome = attempt(cfg, run.experiment, None)
+    outcome = attempt(Composed(cfg, run.experiment))
     if outcome.message:
         complain(outcome.message)
     return outcome.code

@@ -19,7 +19,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from runner.catalogue.list_and_show import selected_components
 from runner.catalogue.plugins import module_name, refuse_unknown_modules
-from runner.compose.protocol import protocol_parts
 from runner.disk import conf_folders
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
@@ -31,6 +30,7 @@ from runner.record.facts import Facts, read_facts_or_warn
 from runner.record.machine import now
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun, plan
+from runner.study.protocol import protocol_parts
 from runner.terminal.printer import count_each
 
 
@@ -126,18 +126,20 @@ def _freeze_run(
     """Composes and validates one run, as ``runner`` would, with the plug-ins that its user named,
     and none but these; one without an experiment is recorded under the study's."""
     from components.errors import DamagedFileError, DataUnavailableError
-    from runner.compose.overrides import compose
-    from runner.compose.resolve import resolve, to_container
+    from runner.compose.compose import compose
+    from runner.compose.expand import to_container
+    from runner.compose.validate import resolve
 
     facts = (planned.name, planned.row, planned.cell, planned.overrides)
     try:
-        cfg, experiment, explicit = compose([*planned.overrides, f"output_dir={output_dir}"])
-        named = to_container(cfg).get("plugins")
+        composed = compose([*planned.overrides, f"output_dir={output_dir}"])
+        named = to_container(composed.cfg).get("plugins")
         if isinstance(named, list):
             refuse_unnamed_plugins({module_name(m) for m in named} - set(plugins), study.name)
-            cfg.plugins = [*named, *(m for m in plugins if m not in named)]
-        resolved = resolve(cfg, study.recorded_under or experiment or study.name, explicit)
-        from runner.compose.config import build  # torch, which no wrong key of a run needs
+            composed.cfg.plugins = [*named, *(m for m in plugins if m not in named)]
+        name = study.recorded_under or composed.experiment or study.name
+        resolved = resolve(composed._replace(experiment=name))
+        from runner.compose.job import build  # torch, which no wrong key of a run needs
 
         job = build(resolved)
     except (ConfigError, DataUnavailableError) as error:

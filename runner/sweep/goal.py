@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from components.metrics.names import base_name, score_names
-from runner.compose.objectives import DIRECTION_KEY, Objective, single
-from runner.compose.overrides import explicit_keys, split_hydra_config
+from runner.catalogue.words import explicit_keys
+from runner.compose.compose import without_hydra
 from runner.errors import ConfigError, nearest
+from runner.sweep.objectives import DIRECTION_KEY, Objective, single
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -83,12 +84,12 @@ def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> SearchProperties 
     """
     from components import registry
     from components.contracts.roles import Dataset, Inference
-    from runner.compose.build import build_component
-    from runner.compose.resolve import resolve
+    from runner.compose.check import build_component
+    from runner.compose.validate import resolve
 
     if "dataset" not in cfg:
         return None
-    resolved = resolve(*split_hydra_config(cfg), explicit_keys(list(overrides)))
+    resolved = resolve(without_hydra(cfg, explicit_keys(list(overrides))))
     dataset = build_component("dataset", resolved.config["dataset"], "dataset")
     method = registry.get("inference", resolved.config["inference"]["name"])
     assert isinstance(dataset, Dataset)

@@ -41,10 +41,11 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
-from runner.compose.objectives import OBJECTIVES_VARIABLE, several
+from runner.catalogue.settings import OBJECTIVES_VARIABLE
 from runner.disk.inside import inside
 from runner.errors import ConfigError, require_package
 from runner.sweep.goal import settle_goal
+from runner.sweep.objectives import several
 from runner.sweep.search_settings import check_settings, check_study_name
 from runner.sweep.search_space import (
     absolute,

@@ -133,7 +133,7 @@ def _sweep(argv: list[str]) -> tuple[Path, list[str]] | None:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from runner.compose.overrides import compose_in_full
+    from runner.compose.compose import compose_in_full
 
     words = [word for word in argv if not word.startswith("-")]
     try:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from runner.compose.objectives import DIRECTION_KEY, DIRECTIONS
 from runner.errors import ConfigError, require_package
+from runner.sweep.objectives import DIRECTION_KEY, DIRECTIONS
 from runner.sweep.search_space import PRUNERS, SAMPLERS, SINGLE_OBJECTIVE_SAMPLERS
 
 CHOICES = {"direction": DIRECTIONS, "sampler": SAMPLERS, "pruner": PRUNERS}

@@ -9,10 +9,10 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runner.compose.objectives import Objective
-from runner.compose.settings import signed_overrides
+from runner.catalogue.settings import signed_overrides
 from runner.disk.atomic import alive
 from runner.errors import ConfigError
+from runner.sweep.objectives import Objective
 from runner.sweep.search_space import pruner
 
 if TYPE_CHECKING:

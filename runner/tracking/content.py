@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from runner.compose.settings import signed_overrides
+from runner.catalogue.settings import signed_overrides
 from runner.disk.read_yaml import load_untrusted
 from runner.disk.secrets import mask_secrets
 from runner.errors import ConfigError

@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from runner.compose.settings import Settings
+from runner.catalogue.settings import Settings
 from runner.disk.lock import is_locked
 from runner.record.facts import read
 from runner.tracking.marks import Marks, read_marks

@@ -18,7 +18,7 @@ import torch
 
 from components import registry
 from runner.commands import app
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
 from runner.disk import atomic
 from runner.disk.atomic import write_bytes
 from runner.execution import checkpoint, duties
@@ -62,7 +62,7 @@ class TimedSaving:
                 stack.enter_context(mock.patch.object(module, "write_bytes", self.write_bytes))
             stack.enter_context(mock.patch.object(duties, "save_checkpoints", self.save))
             words = ["+experiment=mog", "inference=hmc", *overrides, f"output_dir={folder}"]
-            outcome = app.attempt(*compose(words))
+            outcome = app.attempt(compose(words))
         assert outcome.code == 0, outcome.message
 
     def write_bytes(self, path: Path, content: bytes) -> None:
@@ -132,7 +132,7 @@ def measure_loop(options: Namespace, report: Report) -> None:
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         mock.patch.object(sgld, "step", timed_step),
     ):
-        outcome = app.attempt(*compose([*overrides, f"output_dir={folder}"]))
+        outcome = app.attempt(compose([*overrides, f"output_dir={folder}"]))
         assert outcome.code == 0, outcome.message
         assert_recorded(Path(folder))
     assert len(stamps) == 2 * options.steps

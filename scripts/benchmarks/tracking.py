@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 from runner.commands import app
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
 from runner.execution import duties
 from runner.tracking import sync
 from runner.tracking.handover import Handover
@@ -70,7 +70,7 @@ def measure_hanging_server(steps: int) -> float:
         stack.enter_context(time_calls("end", durations))
         start = time.perf_counter()
         overrides = ["+experiment=mog", f"steps={steps}", "eval_every=2000"]
-        outcome = app.attempt(*compose([*overrides, f"output_dir={folder}"]))
+        outcome = app.attempt(compose([*overrides, f"output_dir={folder}"]))
         total = time.perf_counter() - start
         assert outcome.code == 0, outcome.message
         (record,) = Path(folder).glob("mog/*/")

@@ -16,8 +16,8 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Dataset, Gradient, Inference, Model
 from components.errors import ConfigMismatchError
 from runner.catalogue.plugins import import_plugins
-from runner.compose.build import build_component
-from runner.compose.resolve import refuse_unknown_defaults
+from runner.compose.check import build_component
+from runner.compose.expand import refuse_unknown_defaults
 from runner.errors import ConfigError
 
 DECLARED = [
@@ -91,7 +91,7 @@ def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(register
         ConfigError, match=r"inference=wrong_one \(mine_to_be_wrong.py, line 3\): Mine has no init"
     ):
         build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
-    monkeypatch.setattr("runner.compose.build.check_declared", lambda *_: None)
+    monkeypatch.setattr("runner.compose.check.check_declared", lambda *_: None)
     with pytest.raises(
         ConfigError,
         match=r"inference.steps: missing; .* \(class Mine: mine_to_be_wrong.py, line 3; add it",

@@ -6,7 +6,7 @@ import pytest
 from device import stand_in
 
 from components.maths.compiled import loops
-from runner.compose import devices
+from runner.catalogue import settings
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -26,6 +26,6 @@ def device(monkeypatch):
         stand_in.load()
     except stand_in.NoCompilerError as error:
         pytest.skip(str(error))
-    monkeypatch.setattr(devices, "ACCELERATORS", [*devices.ACCELERATORS, stand_in.NAME])
+    monkeypatch.setattr(settings, "ACCELERATORS", [*settings.ACCELERATORS, stand_in.NAME])
     monkeypatch.setattr(loops, "is_on_cpu", lambda _: False)
     return stand_in.NAME

@@ -18,7 +18,7 @@ from components import registry
 from components.errors import NumericalError
 from components.figures import attempts
 from runner import FittedModel, load_model
-from runner.compose.config import Job
+from runner.compose.job import Job
 from runner.errors import ConfigError, RunFailure
 from runner.execution.execute import run
 from runner.execution.storage import artefacts

@@ -13,7 +13,7 @@ from device import stand_in
 from device.devices import LeftOutError, draw_strictly, every_run, score, short_run
 from support.runs.configured import draw_normal
 
-from runner.compose import devices
+from runner.compose import job
 from runner.errors import ConfigError
 
 pytestmark = [pytest.mark.device, pytest.mark.filterwarnings("ignore")]
@@ -176,4 +176,4 @@ def test_a_device_without_float64_is_named(device, make_job, monkeypatch):
 
 def test_a_number_of_a_device_that_is_not_there_is_named(device):
     with pytest.raises(ConfigError, match=r"device=standin:1: this machine has 1 of them"):
-        devices.check_device("standin:1", "float32")
+        job.check_device("standin:1", "float32")

@@ -27,8 +27,8 @@ def test_words_of_a_row_take_the_place_of_those_of_its_page():
 @pytest.mark.parametrize("name", DEFINED)
 def test_every_command_of_a_page_can_be_calibrated(name):
     from runner.commands.sbc.fits import ONCE, Fitter, RankSettings
-    from runner.compose.overrides import compose_words
+    from runner.compose.validate import resolve_words
 
     for row in DEFINED[name]["rows"]:
         words = command(DEFINED[name], row).split()[2:]
-        assert Fitter(compose_words(words, ONCE), RankSettings(99, 2)).template
+        assert Fitter(resolve_words(words, ONCE), RankSettings(99, 2)).template

@@ -19,9 +19,9 @@ from components.errors import DataUnavailableError
 from runner.catalogue.declarations import read_index
 from runner.catalogue.list_and_show import GROUPS, options
 from runner.commands.sub_commands import COMMANDS
-from runner.compose.config import build
-from runner.compose.overrides import compose
-from runner.compose.resolve import resolve
+from runner.compose.compose import compose
+from runner.compose.job import build
+from runner.compose.validate import resolve
 from runner.errors import ConfigError
 from runner.report.exchange.opened import SUFFIX
 from runner.study.definition import load_study
@@ -85,7 +85,7 @@ def check_composition(overrides: list[str]) -> None:
     has_gpu = torch.cuda.is_available()
     words = [word for word in overrides if has_gpu or word != "device=cuda"]
     with suppress(DataUnavailableError):  # all has been checked by then
-        build(resolve(*compose([*words, "offline=true"])))
+        build(resolve(compose([*words, "offline=true"])))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -219,11 +219,11 @@ def test_every_run_runs_in_smoke_form(command, tmp_path):
 RUN_SHORT = """
 import sys
 from runner.commands.app import attempt
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
 
-config, experiment, explicit = compose(sys.argv[1:])
-components = {key for key in explicit if "." not in key and key != "steps"}
-done = attempt(config, experiment, components)
+composed = compose(sys.argv[1:])
+components = {key for key in composed.explicit if "." not in key and key != "steps"}
+done = attempt(composed._replace(explicit=components))
 print(done.message, file=sys.stderr)
 sys.exit(done.code)
 """

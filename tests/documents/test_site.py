@@ -239,8 +239,8 @@ def test_the_crawl_finds_what_is_dead(tmp_path):
 
 @pytest.mark.slow
 def test_every_example_of_a_component_fits():
-    from runner.compose.config import prepare
-    from runner.compose.overrides import compose
+    from runner.compose.compose import compose
+    from runner.compose.job import prepare
     from runner.errors import RunnerError
 
     refused = {}
@@ -249,7 +249,7 @@ def test_every_example_of_a_component_fits():
             command = example_command(role, name)
             try:
                 if command:
-                    prepare(*compose(command.split()[1:]))
+                    prepare(compose(command.split()[1:]))
             except RunnerError as error:
                 refused[command] = str(error)
     assert refused == {}

@@ -10,8 +10,7 @@ from functools import cached_property
 from multiprocessing import get_context
 from typing import Any
 
-from runner.compose.overrides import compose_words
-from runner.compose.resolve import ResolvedConfig
+from runner.compose.validate import ResolvedConfig, resolve_words
 
 Row = dict[str, Any]  # of ranks.jsonl: data_set, ranks by quantity or error, seconds
 TIES = 3  # the stream of random numbers that breaks ties
@@ -34,7 +33,7 @@ class Fitter:
     """
 
     def __init__(self, resolved: ResolvedConfig, settings: RankSettings):
-        from runner.compose.config import build
+        from runner.compose.job import build
 
         self.job = build(resolved)
         self.settings = settings
@@ -110,7 +109,7 @@ _FITTER: list[Fitter] = []  # of a worker process
 
 
 def _begin_worker(words: list[str], settings: RankSettings) -> None:
-    _FITTER[:] = [Fitter(compose_words(words, ONCE), settings)]
+    _FITTER[:] = [Fitter(resolve_words(words, ONCE), settings)]
 
 
 def _fit_in_worker(data_set: int) -> Row:

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from components.metrics.rank_uniformity import RankSummary, summarise, worst_p
+from runner.catalogue.settings import sign
 from runner.commands.sbc.fits import RankSettings, Row
-from runner.compose.settings import sign
 from runner.disk.atomic import replace_file, write_text
 from runner.disk.lock import try_lock
 from runner.errors import ConfigError

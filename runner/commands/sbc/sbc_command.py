@@ -86,7 +86,7 @@ def _calibrate(arguments: Namespace) -> int:
         open_ranks,
         read_rows,
     )
-    from runner.compose.overrides import compose_words
+    from runner.compose.validate import resolve_words
     from runner.record.code import commit, identity, versions
     from runner.terminal.printer import show_count
 
@@ -94,7 +94,7 @@ def _calibrate(arguments: Namespace) -> int:
     if arguments.config_dir is not None:
         words.append(f"--config-dir={arguments.config_dir}")
     settings = RankSettings(arguments.draws, arguments.inputs)
-    fitter = Fitter(compose_words(words, ONCE), settings)
+    fitter = Fitter(resolve_words(words, ONCE), settings)
     job = fitter.job
     for note in job.notes:
         print(f"note     {note}")

@@ -22,7 +22,7 @@ from runner.terminal.tables import measure_words, print_uncut
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
-    from runner.compose.resolve import ResolvedConfig
+    from runner.compose.validate import ResolvedConfig
     from runner.tracking.handover import Handover
 PARTS = 20  # tasks or parameters in the table of results
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}

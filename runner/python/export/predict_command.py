@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from runner.catalogue import plugins
-from runner.compose.devices import validate_device
+from runner.catalogue.settings import validate_device
 from runner.disk import conf_folders
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError

@@ -20,9 +20,9 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.catalogue.plugins import refuse_unknown_modules
 from runner.commands.resume import RunConfig, parse_run_config, read_run_config
-from runner.compose.config import Job, build
-from runner.compose.hydra import patches as hydra_patches
-from runner.compose.resolve import resolve
+from runner.compose.compose import Composed, restore_hydra_on_exit
+from runner.compose.job import Job, build
+from runner.compose.validate import resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
 from runner.execution.assembly import build_model, load_problem
@@ -56,8 +56,8 @@ def load_job(stored: RunConfig, whose: str, data: str | None = None) -> Job:
     """
     unknown = [module for module in stored.modules if module not in sys.modules]
     refuse_unknown_modules(unknown, whose, f"import {', '.join(unknown)} first,")
-    with hydra_patches.within():
-        return build(resolve(stored.cfg, stored.experiment, None), data)
+    with restore_hydra_on_exit():
+        return build(resolve(Composed(stored.cfg, stored.experiment)), data)
 
 
 @dataclass(frozen=True)

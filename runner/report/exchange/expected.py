@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runner.compose.protocol import find_protocol
 from runner.errors import ConfigError
 from runner.report.scores.cells import ExpectedProtocols
 from runner.report.scores.gathering import belongs, metric_of
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun, plan
+from runner.study.protocol import find_protocol
 
 
 def expect_protocols(
@@ -39,13 +39,13 @@ def expect_protocols(
 
 def _compose(run: PlannedRun, study: str) -> dict[str, object] | None:
     """Resolved config of a run; None: it cannot be composed without code of a user."""
-    from runner.compose.overrides import compose
-    from runner.compose.resolve import resolve
+    from runner.compose.compose import compose
+    from runner.compose.validate import resolve
 
     try:
-        cfg, experiment, explicit = compose(list(run.overrides))
-        if cfg.get("plugins"):
+        composed = compose(list(run.overrides))
+        if composed.cfg.get("plugins"):
             return None
-        return resolve(cfg, experiment or study, explicit).config
+        return resolve(composed._replace(experiment=composed.experiment or study)).config
     except ConfigError:
         return None

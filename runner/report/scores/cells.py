@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from runner.compose.protocol import UNKNOWN, Protocol
 from runner.record.checks import Failures
 from runner.record.outcomes import McNemar
 from runner.statistics.paired_tests import (
@@ -20,6 +19,7 @@ from runner.statistics.paired_tests import (
 )
 from runner.statistics.published import Published, PublishedNumber, format_mean
 from runner.statistics.verdicts import Verdict
+from runner.study.protocol import UNKNOWN, Protocol
 from runner.study.table_specs import Row, TableSpec
 
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks: it is biased

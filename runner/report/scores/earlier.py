@@ -5,7 +5,7 @@
 The file is the ``<study>_replicates.csv`` that every report writes: one line per table, row,
 column, seed and replicate.  If a record here has the same seed and replicate, the record takes
 precedence.  ``protocol`` is the hash of the protocol behind a score
-(``runner.compose.protocol``); scores without one are shown as of an unknown protocol.
+(``runner.study.protocol``); scores without one are shown as of an unknown protocol.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.compose.protocol import UNKNOWN
 from runner.errors import ConfigError, nearest
 from runner.record.checks import Failures
 from runner.statistics.paired_tests import ReplicateScores
 from runner.study.definition import StudyDefinition
+from runner.study.protocol import UNKNOWN
 from runner.terminal.csv_cells import unescape_cell
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from runner.compose.protocol import UNKNOWN, protocol_of
 from runner.record.checks import failed_checks, join_failures
 from runner.record.facts import Facts
 from runner.report.origin import Kept
@@ -16,6 +15,7 @@ from runner.report.scores.recorded import has_ended, scores
 from runner.statistics.paired_tests import ReplicateScores
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun
+from runner.study.protocol import UNKNOWN, protocol_of
 from runner.study.snapshot import FrozenRun
 from runner.study.table_specs import DISTANCES, Row, TableSpec
 

@@ -49,8 +49,8 @@ def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:
 def _preset(words: list[str]) -> Launcher:
     from omegaconf.errors import OmegaConfBaseException
 
-    from runner.compose.hydra.errors import wrong_jobs_message
-    from runner.compose.overrides import compose_in_full
+    from runner.catalogue.words import wrong_jobs_message
+    from runner.compose.compose import compose_in_full
 
     if not any(word.startswith(f"{KEY}=") for word in words):
         raise ConfigError(f"{words[0]}: of which launcher? Give {KEY}=slurm, ray or joblib too")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.compose.settings import EVALUATIONS, GEOMETRIC
+from runner.catalogue.settings import EVALUATIONS, GEOMETRIC
 from runner.record.facts import Facts, read, read_config
 from runner.record.usage import MB, MIB, folder_bytes
 

@@ -20,10 +20,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from components.contracts.requirements import LEFT_OUT, THINNING
-from runner.compose.settings import GEOMETRIC
+from runner.catalogue.settings import GEOMETRIC
 
 if TYPE_CHECKING:
-    from runner.compose.config import Job
+    from runner.compose.job import Job
 
 
 FEWEST_STEPS = 8  # of a miniature
@@ -135,10 +135,11 @@ def _run(config: dict[str, Any], experiment: str) -> dict[str, float]:
     from omegaconf import OmegaConf
 
     from components.errors import NumericalError
-    from runner.compose.config import prepare
+    from runner.compose.compose import Composed
+    from runner.compose.job import prepare
     from runner.execution.execute import Run
 
-    run = Run(prepare(OmegaConf.create(config), experiment, None))
+    run = Run(prepare(Composed(OmegaConf.create(config), experiment)))
     try:
         run.go(signals=False)
     except NumericalError:  # scores of so few steps need not be finite

@@ -20,7 +20,7 @@ from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.compose.settings import signed_config
+from runner.catalogue.settings import signed_config
 from runner.errors import ConfigError
 from runner.record.facts import CHOSEN_ROLES
 from runner.record.lines import newest_line

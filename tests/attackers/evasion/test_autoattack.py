@@ -17,8 +17,8 @@ from components.attackers.evasion.apgd import _checkpoints
 from components.attackers.hyperplanes import project_to_plane
 from components.attackers.norms import NORMS
 from components.contracts.predictive import Categorical
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
+from runner.compose.job import prepare
 
 DUAL = {"linf": 1, "l2": 2, "l1": math.inf}
 
@@ -168,7 +168,7 @@ def test_fab_finds_the_distance_to_the_planes_of_a_linear_classifier(norm):
 
 def test_autoattack_is_its_four_attacks():
     made = prepare(
-        *compose(["+experiment=digits_fgsm", "smoke=true", "attacker=autoattack", "tracking=false"])
+        compose(["+experiment=digits_fgsm", "smoke=true", "attacker=autoattack", "tracking=false"])
     )
     expected = [
         {"name": "apgd", "criterion": "cross_entropy", "n_targets": None, "steps": 100},

@@ -5,8 +5,8 @@ import pytest
 from support.runs.configured import component
 
 from components.evaluation.security.threat import Threat, build_threat
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
+from runner.compose.job import prepare
 from runner.errors import ConfigError
 
 DIGITS, SPAM = (
@@ -16,7 +16,7 @@ DIGITS, SPAM = (
 
 
 def job(*overrides):
-    return prepare(*compose([*overrides, "tracking=false", "offline=true"]))
+    return prepare(compose([*overrides, "tracking=false", "offline=true"]))
 
 
 def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():

@@ -7,8 +7,8 @@ import pytest
 from support.runs.configured import component, load
 
 from components.errors import ConfigMismatchError
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
+from runner.compose.job import prepare
 from runner.errors import ConfigError
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
@@ -131,5 +131,5 @@ def test_code_runs_when_its_module_is_named(tmp_path, monkeypatch):
         message = rf"dataset.env={env}: code that is not the runner's; add 'plugins=\[{module}\]' if you know it"
         keys = [*RUN, f"dataset.env={env}", f"output_dir={tmp_path}"]
         with pytest.raises(ConfigError, match=message):
-            prepare(*compose(keys))
+            prepare(compose(keys))
     assert "taken_in" not in sys.modules

@@ -19,7 +19,7 @@ from components.contracts.problems import Kind, Values
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Dataset, Model
 from runner.catalogue.class_description import nested_roles
-from runner.compose.build import nested_components
+from runner.compose.pairs import nested_components
 from runner.errors import ConfigError
 
 vi = partial(composed, "inference", "vi")

@@ -20,7 +20,7 @@ from runner.arena.scores import (
     write_kept,
 )
 from runner.arena.suite import Suite, load_suite
-from runner.compose.overrides import explicit_keys
+from runner.catalogue.words import explicit_keys
 from runner.errors import ConfigError
 from runner.study.plan import plan
 from runner.study.snapshot import FrozenRun, Snapshot

@@ -11,7 +11,7 @@ from support.runs.arena_suites import make_line
 from runner.arena.figures import draw_frontier, draw_pairs, pair_scores
 from runner.arena.scores import to_frame
 from runner.arena.suite import Suite, load_suite
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
 
 ROUND = {
     "name": "round",
@@ -88,8 +88,8 @@ def test_opponents_of_the_kept_suite_are_its_rows():
     """Labels are those of rows with the same agent and keys, in the order of the members."""
     suite = load_suite("games")
     shared = [*suite.overrides, *suite.problems["blotto"]]
-    attacker = OmegaConf.to_container(compose(shared)[0].attacker)
-    rows = {row.label: compose([*shared, *row.overrides])[0] for row in suite.rows}
+    attacker = OmegaConf.to_container(compose(shared).cfg.attacker)
+    rows = {row.label: compose([*shared, *row.overrides]).cfg for row in suite.rows}
     for label, member in zip(suite.opponents, attacker["members"], strict=True):
         agent = member["agent"]
         agent = agent if isinstance(agent, dict) else {"name": agent}

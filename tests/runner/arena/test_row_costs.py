@@ -9,9 +9,9 @@ from components.contracts.costs.meters import metered, metered_density
 from components.contracts.roles import Setting
 from runner.arena.lengths import WARM_UP_KEYS
 from runner.arena.suite import load_suite
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
-from runner.compose.parts import component_defaults
+from runner.catalogue.parts import component_defaults
+from runner.compose.compose import compose
+from runner.compose.job import prepare
 from runner.execution.rng import Streams
 
 STEPS = 12
@@ -41,13 +41,13 @@ class CountedDensity:
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_counted_costs_equal_an_independent_counter(row, tmp_path):
     words = ["dataset=funnel", "dataset.dim=3", "model=target_density", *row.overrides]
-    name = compose(words)[0].inference.name
+    name = compose(words).cfg.inference.name
     if package := getattr(registry.get("inference", name), "package", None):
         pytest.importorskip(package, reason=f"{package} is not installed")
     keys = component_defaults("inference", name)
     short = dict.fromkeys(WARM_UP_KEYS, 4) | {"thinning": 1}
     words += [f"inference.{key}={value}" for key, value in short.items() if key in keys]
-    job = prepare(*compose([*words, f"steps={STEPS}", f"output_dir={tmp_path}"]))
+    job = prepare(compose([*words, f"steps={STEPS}", f"output_dir={tmp_path}"]))
     rng = Streams(0)
     problem = job.dataset.load(rng, Setting(tmp_path, torch.device("cpu"), torch.float64, 1, True))
     counter = CountedDensity(problem.log_density)

@@ -62,7 +62,7 @@ def test_an_exact_posterior_passes_and_the_command_goes_on(tmp_path, monkeypatch
 
 
 def test_ranks_depend_on_seed_and_data_set_only(tmp_path):
-    resolved = fits.compose_words([*CONFIG, f"output_dir={tmp_path}"], "")
+    resolved = fits.resolve_words([*CONFIG, f"output_dir={tmp_path}"], "")
     settings = fits.RankSettings(19, 1)
     forwards = [fits.Fitter(resolved, settings).fit(r)["ranks"] for r in (0, 1)]
     backwards = fits.Fitter(resolved, settings)

@@ -20,8 +20,8 @@ from runner.catalogue.list_and_show import (
     describe,
     explain_keys,
 )
+from runner.catalogue.settings import Settings
 from runner.commands.sub_commands import COMMANDS
-from runner.compose.settings import Settings
 from runner.disk.yaml_comments import read_keys, read_text
 from scripts.index import describe_command
 

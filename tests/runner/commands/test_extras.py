@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from runner import errors
+from runner.catalogue.words import explain
 from runner.commands import cli
-from runner.compose.hydra.errors import explain
 
 ROOT = Path(__file__).resolve().parents[3]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][

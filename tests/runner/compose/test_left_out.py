@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from runner.compose.config import build
-from runner.compose.overrides import compose_in_full, explicit_keys, split_hydra_config
-from runner.compose.resolve import ResolvedConfig, resolve
+from runner.compose.compose import compose
+from runner.compose.job import build
+from runner.compose.validate import ResolvedConfig, resolve
 
 DIGITS, CO2 = "+experiment=digits_fgsm", "+experiment=structural_co2"
 
 
 def resolved(*words: str) -> ResolvedConfig:
-    return resolve(*split_hydra_config(compose_in_full(list(words))), explicit_keys(list(words)))
+    return resolve(compose(list(words)))
 
 
 @pytest.mark.parametrize("smoke", ["smoke=false", "smoke=true"])

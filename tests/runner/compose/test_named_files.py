@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from support.runs.configured import made_job
 
 from components.errors import ConfigMismatchError
-from runner.compose.data_state import data_state
+from runner.catalogue.declarations import data_state
 from runner.errors import ConfigError
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from runner.compose.objectives import (
-    DIRECTIONS,
-    OBJECTIVES_VARIABLE,
-    Objective,
-    several,
-    single,
-    values,
-)
-from runner.compose.overrides import compose_in_full
+from runner.catalogue.settings import OBJECTIVES_VARIABLE
+from runner.compose.compose import compose_in_full
 from runner.errors import ConfigError
 from runner.sweep.goal import SearchProperties, describe_objectives, search_facts
+from runner.sweep.objectives import DIRECTIONS, Objective, several, single, values
 
 TWO = [{"metric": "accuracy", "direction": "maximize"}, {"metric": "nlpp", "direction": "minimize"}]
 

@@ -8,16 +8,16 @@ import pytest
 from omegaconf import OmegaConf
 
 from runner.catalogue.class_description import nested_roles
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
-from runner.compose.parts import all_parts
+from runner.catalogue.parts import all_parts
+from runner.compose.compose import Composed, compose
+from runner.compose.job import prepare
 from runner.execution.storage.artefacts import references
 
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case", "tracking=false"]
 
 
 def job(*overrides):
-    return prepare(*compose([*WORST, *overrides]))
+    return prepare(compose([*WORST, *overrides]))
 
 
 def test_names_become_full_mappings_with_what_the_whole_shares():
@@ -51,7 +51,7 @@ def test_norm_reaches_members_that_have_one():
 
 def test_a_record_is_read_back_as_the_same_run():
     made = job("attacker.members=[pgd,transfer]")
-    again = prepare(OmegaConf.create(made.config), made.settings.experiment)
+    again = prepare(Composed(OmegaConf.create(made.config), made.settings.experiment))
     assert again.config == made.config
     assert again.signature == made.signature
     assert again.attacker == made.attacker
@@ -72,7 +72,7 @@ def test_references_of_all_parts():
 
 def test_a_defence_may_have_an_attacker_of_its_own():
     made = prepare(
-        *compose(
+        compose(
             [
                 "+experiment=digits_fgsm",
                 "inference=adversarial_training",
@@ -100,10 +100,8 @@ def test_a_defence_may_have_an_attacker_of_its_own():
 )
 def test_keys_of_a_part_that_is_named_on_the_command_line(overrides):
     base = ["+experiment=digits_fgsm", "inference=adversarial_training", "tracking=false"]
-    plain = prepare(
-        *compose([*base, "inference.training_attacker=pgd"])
-    ).inference.training_attacker
-    made = prepare(*compose([*base, *overrides])).inference.training_attacker
+    plain = prepare(compose([*base, "inference.training_attacker=pgd"])).inference.training_attacker
+    made = prepare(compose([*base, *overrides])).inference.training_attacker
     assert made == plain.model_copy(update={"steps": 7})
 
 
@@ -125,7 +123,7 @@ def test_keys_of_a_part_of_a_part_and_of_one_in_a_list():
 
 def test_keys_of_a_part_that_the_component_chose_itself():
     made = prepare(
-        *compose(
+        compose(
             [
                 "+experiment=digits_fgsm",
                 "attacker=transfer",

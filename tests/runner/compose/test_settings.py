@@ -2,7 +2,7 @@
 
 import pytest
 
-from runner.compose.settings import UNSIGNED_KEYS, sign, validate_folder
+from runner.catalogue.settings import UNSIGNED_KEYS, sign, validate_folder
 
 CONFIG = {
     "seed": 0,

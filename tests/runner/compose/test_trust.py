@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from components.registry import _registered
 from runner.catalogue.plugins import confirm_import
-from runner.compose.hydra import guard
+from runner.compose import trust
 from runner.errors import ConfigError
 from runner.study import job_pool, snapshot
 from runner.study.definition import StudyDefinition
@@ -130,7 +130,7 @@ def test_children_import_nothing_of_the_present_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("target", ["hydra_plugins.theirs.launcher.Launcher", "os.system", ""])
 def test_launchers_are_known_ones(target):
     with pytest.raises(ConfigError, match="no known launcher or sweeper"):
-        guard.refuse_foreign(OmegaConf.create({"hydra": {"launcher": {"_target_": target}}}), set())
+        trust.refuse_foreign(OmegaConf.create({"hydra": {"launcher": {"_target_": target}}}), set())
 
 
 def test_a_report_of_hostile_words(own, command_line):

@@ -10,7 +10,7 @@ import pytest
 
 from components.datasets import files
 from runner.commands import app
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
 from runner.record.facts import read
 from runner.terminal import printer
 
@@ -22,7 +22,7 @@ HEAVY = ["mlflow", "matplotlib", "pandas", "scipy.stats", "sklearn", "xarray", "
 FIRST_STEPS = """
 import json, sys
 from runner.commands import app
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
 from runner.execution import replicate
 
 class LastRecordedLine(Exception): pass
@@ -39,7 +39,7 @@ for name in experiments:
     tracking = str(name == experiments[-1]).lower()  # of the last alone: MLflow is imported where a run ends
     given = [f"+experiment={name}", "smoke=true", "offline=true", f"tracking={tracking}", f"output_dir={output_dir}"]
     try:
-        print(app.attempt(*compose(given)))
+        print(app.attempt(compose(given)))
     except LastRecordedLine:
         pass
 print("FOUND" + json.dumps(found))
@@ -64,7 +64,7 @@ def finished(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
     argv = ["+experiment=bnn_uci", "smoke=true", "offline=true", "tracking=false", "replicates=1"]
-    assert app.attempt(*compose(argv)).code == 0
+    assert app.attempt(compose(argv)).code == 0
     (folder,) = Path("outputs").glob("*/*")
     return argv, folder
 
@@ -75,7 +75,7 @@ def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys)
         slowly.setattr(app, "find_finished_run", lambda _: None)
         slowly.setattr(printer.out, "_width", printer.WIDEST)
         capsys.readouterr()
-        assert app.attempt(*compose(argv)).code == 0
+        assert app.attempt(compose(argv)).code == 0
     before, stamp = capsys.readouterr().out, (folder / "run.json").stat().st_mtime_ns
     assert "done already" in before
     code = "import sys; from runner.commands import cli\ntry: cli.main()\nfinally: assert 'torch' not in sys.modules"
@@ -107,7 +107,7 @@ def test_it_looks_more_closely_where_the_data_may_be_others(finished, change, mo
         facts |= {"state": "interrupted"} if change == "not done" else {}
         facts.pop("data_state")
         (folder / "run.json").write_text(json.dumps(facts))
-    assert app.find_finished_run(app.resolve(*compose(argv))) is None
+    assert app.find_finished_run(app.resolve(compose(argv))) is None
 
 
 def test_a_record_of_before_is_known_the_next_time(finished):
@@ -115,7 +115,7 @@ def test_a_record_of_before_is_known_the_next_time(finished):
     facts = read(folder)
     del facts["data_state"]
     (folder / "run.json").write_text(json.dumps(facts))
-    assert app.find_finished_run(app.resolve(*compose(argv))) is None
-    assert app.attempt(*compose(argv)).code == 0
-    assert app.find_finished_run(app.resolve(*compose(argv))) is not None
+    assert app.find_finished_run(app.resolve(compose(argv))) is None
+    assert app.attempt(compose(argv)).code == 0
+    assert app.find_finished_run(app.resolve(compose(argv))) is not None
     assert read(folder)["git"] == facts["git"]  # what it says of its making stays

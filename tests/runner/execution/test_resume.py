@@ -39,11 +39,11 @@ def _folder(output_dir: Path) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The record of a run that nothing happened to."""
-    from runner.compose.config import prepare
-    from runner.compose.overrides import compose
+    from runner.compose.compose import compose
+    from runner.compose.job import prepare
 
     output_dir = tmp_path_factory.mktemp("undisturbed")
-    run(prepare(*compose([*GAME, f"output_dir={output_dir}", "tracking=false"])))
+    run(prepare(compose([*GAME, f"output_dir={output_dir}", "tracking=false"])))
     return _folder(output_dir)
 
 

@@ -10,8 +10,8 @@ from support.runs.made_records import made_record
 from support.runs.sketched import save_sketch
 
 from runner.commands import resume
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
+from runner.compose.job import prepare
 from runner.errors import RunnerWarning
 from runner.execution.execute import run
 from runner.record.facts import read, read_facts_or_warn
@@ -37,7 +37,7 @@ def finished(tmp_path_factory):
     """The words of a run, and a copy of its finished record."""
     root = tmp_path_factory.mktemp("finished")
     words = [*RUN, f"output_dir={root / 'outputs'}", f"data_dir={root / 'data'}"]
-    job = prepare(*compose(words))
+    job = prepare(compose(words))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", save_sketch)
         run(job)

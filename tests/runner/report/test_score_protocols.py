@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 from support.runs.made_records import made_record
 
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
-from runner.compose.protocol import find_protocol
+from runner.compose.compose import compose
+from runner.compose.job import prepare
 from runner.errors import ConfigError
 from runner.report.csv_files import write_replicates
 from runner.report.exchange.expected import expect_protocols
@@ -22,6 +21,7 @@ from runner.report.scores.earlier import HEADER, PROTOCOL, read_earlier
 from runner.report.scores.gathering import belongs
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.plan import plan
+from runner.study.protocol import find_protocol
 from runner.study.snapshot import FrozenRun, Snapshot
 
 CONFIG = {
@@ -195,5 +195,5 @@ def test_the_definition_of_a_study_tells_the_protocol_of_its_runs(tmp_path):
     metric = table.column_metric(place[2])
     expected = expect_protocols(study, [place])[place]
     for extra, is_same in (["seed=7", f"output_dir={tmp_path}"], True), (["steps=600"], False):
-        job = prepare(*compose([*run.overrides, *extra]))
+        job = prepare(compose([*run.overrides, *extra]))
         assert (find_protocol(job.config, metric) == expected) is is_same

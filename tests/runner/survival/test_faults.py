@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from support.runs.configured import recorded, repeatable
 
 from runner.commands import resume
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
+from runner.compose.job import prepare
 from runner.execution.execute import run
 from runner.record.facts import read
 from runner.record.record import Record
@@ -75,7 +75,7 @@ def killed(tmp_path_factory):
     happened."""
     root = tmp_path_factory.mktemp("killed")
     overrides = [*RUN, f"output_dir={root / 'whole'}", f"data_dir={root / 'data'}"]
-    job = prepare(*compose(overrides))
+    job = prepare(compose(overrides))
     crashes = Crashes(job.folder, root / "crashes")
     with pytest.MonkeyPatch.context() as patch, crashes.taken():
         patch.setattr(Figure, "savefig", drawn)
@@ -91,7 +91,7 @@ def go_on(killed, tmp_path, monkeypatch, change: Callable[[Path], object]) -> tu
     copy, whole = killed
     monkeypatch.setattr(Figure, "savefig", drawn)
     job = prepare(
-        *compose([*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"])
+        compose([*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"])
     )
     shutil.copytree(copy, job.folder)
     change(job.folder)
@@ -147,7 +147,7 @@ def test_a_result_that_was_changed_is_not_believed(killed, tmp_path, monkeypatch
     """A digit of a record that is done: the replicates no longer make its result."""
     _, whole = killed
     overrides = [*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
-    job = prepare(*compose(overrides))
+    job = prepare(compose(overrides))
     shutil.copytree(whole, job.folder)
     facts = json.loads((job.folder / "run.json").read_text())
     name, values = next(iter(facts["result"].items()))
@@ -182,7 +182,7 @@ def test_a_fresh_start_that_was_killed_is_no_old_result(killed, tmp_path, monkey
     _, whole = killed
     where = [f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
     monkeypatch.setattr(Figure, "savefig", drawn)
-    job, fresh = prepare(*compose([*RUN, *where])), prepare(*compose([*RUN, *where, "fresh=true"]))
+    job, fresh = prepare(compose([*RUN, *where])), prepare(compose([*RUN, *where, "fresh=true"]))
     shutil.copytree(whole, job.folder)
     (job.folder / "metrics.jsonl").write_text("")  # what was there can be told from what comes
     crashes = Crashes(job.folder, tmp_path / "crashes")

@@ -7,8 +7,8 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from runner.compose.objectives import Objective
 from runner.errors import ConfigError
+from runner.sweep.objectives import Objective
 from runner.sweep.search_space import distribution, parse_space, sampler
 from runner.sweep.study_facts import build_study_facts, name_of
 

@@ -17,7 +17,7 @@ import pytest
 from support.runs.made_records import client_of, line, made_record, write
 
 from runner.commands import app
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
 from runner.disk.lock import lock_with_retries
 from runner.execution.screen import show_run as console
 from runner.record.facts import read
@@ -171,7 +171,7 @@ def test_with_a_process_of_its_own(outputs, monkeypatch, capsys):
     monkeypatch.setattr(handover, "PATIENCE", 60.0)  # a test may wait: machines are slow
     for seed in (0, 1):
         given = ["+experiment=friend_or_foe", "smoke=true", "offline=true", f"seed={seed}"]
-        assert app.attempt(*compose([*given, f"output_dir={outputs}"])).code == 0
+        assert app.attempt(compose([*given, f"output_dir={outputs}"])).code == 0
     said = capsys.readouterr().out
     assert said.count("MLflow   runner ui ") == 2
     client = client_of(outputs)

@@ -11,7 +11,8 @@ import yaml
 from omegaconf import OmegaConf
 
 from runner.arena.suite import Suite
-from runner.compose.config import prepare
+from runner.compose.compose import Composed
+from runner.compose.job import prepare
 from runner.disk import conf_folders
 from runner.execution.execute import run
 from runner.terminal.printer import suppress_output
@@ -77,5 +78,5 @@ def run_here(snapshot: Any, runs: Any, jobs: int, launcher: Any = None) -> int:
         cfg = OmegaConf.create({**frozen.config, "output_dir": str(snapshot.output_dir)})
         cfg.pop("experiment")
         with suppress_output():
-            run(prepare(cfg, frozen.experiment, None))
+            run(prepare(Composed(cfg, frozen.experiment)))
     return 0

@@ -6,9 +6,8 @@ from components.contracts.attackers import Attacker
 from components.contracts.requirements import misfit
 from components.contracts.roles import Dataset, Inference, Model
 from runner.catalogue.class_description import describe_class
-from runner.compose.fit import pairs
-from runner.compose.fit.incompatible import IncompatibleError
-from runner.errors import ConfigError
+from runner.compose import pairs
+from runner.errors import ConfigError, UnfitError
 
 
 def check_pairs(
@@ -26,7 +25,7 @@ def check_pairs(
             raise ConfigError(f"{role}={part.name}{why}")
     try:
         pairs.check_pairs(dataset, model, inference, attacker)
-    except IncompatibleError as error:
+    except UnfitError as error:
         raise ConfigError(
             f"{error.problem}; set {error.fix}" if error.fix else str(error)
         ) from None

@@ -15,10 +15,10 @@ from components import registry
 from components.contracts.attackers import Evasion
 from components.contracts.roles import Setting
 from components.evaluation.security.threat import Threat, build_threat
-from runner.compose.build import build_component
-from runner.compose.config import Job, prepare
-from runner.compose.overrides import compose
-from runner.compose.parts import expand_component
+from runner.catalogue.parts import expand_component
+from runner.compose.check import build_component
+from runner.compose.compose import compose
+from runner.compose.job import Job, prepare
 from runner.execution.rng import Streams
 from runner.record.lines import read_lines
 
@@ -149,4 +149,4 @@ def made_job(folder: Path, *overrides: str) -> Job:
         "offline=true",
     ]
     given = {o.split("=")[0] for o in overrides}
-    return prepare(*compose([*(f for f in fixed if f.split("=")[0] not in given), *overrides]))
+    return prepare(compose([*(f for f in fixed if f.split("=")[0] not in given), *overrides]))

@@ -17,7 +17,7 @@ from components import registry
 from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
 from runner.catalogue.list_and_show import describe
-from runner.compose.parts import component_defaults
+from runner.catalogue.parts import component_defaults
 
 # need packages that are optional
 ABSENT = {

@@ -4,8 +4,8 @@ row's overrides can change."""
 import pytest
 
 from components.inference.variational.laboratory.gradient_variance import GradientVariance, labels
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
+from runner.compose.compose import compose
+from runner.compose.job import prepare
 from runner.study.definition import load_study
 from runner.study.plan import plan
 
@@ -17,7 +17,7 @@ def test_every_gradient_of_every_row_has_its_column(name):
     columns = {metric.split("/")[1] for metric in spec.columns.values()}
     seen = set()
     for run in plan(study, []):
-        job = prepare(*compose([*run.overrides, "offline=true"]))
+        job = prepare(compose([*run.overrides, "offline=true"]))
         laboratory = job.inference
         assert isinstance(laboratory, GradientVariance)
         # what all are compared with

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,9 +20,9 @@ from pydantic import (
     PositiveInt,
 )
 
-from runner.compose.devices import validate_device
-
 Values = dict[str, Any]  # a config, or the mapping of a component
+# PyTorch's names of kinds of accelerators: NVIDIA's and AMD's, Apple's, Intel's.
+ACCELERATORS = ["cuda", "mps", "xpu"]
 
 # Keys that cannot change a number: paths, logging, and the handling of a result.
 UNSIGNED_KEYS = {
@@ -55,6 +56,21 @@ def validate_folder(path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~") else path
 
 
+def validate_device(device: str) -> str:
+    """Device name, validated; torch is not needed for it.
+
+    Raises:
+        ValueError: it does not name a device.
+    """
+    if not re.fullmatch(rf"cpu|({'|'.join(ACCELERATORS)})(:\d+)?", device):
+        raise ValueError(
+            f"device={device}: must be cpu, {', '.join(ACCELERATORS)}, or one of several GPUs (cuda:0, cuda:1, …)"
+        )
+    return device
+
+
+OBJECTIVES_KEY = "hydra.sweeper.objectives"
+OBJECTIVES_VARIABLE = "RUNNER_OBJECTIVES"  # several objectives of a sweep, for the job, by |
 GEOMETRIC = "geometric"  # of ``eval_every``
 EVALUATIONS = 24  # of a run, spaced geometrically in its cost
 
@@ -123,3 +139,9 @@ def sign(config: Values, data: str) -> str:
 def signed_config(config: Values) -> Values:
     """A resolved config without the keys that cannot change a number."""
     return {k: v for k, v in config.items() if k not in UNSIGNED_KEYS}
+
+
+def requested_objectives() -> list[str]:
+    """The metrics of several objectives that a sweep wants of this job."""
+    value = os.environ.get(OBJECTIVES_VARIABLE)
+    return value.split("|") if value else []

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.registry import CHOSEN
-from runner.compose.parts import all_parts, known_keys
-from runner.compose.settings import Values, signed_config
+from runner.catalogue.parts import all_parts, known_keys
+from runner.catalogue.settings import Values, signed_config
 from runner.errors import ConfigError
 
 # Signed keys in which the replicates of a cell, or their machines, may differ.

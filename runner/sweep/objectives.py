@@ -10,7 +10,6 @@ in the settings that no other beats in all of them, the Pareto front.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,14 +22,11 @@ from components.metrics.names import (
     base_name,
     better,
 )
-from runner.compose.settings import Settings
+from runner.catalogue.settings import OBJECTIVES_KEY as KEY
+from runner.catalogue.settings import requested_objectives
 from runner.errors import ConfigError, nearest, similar
 
 DIRECTIONS = ("minimize", "maximize")
-OBJECTIVES_VARIABLE = (
-    "RUNNER_OBJECTIVES"  # metrics of several objectives, for the job: separated by |
-)
-KEY = "hydra.sweeper.objectives"
 DIRECTION_KEY = "hydra.sweeper.direction"
 TOWARDS: dict[ScoreDirection, str] = {"lower": "minimize", "higher": "maximize"}
 
@@ -129,28 +125,6 @@ def several(given: Any, objective: str | None) -> list[Objective]:
     ]
 
 
-def asked_for() -> list[str]:
-    """The metrics of several objectives that a sweep wants of this job."""
-    value = os.environ.get(OBJECTIVES_VARIABLE)
-    return value.split("|") if value else []
-
-
-def check_objective(settings: Settings, names: frozenset[str]) -> None:
-    """Refuses an objective, or one of several, that no score of such a run has the name of;
-    plug-ins may have scores of their own.
-
-    Raises:
-        ConfigError: with the nearest that exists.
-    """
-    metrics = {f"{KEY}: {metric}": metric for metric in asked_for()}
-    if settings.objective:
-        metrics[f"objective={settings.objective}"] = settings.objective
-    for setting, metric in metrics.items():
-        name = metric.partition("/")[0]
-        if name not in names and not settings.plugins:
-            raise ConfigError(f"{setting}: no such score of this run{nearest(name, names)}")
-
-
 def values(result: Mapping[str, Sequence[float]], objective: str | None) -> float | list[float]:
     """Objective values that a job returns to its sweep.
 
@@ -160,7 +134,7 @@ def values(result: Mapping[str, Sequence[float]], objective: str | None) -> floa
     Raises:
         ConfigError: the run has no such metric.
     """
-    requested = asked_for()
+    requested = requested_objectives()
     if not (result or requested or objective):  # a run without scores
         return math.nan
     names = requested or [objective or next(iter(result))]

@@ -1,46 +1,19 @@
-"""Checks that the components of a run fit each other as they are configured, before any data are
+"""Stage 4, check: the components of a run fit each other as they are configured, before any data are
 read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
 
-from components import registry
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
-from components.contracts.requirements import misfit
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
-from components.datasets.own.own_file import OwnFile
-from runner.catalogue.declarations import declaration
-from runner.compose.build import nested_components
-from runner.compose.fit.incompatible import SETTINGS, IncompatibleError, prefix_key_path
-from runner.compose.parts import all_parts
-from runner.compose.settings import Values
+from runner.catalogue.class_description import nested_roles
+from runner.catalogue.parts import each
+from runner.errors import UnfitError
 
-
-def check_data(dataset: Dataset, role: str, values: Values) -> None:
-    """Refuse a component, or one inside it, that cannot use a dataset; neither is built yet.
-
-    Args:
-        dataset: the dataset, which declares all its traits if it is one of ours.
-        role: role of the component.
-        values: its full mapping.
-
-    Raises:
-        IncompatibleError: naming the key that holds it.
-    """
-    is_ours = registry.file("dataset", dataset.name) is not None
-    data = dataset.data_facts()._replace(
-        has_all_traits=is_ours and not isinstance(dataset, OwnFile)
-    )
-    for path, inner, part in all_parts(role, values):
-        needs = declaration(inner, part["name"]).requires
-        if why := misfit(data, needs):
-            settings = [
-                f"dataset.{dataset.traits_where[trait]}"
-                for trait in needs.required_traits.keys() & dataset.traits_where.keys()
-            ]
-            raise IncompatibleError(f"{path}={part['name']}{why}", path, fix=" ".join(settings))
+SETTINGS = r" (?=\w+\.\w+=)"  # pattern of what is between two settings
 
 
 def check_pairs(
@@ -50,13 +23,13 @@ def check_pairs(
     tried.
 
     Raises:
-        IncompatibleError: naming the pair.
+        UnfitError: naming the pair.
     """
     check_labels(dataset, model, "model")
     # first: the requirements of an estimator are also requirements of the method that holds it
     _check_gradients(inference, "inference", model)
     if unknown := model.assumptions() - dataset.simulates:
-        raise IncompatibleError(
+        raise UnfitError(
             f"model={model.name} assumes {', '.join(sorted(unknown))} of what made the data, "
             f"which dataset={dataset.name} is not",
             "model",
@@ -65,7 +38,7 @@ def check_pairs(
     _check_capabilities(dataset, model, inference)
     for capability, (setting, mend) in sorted(dataset.asked_by_keys().items()):
         if capability not in model.capabilities():
-            raise IncompatibleError(
+            raise UnfitError(
                 f"{setting} needs {capability}, which model={model.name} lacks", "model", fix=mend
             )
     if attacker is not None:
@@ -75,11 +48,11 @@ def check_pairs(
         isinstance(part, Attacker) for _, part in nested_components(inference, "inference")
     )
     if attacker is None and dataset.poses() == "game":
-        raise IncompatibleError(
+        raise UnfitError(
             f"attacker: dataset={dataset.name} is a game and needs an adversary", "attacker"
         )
     if attacker is None and inference.requires.attacker and not has_own_attacker:
-        raise IncompatibleError(
+        raise UnfitError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…",
             "attacker",
         )
@@ -89,11 +62,11 @@ def check_labels(dataset: Dataset, component: Component, where: str) -> None:
     """Refuse a setting of a component, or of a model inside it, that is for other labels.
 
     Raises:
-        IncompatibleError: naming the key.
+        UnfitError: naming the key.
     """
     target = dataset.target_kind()
     if target is not None and (setting := component.labels_misfit(target)):
-        raise IncompatibleError(
+        raise UnfitError(
             f"{where}.{setting[0]}: needs other labels than the {target} ones of dataset={dataset.name}",
             *([where] if isinstance(component, Model) else []),
             fix=f"{where}.{setting[1]}",
@@ -107,7 +80,7 @@ def _check_capabilities(dataset: Dataset, model: Model, inference: Inference) ->
     """Refuses a method that requires capabilities that the model lacks, both as configured.
 
     Raises:
-        IncompatibleError: naming the capabilities and, where a key asks for them, the key.
+        UnfitError: naming the capabilities and, where a key asks for them, the key.
     """
     offered = model.capabilities()
     lacks = (
@@ -121,16 +94,14 @@ def _check_capabilities(dataset: Dataset, model: Model, inference: Inference) ->
     fix = _settings_that_offer(model, lacks)
     key_by_need = inference.asked_by_keys()
     if not lacks <= key_by_need.keys():
-        raise IncompatibleError(f"inference={inference.name} needs {lacked}", "inference", fix=fix)
+        raise UnfitError(f"inference={inference.name} needs {lacked}", "inference", fix=fix)
     values = dict(inference)
     keys = sorted({key_by_need[capability] for capability in lacks})
     words = [
         values[key].name if isinstance(values[key], Component) else values[key] for key in keys
     ]
     subject = " and ".join(f"inference.{key}={word}" for key, word in zip(keys, words, strict=True))
-    raise IncompatibleError(
-        f"{subject} need{'s' if len(keys) == 1 else ''} {lacked}", "model", fix=fix
-    )
+    raise UnfitError(f"{subject} need{'s' if len(keys) == 1 else ''} {lacked}", "model", fix=fix)
 
 
 def _settings_that_offer(model: Model, lacks: Set[str]) -> str:
@@ -148,7 +119,7 @@ def _check_gradients(inference: Inference, where: str, model: Model) -> None:
     model offers, or than the module that the method makes of it.
 
     Raises:
-        IncompatibleError: naming the key that holds one."""
+        UnfitError: naming the key that holds one."""
     made = inference.variational_capabilities()
     for path, part in nested_components(inference, where):
         if isinstance(part, Inference):
@@ -159,7 +130,7 @@ def _check_gradients(inference: Inference, where: str, model: Model) -> None:
                 subject = (
                     f"the q(θ) of inference={inference.name}" if made else f"model={model.name}"
                 )
-                raise IncompatibleError(
+                raise UnfitError(
                     f"{path}={part.name} needs {', '.join(sorted(lacks))}, which {subject} lacks",
                     path,
                     *([] if made else ["model"]),
@@ -172,25 +143,23 @@ def _check_attacked(
     """Refuse a run's attacker that cannot attack its model and method.
 
     Raises:
-        IncompatibleError: naming what cannot be attacked.
+        UnfitError: naming what cannot be attacked.
     """
     choice = f"attacker={attacker.name}"
     method = f"inference={inference.name}"
     _check_attacker(attacker, "attacker", dataset, model)
     offered = attacker.offers if isinstance(attacker, Contamination) else frozenset()
     if lacking := ", ".join(sorted(model.requires.attacker_capabilities - offered)):
-        raise IncompatibleError(
+        raise UnfitError(
             f"model={model.name} needs {lacking} of whoever attacks, which {choice} lacks",
             "attacker",
         )
     if isinstance(attacker, Injection):
         # every attack is judged by the gradient of the states
         if "filtered_states" not in inference.provides:
-            raise IncompatibleError(
-                f"{choice} leads a filter astray, which {method} is not", "inference"
-            )
+            raise UnfitError(f"{choice} leads a filter astray, which {method} is not", "inference")
         if not inference.differentiable:
-            raise IncompatibleError(
+            raise UnfitError(
                 f"{choice} is judged by the gradient of a filter, and {method} has none",
                 "inference",
             )
@@ -203,15 +172,15 @@ def _check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mod
     """Refuses an attacker, chosen by the key ``where``, that cannot attack a model.
 
     Raises:
-        IncompatibleError: naming the key.
+        UnfitError: naming the key.
     """
     if attacker.follows_gradient and not model.differentiable:
-        raise IncompatibleError(
+        raise UnfitError(
             f"{where}={attacker.name} follows a gradient, and model={model.name} has none", where
         )
     is_binary = dataset.target_kind() == "binary"
     if is_binary and isinstance(attacker, Evasion) and attacker.follows() == "dlr":
-        raise IncompatibleError(
+        raise UnfitError(
             f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two",
             fix=f"{where}.criterion=margin",
         )
@@ -221,12 +190,10 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
     """Refuses a method that makes no predictions where some are needed.
 
     Raises:
-        IncompatibleError: naming the method."""
+        UnfitError: naming the method."""
     by_kind = inference.provides_by_kind.get(dataset.poses(), frozenset())
     if "predicts" not in inference.provides | by_kind:
-        raise IncompatibleError(
-            f"{why}, and inference={inference.name} predicts nothing", "inference"
-        )
+        raise UnfitError(f"{why}, and inference={inference.name} predicts nothing", "inference")
 
 
 def _check_nested_components(
@@ -238,7 +205,7 @@ def _check_nested_components(
     same data, and an attacker next to them attacks that model.
 
     Raises:
-        IncompatibleError: naming the key that holds it.
+        UnfitError: naming the key that holds it.
     """
     parts = list(nested_components(component, where))
     models = [(path, part) for path, part in parts if isinstance(part, Model)]
@@ -257,3 +224,27 @@ def _check_nested_components(
             check_pairs(dataset, inner_model, method, None)
             if isinstance(component, Evasion):
                 _check_predicts(method, dataset, "a surrogate has to predict")
+
+
+def nested_components(component: Component, where: str) -> Iterator[tuple[str, Component]]:
+    """The components that one holds itself: the key that holds each, and the component."""
+    values = dict(component)
+    for key in nested_roles(type(component)):
+        yield from (
+            (path, part) for path, part in each(values[key], f"{where}.{key}") if part is not None
+        )
+
+
+@contextmanager
+def prefix_key_path(path: str, **keys: str) -> Iterator[None]:
+    """Puts the key that holds a part before what is wrong with it; ``keys`` are the keys that hold
+    parts by their role."""
+    try:
+        yield
+    except UnfitError as error:
+        raise UnfitError(f"{path}: {error.problem}", *_nest(error.keys, keys)) from None
+
+
+def _nest(keys: tuple[str, ...], by_role: Mapping[str, str]) -> list[str]:
+    """Keys of a part in the place of those of the run; keys without a part are left out."""
+    return [by_role.get(key, key) for key in keys if key in by_role or "." in key]

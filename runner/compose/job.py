@@ -9,22 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from omegaconf import DictConfig
-
 from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.roles import Dataset, Inference, Model
 from components.evaluation.decision import DecisionKeys
 from components.evaluation.security.threat import Threat, build_threat
-from runner.compose.data_state import data_state
-from runner.compose.devices import check_device
-from runner.compose.draws_kept import check_draws
-from runner.compose.fit.composition import Composition
-from runner.compose.fit.incompatible import IncompatibleError
-from runner.compose.fit.mends import add_suggested_fixes
-from runner.compose.resolve import ResolvedConfig, resolve
-from runner.compose.settings import Settings, sign
-from runner.compose.validation import validate_model
-from runner.errors import ConfigError
+from runner.catalogue.declarations import data_state
+from runner.catalogue.settings import Settings, sign
+from runner.compose.check import Composition
+from runner.compose.compose import Composed
+from runner.compose.suggest import add_suggested_fixes
+from runner.compose.validate import ResolvedConfig, check_draws, resolve, validate_model
+from runner.errors import ConfigError, UnfitError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +32,7 @@ class Job(ResolvedConfig):
     attacker: Attacker | None
     threat: Threat | None  # norm and sizes that an attacker is evaluated at
     decision: DecisionKeys | None  # loss that predictions of test labels minimise
-    data_state: str | None  # inputs of ``data``: see ``runner.compose.data_state``
+    data_state: str | None  # inputs of ``data``: see ``runner.catalogue.declarations``
 
     @property
     def is_vectorised(self) -> bool:
@@ -66,15 +61,13 @@ class Job(ResolvedConfig):
         return (self.inference.side_by_side() if self.side_by_side else None) or self.inference
 
 
-def prepare(
-    cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None
-) -> Job:
-    """A composed config as a validated job; ``experiment`` and ``explicit`` as in ``resolve``.
+def prepare(composed: Composed) -> Job:
+    """A composed config as a validated job.
 
     Raises:
         ConfigError: any mistake, in one to three lines.
     """
-    return build(resolve(cfg, experiment, explicit))
+    return build(resolve(composed))
 
 
 def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
@@ -97,7 +90,7 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
         if data is None:
             _check_data_keys(settings, composition.build("dataset", composition.values))
         parts = composition.check(composition.values)
-    except IncompatibleError as error:
+    except UnfitError as error:
         raise add_suggested_fixes(error, composition) from None
     dataset: Dataset = parts["dataset"]
     decision = _decision(settings, dataset)
@@ -168,3 +161,36 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
         raise ConfigError(
             f"keep_predictions: keeps means and sds of real labels, and {chosen} has none; leave it out"
         )
+
+
+def check_device(device: str, dtype: str) -> None:
+    """Refuse a device that this machine does not have, and a dtype that the device does not have.
+
+    Args:
+        device: name, validated.
+        dtype: float32 or float64.
+
+    Raises:
+        ConfigError: naming the key.
+    """
+    if device == "cpu":
+        return
+    import torch
+
+    kind, _, number = device.partition(":")
+    module = torch.get_device_module(kind)
+    if not module.is_available():
+        raise ConfigError(
+            f"device={device}: no GPU was found; use device=cpu (runner doctor tells more)"
+        )
+    count = module.device_count()
+    if number and int(number) >= count:
+        raise ConfigError(
+            f"device={device}: this machine has {count} of them, counted from 0; use {kind}:{count - 1} or lower"
+        )
+    try:
+        torch.zeros((), dtype=vars(torch)[dtype], device=device)
+    except TypeError:
+        raise ConfigError(
+            f"dtype={dtype}: device={device} has no {dtype}; use dtype=float32"
+        ) from None

@@ -1,4 +1,4 @@
-"""Errors of Hydra in the user's terms, and mistakes that show in the words of a command line.
+"""Words of a command line: overrides, requests for a sweep, and the mistakes in them.
 
 A message gives the key, its value and the nearest existing one.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
 
 from components.registry import CHOSEN, ROLES
-from runner.compose.resolve import explain_misplaced
 from runner.disk import conf_folders
 from runner.errors import nearest
 
@@ -21,15 +21,9 @@ N_JOBS_KEY = "hydra.launcher.n_jobs"
 SINGLE_CHOICE_GROUPS = (*CHOSEN, "experiment")  # a run has one of each
 SERVES_SWEEP = re.compile(r"\+*hydra(/(launcher|sweeper)=|\.(launcher|sweeper)\.)")
 # Extras that provide the launchers which are plug-ins of Hydra, and the presets based on them.
-EXTRA_BY_LAUNCHER = {
-    "joblib": "launchers",
-    "slurm": "launchers",
-    "slurm_local": "launchers",
-    "submitit_slurm": "launchers",
-    "submitit_local": "launchers",
-    "ray": "ray",
-    "ray_aws": "ray",
-}
+EXTRA_BY_LAUNCHER = dict.fromkeys(
+    ("joblib", "slurm", "slurm_local", "submitit_slurm", "submitit_local"), "launchers"
+) | dict.fromkeys(("ray", "ray_aws"), "ray")
 
 
 def parse_overrides(argv: list[str]) -> list[Override]:
@@ -44,6 +38,15 @@ def parse_overrides(argv: list[str]) -> list[Override]:
         except HydraException:
             continue
     return overrides
+
+
+def explicit_keys(overrides: list[str]) -> set[str]:
+    """``a.b`` of every override ``a.b=…``."""
+    return {
+        o.split("=", 1)[0].lstrip("+~").split("@")[0].replace("/", ".")
+        for o in overrides
+        if "=" in o
+    }
 
 
 def is_sweep(argv: Iterable[str]) -> bool:
@@ -71,6 +74,14 @@ def wrong_launcher_message(argv: list[str]) -> str | None:
     """Error message for a sweep's number of parallel jobs; joblib would raise a traceback."""
     jobs = [o for o in parse_overrides(argv) if o.key_or_group == N_JOBS_KEY]
     return wrong_jobs_message(jobs[-1].value()) if jobs else None
+
+
+def explain_misplaced(role: str, value: Any) -> str:
+    """The complaint about a component of a role that lives only inside others, chosen for the whole
+    run."""
+    name = value.get("name", "…") if isinstance(value, dict) else value
+    such = ROLES[role].given.format(name)
+    return f"{role}={name}: a {role} is a part of another component; give it to one, such as {such}"
 
 
 def explain(error: Exception, argv: list[str]) -> str:
@@ -121,5 +132,4 @@ def _reword_error(first: str, overrides: list[Override]) -> str:
         key = match[1]
         if key in SINGLE_CHOICE_GROUPS:
             return f"{key}={given[key]}: write it with a plus sign, +{key}={given[key]}"
-        return f"{key}: unknown key"
     return first

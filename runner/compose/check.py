@@ -1,0 +1,227 @@
+"""Stage 4, check: each component is built, which validates its keys, and fits the data and the
+run-level keys; ``pairs`` has the checks of components against each other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+from components import registry
+from components.contracts.attackers import Attacker, Evasion, Injection
+from components.contracts.plugins.calls import watch_class
+from components.contracts.plugins.declared import check_declared, is_foreign
+from components.contracts.requirements import kind_with_article, misfit
+from components.contracts.roles import Component, Dataset, Inference
+from components.datasets.own.own_file import OwnFile
+from components.errors import ConfigMismatchError
+from components.evaluation.security.threat import Grid, find_size_mismatch, threat_grid_class
+from components.metrics.names import score_names
+from components.registry import CHOSEN
+from runner.catalogue.declarations import declaration
+from runner.catalogue.parts import all_parts, known_keys
+from runner.catalogue.settings import OBJECTIVES_KEY, Settings, Values, requested_objectives
+from runner.compose.pairs import check_pairs
+from runner.compose.validate import ResolvedConfig, check_draws, validate_model
+from runner.errors import ConfigError, UnfitError, nearest
+
+Parts = dict[str, Any]  # the component of each role, or None
+
+
+class Composition:
+    """Components of a config, each built once.
+
+    Args:
+        resolved: the config in full.
+    """
+
+    def __init__(self, resolved: ResolvedConfig):
+        self.resolved = resolved
+        self.values: Values = {role: resolved.config.get(role) for role in CHOSEN}
+        self._built: Parts = {}  # by role and mapping
+
+    def build(self, role: str, values: Values) -> Any:
+        """The component of a role, checked against the data before it is built.
+
+        Raises:
+            ConfigError: it refuses its keys, or cannot use the data.
+        """
+        own = values[role]
+        key = json.dumps([role, own, values["dataset"]], sort_keys=True)
+        if key not in self._built:
+            if own is not None and role != "dataset":
+                check_data(self.build("dataset", values), role, own)
+            self._built[key] = None if own is None else build_component(role, own, role)
+        return self._built[key]
+
+    def check(self, values: Values) -> Parts:
+        """Components that fit each other and the run-level keys.
+
+        Raises:
+            ConfigError: naming the key; an ``UnfitError`` where another component would do.
+        """
+        settings = self.resolved.settings
+        parts = {role: self.build(role, values) for role in CHOSEN}
+        dataset, attacker, inference = (
+            parts[role] for role in ("dataset", "attacker", "inference")
+        )
+        is_attacked = isinstance(attacker, Evasion | Injection)
+        _check_objective(settings, score_names(dataset.poses(), is_attacked, dataset.target_kind()))
+        check_pairs(**parts)
+        if settings.side_by_side or inference.variants():
+            _check_side_by_side(settings.side_by_side, dataset, inference, attacker)
+        check_draws(dict(inference), settings)
+        return parts
+
+
+def check_data(dataset: Dataset, role: str, values: Values) -> None:
+    """Refuse a component, or one inside it, that cannot use a dataset; neither is built yet.
+
+    Args:
+        dataset: the dataset, which declares all its traits if it is one of ours.
+        role: role of the component.
+        values: its full mapping.
+
+    Raises:
+        UnfitError: naming the key that holds it.
+    """
+    is_ours = registry.file("dataset", dataset.name) is not None
+    data = dataset.data_facts()._replace(
+        has_all_traits=is_ours and not isinstance(dataset, OwnFile)
+    )
+    for path, inner, part in all_parts(role, values):
+        needs = declaration(inner, part["name"]).requires
+        if why := misfit(data, needs):
+            settings = [
+                f"dataset.{dataset.traits_where[trait]}"
+                for trait in needs.required_traits.keys() & dataset.traits_where.keys()
+            ]
+            raise UnfitError(f"{path}={part['name']}{why}", path, fix=" ".join(settings))
+
+
+def _check_objective(settings: Settings, names: frozenset[str]) -> None:
+    """Refuses an objective, or one of several, that no score of such a run has the name of;
+    plug-ins may have scores of their own.
+
+    Raises:
+        ConfigError: with the nearest that exists.
+    """
+    metrics = {f"{OBJECTIVES_KEY}: {metric}": metric for metric in requested_objectives()}
+    if settings.objective:
+        metrics[f"objective={settings.objective}"] = settings.objective
+    for setting, metric in metrics.items():
+        name = metric.partition("/")[0]
+        if name not in names and not settings.plugins:
+            raise ConfigError(f"{setting}: no such score of this run{nearest(name, names)}")
+
+
+def _check_side_by_side(
+    asked_for: bool, dataset: Dataset, inference: Inference, attacker: Attacker | None
+) -> None:
+    """Refuses replicates side by side of parts that cannot have them so, and variants that are to
+    be learnt otherwise.
+
+    Raises:
+        ConfigError: naming what cannot, and what could.
+    """
+    setting = "side_by_side=true"
+    if not asked_for:
+        several = ", ".join(inference.variants())
+        raise UnfitError(
+            f"inference={inference.name}: several posteriors ({several}) are learnt side by side; add {setting}, or ask for one"
+        )
+    if dataset.poses() != "supervised":
+        raise UnfitError(
+            f"{setting}: is for supervised data, and dataset={dataset.name} is "
+            f"{kind_with_article(dataset.poses())} problem; leave it out"
+        )
+    if inference.side_by_side() is None:
+        raise UnfitError(
+            f"{setting}: inference={inference.name} computes one replicate after the other; leave it out",
+            "inference",
+        )
+    if isinstance(attacker, Evasion):
+        raise UnfitError(
+            f"{setting}: attacker={attacker.name} evades one posterior at a time, there would be one of each replicate; leave "
+            "one of them out"
+        )
+
+
+def build_component(role: str, values: Values, where: str) -> Component:
+    """A component from its full mapping.
+
+    The keys of the threat that it is evaluated under are the run's: they are checked here, and it
+    has none of them.
+
+    Raises:
+        ConfigError: what is wrong with its keys.
+    """
+    return _with_grid(role, values, where)[0]
+
+
+def _with_grid(role: str, values: Values, where: str) -> tuple[Component, Grid | None]:
+    """Result of ``build_component`` and, for an attacker with a threat, its sizes.
+
+    The sizes are the keys next to the attacker's own; None if it has no threat.
+    """
+    holds = known_keys(role, values, where).holds
+    cls: type[Component] = registry.get(role, values["name"])
+    if is_foreign(cls):
+        cls = _declare(role, values["name"], cls)
+    grids: list[tuple[str, Grid]] = []  # of the attackers inside it, by name
+
+    def one(inner: str, value: Any, path: str) -> Any:
+        if isinstance(value, list):
+            return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        part, grid = _with_grid(inner, value, path)
+        if grid is not None:
+            grids.append((value["name"], grid))
+        return part
+
+    _refuse_missing_parts(cls, values, where, holds)
+    parts = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
+    options = {k: v for k, v in (values | parts).items() if k not in cls.threat_keys}
+    if not issubclass(cls, Evasion | Injection):
+        return validate_model(cls, options, where, cls.yaml_keys()), None
+    threat = {k: v for k, v in values.items() if k in cls.threat_keys}
+    grid = validate_model(threat_grid_class(cls), threat, where, cls.yaml_keys())
+    attacker = validate_model(cls, options, where, cls.yaml_keys())
+    if cls.one_threat and (message := find_size_mismatch(grid, grids)):
+        raise ConfigError(f"{where}.{message}")
+    return attacker, grid
+
+
+def _refuse_missing_parts(
+    cls: type[Component], values: Values, where: str, holds: dict[str, str]
+) -> None:
+    """Refuse a component without a part that it needs.
+
+    Raises:
+        ConfigError: naming the key that should hold it.
+    """
+    for k, inner in holds.items():
+        if values.get(k) is None and not _is_optional(cls, k):
+            raise ConfigError(
+                f"{where}.{k}: {values['name']} needs one; choose it by name, {where}.{k}=… (runner list {inner} names them)"
+            )
+
+
+def _is_optional(cls: type[Component], key: str) -> bool:
+    """True if a key of a component may hold nothing."""
+    field = cls.model_fields[key]
+    return type(None) in get_args(field.annotation) or not field.is_required()
+
+
+def _declare(role: str, name: str, cls: type[Component]) -> type[Component]:
+    """User-defined class with checked declarations, watched methods and old method names.
+
+    Raises:
+        ConfigError: a declaration is wrong; the message gives the line of the class.
+    """
+    try:
+        check_declared(role, name, cls)
+    except ConfigMismatchError as error:
+        raise ConfigError(str(error)) from None
+    watched: type[Component] = watch_class(role, cls)
+    return watched

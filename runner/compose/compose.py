@@ -1,0 +1,237 @@
+"""Stage 1, compose: YAML files and the words of a command line become one config.
+
+Hydra chooses and joins the files.  Its loader is wrapped, here and in the jobs of its sweeps: files
+are read within the limits for foreign YAML, keys are set by ``apply_overrides``, and a config that
+names foreign code is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hydra import __version__ as hydra_version
+from hydra import version
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.plugins.config_source import ConfigResult, ConfigSource
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
+from omegaconf.resolvers import oc
+
+from runner import CONF
+from runner.catalogue.words import explain, explicit_keys
+from runner.compose.overrides import (
+    apply_overrides,
+    extract_absent_roles,
+    refuse_several,
+)
+from runner.compose.trust import REGISTER_RESOLVER, SEARCH_PATH, environment, refuse_foreign
+from runner.disk import conf_folders
+from runner.disk.read_yaml import reading
+from runner.disk.yaml_limits import YamlLimitError, check_file, check_words
+from runner.errors import ConfigError, display_path
+
+SCHEME = "runner"  # of the runner's folders of YAML files, in Hydra's search path
+PRIMARY = "config"  # the file that every composition begins with
+
+# contents read, by file and the time of its last change
+_files: dict[tuple[str, int], ConfigResult] = {}
+
+
+class Composed(NamedTuple):
+    """A composed config, its experiment and the keys set on the command line.
+
+    ``experiment`` None: composed by hand.  ``explicit`` None: smoke overrides have been applied
+    already, as in a record's config.
+    """
+
+    cfg: DictConfig
+    experiment: str | None = None
+    explicit: Set[str] | None = None
+
+
+class LimitedFiles(FileConfigSource):
+    """Folder of YAML files, read within the limits for foreign YAML; a file is parsed once."""
+
+    @staticmethod
+    def scheme() -> str:
+        return SCHEME
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """Content of a file.
+
+        Raises:
+            ConfigError: it is no YAML, beyond the limits, holds no keys or adds folders.
+        """
+        file = Path(os.path.realpath(f"{self.path}/{config_path.removesuffix('.yaml')}.yaml"))
+        with reading(file):
+            state = (str(file), file.stat().st_mtime_ns)
+            if state not in _files:
+                check_file(file)
+                result = super().load_config(config_path)
+                if not isinstance(result.config, DictConfig):
+                    raise ConfigError(f"{display_path(file)}: must hold keys and their values")
+                if OmegaConf.select(result.config, SEARCH_PATH):
+                    raise ConfigError(
+                        f"{display_path(file)}: {SEARCH_PATH}: give --config-dir instead"
+                    )
+                _files[state] = result
+        return copy.deepcopy(_files[state])  # Hydra takes the defaults out
+
+
+class Loader(ConfigLoader):
+    """Hydra's loader with the runner's files, overrides and restrictions."""
+
+    def __init__(self) -> None:
+        Plugins.instance().register(LimitedFiles)
+        path = create_config_search_path(f"{SCHEME}://{CONF}")
+        if folder := conf_folders.user_folder():
+            path.prepend("user", f"{SCHEME}://{folder}", anchor="schema")
+        self.loader = ConfigLoaderImpl(path)
+
+    def load_configuration(
+        self,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        from_shell: bool = True,
+        validate_sweep_overrides: bool = True,
+    ) -> DictConfig:
+        """The config of some words.
+
+        Raises:
+            ConfigError: a word or a file is wrong.
+            HydraException: a file does not exist, or Hydra cannot read a word.
+        """
+        REGISTER_RESOLVER("oc.env", environment, replace=True)
+        try:
+            check_words(overrides)
+        except YamlLimitError as error:
+            raise ConfigError(str(error)) from None
+        refuse_several(overrides)
+        words, left_out = extract_absent_roles(overrides)
+        parsed = OverridesParser.create().parse_overrides(words)
+        keys = [override for override in parsed if self._sets_key(override)]
+        choices = [str(override.input_line) for override in parsed if override not in keys]
+        cfg = self.loader.load_configuration(
+            config_name, choices, run_mode, from_shell, validate_sweep_overrides
+        )
+        apply_overrides(keys, cfg)
+        _note_words(parsed, cfg)
+        with open_dict(cfg):
+            for role in left_out & cfg.keys():  # roles for which an experiment has set keys
+                cfg.pop(role)
+        refuse_foreign(cfg, {word.partition("=")[0].lstrip("+") for word in overrides})
+        return cfg
+
+    def _sets_key(self, override: Override) -> bool:
+        """True for a word that sets a key; Hydra itself reads choices of files and sweeps."""
+        if override.is_sweep_override():
+            return False
+        key = override.key_or_group
+        is_group = "." not in key and any(source.is_group(key) for source in self.get_sources())
+        return not is_group or isinstance(override.value(), dict)
+
+    def load_sweep_config(
+        self, master_config: DictConfig, sweep_overrides: list[str]
+    ) -> DictConfig:
+        """The config of a sweep's job, with the timestamps of its sweep."""
+        words = [*master_config.hydra.overrides.hydra, *sweep_overrides]
+        cfg = self.load_configuration(master_config.hydra.job.config_name, words, RunMode.RUN)
+        OmegaConf.copy_cache(from_config=master_config, to_config=cfg)
+        return cfg
+
+    def get_search_path(self) -> ConfigSearchPath:
+        return self.loader.get_search_path()
+
+    def get_sources(self) -> list[ConfigSource]:
+        return self.loader.get_sources()
+
+    def list_groups(self, parent_name: str) -> list[str]:
+        return self.loader.list_groups(parent_name)
+
+    def get_group_options(self, group_name: str, *args: Any, **options: Any) -> list[str]:
+        return self.loader.get_group_options(group_name, *args, **options)
+
+    def compute_defaults_list(
+        self, config_name: str | None, overrides: list[str], run_mode: RunMode
+    ) -> Any:
+        return self.loader.compute_defaults_list(config_name, overrides, run_mode)
+
+
+def _note_words(parsed: list[Override], cfg: DictConfig) -> None:
+    """Note all words where Hydra keeps them."""
+    hydra = cfg.hydra
+    task = [one for one in parsed if not one.is_hydra_override()]
+    hydra.overrides.task = [one.input_line for one in task]
+    hydra.overrides.hydra = [one.input_line for one in parsed if one.is_hydra_override()]
+    form = hydra.job.config.override_dirname
+    lines = sorted(str(o.input_line) for o in task if o.key_or_group not in form.exclude_keys)
+    hydra.job.override_dirname = form.item_sep.join(lines).replace("=", form.kv_sep)
+
+
+def start_hydra() -> Hydra:
+    """Hydra with the runner's loader; 1.3 behaves as 1.3, later versions know nothing else."""
+    if hydra_version.startswith("1.3."):
+        version.setbase("1.3")
+    return Hydra("app", Loader())
+
+
+@contextmanager
+def restore_hydra_on_exit() -> Iterator[None]:
+    """Context after which other users of Hydra and OmegaConf in this process find both as they
+    were."""
+    composed = HydraConfig.instance().cfg
+    base = version.getbase()
+    try:
+        yield
+    finally:
+        REGISTER_RESOLVER("oc.env", oc.env, replace=True)
+        HydraConfig.instance().cfg = composed
+        version.VersionBase.instance().version_base = base
+
+
+def compose_in_full(overrides: list[str]) -> DictConfig:
+    """Composes in this process, as the command line would, with Hydra's own part of the config.
+
+    Raises:
+        ConfigError: any mistake in the words, in one or two lines.
+    """
+    try:
+        return start_hydra().compose_config(
+            PRIMARY, overrides, RunMode.RUN, with_log_configuration=False, from_shell=False
+        )
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        raise ConfigError(explain(error, overrides)) from None
+
+
+def without_hydra(cfg: DictConfig, explicit: Set[str]) -> Composed:
+    """A job's own config out of one that was composed in full."""
+    experiment = cfg.hydra.runtime.choices.get("experiment")
+    OmegaConf.set_struct(cfg, False)
+    cfg.pop("hydra")
+    return Composed(cfg, experiment, explicit)
+
+
+def compose(overrides: list[str]) -> Composed:
+    """Composes in this process.
+
+    Raises:
+        ConfigError: any mistake in the words, in one or two lines.
+    """
+    return without_hydra(compose_in_full(overrides), explicit_keys(overrides))

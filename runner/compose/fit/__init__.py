@@ -1,1 +1,0 @@
-"""Which parts fit each other, and what complaints list where they do not."""
