@@ -70,12 +70,6 @@ def wrong_jobs_message(value: object) -> str | None:
     )
 
 
-def wrong_launcher_message(argv: list[str]) -> str | None:
-    """Error message for a sweep's number of parallel jobs; joblib would raise a traceback."""
-    jobs = [o for o in parse_overrides(argv) if o.key_or_group == N_JOBS_KEY]
-    return wrong_jobs_message(jobs[-1].value()) if jobs else None
-
-
 def explain_misplaced(role: str, value: Any) -> str:
     """The complaint about a component of a role that lives only inside others, chosen for the whole
     run."""
@@ -95,21 +89,7 @@ def explain(error: Exception, argv: list[str]) -> str:
             (t for t in argv if "=" in t and not parse_overrides([t])), "an override"
         )
         return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
-    overrides = parse_overrides(argv)
-    return _misunderstood_message(argv, overrides) or _reword_error(first, overrides)
-
-
-def _misunderstood_message(argv: list[str], overrides: list[Override]) -> str | None:
-    """Error message for overrides that are well-formed but cannot be intended."""
-    for override in overrides:
-        key = override.key_or_group
-        word = override.input_line
-        if key in ROLES and key not in CHOSEN:
-            return explain_misplaced(key, override.value())
-        if override.is_sweep_override() and not is_sweep(argv):
-            listed = "" if key in SINGLE_CHOICE_GROUPS else f"; a list is written '{key}=[…]'"
-            return f"{word}: several values are a sweep; add -m to run one after the other{listed}"
-    return None
+    return _reword_error(first, parse_overrides(argv))
 
 
 def _reword_error(first: str, overrides: list[Override]) -> str:

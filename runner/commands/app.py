@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -20,7 +19,7 @@ from runner.catalogue.words import explicit_keys, is_sweep, sweep_required_messa
 from runner.commands.done import find_finished_run
 from runner.commands.show_result import show, show_done
 from runner.commands.unexpected import describe_unexpected
-from runner.compose.compose import PRIMARY, Composed, compose_in_full, start_hydra, without_hydra
+from runner.compose.compose import Composed, compose_in_full, without_hydra
 from runner.compose.validate import ResolvedConfig, resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution.screen import show_run as console
@@ -161,7 +160,7 @@ def run_once(argv: list[str]) -> int | None:
     if hydra_cfg.mode == RunMode.MULTIRUN or hydra_cfg.job.env_set or hydra_cfg.job.chdir:
         return None
     HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-    composed = without_hydra(cfg, explicit_keys(argv))
+    composed = without_hydra(cfg)
     if message := sweep_required_message(argv):
         raise ConfigError(message)
     usage.claim_process()
@@ -170,40 +169,6 @@ def run_once(argv: list[str]) -> int | None:
         printer.complain(outcome.message)
     sys.stdout.flush()
     return outcome.code
-
-
-def run_hydra(argv: list[str]) -> None:
-    """Hydra's own way with a command line: a sweep, a flag, or a run in another folder.
-
-    Raises:
-        ConfigError: a flag is not the runner's, or a word is wrong.
-        HydraException, ValueError: Hydra cannot go it.
-    """
-    parser = get_args_parser()
-    args = parser.parse_args(argv)
-    if args.config_path or args.experimental_rerun:
-        raise ConfigError("--config-path, --experimental-rerun: not supported; give --config-dir")
-    if sum(map(bool, (args.run, args.multirun, args.cfg, args.info, args.shell_completion))) > 1:
-        raise ConfigError(
-            "Only one of --run, --multirun, --cfg, --info and --shell_completion can be specified"
-        )
-    hydra = start_hydra()
-    name = args.config_name or PRIMARY
-    words = args.overrides
-    if args.help:
-        hydra.app_help(name, parser, args)
-    elif args.hydra_help:
-        hydra.hydra_help(name, parser, args)
-    elif args.cfg:
-        hydra.show_cfg(name, words, args.cfg, args.package, args.resolve)
-    elif args.info:
-        hydra.show_info(args.info, name, words)
-    elif args.shell_completion:
-        hydra.shell_completion(name, words)
-    elif args.multirun or hydra.get_mode(name, words) == RunMode.MULTIRUN:
-        hydra.multirun(name, run_job, [*words, "hydra.mode=MULTIRUN"])
-    else:
-        hydra.run(name, run_job, [*words, "hydra.mode=RUN"])
 
 
 def run_job(cfg: DictConfig) -> float | list[float] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import importlib
 import os
-import re
 import signal
 import sys
 import traceback
@@ -20,7 +19,6 @@ from typing import TextIO
 from runner.commands.sub_commands import COMMANDS
 
 HELP_WORDS = ("-h", "--help", "help")
-HYDRA_VALUE_ERRORS = ".*Config group override"  # of its own, about the words
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=sarcos_mdgp                       one run
@@ -66,59 +64,13 @@ def run(argv: list[str]) -> int:
             # Hydra takes no override after a flag
             argv = sorted(argv, key=lambda word: "=" in word and word[0] != "-")
         code = run_once(argv)
-        return _delegate_to_hydra(argv) if code is None else code
+        if code is not None:
+            return code
+        from runner.commands.by_hydra import answer
+
+        return answer(argv)
     finally:
         gc.enable()
-
-
-def _delegate_to_hydra(argv: list[str]) -> int:
-    """Pass the command line to Hydra: more than one run, or an error."""
-    from runner.catalogue.words import is_sweep, wrong_launcher_message
-    from runner.errors import ConfigError
-    from runner.sweep.outcomes import announce_sweep_folder
-    from runner.sweep.table import show
-    from runner.terminal.arguments import check_flags
-
-    check_flags(argv)
-    if not is_sweep(argv):
-        return _run_hydra(argv)
-    if complaint := wrong_launcher_message(argv):
-        raise ConfigError(complaint)
-    with announce_sweep_folder(argv) as (words, folder):
-        try:
-            _run_hydra(words)
-        finally:
-            failed = (
-                0 if folder is None else show(folder, best_is_shown="hydra/sweeper=optuna" in argv)
-            )
-    if not failed:
-        return 0
-    print(
-        f"{failed} of the sweep's jobs failed (give the same command to try them again)",
-        file=sys.stderr,
-    )
-    return 1
-
-
-def _run_hydra(argv: list[str]) -> int:
-    """Hydra's own way with a command line.
-
-    Raises:
-        ConfigError: it cannot go it."""
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    from runner.catalogue.words import explain
-    from runner.commands.app import run_hydra
-    from runner.errors import ConfigError
-
-    try:
-        run_hydra(argv)
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
-        if type(error) is ValueError and not re.match(HYDRA_VALUE_ERRORS, str(error)):
-            raise
-        raise ConfigError(explain(error, argv)) from None
-    return 0
 
 
 def _show_warning(

@@ -37,8 +37,7 @@ from runner import CONF
 from runner.catalogue.words import explain, explicit_keys
 from runner.compose.overrides import (
     apply_overrides,
-    extract_absent_roles,
-    refuse_several,
+    find_absent_roles,
 )
 from runner.compose.trust import REGISTER_RESOLVER, SEARCH_PATH, environment, refuse_foreign
 from runner.disk import conf_folders
@@ -123,18 +122,21 @@ class Loader(ConfigLoader):
             check_words(overrides)
         except YamlLimitError as error:
             raise ConfigError(str(error)) from None
-        refuse_several(overrides)
-        words, left_out = extract_absent_roles(overrides)
-        parsed = OverridesParser.create().parse_overrides(words)
+        parsed = OverridesParser.create().parse_overrides(overrides)
+        absent = find_absent_roles(parsed, is_sweep=run_mode == RunMode.MULTIRUN)
         keys = [override for override in parsed if self._sets_key(override)]
-        choices = [str(override.input_line) for override in parsed if override not in keys]
+        choices = [
+            str(override.input_line)
+            for override in parsed
+            if override not in keys and override.key_or_group not in absent
+        ]
         cfg = self.loader.load_configuration(
-            config_name, choices, run_mode, from_shell, validate_sweep_overrides
+            config_name, [*choices, *(f"~{role}" for role in absent)], run_mode
         )
         apply_overrides(keys, cfg)
         _note_words(parsed, cfg)
         with open_dict(cfg):
-            for role in left_out & cfg.keys():  # roles for which an experiment has set keys
+            for role in absent.keys() & cfg.keys():  # an experiment has set keys for it
                 cfg.pop(role)
         refuse_foreign(cfg, {word.partition("=")[0].lstrip("+") for word in overrides})
         return cfg
@@ -220,12 +222,14 @@ def compose_in_full(overrides: list[str]) -> DictConfig:
         raise ConfigError(explain(error, overrides)) from None
 
 
-def without_hydra(cfg: DictConfig, explicit: Set[str]) -> Composed:
+def without_hydra(cfg: DictConfig) -> Composed:
     """A job's own config out of one that was composed in full."""
-    experiment = cfg.hydra.runtime.choices.get("experiment")
     OmegaConf.set_struct(cfg, False)
-    cfg.pop("hydra")
-    return Composed(cfg, experiment, explicit)
+    hydra = cfg.pop("hydra")
+    # unresolved: an override may hold an interpolation, and one that fails must fail with our
+    # message
+    words: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+    return Composed(cfg, hydra.runtime.choices.get("experiment"), explicit_keys(words))
 
 
 def compose(overrides: list[str]) -> Composed:
@@ -234,4 +238,4 @@ def compose(overrides: list[str]) -> Composed:
     Raises:
         ConfigError: any mistake in the words, in one or two lines.
     """
-    return without_hydra(compose_in_full(overrides), explicit_keys(overrides))
+    return without_hydra(compose_in_full(overrides))

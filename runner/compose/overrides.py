@@ -14,61 +14,64 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from components.registry import CHOSEN, REQUIRED
-from runner.catalogue.words import SINGLE_CHOICE_GROUPS
+from components.registry import CHOSEN, REQUIRED, ROLES
+from runner.catalogue.words import (
+    N_JOBS_KEY,
+    SINGLE_CHOICE_GROUPS,
+    explain_misplaced,
+    wrong_jobs_message,
+)
 from runner.errors import ConfigError, nearest, similar
 
-NONE = ("null", "none", "None", "")  # values that leave a role out
+NONE = (None, "none", "None", "")  # values that leave a role out
 
 
-def refuse_several(overrides: list[str]) -> None:
-    """Refuse several values of a key that a run has one of.
+def find_absent_roles(overrides: list[Override], is_sweep: bool) -> dict[str, str]:
+    """Roles that are left out, as by ``attacker=null``, and the words that do it.
 
     Raises:
-        ConfigError: with the words of a sweep.
+        ConfigError: several values are given where a run has one, a required role is left out, or
+            a role is left out and one of its keys is set.
     """
-    experiments = []
-    for word in overrides:
-        key, _, value = word.partition("=")
-        key = key.lstrip("+")
-        if key in SINGLE_CHOICE_GROUPS and value.startswith("["):
-            swept = f"{key}={value.strip('[]')}"
+    absent = dict[str, str]()
+    experiments = list[str]()
+    for override in overrides:
+        key = override.key_or_group
+        word = str(override.input_line)
+        if override.is_sweep_override():
+            if not is_sweep:
+                listed = "" if key in SINGLE_CHOICE_GROUPS else f"; a list is written '{key}=[…]'"
+                raise ConfigError(
+                    f"{word}: several values are a sweep; add -m to run one after the other{listed}"
+                )
+            continue
+        if key in ROLES and key not in CHOSEN:
+            raise ConfigError(explain_misplaced(key, override.value()))
+        if key not in SINGLE_CHOICE_GROUPS:
+            continue
+        value = override.value()
+        if isinstance(value, list):
+            swept = f"{key}={word.partition('=')[2].strip('[]')}"
             raise ConfigError(f"{word}: a run has one {key}; -m {swept} runs one after the other")
         if key == "experiment":
-            experiments.append(value)
+            experiments.append(str(value))
+        elif override.is_delete() or value in NONE:
+            if key in REQUIRED:
+                raise ConfigError(f"{word}: no run can do without; choose another with {key}=…")
+            absent[key] = word
     if len(experiments) > 1:
         swept = f"-m +experiment={','.join(experiments)}"
         names = ", ".join(experiments)
         raise ConfigError(
             f"experiment: given twice ({names}), a run has one; {swept} runs one after the other"
         )
-
-
-def extract_absent_roles(overrides: list[str]) -> tuple[list[str], set[str]]:
-    """Overrides with ``attacker=null`` in Hydra's form, ``~attacker``; and the absent roles.
-
-    Raises:
-        ConfigError: a required role is left out, or a role is left out and one of its keys
-            is set.
-    """
-    words = list[str]()
-    left_out = dict[str, str]()
-    for word in overrides:
-        key, _, value = word.partition("=")
-        role = key.lstrip("+~")
-        if role in CHOSEN and (key.startswith("~") or value in NONE):
-            if role in REQUIRED:
-                raise ConfigError(f"{word}: no run can do without; choose another with {role}=…")
-            left_out[role] = word
-        else:
-            words.append(word)
-    for word in words:
-        role, dot, _ = word.lstrip("+~").partition("=")[0].partition(".")
-        if dot and role in left_out:
+    for override in overrides:
+        role, dot, _ = override.key_or_group.partition(".")
+        if dot and role in absent:
             raise ConfigError(
-                f"{word}: the {role} is left out by {left_out[role]}; give one of the two"
+                f"{override.input_line}: the {role} is left out by {absent[role]}; give one of the two"
             )
-    return [*words, *(f"~{role}" for role in left_out)], set(left_out)
+    return absent
 
 
 def apply_overrides(overrides: Iterable[Override], cfg: DictConfig) -> None:
@@ -185,6 +188,8 @@ def _explain_key(override: Override, cfg: DictConfig, error: OmegaConfBaseExcept
         if ".Basic" in str(cfg.hydra[kind].get("_target_")):
             return f"{key}: the basic {kind} has no such key; choose one with hydra/{kind}=…"
     value = override.value()
+    if key == N_JOBS_KEY and (wrong := wrong_jobs_message(value)):
+        return wrong
     entries = [f"{key}.{entry}" for entry in value] if isinstance(value, dict) else []
     if message := next(filter(None, (_wrong_key(path, cfg) for path in [key, *entries])), None):
         return message

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from components.contracts.requirements import THINNING
 from components.registry import CHOSEN
 from runner.catalogue.settings import GEOMETRIC, BudgetKeys, Settings
-from runner.catalogue.words import explicit_keys, parse_overrides
+from runner.catalogue.words import parse_overrides
 from runner.compose.compose import Composed, compose_in_full, restore_hydra_on_exit, without_hydra
 from runner.compose.expand import FEWEST, ExpandedConfig, burn_in_key, expand
 from runner.compose.trust import leaves
@@ -125,7 +125,7 @@ def resolve_words(words: list[str], once: str) -> ResolvedConfig:
     with restore_hydra_on_exit():
         cfg = compose_in_full(argv)
         HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-        return resolve(without_hydra(cfg, explicit_keys(argv)))
+        return resolve(without_hydra(cfg))
 
 
 def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from components.metrics.names import base_name, score_names
-from runner.catalogue.words import explicit_keys
 from runner.compose.compose import without_hydra
 from runner.errors import ConfigError, nearest
 from runner.sweep.objectives import DIRECTION_KEY, Objective, single
@@ -76,7 +75,7 @@ class SearchProperties:
         return f"scored on {self.validation:g} of the training rows, held out"
 
 
-def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> SearchProperties | None:
+def search_facts(cfg: DictConfig) -> SearchProperties | None:
     """The facts of a trial composed as ``cfg``; None: it is no run of the runner's.
 
     Raises:
@@ -89,7 +88,7 @@ def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> SearchProperties 
 
     if "dataset" not in cfg:
         return None
-    resolved = resolve(without_hydra(cfg, explicit_keys(list(overrides))))
+    resolved = resolve(without_hydra(cfg))
     dataset = build_component("dataset", resolved.config["dataset"], "dataset")
     method = registry.get("inference", resolved.config["inference"]["name"])
     assert isinstance(dataset, Dataset)
@@ -117,11 +116,10 @@ class Goal(NamedTuple):
 
 def settle_goal(
     composed: DictConfig,
-    overrides: Sequence[str],
     objectives: Sequence[Objective],
     direction: str | None,
 ) -> Goal:
-    """What is optimised, given a trial composed with ``overrides``.
+    """What is optimised, given the config of a trial.
 
     Raises:
         ConfigError: nobody knows where the objective should go, or the trial, which would
@@ -131,7 +129,7 @@ def settle_goal(
     default: str | None = None
     mistake: ConfigError | None = None
     try:
-        facts = search_facts(composed, overrides)
+        facts = search_facts(composed)
     except ConfigError as error:  # of this trial; others may have none
         facts = None
         mistake = error

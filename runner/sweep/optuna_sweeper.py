@@ -145,7 +145,7 @@ class OptunaSearch(Sweeper):
         trial = [*fixed, *params_to_overrides(guess.params)]
         self.validate_batch_is_legal([trial])  # a wrong key stops here, before any trial
         composed = self.hydra_context.config_loader.load_sweep_config(self.config, trial)
-        goal = settle_goal(composed, trial, self.objectives, self.direction)
+        goal = settle_goal(composed, self.objectives, self.direction)
         self.objectives = goal.objectives
         self.default_objective = goal.default
         study = self._open(space, fixed)

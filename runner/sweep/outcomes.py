@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from runner.record.facts import list_folder, skip_unreadable
 SWEEP_VARIABLE = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
 SWEPT_KEYS_VARIABLE = "RUNNER_SWEPT"  # and the keys in which they differ
 JOBS_FOLDER = "jobs"  # the folder of these files inside it
-TIMESTAMP_FORMAT = "%Y-%m-%d_%H-%M-%S"
 
 
 @dataclass(frozen=True)
@@ -90,25 +88,14 @@ def _read_outcome(path: Path, sweep: Path) -> JobOutcome:
 
 
 @contextmanager
-def announce_sweep_folder(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
-    """The command line with the sweep's folder in it, and that folder, told to the jobs by an
-    environment variable.
-
-    (as it was, None) where the command line is a mistake that Hydra will tell."""
-    location = _sweep(argv)
-    if location is None:
-        yield argv, None
-        return
-    sweep, keys = location
-    quoted = str(sweep).replace("\\", "\\\\").replace("'", "\\'")
-    environment = {
-        SWEEP_VARIABLE: str(sweep.resolve()),
-        SWEPT_KEYS_VARIABLE: ",".join(keys),
-    }
+def announce_sweep(folder: Path, keys: list[str]) -> Iterator[None]:
+    """Context in which jobs read the folder of their sweep, and the swept keys, in the
+    environment."""
+    environment = {SWEEP_VARIABLE: str(folder), SWEPT_KEYS_VARIABLE: ",".join(keys)}
     before = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
     try:
-        yield [*argv, f"hydra.sweep.dir='{quoted}'"], sweep
+        yield
     finally:
         for name, value in before.items():
             os.environ.pop(name)
@@ -121,35 +108,3 @@ def title(number: int, overrides: list[str]) -> str:
     keys = set(filter(None, os.environ.get(SWEPT_KEYS_VARIABLE, "").split(",")))
     apart = [word for word in overrides if word.partition("=")[0].lstrip("+~") in keys]
     return f"job {number}: {', '.join(apart or overrides)}"
-
-
-def _sweep(argv: list[str]) -> tuple[Path, list[str]] | None:
-    """Folder and keys of a sweep.
-
-    The folder is ``hydra.sweep.dir`` as given, or one named by the current second under the
-    output folder, in any sweep; the keys are the swept ones.
-    """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    from runner.compose.compose import compose_in_full
-
-    words = [word for word in argv if not word.startswith("-")]
-    try:
-        overrides = OverridesParser.create().parse_overrides(words)
-        fixed_words = [
-            o.input_line or ""
-            for o in overrides
-            if not o.is_sweep_override() and not o.key_or_group.startswith("hydra")
-        ]
-        sweep_dirs = [o.value() for o in overrides if o.key_or_group == "hydra.sweep.dir"]
-        output_dir = Path(str(compose_in_full(fixed_words).output_dir))
-    except (HydraException, OmegaConfBaseException, ConfigError, ValueError):
-        return None
-    folder = Path(
-        str(sweep_dirs[-1])
-        if sweep_dirs
-        else output_dir / "multirun" / time.strftime(TIMESTAMP_FORMAT)
-    ).resolve()
-    return folder, [o.key_or_group for o in overrides if o.is_sweep_override()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import NoReturn
 
@@ -54,21 +54,20 @@ def add_output_dir(parser: argparse.ArgumentParser, *, must_exist: bool = False)
     )
 
 
-def check_flags(argv: list[str]) -> None:
-    """Flags of a command line of overrides, which are Hydra's.
+def parse_flags(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    """Flags and overrides of a command line, by Hydra's parser.
 
     Raises:
         ConfigError: Hydra knows no such flag.
     """
-    from hydra._internal.utils import get_args_parser
-
     stderr = io.StringIO()
     try:
-        with redirect_stderr(stderr), redirect_stdout(io.StringIO()):
-            get_args_parser().parse_args(argv)
+        with redirect_stderr(stderr):
+            return parser.parse_args(argv)
     except SystemExit as end:
-        if end.code:  # --version ends well, when Hydra parses them again
+        if end.code:
             line = stderr.getvalue().strip().splitlines()[-1]
             raise ConfigError(
                 f"{line.partition('error: ')[2]}; runner --hydra-help tells the flags"
             ) from None
+        raise

@@ -51,7 +51,7 @@ def test_the_direction_of_a_score_follows_from_its_name(score):
 
 
 def composed(*words: str) -> SearchProperties:
-    return search_facts(compose_in_full(list(words)), words)
+    return search_facts(compose_in_full(list(words)))
 
 
 @pytest.mark.parametrize(

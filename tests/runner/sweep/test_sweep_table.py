@@ -19,7 +19,7 @@ from runner.sweep import table
 from runner.sweep.outcomes import (
     SWEEP_VARIABLE,
     JobOutcome,
-    announce_sweep_folder,
+    announce_sweep,
     note,
     read_outcomes,
     title,
@@ -143,21 +143,13 @@ def test_it_is_shown_again_by_its_folder(tmp_path, monkeypatch, capsys):
         table.main(["sweep", str(tmp_path / "multirun")])
 
 
-def test_the_folder_is_told_to_the_jobs_and_to_hydra(tmp_path, monkeypatch):
+def test_the_folder_is_told_to_the_jobs(tmp_path, monkeypatch):
     monkeypatch.delenv(SWEEP_VARIABLE, raising=False)
-    argv = ["-m", "+experiment=mog", "seed=0,1", f"output_dir={tmp_path}"]
-    with announce_sweep_folder(argv) as (words, folder):
-        assert folder is not None
-        assert folder.parent == tmp_path / "multirun"
-        assert os.environ[SWEEP_VARIABLE] == str(folder)
-        assert words == [*argv, f"hydra.sweep.dir='{folder}'"]
+    with announce_sweep(tmp_path, ["seed"]):
+        assert os.environ[SWEEP_VARIABLE] == str(tmp_path)
         assert title(3, ["+experiment=mog", "steps=10", "seed=1"]) == "job 3: seed=1"
     assert SWEEP_VARIABLE not in os.environ
     assert title(3, ["steps=10", "seed=1"]) == "job 3: steps=10, seed=1"
-    with announce_sweep_folder([*argv, "hydra.sweep.dir=here"]) as (_, folder):
-        assert folder == Path("here").resolve()
-    with announce_sweep_folder(["-m", "+experiment=no_such"]) as (words, folder):
-        assert (words, folder) == (["-m", "+experiment=no_such"], None)
 
 
 def test_lines_of_jobs_beside_each_other_carry_their_number():
