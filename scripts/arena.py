@@ -70,27 +70,26 @@ def from_results(suite: Suite, name: str) -> pd.DataFrame:
     study = load_study(name)
     kept = read_kept_scores({name: RESULTS / f"{name}_replicates.csv"}, study)
     commit = dict(kept.origin.provenance).get("frozen", "").partition("commit ")[2]
-    rows = {row.name for row in suite.rows}
-    values: dict[tuple[str, str, int, int], dict[str, float]] = {}
-    facts: dict[tuple[str, str], tuple[str, bool]] = {}
-    for (table, row, column), cell in kept.scores.items():
-        spec = next(t for t in study.tables if t.name == table)
-        metric = spec.column_metric(column)
-        if row not in rows or column not in suite.problems or metric not in suite.metrics:
-            continue
-        data, doubted = facts.get((row, column), (cell.data, False))
-        facts[row, column] = (data, doubted or bool(cell.failed))
-        for (seed, replicate), score in cell.values.items():
-            if replicate < (suite.replicates or replicate + 1):
-                values.setdefault((row, column, seed, replicate), {})[metric] = score
-    lines = []
-    for (row, problem, seed, replicate), scores in values.items():
-        data, doubted = facts[row, problem]
-        state = "doubted" if doubted else "done"
-        line = {"row": row, "problem": problem, "seed": seed, "replicate": replicate}
-        origin = {"budget": "", "step": -1, "state": state, "data": data, "commit": commit}
-        lines.append(line | origin | scores)
-    return to_frame(lines)
+    metrics = {
+        (table.name, column): table.column_metric(column)
+        for table in study.tables
+        for column in study.columns(table)
+    }
+    scores = kept.scores.rename(columns={"column": "problem"})
+    metric = [metrics[place] for place in zip(scores["table"], scores["problem"], strict=True)]
+    scores = scores.assign(metric=metric)
+    is_used = scores["row"].isin([row.name for row in suite.rows])
+    is_used &= scores["problem"].isin(suite.problems) & scores["metric"].isin(suite.metrics)
+    if suite.replicates:
+        is_used &= scores["replicate"] < suite.replicates
+    replicate = ["row", "problem", "data", "seed", "replicate"]
+    lines = scores[is_used].pivot(index=replicate, columns="metric", values="score").reset_index()
+    doubted = {(cell.row, cell.column) for cell in kept.origin.cells if cell.failures}
+    states = [
+        "doubted" if place in doubted else "done"
+        for place in zip(lines["row"], lines["problem"], strict=True)
+    ]
+    return lines.assign(budget="", step=-1, state=states, commit=commit)
 
 
 def main() -> None:

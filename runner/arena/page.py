@@ -6,6 +6,7 @@ The user's rows are marked; it opens offline.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from pathlib import Path
 
 import pandas as pd
@@ -20,12 +21,13 @@ from runner.arena.suite import Suite
 from runner.arena.summary import tabulate_board
 from runner.record.checks import Failures
 from runner.report.details import details
-from runner.report.origin import Kept
+from runner.report.origin import CellFacts, Kept, Origin
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table
 from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK
-from runner.report.scores.earlier import EarlierCell, EarlierScores
+from runner.report.scores.earlier import PLACE, WHOLE
 from runner.report.wording import CORRECTION, describe_bold, describe_test
+from runner.study.protocol import UNKNOWN
 from runner.study.table_specs import Row
 
 TEMPLATE = Path(__file__).parent / "page.html.j2"
@@ -72,7 +74,7 @@ def write(
     study = suite.to_study(rows)
     reference = own[0].name if own else None
     study = study.model_copy(update={"reference": reference})
-    tables = layout_table(study, None, Kept(to_earlier(suite, lines)))
+    tables = layout_table(study, None, to_kept(suite, lines))
     commits = final_lines(lines).set_index(["row", "problem"])["commit"].to_dict()
     commands = [
         (
@@ -133,23 +135,28 @@ def list_rows(suite: Suite, lines: pd.DataFrame, own: Sequence[Row]) -> list[Row
     return [*own, *kept] or list(suite.rows)
 
 
-def to_earlier(suite: Suite, lines: pd.DataFrame) -> EarlierScores:
+def to_kept(suite: Suite, lines: pd.DataFrame) -> Kept:
     """Final scores as the tables of a report take them."""
-    cells: EarlierScores = {}
-    final = final_lines(lines)
-    for table in suite.tables:
-        scores = final.reindex(columns=[str(table.metric)])[str(table.metric)]
-        # a replicate that lacks a score that others have is not finite
-        has_score = scores.notna().groupby([final["row"], final["problem"]]).transform("any")
-        for line in final.assign(score=scores, has_score=has_score).to_dict("records"):
-            place = (table.name, line["row"], line["problem"])
-            cell = cells.setdefault(place, EarlierCell(line["data"]))
-            cell.failed |= FAILED_OF_STATE.get(line["state"], {})
-            if line["has_score"]:
-                cell.values[line["seed"], line["replicate"]] = line["score"]
-            else:
-                cell.why = STATES.get(line["state"], "")
-    return cells
+    final = final_lines(lines).rename(columns={"problem": "column"})
+    scores = pd.concat(
+        final.assign(table=table.name, score=final.get(str(table.metric), nan), protocol=UNKNOWN)
+        for table in suite.tables
+    )
+    # a replicate that lacks a score that others have is not finite
+    has_score = scores.groupby(PLACE)["score"].transform("count") > 0
+    scores["replicate"] = scores["replicate"].where(has_score, WHOLE)
+    places = scores.drop_duplicates(PLACE)[[*PLACE, "state", "replicate"]].to_numpy()
+    cells = [
+        CellFacts(
+            table,
+            row,
+            problem,
+            why=STATES.get(state, "") if replicate == WHOLE else "",
+            failed=FAILED_OF_STATE.get(state, {}),
+        )
+        for table, row, problem, state, replicate in places
+    ]
+    return Kept(scores, Origin(cells=cells))
 
 
 def command_of(suite: Suite, budget: str, row: Row, problem: str) -> str:

@@ -20,6 +20,7 @@ from runner.report.origin import read_kept_scores
 from runner.report.report import write
 from runner.report.run_views import run_views
 from runner.report.scores.cells import TableLayout, list_cells
+from runner.report.scores.earlier import PROTOCOL
 from runner.report.selection import folder_name, restrict
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP
@@ -108,13 +109,14 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
     study = snapshot.study if snapshot else load_study(arguments.study)
     kept = read_kept_scores({file: Path(file) for file in arguments.earlier}, study)
     if snapshot is None:
-        kept = replace(kept, expected=expect_protocols(study, kept.places_of_known_protocol))
-    if unknown := kept.of_unknown_protocol:
+        known = [place for place, each in kept.by_place.items() if each[0].protocol]
+        kept = replace(kept, expected=expect_protocols(study, known))
+    if unknown := sum(not protocol for protocol in kept.scores[PROTOCOL]):
         out.print(f"note     protocol unknown: {unknown} of the scores of --with have none")
     folder = arguments.to or folder
     paths, tables = write(name, study, snapshot, folder, kept, arguments.paper, only=arguments.only)
     runs = run_views(snapshot)
-    partial = describe_part(arguments.only, runs, with_earlier=bool(kept.scores))
+    partial = describe_part(arguments.only, runs, with_earlier=not kept.scores.empty)
     _print_summary(name, tables, partial)
     for path in paths:
         out.print(f"written  {path}")

@@ -10,19 +10,22 @@ that were drawn from whole runs.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError
 from runner.record.checks import Failures
-from runner.report.scores.cells import ExpectedProtocols, TableLayout, list_cells
-from runner.report.scores.earlier import EarlierCell, EarlierScores, read_earlier
+from runner.report.scores.cells import ExpectedProtocols, Place, TableLayout, list_cells
+from runner.report.scores.earlier import NO_SCORES, read_earlier
 from runner.study.definition import StudyDefinition
-from runner.study.protocol import UNKNOWN
 
 UNNAMED = "a check whose name was not kept"
 
@@ -37,6 +40,11 @@ class CellFacts:
     doubted: bool = False  # a check failed whose name was not kept
     why: str = ""
     failed: Failures = field(default_factory=dict)
+
+    @property
+    def failures(self) -> Failures:
+        """Checks that a run behind it failed."""
+        return self.failed or ({UNNAMED: False} if self.doubted else {})
 
 
 @dataclass(frozen=True)
@@ -89,22 +97,24 @@ def origin_path(scores: Path) -> Path:
 class Kept:
     """Scores of earlier reports, and all that is known of them."""
 
-    scores: EarlierScores = field(default_factory=dict)
+    scores: pd.DataFrame = field(default_factory=lambda: NO_SCORES)  # as ``read_earlier`` gives it
     origin: Origin = field(default_factory=Origin)
     beside: list[Path] = field(default_factory=list)  # the files of scores
     # protocols of the study's own cells, where no records tell them
     expected: ExpectedProtocols = field(default_factory=dict)
 
-    @property
-    def places_of_known_protocol(self) -> list[tuple[str, str, str]]:
-        """(table, row, column) of the cells with a protocol."""
-        return [place for place, cell in self.scores.items() if cell.protocol != UNKNOWN]
+    @cached_property
+    def by_place(self) -> dict[Place, list[Any]]:
+        """Lines of each cell."""
+        lines = defaultdict[Any, list[Any]](list)
+        for line in self.scores.itertuples():
+            lines[line.table, line.row, line.column].append(line)
+        return dict(lines)
 
-    @property
-    def of_unknown_protocol(self) -> int:
-        """Number of scores without a protocol."""
-        cells = self.scores.values()
-        return sum(len(cell.values) for cell in cells if cell.protocol == UNKNOWN)
+    @cached_property
+    def facts(self) -> dict[Place, CellFacts]:
+        """Facts of each cell that has some."""
+        return {(cell.table, cell.row, cell.column): cell for cell in self.origin.cells}
 
     def pictures(self) -> dict[str, tuple[str, Path]]:
         """Figures next to the scores, as ``<study>_<stem>.png``: {stem: (caption, file)}."""
@@ -126,13 +136,8 @@ def read_kept_scores(files: Mapping[str, Path], study: StudyDefinition) -> Kept:
         ConfigError: a file is damaged, or is not of this study.
     """
     paths = list(files.values())
-    earlier = read_earlier(files, study)
     origins = [read_origin(path) for path in map(origin_path, paths) if path.is_file()]
-    for entry in (entry for origin in origins for entry in origin.cells):
-        cell = earlier.setdefault((entry.table, entry.row, entry.column), EarlierCell(""))
-        cell.failed = entry.failed or ({UNNAMED: False} if entry.doubted else {})
-        cell.why = entry.why
-    return Kept(earlier, _merge(origins), paths)
+    return Kept(read_earlier(files, study), _merge(origins), paths)
 
 
 def _merge(origins: list[Origin]) -> Origin:

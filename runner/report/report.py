@@ -94,7 +94,7 @@ def write(
     if snapshot is None and kept.origin.rows:
         page_tables = restrict_to_kept_rows(tables, kept.origin.rows)
     page_rows = {row.name: row for laid in page_tables for row, _ in laid.rows}.values()
-    part = describe_part(only, runs, with_earlier=bool(kept.scores))
+    part = describe_part(only, runs, with_earlier=not kept.scores.empty)
     earlier = kept.origin if has_earlier_scores(snapshot, tables) else Origin()
     messages = [*part, *notes(snapshot, tables, runs, earlier)]
     came_from = provenance(study, snapshot, runs, earlier.provenance)

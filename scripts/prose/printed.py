@@ -148,7 +148,7 @@ def _add_study(name: str, folder: Path, cells: dict[Key, PrintedCell]) -> None:
     study, kept = load_scores(folder, name)
     rows = {row.name: row for row in study.rows}
     tables = {spec.name: spec for spec in study.tables}
-    for table, row_name, column in kept.scores:
+    for table, row_name, column in kept.by_place:
         spec, row = tables[table], rows[row_name]
         key = (spec.published or "", row.published_label, spec.published_column or column)
         if key in cells:

@@ -118,8 +118,6 @@ class Lookup:
             published = load_published(spec.published) if spec.published else None
             for row_name in _matching(row, list(rows), f"{name}: row"):
                 for each in columns:
-                    if kept.scores.get((spec.name, row_name, each)) is None:
-                        continue
                     cell = layout_cell(study, spec, rows[row_name], each, kept, published)
                     if cell.values:
                         found.append(Found(cell, spec, (name, row_name, each, spec.name)))

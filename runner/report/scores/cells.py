@@ -25,7 +25,8 @@ from runner.study.table_specs import Row, TableSpec
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks: it is biased
 SHORT_MARK = "¶"  # behind a number of runs that failed only checks which more steps would pass
 OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's
-ExpectedProtocols = dict[tuple[str, str, str], Protocol]  # (table, row, column) -> protocol
+Place = tuple[str, str, str]  # table, row, column
+ExpectedProtocols = dict[Place, Protocol]
 
 
 def mark_failures(failed: Failures) -> str:

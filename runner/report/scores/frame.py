@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from runner.report.scores.cells import Cell, TableLayout
-
-if TYPE_CHECKING:
-    import pandas as pd
+from runner.report.scores.earlier import WHOLE
 
 SCORES = [
     "table",
@@ -21,7 +19,6 @@ SCORES = [
     "protocol",
     "data",
 ]
-WHOLE = -1  # seed and replicate of a line that stands for all replicates
 CELLS = [
     "table",
     "key",
@@ -41,8 +38,6 @@ OTHER_PROTOCOL = "other protocol"  # state of scores that are compared with noth
 
 def scores_frame(tables: list[TableLayout]) -> pd.DataFrame:
     """A line for each replicate, in the order of the tables."""
-    import pandas as pd
-
     lines = [
         (
             laid.spec.name,
@@ -65,8 +60,6 @@ def scores_frame(tables: list[TableLayout]) -> pd.DataFrame:
 def cells_frame(tables: list[TableLayout]) -> pd.DataFrame:
     """A line for each cell that has scores: ``score`` is the centre that the table shows, ``key`` the
     grid key of its columns, ``is_partial`` true if replicates are missing."""
-    import pandas as pd
-
     lines = [
         (
             laid.spec.name,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import Any
 
 from runner.record.checks import failed_checks, join_failures
 from runner.record.facts import Facts
-from runner.report.origin import Kept
+from runner.report.origin import CellFacts, Kept, Origin
 from runner.report.run_views import RunView
 from runner.report.scores.cells import Cell
 from runner.report.scores.distances import distances
-from runner.report.scores.earlier import EarlierCell
+from runner.report.scores.earlier import WHOLE
 from runner.report.scores.recorded import has_ended, scores
 from runner.statistics.paired_tests import ReplicateScores
 from runner.study.definition import StudyDefinition
@@ -82,12 +83,12 @@ def gather_cell(
     cell.smoke = any(facts["smoke"] for facts in contributing)
     if contributing and cell.expected:
         cell.protocol = cell.expected.digest
-    earlier_cell = kept.scores.get(place)
-    if earlier_cell is not None:
-        _add_earlier_scores(cell, earlier_cell, kept.origin.protocols)
+    facts = kept.facts.get(place, CellFacts(*place))
+    if place in kept.by_place:
+        _add_earlier_scores(cell, kept.by_place[place], facts, kept.origin)
     cell.overlap = study.overlap(column, cell.data)
-    if earlier_cell is not None and not contributing and not any(reasons):
-        cell.reason = earlier_cell.why  # no run here has a result
+    if facts.why and not contributing and not any(reasons):
+        cell.reason = facts.why  # no run here has a result
     else:
         cell.reason = _find_reason(cell, contributing, reasons)
     return cell
@@ -118,30 +119,31 @@ def _over(
     return divisors
 
 
-def _add_earlier_scores(cell: Cell, earlier: EarlierCell, protocols: Mapping[str, str]) -> None:
+def _add_earlier_scores(cell: Cell, earlier: list[Any], facts: CellFacts, origin: Origin) -> None:
     """Add earlier scores of the same data and protocol to a cell.
 
     Scores on other data belong to another one.  Scores of another protocol are left out if
     there are records here, and marked otherwise.
     """
-    if cell.data not in ("", earlier.data):
+    data, protocol = earlier[0].data, earlier[0].protocol
+    if cell.data not in ("", data):
         return
     difference = ""
-    if cell.expected and earlier.protocol not in (UNKNOWN, cell.expected.digest):
-        difference = cell.expected.differences(protocols.get(earlier.protocol, ""))
-        difference = f"other protocol: {difference or earlier.protocol}"
+    if cell.expected and protocol not in (UNKNOWN, cell.expected.digest):
+        difference = cell.expected.differences(origin.protocols.get(protocol, ""))
+        difference = f"other protocol: {difference or protocol}"
     if difference and cell.values:
         cell.left_out = difference
         return
     cell.other_protocol = difference
-    cell.earlier = len(earlier.values.keys() - cell.values.keys())
+    values = {(e.seed, e.replicate): e.score for e in earlier if e.replicate != WHOLE}
+    cell.data = data
+    cell.earlier = len(values.keys() - cell.values.keys())
     if cell.earlier:
-        is_same = not cell.values or cell.protocol == earlier.protocol
-        cell.protocol = earlier.protocol if is_same else UNKNOWN
-    cell.values = earlier.values | cell.values
-    cell.data = earlier.data
-    if cell.earlier:
-        cell.failed = join_failures(cell.failed, earlier.failed)
+        is_same = not cell.values or cell.protocol == protocol
+        cell.protocol = protocol if is_same else UNKNOWN
+        cell.failed = join_failures(cell.failed, facts.failures)
+    cell.values = values | cell.values
 
 
 def _find_reason(cell: Cell, contributing: list[Facts], reasons: Iterable[str]) -> str:

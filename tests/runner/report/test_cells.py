@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.runs.small_study import (
     NOISE,
@@ -17,7 +18,7 @@ from support.runs.small_study import (
 
 from runner.errors import RunnerWarning
 from runner.record.facts import read
-from runner.report.scores.earlier import EarlierCell
+from runner.report.scores.earlier import HEADER, PROTOCOL
 from runner.report.scores.recorded import scores, step_times
 from runner.study.snapshot import FrozenRun
 
@@ -172,20 +173,26 @@ def test_seeds_are_pooled(study):
     assert find_cells(pooled)[IGP, "1000"].values == expected
 
 
+def make_earlier(data, scores):
+    """Earlier scores of a cell by replicate."""
+    lines = [["nlpp", IGP, "1000", data, 0, r, score, ""] for r, score in scores.items()]
+    return pd.DataFrame(lines, columns=[*HEADER, PROTOCOL])
+
+
 def test_a_record_counts_before_an_earlier_score(study):
     record(study, "c", 1000, [1.0, 2.0])
     own = {(0, 0): 1.0, (0, 1): 2.0}
     # scores on other data are not mixed in
     for data, values, earlier in (("sarcos", own | {(0, 2): 3.0}, 1), ("sarcos-sim", own, 0)):
-        kept = {("nlpp", IGP, "1000"): EarlierCell(data, {(0, 1): 9.0, (0, 2): 3.0})}
+        kept = make_earlier(data, {1: 9.0, 2: 3.0})
         cell = find_cells(study, earlier=kept)[IGP, "1000"]
         assert (cell.values, cell.earlier, cell.data) == (values, earlier, "sarcos")
 
 
 def test_earlier_scores_complete_an_interrupted_run(study):
     record(study, "c", 1000, state="interrupted", replicates=2, finished={"0": {"nlpp": 1.2}})
-    kept = {("nlpp", IGP, "1000"): EarlierCell("sarcos", {(0, 1): 1.4})}
-    for earlier, why in (({}, "1 of 2 replicates so far"), (kept, "")):
+    kept = make_earlier("sarcos", {1: 1.4})
+    for earlier, why in ((make_earlier("sarcos", {}), "1 of 2 replicates so far"), (kept, "")):
         assert find_cells(study, earlier=earlier)[IGP, "1000"].reason == why
 
 

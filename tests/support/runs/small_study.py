@@ -112,7 +112,7 @@ def line(step: int, phase: str, replicate: int = 0, time: float = 1.0, **metrics
 
 def find_cells(study: Snapshot, table: int = 0, earlier: Any = None) -> dict[tuple, Cell]:
     """Cells of a table by row and column."""
-    laid = layout_table(study.study, study, Kept(earlier or {}))[table]
+    laid = layout_table(study.study, study, Kept() if earlier is None else Kept(earlier))[table]
     return {(cell.row.name, cell.column): cell for cell in laid.cells}
 
 
