@@ -23,6 +23,7 @@ from runner.record.code import describe_commit
 from runner.record.facts import Facts
 from runner.record.lines import by_replicate, readable_lines
 from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK, mark_failures
+from runner.report.scores.distances import measure_distances, read_predictions
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import PROBLEM_KEY
 
@@ -88,9 +89,9 @@ def _read_run(
                     yield common | {"replicate": replicate, "step": line["step"]} | values
     else:  # its budget ended before its warm-up did
         common["state"] = "over budget"
-    gold = load_gold(suite)
+    gold = load_gold(suite).query("problem == @problem")
     for r, values in _by_replicate(suite, result, left_out).items():
-        apart = gold.distances(problem, snapshot.folder(run), r)
+        apart = measure_distances(read_predictions(snapshot.folder(run), r), gold)
         values |= {name: value for name, value in apart.items() if name in suite.metrics}
         yield common | {"replicate": r, "step": -1} | values
 

@@ -7,17 +7,18 @@ printed number is open: it has no kept score, or too few replicates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, ValidationError
 
 from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError, nearest
 from runner.report.results import layout_cell
+from runner.report.scores.earlier import PLACE
 from runner.statistics.paired_tests import MIN_REPLICATES
 from runner.statistics.published import Published, load_published
 from scripts.prose.fields import MARKER
@@ -29,34 +30,9 @@ OTHER_PAPERS = ("gal_mc_dropout_uci",)  # shown next to our scores, but of none 
 # a column that repeats another one of its table, where the table has both
 REPEATS = {("gallego_table_1_7", "largest"): "CC_IX"}
 ALL = "*"
-Key = tuple[str, str, str]  # table, row, column
 Names = Annotated[list[str], Field(min_length=1)]
-
-
-@dataclass
-class PrintedCell:
-    """A printed number, and the kept scores next to it."""
-
-    table: Published
-    row: str
-    column: str
-    replicates: int = 0  # the most of one row of a study
-    verdict: str = "not run"
-    judged_by: int = 0  # replicates behind the verdict
-    studies: list[str] = field(default_factory=list)
-
-    @property
-    def is_open(self) -> bool:
-        """True if it has fewer than five replicates, and fewer than print has runs."""
-        return self.replicates < min(MIN_REPLICATES, self.table.runs or MIN_REPLICATES)
-
-    def add(self, study: str, replicates: int, verdict: str) -> None:
-        """Adds a row; a verdict takes precedence over *not comparable*, then more replicates do."""
-        self.studies += [study] if study not in self.studies else []
-        self.replicates = max(self.replicates, replicates)
-        judged = [not word.startswith("not ") for word in (self.verdict, verdict)]
-        if (judged[1], replicates) > (judged[0], self.judged_by):
-            self.verdict, self.judged_by = verdict, replicates
+SCORED = [*PLACE, "study", "replicates", "verdict"]
+Assigned = list[tuple["Reason", pd.DataFrame]]
 
 
 class Reason(BaseModel):
@@ -76,27 +52,23 @@ class Reason(BaseModel):
         """The reason without its marks of print and settings."""
         return MARKER.sub(r"\2", " ".join(self.reason.split()))
 
-    def find_open(self, cells: dict[Key, PrintedCell]) -> dict[Key, PrintedCell]:
-        """Open cells that it names."""
-        return {
-            (table, row, column): cell
-            for (table, row, column), cell in cells.items()
-            if cell.is_open
-            and table in self.tables
-            and (self.rows == [ALL] or row in self.rows)
-            and (self.columns == [ALL] or column in self.columns)
-        }
+    def select(self, cells: pd.DataFrame) -> pd.DataFrame:
+        """Cells that it names."""
+        named = cells[cells["table"].isin(self.tables)]
+        for part, names in (("row", self.rows), ("column", self.columns)):
+            named = named if names == [ALL] else named[named[part].isin(names)]
+        return named
 
-    def find_stale(self, cells: dict[Key, PrintedCell]) -> Iterator[str]:
+    def find_stale(self, cells: pd.DataFrame) -> Iterator[str]:
         """Names in it that none of its open cells has."""
         for table in self.tables:
-            own = [key for key in cells if key[0] == table]
-            if not own:
+            own = cells[cells["table"] == table]
+            if own.empty:
                 yield table
                 continue
-            for part, names in ((1, self.rows), (2, self.columns)):
-                used = {key[part] for key in own}
-                yield from (f"{table}, {name}" for name in names if name not in {ALL, *used})
+            for part, names in (("row", self.rows), ("column", self.columns)):
+                used = {ALL, *own[part]}
+                yield from (f"{table}, {name}" for name in names if name not in used)
 
 
 class Reasons(BaseModel):
@@ -126,67 +98,102 @@ def list_tables() -> list[Published]:
     return [load_published(name) for name in names]
 
 
-def collect_cells(folder: Path = FOLDER) -> dict[Key, PrintedCell]:
-    """Every printed number by table, row and column."""
-    cells = {
-        (table.name, row, column): PrintedCell(table, row, column)
-        for table in list_tables()
-        for row, values in table.values.items()
-        for column in values
-        if REPEATS.get((table.name, column)) not in values
+def collect_cells(folder: Path = FOLDER) -> pd.DataFrame:
+    """Every printed number by table, row and column, with the kept scores next to it.
+
+    Further columns: source, where, enough (replicates), again (the table in which it is printed
+    again), replicates (the most of one row of a study), verdict, studies, is_open.
+    """
+    tables = {table.name: table for table in list_tables()}
+    cells = pd.DataFrame(line for table in tables.values() for line in _list_numbers(table))
+    lines = (line for name in list_scores(folder) for line in _list_scored(name, folder, tables))
+    scored = pd.DataFrame(lines, columns=SCORED)
+    first = pick_scores(scored).reset_index().rename(columns={"table": "again"})
+    again = cells.merge(first, on=["again", "row", "column"])
+    best = pick_scores(pd.concat([scored, again[SCORED]]))
+    cells = cells.merge(best, how="left", left_on=PLACE, right_index=True)
+    counts = cells["replicates"].fillna(0).astype(int)
+    verdicts = cells["verdict"].fillna("not run")
+    return cells.assign(replicates=counts, verdict=verdicts, is_open=counts < cells["enough"])
+
+
+def _list_numbers(table: Published) -> Iterator[dict[str, Any]]:
+    """Numbers of a printed table."""
+    common = {
+        "source": table.source,
+        "where": table.where,
+        "enough": min(MIN_REPLICATES, table.runs or MIN_REPLICATES),
+        "again": table.reprinted_in or "",
     }
-    for name in list_scores(folder):
-        _add_study(name, folder, cells)
-    for (_, row, column), cell in cells.items():
-        source = cells.get((cell.table.reprinted_in or "", row, column))
-        if source is not None and source.studies:
-            cell.add(source.studies[0], source.replicates, source.verdict)
-    return cells
+    for row, values in table.values.items():
+        for column in values:
+            if REPEATS.get((table.name, column)) not in values:
+                yield {"table": table.name, "row": row, "column": column, **common}
 
 
-def _add_study(name: str, folder: Path, cells: dict[Key, PrintedCell]) -> None:
+def pick_scores(lines: pd.DataFrame) -> pd.DataFrame:
+    """By printed number: the most replicates of a row, its studies, and the verdict of the row with
+    the most replicates; a verdict takes precedence over *not comparable*."""
+    is_judged = ~lines["verdict"].astype(str).str.startswith("not ")
+    ranked = lines.assign(is_judged=is_judged).sort_values(
+        ["is_judged", "replicates"], ascending=False, kind="stable"
+    )
+    places = lines.groupby(PLACE)
+    return pd.DataFrame(
+        {
+            "verdict": ranked.groupby(PLACE)["verdict"].first(),
+            "replicates": places["replicates"].max(),
+            "study": places["study"].first(),
+            "studies": places["study"].unique(),
+        }
+    )
+
+
+def _list_scored(
+    name: str, folder: Path, published: Mapping[str, Published]
+) -> Iterator[tuple[str, str, str, str, int, str]]:
+    """Rows of a study next to printed numbers."""
     study, kept = load_scores(folder, name)
     rows = {row.name: row for row in study.rows}
     tables = {spec.name: spec for spec in study.tables}
     for table, row_name, column in kept.by_place:
         spec, row = tables[table], rows[row_name]
-        key = (spec.published or "", row.published_label, spec.published_column or column)
-        if key in cells:
-            laid = layout_cell(study, spec, row, column, kept, cells[key].table)
+        print_column = spec.published_column or column
+        numbers = published.get(spec.published or "")
+        if numbers and print_column in numbers.values.get(row.published_label, {}):
+            laid = layout_cell(study, spec, row, column, kept, numbers)
             if laid.summary is not None and laid.summary.n:
-                cells[key].add(name, laid.summary.n, laid.verdict.word)
+                place = (numbers.name, row.published_label, print_column)
+                yield (*place, name, laid.summary.n, laid.verdict.word)
 
 
-def check_reason(reason: Reason, cells: dict[Key, PrintedCell]) -> Iterator[str]:
+def check_reason(reason: Reason, tables: list[str]) -> Iterator[str]:
     """Errors of a reason by itself: an unknown table, a number typed by hand."""
-    known = list(dict.fromkeys(table for table, _, _ in cells))
     for table in reason.tables:
-        if table not in known:
-            yield f"{REASONS}: {table} is no published table{nearest(table, known)}"
+        if table not in tables:
+            yield f"{REASONS}: {table} is no published table{nearest(table, tables)}"
     for _, number in find_hand_typed(reason.reason):
         yield f"{REASONS}, {reason.tables[0]}: {number} is typed by hand"
 
 
-def assign_reasons(
-    reasons: list[Reason], cells: dict[Key, PrintedCell]
-) -> tuple[list[tuple[Reason, list[PrintedCell]]], list[str]]:
+def assign_reasons(reasons: list[Reason], cells: pd.DataFrame) -> tuple[Assigned, list[str]]:
     """Open cells by the first reason that names them, and errors: cells without a reason, reasons
     without a cell."""
-    left = {key: cell for key, cell in cells.items() if cell.is_open}
+    left = cells[cells["is_open"]]
     errors: list[str] = []
     assigned = []
     for reason in reasons:
-        errors += check_reason(reason, cells)
-        own = reason.find_open(left)
-        left = {key: cell for key, cell in left.items() if key not in own}
+        errors += check_reason(reason, list(cells["table"].unique()))
+        own = reason.select(left)
+        left = left.drop(own.index)
         errors += [
             f"{REASONS}: {name} needs no reason, or has one above: delete it"
             for name in reason.find_stale(own)
         ]
-        if own:
-            assigned.append((reason, list(own.values())))
+        if len(own):
+            assigned.append((reason, own))
     errors += [
-        f"{REASONS}: no reason why {', '.join(key)} has {cell.replicates} replicates"
-        for key, cell in left.items()
+        f"{REASONS}: no reason why {', '.join(place)} has {n} replicates"
+        for *place, n in left[[*PLACE, "replicates"]].to_numpy()
     ]
     return assigned, errors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shutil
 
+import pandas as pd
 import pytest
 
 from runner.statistics.published import Published, load_published
@@ -55,8 +56,7 @@ def test_numbers_are_counted_by_the_row_with_the_most_replicates(folder):
     assert errors == []
     assert "Of 2 printed numbers 2 have kept scores next to them, 2 of these of five" in text
     cells = printed.collect_cells(folder)
-    by_row = {row: cell.replicates for (_, row, _), cell in cells.items()}
-    assert by_row == {"q_learning": 5, "fpq_learning": 7}
+    assert cells.set_index("row")["replicates"].to_dict() == {"q_learning": 5, "fpq_learning": 7}
     assert "| 2 | 2 | 2 | 0 |" in text
 
 
@@ -132,15 +132,17 @@ def test_numbers_that_no_file_has_count_as_printed(folder):
     assert "without kept scores: 7 of Gallego (2021)" in text
 
 
-def test_as_many_replicates_as_print_has_are_enough():
-    table = load_published("gallego_table_2_9")  # three runs
-    cell = printed.PrintedCell(table, "0_0", "accuracy")
-    cell.add("a", 2, "not comparable")
-    assert cell.is_open
-    cell.add("b", 3, "indicative")
-    assert not cell.is_open
-    cell.add("c", 9, "not comparable")
-    assert (cell.replicates, cell.verdict) == (9, "indicative")
+def test_the_verdict_is_of_the_comparable_row_with_the_most_replicates():
+    words = [("a", 2, "not comparable"), ("b", 3, "indicative"), ("c", 9, "not comparable")]
+    lines = [("table", "0_0", "accuracy", *each) for each in words]
+    best = printed.pick_scores(pd.DataFrame(lines, columns=printed.SCORED)).iloc[0]
+    assert (best["replicates"], best["verdict"]) == (9, "indicative")
+
+
+def test_as_many_replicates_as_print_has_are_enough(folder, monkeypatch):
+    three_runs = load_published("gallego_table_2_9")
+    monkeypatch.setattr(printed, "list_tables", lambda: [three_runs])
+    assert set(printed.collect_cells(folder)["enough"]) == {3}
 
 
 def test_scores_next_to_a_number_count_where_it_is_printed_again(folder, monkeypatch):
@@ -150,7 +152,7 @@ def test_scores_next_to_a_number_count_where_it_is_printed_again(folder, monkeyp
     shutil.copy(FOLDER / "air_quality_replicates.csv", folder)
     cells = printed.collect_cells(folder)
     assert len(cells) == 22
-    assert {cell.replicates for cell in cells.values()} == {100}
+    assert set(cells["replicates"]) == {100}
 
 
 def test_a_number_that_its_table_has_twice_counts_once(folder, monkeypatch):

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from components.metrics.predictive_distance import predictive_distances
 from runner.record.facts import skip_unreadable
@@ -16,22 +16,29 @@ from runner.record.outcomes import predictions_file
 from runner.report.run_views import RunView
 from runner.statistics.paired_tests import ReplicateScores
 
+PREDICTIONS = ["label", "mean", "sd"]
+
 
 @lru_cache(maxsize=64)
-def _predictions(path: Path, changed: int) -> dict[str, NDArray[np.float64]]:
-    """Columns label, mean and sd of a file that a run has kept."""
-    import pandas as pd
-
-    table = pd.read_csv(path)
-    return {name: table[name].to_numpy(dtype=np.float64) for name in ("label", "mean", "sd")}
+def _read(path: Path, changed: int) -> pd.DataFrame:
+    return pd.read_csv(path)[PREDICTIONS].astype(float)
 
 
-def read_predictions(folder: Path, replicate: int) -> dict[str, NDArray[np.float64]] | None:
-    """Columns label, mean and sd of a replicate's test rows; None: they were not kept."""
+def read_predictions(folder: Path, replicate: int) -> pd.DataFrame:
+    """Columns label, mean and sd of a replicate's test rows; empty: they were not kept."""
     path = predictions_file(folder, replicate)
     with suppress(FileNotFoundError), skip_unreadable(path):
-        return _predictions(path, path.stat().st_mtime_ns)
-    return None
+        return _read(path, path.stat().st_mtime_ns)
+    return pd.DataFrame(columns=PREDICTIONS)
+
+
+def measure_distances(ours: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, float]:
+    """``predictive_distances`` of predictions; none where either are not kept, or they are of other
+    labels."""
+    if ours.empty or len(ours) != len(theirs) or not np.allclose(ours["label"], theirs["label"]):
+        return {}
+    moments = [each[name].to_numpy() for each in (ours, theirs) for name in ("mean", "sd")]
+    return predictive_distances(*moments)
 
 
 def distances(view: RunView, gold: RunView, metric: str) -> ReplicateScores:
@@ -43,11 +50,9 @@ def distances(view: RunView, gold: RunView, metric: str) -> ReplicateScores:
     """
     shared = view.facts["finished"].keys() & gold.facts.get("finished", {}).keys()
     by_replicate: ReplicateScores = {}
-    for replicate in sorted(map(int, shared)):
-        ours, theirs = (
-            read_predictions(v.folder, replicate) if v.folder else None for v in (view, gold)
-        )
-        if ours and theirs and np.array_equal(ours["label"], theirs["label"]):
-            values = predictive_distances(ours["mean"], ours["sd"], theirs["mean"], theirs["sd"])
-            by_replicate[view.facts["seed"], replicate] = values[metric]
+    if view.folder and gold.folder:
+        for replicate in sorted(map(int, shared)):
+            both = (read_predictions(folder, replicate) for folder in (view.folder, gold.folder))
+            if measured := measure_distances(*both):
+                by_replicate[view.facts["seed"], replicate] = measured[metric]
     return by_replicate

@@ -9,6 +9,7 @@ from runner.arena import gold
 from runner.arena.suite import load_suite
 from runner.disk import conf_folders
 from runner.errors import ConfigError
+from runner.report.scores.distances import measure_distances, read_predictions
 from runner.study.snapshot import FrozenRun, Snapshot
 
 SUITE = """
@@ -49,10 +50,14 @@ def kept(suite, tmp_path, monkeypatch):
     return gold.load_gold(suite)
 
 
+def measure(kept, folder, problem="yacht"):
+    return measure_distances(read_predictions(folder, 0), kept[kept["problem"] == problem])
+
+
 def test_the_distance_is_that_of_gaussians_with_these_moments(kept, tmp_path):
     """√ mean (Δm² + Δs²) / s*², and each part of it, by hand."""
     folder = predicted(tmp_path / "mine", [1.5, 2.0, 7.0], [0.5, 2.0, 1.0])
-    found = kept.distances("yacht", folder, 0)
+    found = measure(kept, folder)
     assert found["distance_mean"] == pytest.approx(np.sqrt((1.0 + 0.0 + 4.0) / 3))
     assert found["distance_sd"] == pytest.approx(np.sqrt((0.0 + 1.0 + 0.25) / 3))
     assert found["distance"] == pytest.approx(np.sqrt((1.0 + 1.0 + 4.25) / 3))
@@ -60,11 +65,9 @@ def test_the_distance_is_that_of_gaussians_with_these_moments(kept, tmp_path):
 
 def test_others_labels_problems_and_missing_predictions_have_none(kept, tmp_path):
     folder = predicted(tmp_path / "mine", [1.0] * 3, [1.0] * 3, labels=[1.0, 2.0, 5.0])
-    assert kept.distances("yacht", folder, 0) == {}
-    assert kept.distances("boston", folder, 0) == {}
-    assert kept.distances("yacht", tmp_path, 0) == {}
     fewer = predicted(tmp_path / "fewer", [1.0], [1.0], labels=[1.0])
-    assert kept.distances("yacht", fewer, 0) == {}
+    for place, problem in ((folder, "yacht"), (tmp_path, "yacht"), (fewer, "yacht"), (folder, "x")):
+        assert measure(kept, place, problem) == {}
 
 
 def test_a_damaged_file_is_named(suite, kept):
