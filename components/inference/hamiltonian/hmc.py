@@ -27,9 +27,9 @@ from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 
-# Leapfrog steps of a trajectory while the chains search for the target: at least this many for
-# chees, at most for the others.
-SEARCH_STEPS = 64
+# Leapfrog steps of a trajectory while the chains search for the target: at least this many with chees
+CHEES_SEARCH_STEPS = 32
+SEARCH_STEPS = 64  # at most this many with the other trajectories
 
 
 @register("inference", "hmc")
@@ -42,8 +42,8 @@ class HMC(WarmUp):
     then with steps of T/L), or t = h_m T with Halton's h_m in (0, 1) (``jittered``, and
     ``chees``, which also learns T); all chains share it, so no chain waits.  T ascends
     ChEES by ``chees.slope`` and ``chees.Length``; their docstrings have the update rule.
-    It restarts where the initial steps end.  Until the second-to-last window of masses ends
-    ``count_steps`` bounds L.
+    It restarts where the initial steps end.  ``count_steps`` bounds L while the chains
+    search for the target.
 
     In warm-up ε is set by dual averaging, M⁻¹ is the covariance of the chains in windows of
     doubling length, and no state is kept; after warm-up nothing is learned.  T is in units
@@ -84,16 +84,18 @@ class HMC(WarmUp):
         """Number of steps L of step t, for a trajectory of length ``time`` with steps of ε.
 
         While the chains search for the target, the masses are wrong and so are times in their
-        units: ``chees`` takes at least min(64, T/ε) steps, T the key ``length``; otherwise the
-        chains would drift in single steps and the masses would be learned from the drift.  The
-        other trajectories take at most 64, if masses are learned.
+        units.  In its initial steps ``chees`` takes at least min(32, T/ε), T the key ``length``;
+        otherwise the chains would drift in single steps and the masses would be learned from the
+        drift.  (Until the second-to-last window and with 64, it left too few steps of a small
+        warm-up to learn T.)  The other trajectories take at most 64 until the second-to-last
+        window of masses ends, if masses are learned.
         """
         n_steps = math.ceil(time / eps)
-        if t <= last_search_step(self.warmup):
-            if self.trajectory == "chees":
-                n_steps = max(n_steps, min(SEARCH_STEPS, math.ceil(self.length / eps)))
-            elif self.mass != "identity":
-                n_steps = min(n_steps, SEARCH_STEPS)
+        if self.trajectory == "chees":
+            if t <= windows(self.warmup)[0]:
+                n_steps = max(n_steps, min(CHEES_SEARCH_STEPS, math.ceil(self.length / eps)))
+        elif self.mass != "identity" and t <= last_search_step(self.warmup):
+            n_steps = min(n_steps, SEARCH_STEPS)
         return min(n_steps, self.max_steps)
 
     def step(

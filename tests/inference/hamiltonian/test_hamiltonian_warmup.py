@@ -187,18 +187,18 @@ def test_length_is_adam_with_clipped_gradients():
 
 @pytest.mark.parametrize(
     ("keys", "step_sizes", "counts"),
-    [  # warm-up 500, length 1.57; counts at steps 1, 250 and 251
-        ({}, (0.2, 0.1), [16, 16, 2]),
-        ({}, (9.0, 0.1), [90, 90, 90]),
-        ({}, (0.002, 0.001), [64, 64, 2]),
-        ({"trajectory": "jittered"}, (9.0, 0.1), [64, 64, 90]),
-        ({"trajectory": "jittered", "mass": "identity"}, (9.0, 0.1), [90, 90, 90]),
-        ({"max_steps": 7}, (0.002, 0.001), [7, 7, 2]),
+    [  # warm-up 500, length 1.57; counts at steps 1, 75, 76, 250 and 251
+        ({}, (0.2, 0.1), [16, 16, 2, 2, 2]),
+        ({}, (9.0, 0.1), [90, 90, 90, 90, 90]),
+        ({}, (0.002, 0.001), [32, 32, 2, 2, 2]),
+        ({"trajectory": "jittered"}, (9.0, 0.1), [64, 64, 64, 64, 90]),
+        ({"trajectory": "jittered", "mass": "identity"}, (9.0, 0.1), [90, 90, 90, 90, 90]),
+        ({"max_steps": 7}, (0.002, 0.001), [7, 7, 2, 2, 2]),
     ],
 )
 def test_steps_are_bounded_while_the_chains_look_for_the_target(keys, step_sizes, counts):
     hmc = component("inference", "hmc", **keys)
-    assert [hmc.count_steps(*step_sizes, t) for t in (1, 250, 251)] == counts
+    assert [hmc.count_steps(*step_sizes, t) for t in (1, 75, 76, 250, 251)] == counts
     assert [last_search_step(warmup) for warmup in (19, 100, 500, 1000)] == [0, 15, 250, 450]
 
 
