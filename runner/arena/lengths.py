@@ -4,8 +4,8 @@
 
 A burn-in is a share of the steps.  A warm-up is rehearsed until it takes its share of the cost, and
 the steps of a method that adapts are given to spare: the budget ends the run.  Draws are thinned to
-a number that fits memory, and evaluations are spaced geometrically in the cost.  Keys that the user
-has set stay.
+a number that fits memory, and evaluations are spaced geometrically in the cost.  Draws of what a
+method has fitted take half of a limit at most.  Keys that the user has set stay.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ SHORTENED = 0.9  # of the steps that a rehearsal reached: a shorter warm-up may 
 CHEAP = 0.5  # of its share of the cost: a warm-up that takes less is lengthened
 SPARE = 8  # times the steps of a probe, of a method whose steps cost less once it has adapted
 
+POSTERIOR = 0.5  # most of a limit that draws of a fitted posterior take
+
 Limits = Mapping[str, float]  # kind of cost -> most of it
+Costs = Mapping[str, tuple[float, float]]  # kind -> at the first and at the last evaluation
 
 
 def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]:
@@ -62,7 +65,10 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
             return []
         if "steps" in explicit or job.inference.max_useful_steps is not None:
             return _budget(limits)
-        steps = _measure(suite, limits, overrides, explicit, keys, job)
+        costs = _probe(job)
+        if fewer := _reduce_draws(costs, limits, keys, explicit):
+            return fewer + find_length(suite, limits, [*overrides, *fewer])
+        steps = _measure(suite, limits, overrides, explicit, keys, costs)
         if steps is None:
             return []
         lengths = _choose_lengths(suite, keys, explicit, steps)
@@ -78,10 +84,10 @@ def _measure(
     overrides: list[str],
     explicit: set[str],
     keys: Mapping[str, Any],
-    job: Job,
+    costs: Costs | None,
 ) -> int | None:
-    """Steps that a probe finds, or a longer one if the method adapts; None: no cost is counted."""
-    costs = _probe(job)
+    """Steps by the costs of a probe, or of a longer one if the method adapts; None: no cost is
+    counted."""
     if costs is None:  # it fails early: a run as long as the probe shows that
         return 2 * PROBES[0]
     steps = count_steps(costs, limits, PROBES[0])
@@ -90,6 +96,20 @@ def _measure(
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         costs = _probe(_prepare(suite, overrides, explicit, keys, folder, PROBES[1]))
     return steps if costs is None else count_steps(costs, limits, PROBES[1])
+
+
+def _reduce_draws(
+    costs: Costs | None, limits: Limits, keys: Mapping[str, Any], explicit: set[str]
+) -> list[str]:
+    """Override with fewer draws of what a method has fitted, if they would cost more than their share
+    of a limit."""
+    if not costs or "draws" not in keys or "inference.draws" in explicit:
+        return []
+    # what the first and the last evaluation have in common is the cost of the draws
+    shares = [(2 * a - b) / limits[kind] for kind, (a, b) in costs.items() if kind in limits]
+    share = max(shares, default=0.0)
+    draws = int(keys["draws"] * POSTERIOR / max(share, POSTERIOR))
+    return [f"inference.draws={draws}"] if share > POSTERIOR else []
 
 
 def _fit_warm_up(suite: Suite, limits: Limits, overrides: list[str], warm_up: int) -> int:
@@ -128,9 +148,7 @@ def _rehearse_warm_up(overrides: list[str], limits: Limits, warm_up: int) -> tup
     return (int(lines[-1]["step"]) if lines else warm_up + 2), spent
 
 
-def count_steps(
-    costs: Mapping[str, tuple[float, float]], limits: Limits, probed: int
-) -> int | None:
+def count_steps(costs: Costs, limits: Limits, probed: int) -> int | None:
     """Steps that keep every limit, from the costs of ``probed`` and twice as many steps; None:
     no cost that is limited was counted."""
     steps = []
@@ -181,7 +199,7 @@ def _budget(limits: Limits) -> list[str]:
     return [f"budget.{kind}={limit:g}" for kind, limit in limits.items()]
 
 
-def _probe(job: Job) -> dict[str, tuple[float, float]] | None:
+def _probe(job: Job) -> Costs | None:
     """Costs of a probe at its two evaluations, by kind; None: it failed."""
     from runner.execution.execute import rehearse
 
@@ -191,7 +209,7 @@ def _probe(job: Job) -> dict[str, tuple[float, float]] | None:
         return None
 
 
-def read_costs(folder: Path) -> dict[str, tuple[float, float]]:
+def read_costs(folder: Path) -> Costs:
     """Costs of a record at its first and its last evaluation, by kind."""
     costs: dict[str, list[float]] = {}
     for line in readable_lines(folder):

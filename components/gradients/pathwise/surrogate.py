@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import LocationScale
+from components.contracts.costs.counts import count
 from components.contracts.problems import RowBatch
 from components.gradients.by_parameter import Gradients
 
@@ -73,4 +74,5 @@ class Derivatives:
 
     def columns(self, L: Tensor) -> Tensor:
         """∇²f L [B, D, D] of L [B, D, D] where S = 1, in D backward passes."""
+        count(gradients=L.shape[-1] - 1)  # one is counted with the slope
         return torch.cat([self.times(column[None]) for column in L.unbind(-1)]).permute(1, 2, 0)

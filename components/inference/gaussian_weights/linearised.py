@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import WeightSpace
 from components.contracts.checks import NamedScores
+from components.contracts.costs.counts import count
 from components.contracts.posteriors import Analyses, Predicts
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
@@ -34,6 +35,7 @@ def jacobian(network: WeightSpace, x: Tensor, m: int) -> tuple[Tensor, Tensor]:
             torch.autograd.grad(value, copies, retain_graph=True, create_graph=following)[0][:, -m:]
             for value in f.flatten(1).sum(0)
         ]
+    count(gradients=len(rows))
     derivatives = torch.stack(rows, 1).unflatten(1, f.shape[1:])
     return (f, derivatives) if following else (f.detach(), derivatives)
 
