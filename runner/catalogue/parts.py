@@ -140,40 +140,32 @@ def parse_keys(values: Values, declared: ClassDeclaration, where: str) -> Values
         ConfigError: a ratio is divided by zero.
     """
     result = dict(values)
-    for key, value in values.items():
-        if key in declared.numbers:
-            result[key] = parse_ratio(value, f"{where}{key}")
-        if key in declared.integers:
-            result[key] = parse_integer(result[key])
+    for key in values.keys() & (declared.numbers | declared.integers):
+        is_integer = key in declared.integers
+        is_ratio = key in declared.numbers  # other integers may be text
+        result[key] = parse_number(values[key], f"{where}{key}", is_integer, is_ratio)
     return result
 
 
-def parse_integer(value: Any) -> Any:
-    """A number that is written as ``1e3`` where an integer is required; anything else as it is."""
-    if isinstance(value, list):
-        return [parse_integer(v) for v in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def parse_ratio(value: Any, where: str) -> Any:
-    """A number that is written as a ratio, ``8/255``, also inside lists and mappings; anything
-    else as it is.
+def parse_number(value: Any, where: str, is_integer: bool, is_ratio: bool = True) -> Any:
+    """A number that is written as a ratio, ``8/255``, or as ``1e3`` where an integer is required,
+    also inside lists and mappings; anything else as it is.
 
     Raises:
         ConfigError: it is divided by zero.
     """
-    if isinstance(value, list):
-        return [parse_ratio(v, f"{where}.{i}") for i, v in enumerate(value)]
-    if isinstance(value, dict):
-        return {k: parse_ratio(v, f"{where}.{k}") for k, v in value.items()}
-    if not isinstance(value, str) or value.count("/") != 1:
-        return value
-    try:
-        above, below = map(float, value.split("/"))
-    except ValueError:
-        return value
-    if below == 0:
-        raise ConfigError(
-            f"{where}={value}: is divided by zero; write a number, such as 0.03 or 8/255"
-        )
-    return above / below if math.isfinite(above / below) else value
+    if isinstance(value, list | dict):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        parsed = {k: parse_number(v, f"{where}.{k}", is_integer, is_ratio) for k, v in items}
+        return parsed if isinstance(value, dict) else list(parsed.values())
+    if is_ratio and isinstance(value, str) and value.count("/") == 1:
+        try:
+            above, below = map(float, value.split("/"))
+        except ValueError:
+            return value
+        if below == 0:
+            raise ConfigError(
+                f"{where}={value}: is divided by zero; write a number, such as 0.03 or 8/255"
+            )
+        value = above / below if math.isfinite(above / below) else value
+    return int(value) if is_integer and isinstance(value, float) and value.is_integer() else value

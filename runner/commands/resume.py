@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
 from runner.catalogue.plugins import confirm_import
 from runner.catalogue.settings import validate_device
+from runner.compose.compose import Composed
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file, check_text
@@ -18,15 +18,7 @@ from runner.record.record import find
 from runner.terminal.arguments import Parser, add_output_dir
 
 
-class RunConfig(NamedTuple):
-    """The stored config of a run."""
-
-    cfg: DictConfig
-    experiment: str
-    modules: list[str]  # plug-ins
-
-
-def read_run_config(file: Path) -> RunConfig:
+def read_run_config(file: Path) -> Composed:
     """The config of a record.
 
     Raises:
@@ -38,7 +30,7 @@ def read_run_config(file: Path) -> RunConfig:
     return parse_run_config(text, file, hint)
 
 
-def parse_run_config(text: str, file: Path, hint: str = "write it again") -> RunConfig:
+def parse_run_config(text: str, file: Path, hint: str = "write it again") -> Composed:
     """``read_run_config`` of a text; ``file`` is its place, and ``hint`` the fix, for messages."""
     with reading(file, f"; {hint}"):
         check_text(text)
@@ -57,7 +49,7 @@ def parse_run_config(text: str, file: Path, hint: str = "write it again") -> Run
         raise ConfigError(
             f"{display_path(file)}: hydra: no key of a record, which holds what a run computes alone; remove it"
         )
-    return RunConfig(cfg, cfg.pop("experiment"), [str(module) for module in plugins])
+    return Composed(cfg, cfg.pop("experiment"))
 
 
 def main(argv: list[str]) -> int:
@@ -84,18 +76,17 @@ def main(argv: list[str]) -> int:
         except ValueError as error:
             raise ConfigError(f"--{error}") from None
     folder = find(arguments.run, Path(arguments.output_dir))
-    cfg, experiment, modules = read_run_config(folder / "config.yaml")
+    stored = read_run_config(folder / "config.yaml")
     if not arguments.trust:
-        confirm_import(modules, f"the record {folder}", "give --trust")
-    cfg.output_dir = str(folder.parent.parent)
+        confirm_import(stored.plugins, f"the record {folder}", "give --trust")
+    stored.cfg.output_dir = str(folder.parent.parent)
     if arguments.fresh:
-        cfg.fresh = True
+        stored.cfg.fresh = True
 
     from runner.commands.app import attempt
-    from runner.compose.compose import Composed
     from runner.terminal.printer import complain
 
-    outcome = attempt(Composed(cfg, experiment), arguments.device)
+    outcome = attempt(stored, arguments.device)
     if outcome.message:
         complain(outcome.message)
     return outcome.code

@@ -14,11 +14,11 @@ from components.contracts.requirements import kind_with_article, misfit
 from components.contracts.roles import Component, Dataset, Inference
 from components.datasets.own.own_file import OwnFile
 from components.errors import ConfigMismatchError
-from components.evaluation.security.threat import Grid, find_size_mismatch, threat_grid_class
+from components.evaluation.security.threat import threat_grid_class
 from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
-from runner.catalogue.parts import all_parts, known_keys
+from runner.catalogue.parts import all_parts, each, known_keys
 from runner.catalogue.settings import OBJECTIVES_KEY, Settings, Values, requested_objectives
 from runner.compose.pairs import check_pairs
 from runner.compose.validate import ResolvedConfig, check_draws, validate_model
@@ -155,73 +155,47 @@ def build_component(role: str, values: Values, where: str) -> Component:
     Raises:
         ConfigError: what is wrong with its keys.
     """
-    return _with_grid(role, values, where)[0]
-
-
-def _with_grid(role: str, values: Values, where: str) -> tuple[Component, Grid | None]:
-    """Result of ``build_component`` and, for an attacker with a threat, its sizes.
-
-    The sizes are the keys next to the attacker's own; None if it has no threat.
-    """
     holds = known_keys(role, values, where).holds
     cls: type[Component] = registry.get(role, values["name"])
     if is_foreign(cls):
-        cls = _declare(role, values["name"], cls)
-    grids: list[tuple[str, Grid]] = []  # of the attackers inside it, by name
-
-    def one(inner: str, value: Any, path: str) -> Any:
-        if isinstance(value, list):
-            return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
-        if not isinstance(value, dict):
-            return value
-        part, grid = _with_grid(inner, value, path)
-        if grid is not None:
-            grids.append((value["name"], grid))
-        return part
-
-    _refuse_missing_parts(cls, values, where, holds)
-    parts = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
+        try:
+            check_declared(role, values["name"], cls)
+        except ConfigMismatchError as error:
+            raise ConfigError(str(error)) from None
+        cls = watch_class(role, cls)
+    parts = {
+        key: _build_part(cls, inner, key, values, where)
+        for key, inner in holds.items()
+        if key in values or cls.model_fields[key].is_required()
+    }
     options = {k: v for k, v in (values | parts).items() if k not in cls.threat_keys}
     if not issubclass(cls, Evasion | Injection):
-        return validate_model(cls, options, where, cls.yaml_keys()), None
+        return validate_model(cls, options, where, cls.yaml_keys())
     threat = {k: v for k, v in values.items() if k in cls.threat_keys}
-    grid = validate_model(threat_grid_class(cls), threat, where, cls.yaml_keys())
+    validate_model(threat_grid_class(cls), threat, where, cls.yaml_keys())
     attacker = validate_model(cls, options, where, cls.yaml_keys())
-    if cls.one_threat and (message := find_size_mismatch(grid, grids)):
-        raise ConfigError(f"{where}.{message}")
-    return attacker, grid
-
-
-def _refuse_missing_parts(
-    cls: type[Component], values: Values, where: str, holds: dict[str, str]
-) -> None:
-    """Refuse a component without a part that it needs.
-
-    Raises:
-        ConfigError: naming the key that should hold it.
-    """
-    for k, inner in holds.items():
-        if values.get(k) is None and not _is_optional(cls, k):
+    for member in values["members"] if cls.one_threat else ():
+        if (sizes := member.get("eps", values["eps"])) != values["eps"]:
             raise ConfigError(
-                f"{where}.{k}: {values['name']} needs one; choose it by name, {where}.{k}=… (runner list {inner} names them)"
+                f"{where}.members: {member['name']} has sizes of its own, {sizes}; give them to the worst case, as eps"
             )
+    return attacker
 
 
-def _is_optional(cls: type[Component], key: str) -> bool:
-    """True if a key of a component may hold nothing."""
-    field = cls.model_fields[key]
-    return type(None) in get_args(field.annotation) or not field.is_required()
-
-
-def _declare(role: str, name: str, cls: type[Component]) -> type[Component]:
-    """User-defined class with checked declarations, watched methods and old method names.
+def _build_part(cls: type[Component], role: str, key: str, values: Values, where: str) -> Any:
+    """What a key holds: a component, several or none.
 
     Raises:
-        ConfigError: a declaration is wrong; the message gives the line of the class.
+        ConfigError: it may not hold none.
     """
-    try:
-        check_declared(role, name, cls)
-    except ConfigMismatchError as error:
-        raise ConfigError(str(error)) from None
-    watched: type[Component] = watch_class(role, cls)
-    return watched
+    value = values.get(key)
+    field = cls.model_fields[key]
+    if value is None and field.is_required() and type(None) not in get_args(field.annotation):
+        raise ConfigError(
+            f"{where}.{key}: {values['name']} needs one; choose it by name, {where}.{key}=… (runner list {role} names them)"
+        )
+    built = [
+        build_component(role, part, path) if isinstance(part, dict) else part
+        for path, part in each(value, f"{where}.{key}")
+    ]
+    return built if isinstance(value, list) else built[0]

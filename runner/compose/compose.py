@@ -63,6 +63,11 @@ class Composed(NamedTuple):
     experiment: str | None = None
     explicit: Set[str] | None = None
 
+    @property
+    def plugins(self) -> list[str]:
+        """Modules of users that are imported."""
+        return [str(module) for module in self.cfg.get("plugins") or ()]
+
 
 class LimitedFiles(FileConfigSource):
     """Folder of YAML files, read within the limits for foreign YAML; a file is parsed once."""

@@ -21,8 +21,8 @@ from runner.catalogue.parts import (
     component_defaults,
     expand_component,
     known_keys,
-    parse_integer,
     parse_keys,
+    parse_number,
 )
 from runner.catalogue.plugins import import_plugins
 from runner.catalogue.settings import UNSIGNED_KEYS, Values
@@ -71,7 +71,7 @@ def expand(composed: Composed) -> ExpandedConfig:
         config = apply_smoke_overrides(config, keys)
     config = parse_keys(config, read_index()[CONFIG], "")
     if isinstance(config.get("budget"), dict):
-        config["budget"] = {kind: parse_integer(n) for kind, n in config["budget"].items()}
+        config["budget"] = parse_number(config["budget"], "budget", is_integer=True)
     _refuse_misplaced(config, keys)
     notes: list[str] = []
     given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}

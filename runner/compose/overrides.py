@@ -87,132 +87,151 @@ def apply_overrides(overrides: Iterable[Override], cfg: DictConfig) -> None:
         ConfigError: the config has no such key, or it takes no such value.
     """
     for override in sorted(overrides, key=_rank):
-        role, *keys = override.key_or_group.split(".")
-        holder = open_parts(cfg.get(role), keys) if role in CHOSEN and keys else None
-        if override.is_delete() and _leave_out(holder, role, keys):
+        key = override.key_or_group
+        if "/" in key or override.package is not None:
+            raise ConfigError(f"{key}: no such group{nearest(key, [*CHOSEN, 'experiment'])}")
+        adds = override.is_add() or override.is_force_add()
+        *path, last = key.split(".")
+        holder, rest = _open_holder(path, last, cfg, adds)
+        if override.is_delete():
+            _delete(override, holder, last)
             continue
         try:
-            _apply(override, cfg)
+            if adds:
+                _add(override, holder, rest)
+            else:
+                value: Any = override.value()
+                if override.type is not None and override.type.name == "EXTEND_LIST":  # Hydra 1.4
+                    value = [*holder[last], *value]
+                _set(value, holder, [*path, last], cfg)
         except OmegaConfBaseException as error:
-            raise ConfigError(_explain_key(override, cfg, error)) from None
+            line = f"{override.input_line}: {str(error).splitlines()[0]}"
+            wrong = wrong_jobs_message(override.value()) if key == N_JOBS_KEY else None
+            raise ConfigError(wrong or line) from None
 
 
-def _rank(override: Override) -> int:
-    role, *keys = override.key_or_group.split(".")
+def _rank(override: Override) -> tuple[bool, int]:
+    *path, last = override.key_or_group.split(".")
     if override.is_delete():
-        return 100 + (-int(keys[-1]) if keys and keys[-1].isdigit() else 0)
-    return len(keys) if role in CHOSEN else 0
+        return True, -int(last) if last.isdigit() else 0
+    return False, len(path)
 
 
-def open_parts(node: Any, keys: list[str]) -> Any:
-    """Open the names on the way to a key below a component's mapping.
-
-    Their keys are checked where their class is known, with the nearest existing key in the message.
-
-    Returns:
-        The mapping or list that holds the last key; None if there is no way to it.
-    """
-    for key in keys[:-1]:
-        at = int(key) if _is_item(node, key) else key
-        value = node.get(at) if isinstance(node, DictConfig) or at != key else None
-        if isinstance(value, str):
-            node[at] = {"name": value}
-        elif not isinstance(value, DictConfig | ListConfig):
-            return None
-        node = node[at]
-        OmegaConf.set_struct(node, False)
-    return node
-
-
-def _leave_out(node: Any, role: str, keys: list[str]) -> bool:
-    """Remove an item of a list, or set a component's key to null: ``~inference.gradient`` is
-    ``inference.gradient=null``.  False: it is neither.
-
-    Raises:
-        ConfigError: the list has no such item.
-    """
+def _has(node: Any, key: str) -> bool:
+    """True if a mapping has a key, or a list an item; a scalar has neither."""
     if isinstance(node, ListConfig):
-        if not _is_item(node, keys[-1]):
-            items = f"items 0 to {len(node) - 1}" if len(node) else "no items"
-            raise ConfigError(f"~{role}.{'.'.join(keys)}: {role}.{'.'.join(keys[:-1])} has {items}")
-        OmegaConf.set_readonly(node, False)
-        node.pop(int(keys[-1]))
-        return True
-    if not isinstance(node, DictConfig) or not {"name", keys[-1]} <= node.keys():
-        return False
-    node[keys[-1]] = None
-    return True
+        return key.isdigit() and int(key) < len(node)
+    return isinstance(node, DictConfig) and key in list(node)
 
 
-def _is_item(node: Any, key: str) -> bool:
-    return isinstance(node, ListConfig) and key.isdigit() and int(key) < len(node)
+def _open_holder(path: list[str], last: str, cfg: DictConfig, adds: bool) -> tuple[Any, str]:
+    """The mapping or list that holds the last word of a key, and that word; where keys are added,
+    the last that exists, and the words below it.
 
-
-def _apply(override: Override, cfg: DictConfig) -> None:
-    """Set or delete one key, by the rules of Hydra's grammar.
+    The names of components on the way are opened.  Keys below these are checked where their class
+    is known, with the nearest existing key in the message.
 
     Raises:
-        ConfigError: a group does not exist, or a key to be added or left out does not fit.
-        OmegaConfBaseException: the key does not exist, or takes no such value.
+        ConfigError: the config has no such key.
+    """
+    node: Any = cfg
+    for depth, word in enumerate(path):
+        if not _has(node, word):
+            break
+        at = int(word) if isinstance(node, ListConfig) else word
+        if depth and path[0] in CHOSEN:
+            if isinstance(node[at], str):
+                node[at] = {"name": node[at]}
+            if OmegaConf.is_config(node[at]):
+                OmegaConf.set_struct(node[at], False)
+        node = node[at]
+    else:
+        depth = len(path)
+    if OmegaConf.is_config(node) and (adds or depth == len(path)):
+        return node, ".".join([*path[depth:], last])
+    role = path[0]
+    if role in CHOSEN and cfg.get(role) is None:
+        raise ConfigError(
+            f"{'.'.join([*path, last])}: no {role} is chosen; choose one too, {role}=… (runner list {role} names them)"
+        )
+    raise ConfigError(_unknown_key([*path, last][: depth + 1], node, cfg))
+
+
+def _delete(override: Override, holder: Any, last: str) -> None:
+    """Remove an item of a list or a key; a component's key is set to null: ``~inference.gradient``
+    is ``inference.gradient=null``.
+
+    Raises:
+        ConfigError: the list has no such item, or there is no such key or value.
+    """
+    key = override.key_or_group
+    is_there = _has(holder, last)
+    if isinstance(holder, ListConfig):
+        if not is_there:
+            items = f"items 0 to {len(holder) - 1}" if len(holder) else "no items"
+            raise ConfigError(f"~{key}: {key.rpartition('.')[0]} has {items}")
+        OmegaConf.set_readonly(holder, False)
+        holder.pop(int(last))
+    elif is_there and "name" in holder:
+        holder[last] = None
+    elif is_there and override.value() in (None, holder[last]):
+        with open_dict(holder):
+            del holder[last]
+    else:
+        near = nearest(key, CHOSEN).replace("mean ", "mean ~")
+        raise ConfigError(f"~{key}: there is nothing of that name to leave out{near}")
+
+
+def _add(override: Override, holder: Any, rest: str) -> None:
+    """Add one key, and mappings on the way to it.
+
+    Raises:
+        ConfigError: it is there already.
+        OmegaConfBaseException: it takes no such value.
     """
     key = override.key_or_group
     value: Any = override.value()
-    present = OmegaConf.select(cfg, key)
-    if "/" in key or override.package is not None:
-        raise ConfigError(f"{key}: no such group{nearest(key, [*CHOSEN, 'experiment'])}")
-    if override.is_delete():
-        if present is None or value not in (None, present):
-            near = nearest(key, CHOSEN).replace("mean ", "mean ~")
-            raise ConfigError(f"~{key}: there is nothing of that name to leave out{near}")
-        holder, _, last = key.rpartition(".")
-        with open_dict(cfg):
-            del (OmegaConf.select(cfg, holder) if holder else cfg)[last]
-        return
-    if override.is_add() and present is not None and not isinstance(value, dict | list):
+    if override.is_add() and _has(holder, rest) and not isinstance(value, dict | list):
         raise ConfigError(f"+{key}: is there already; write {key}=…")
-    if override.type is not None and override.type.name == "EXTEND_LIST":  # of Hydra 1.4
-        value = [*present, *value]
-    OmegaConf.update(cfg, key, value, force_add=override.is_add() or override.is_force_add())
+    OmegaConf.update(holder, rest, value, force_add=True)
 
 
-def _explain_key(override: Override, cfg: DictConfig, error: OmegaConfBaseException) -> str:
-    """The complaint about a key that cannot be set."""
-    key = override.key_or_group
-    role, *keys = key.split(".")
-    if keys and role in CHOSEN and cfg.get(role) is None:
-        return (
-            f"{key}: no {role} is chosen; choose one too, {role}=… (runner list {role} names them)"
-        )
-    if key.startswith(("hydra.launcher.", "hydra.sweeper.")):
-        kind = keys[0]
-        if ".Basic" in str(cfg.hydra[kind].get("_target_")):
-            return f"{key}: the basic {kind} has no such key; choose one with hydra/{kind}=…"
-    value = override.value()
-    if key == N_JOBS_KEY and (wrong := wrong_jobs_message(value)):
-        return wrong
-    entries = [f"{key}.{entry}" for entry in value] if isinstance(value, dict) else []
-    if message := next(filter(None, (_wrong_key(path, cfg) for path in [key, *entries])), None):
-        return message
-    return f"{override.input_line}: {str(error).splitlines()[0]}"
+def _set(value: Any, holder: Any, path: list[str], cfg: DictConfig) -> None:
+    """Set one key.
+
+    Raises:
+        ConfigError: it does not exist, or an entry of it.
+        OmegaConfBaseException: it takes no such value.
+    """
+    key = path[-1]
+    if OmegaConf.is_struct(holder):
+        if not _has(holder, key):
+            raise ConfigError(_unknown_key(path, holder, cfg))
+        node = holder[key] if isinstance(value, dict) else None
+        for entry in value if isinstance(node, DictConfig) else ():
+            if not _has(node, entry):
+                raise ConfigError(_unknown_key([*path, entry], node, cfg))
+    OmegaConf.update(holder, key, value)
 
 
-def _wrong_key(path: str, cfg: DictConfig) -> str | None:
-    """The complaint about the first part of a dotted key that the config lacks."""
-    node: Any = cfg
-    parts = path.split(".")
-    for i, part in enumerate(parts):
-        if not isinstance(node, DictConfig) or part not in node:
-            keys = [str(k) for k in node] if isinstance(node, DictConfig) else []
-            if i == 0:
-                # the config holds only the groups that were chosen
-                keys += [*CHOSEN, "experiment"]
-                if inside := _similar_part_keys(part, cfg, bool(similar(part, keys))):
-                    return f"{part}: unknown key, did you mean {' or '.join(inside)}?"
-            prefix = "".join(f"{above}." for above in parts[:i])
-            matches = nearest(part, keys).replace("did you mean ", f"did you mean {prefix}")
-            return f"{prefix}{part}: unknown key{matches}"
-        node = node[part]
-    return None
+def _unknown_key(path: list[str], node: Any, cfg: DictConfig) -> str:
+    """The complaint about the last word of a dotted key that its mapping lacks."""
+    *above, word = path
+    prefix = "".join(f"{part}." for part in above)
+    if prefix in ("hydra.launcher.", "hydra.sweeper."):
+        kind = above[1]
+        if ".Basic" in str(node.get("_target_")):
+            return (
+                f"{prefix}{word}: the basic {kind} has no such key; choose one with hydra/{kind}=…"
+            )
+    keys = [str(key) for key in node] if isinstance(node, DictConfig) else []
+    if not above:
+        # the config holds only the groups that were chosen
+        keys += [*CHOSEN, "experiment"]
+        if inside := _similar_part_keys(word, cfg, bool(similar(word, keys))):
+            return f"{word}: unknown key, did you mean {' or '.join(inside)}?"
+    matches = nearest(word, keys).replace("did you mean ", f"did you mean {prefix}")
+    return f"{prefix}{word}: unknown key{matches}"
 
 
 def _similar_part_keys(word: str, cfg: DictConfig, is_near_run_key: bool) -> list[str]:

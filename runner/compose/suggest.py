@@ -58,7 +58,7 @@ def _try_names(whole: Composition, key: str) -> str:
     if role != key:
         held = all_parts(role, whole.values[role])
         role = next(inner for path, inner, _ in held if path == key)
-    names = [name for name in registry.names(role) if name != component_name_at(whole, key)]
+    names = [name for name in registry.names(role) if name != _component_name_at(whole, key)]
     if role != "dataset":  # most do not fit the data, which their classes decide
         data = whole.build("dataset", whole.values).data_facts()
         names = [name for name in names if not misfit(data, declaration(role, name).requires)]
@@ -68,7 +68,7 @@ def _try_names(whole: Composition, key: str) -> str:
 
 def _suggest_alternatives(error: UnfitError, whole: Composition) -> str:
     """Working alternatives if no name that an error is about works."""
-    attacker = component_name_at(whole, "attacker")
+    attacker = _component_name_at(whole, "attacker")
     if attacker and is_valid_with(whole, {"attacker": None}):
         return f"; leave attacker={attacker} out (~attacker)"
     for role in ("inference", "model", "attacker"):
@@ -93,10 +93,16 @@ def _find_experiments(dataset: str) -> list[str]:
     return words[:MOST]
 
 
-def component_name_at(whole: Composition, where: str) -> str | None:
+def _value_at(values: Any, path: list[str]) -> Any:
+    """The value that a key of nested mappings and lists holds."""
+    for word in path:
+        values = values[int(word) if isinstance(values, list) else word]
+    return values
+
+
+def _component_name_at(whole: Composition, where: str) -> str | None:
     """The name of the component that a key holds; None: it holds none."""
-    holder, key = _find(whole.values, where)
-    value = holder[key] if holder else None
+    value = _value_at(whole.values, where.split("."))
     name: str | None = value["name"] if isinstance(value, dict) else value
     return name
 
@@ -113,7 +119,9 @@ def is_valid_with(whole: Composition, changes: Mapping[str, Any]) -> bool:
     values = copy.deepcopy(whole.values)
     try:
         for where, value in changes.items():
-            holder, key = _find(values, where)
+            *path, last = where.split(".")
+            holder = _value_at(values, path)
+            key = int(last) if isinstance(holder, list) else last
             is_role = where in CHOSEN and value is not None
             holder[key] = _replacement_values(whole, where, value) if is_role else value
         values = fill_in(
@@ -136,18 +144,6 @@ def _replacement_values(whole: Composition, role: str, name: str) -> Values:
     others = component_defaults(role, given["name"]) if "name" in given else {}
     own_keys = {k: v for k, v in given.items() if k in keys and others.get(k, ...) != v}
     return component_defaults(role, name) | own_keys | {"name": name}
-
-
-def _find(values: Values, where: str) -> tuple[Any, Any]:
-    """The mapping or list with the last word of a dotted key, and that word as it takes it."""
-    holder: Any = None
-    node: Any = values
-    key: Any = None
-    for word in where.split("."):
-        holder = node
-        key = int(word) if isinstance(node, list) else word
-        node = (holder or {}).get(key) if not isinstance(holder, list) else holder[key]
-    return holder, key
 
 
 def _refuse_open_keys(role: str, values: Values) -> None:

@@ -76,14 +76,3 @@ def threat_grid_class(attacker: type[Evasion] | type[Injection]) -> type[Grid]:
 def build_threat(attacker: Evasion | Injection, eps: Iterable[float]) -> Threat:
     """The threat of an attacker at the sizes set with its keys."""
     return Threat(attacker.measure(), tuple(threat_grid_class(type(attacker))(eps=list(eps)).eps))
-
-
-def find_size_mismatch(own: Grid, members: Iterable[tuple[str, Grid]]) -> str | None:
-    """Complaint about the first member, by name, with sizes that differ from the whole's.
-
-    An evaluation has one threat.
-    """
-    for name, grid in members:
-        if grid.eps != own.eps:
-            return f"members: {name} has sizes of its own, {grid.eps}; give them to the worst case, as eps"
-    return None

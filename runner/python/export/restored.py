@@ -19,7 +19,7 @@ from components.errors import ConfigMismatchError, DataUnavailableError, Numeric
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.catalogue.plugins import refuse_unknown_modules
-from runner.commands.resume import RunConfig, parse_run_config, read_run_config
+from runner.commands.resume import parse_run_config, read_run_config
 from runner.compose.compose import Composed, restore_hydra_on_exit
 from runner.compose.job import Job, build
 from runner.compose.validate import resolve
@@ -45,7 +45,7 @@ DAMAGE = (
 )
 
 
-def load_job(stored: RunConfig, whose: str, data: str | None = None) -> Job:
+def load_job(stored: Composed, whose: str, data: str | None = None) -> Job:
     """Job of a stored config, ready to be loaded again; ``data`` as in ``build``.
 
     Users' code is imported only if the caller has already imported it.
@@ -54,10 +54,10 @@ def load_job(stored: RunConfig, whose: str, data: str | None = None) -> Job:
         ConfigError: the config is not valid, or names modules that are not imported, or its data
             are missing.
     """
-    unknown = [module for module in stored.modules if module not in sys.modules]
+    unknown = [module for module in stored.plugins if module not in sys.modules]
     refuse_unknown_modules(unknown, whose, f"import {', '.join(unknown)} first,")
     with restore_hydra_on_exit():
-        return build(resolve(Composed(stored.cfg, stored.experiment)), data)
+        return build(resolve(stored), data)
 
 
 @dataclass(frozen=True)
