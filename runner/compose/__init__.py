@@ -1,1 +1,1 @@
-"""From a composed config to a validated job."""
+"""From words to a validated job: compose, expand, validate, check, job."""
